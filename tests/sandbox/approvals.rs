@@ -288,6 +288,8 @@ async fn rules_are_made_changed_and_removed() {
             ),
             put(fact("approval-rule-update"), json!({"user_ids": [RITA]}), people(&[RITA])),
             put(fact("approval-rule-update"), json!({"user_ids": []}), json!({"users": [], "groups": [{"id": ACME}]})),
+            put(fact("approval-rule-update"), json!({"user_ids": [RITA]}), people(&[RITA])),
+            put(fact("approval-rule-update"), json!({"user_ids": null}), json!({"users": [], "groups": [{"id": ACME}]})),
             (
                 fact("approval-rule-hidden"),
                 ROOT,

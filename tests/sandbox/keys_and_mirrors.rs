@@ -199,6 +199,17 @@ async fn a_deploy_key_belongs_to_all_projects_that_use_it() {
             ),
             by_mia(fact("deploy-key-joined"), "GET", KEYS, NO, 200, json!([{"id": 1, "can_push": false}])),
             (
+                fact("deploy-key-instance"),
+                ROOT,
+                "GET",
+                "/deploy_keys",
+                NO,
+                200,
+                json!([{"id": 1, "projects_with_write_access": [{"path_with_namespace": "acme/site"}]}]),
+            ),
+            (fact("deploy-key-instance"), ROOT, "GET", "/deploy_keys?public=true", NO, 200, json!([])),
+            by_mia(fact("deploy-key-instance"), "GET", "/deploy_keys", NO, 403, NO),
+            (
                 fact("deploy-key-taken"),
                 "dan",
                 "POST",

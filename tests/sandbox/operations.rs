@@ -134,6 +134,7 @@ const BEYOND: &str = "
     mirrorer   POST   /projects/:id/remote_mirrors
     mirrorer   PUT    /projects/:id/remote_mirrors/:mirror_id
     mirrorer   DELETE /projects/:id/remote_mirrors/:mirror_id
+    admin      GET    /deploy_keys
     maintainer GET    /projects/:id/deploy_keys
     maintainer GET    /projects/:id/deploy_keys/:deploy_key
     maintainer POST   /projects/:id/deploy_keys
@@ -170,6 +171,7 @@ const BEYOND: &str = "
     developer  DELETE /projects/:id/repository/tags/:tag_name
     coder      GET    /projects/:id/repository/tree
     coder      GET    /projects/:id/repository/files/:path
+    coder      GET    /projects/:id/repository/files/:path/raw
     developer  POST   /projects/:id/repository/files/:path
     developer  PUT    /projects/:id/repository/files/:path
     developer  DELETE /projects/:id/repository/files/:path

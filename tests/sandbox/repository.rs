@@ -84,7 +84,11 @@ async fn branches_start_where_they_are_told_and_end() {
     let commit = main["commit"]["id"].as_str().expect("an id").to_owned();
     assert_eq!(commit.len(), 40);
     world
-        .check(vec![create(new("from-commit", &commit), 201, json!({"commit": {"id": commit}}))])
+        .check(vec![
+            create(new("from-commit", &commit), 201, json!({"commit": {"id": commit}})),
+            create(new("from-short", &commit[..8]), 201, json!({"commit": {"id": commit}})),
+            create(new("too-short", &commit[..3]), 400, NO),
+        ])
         .await;
 }
 
@@ -157,7 +161,7 @@ async fn tags_are_made_read_and_removed() {
                 400,
                 says("Target x is invalid"),
             ),
-            by_dan(fact("tags"), "GET", TAGS, NO, 200, json!([{"name": "v1"}, {"name": "v2"}])),
+            by_dan(fact("tags"), "GET", TAGS, NO, 200, json!([{"name": "v2"}, {"name": "v1"}])),
             by_dan(fact("tags"), "GET", at("tags/v2"), NO, 200, json!({"name": "v2"})),
             by_dan(fact("tags"), "GET", at("tags/v9"), NO, 404, says("404 Tag Not Found")),
             by_dan(fact("tags"), "DELETE", at("tags/v2"), NO, 204, NO),
@@ -315,6 +319,69 @@ async fn files_are_made_changed_and_removed_by_commits() {
     let head = world.call("dan", "HEAD", at("files/README.md?ref=main"), &NO).await;
     let headers = ["x-gitlab-size", "x-gitlab-file-path", "x-gitlab-ref"];
     assert_eq!(headers.map(|name| head.header(name)), ["7", "README.md", "main"]);
+}
+
+#[tokio::test]
+async fn content_is_read_as_far_as_it_is_base64_and_comes_back_as_it_is() {
+    let world = world().await;
+    for (sent, kept_as) in [
+        ("aGk=", "aGk="),
+        ("aGk", "aGk="),
+        ("aG k\n", "aGk="),
+        ("content", "content="),
+        ("%%%", ""),
+        ("aGkx=aGkx", "aGkx"),
+        ("aGkxa", "aGkx"),
+    ] {
+        let body =
+            json!({"branch": "main", "encoding": "base64", "content": sent, "commit_message": "m"});
+        let (rule, file) = (fact("repository-file-base64"), at("files/b"));
+        assert_eq!(world.call("mia", "POST", file, &body).await.status, 201, "{rule}: {sent}");
+        let got = world.get("mia", at("files/b?ref=main")).await;
+        // What is left over at the end does not count.
+        let got = got.body["content"].as_str().expect("text").to_owned();
+        let digits = |text: &str| text.trim_end_matches('=').len();
+        assert_eq!(digits(&got), digits(kept_as), "{rule}: {sent} {got}");
+        let gone = json!({"branch": "main", "commit_message": "m"});
+        assert_eq!(world.call("mia", "DELETE", file, &gone).await.status, 204);
+    }
+    let text = json!({"branch": "main", "content": "{\"a\": 1}", "commit_message": "m"});
+    assert_eq!(world.call("mia", "POST", at("files/j"), &text).await.status, 201);
+    let rule = fact("repository-file-raw");
+    for end in ["", "?ref=main", "?ref=HEAD"] {
+        let got = world.get("dan", at(&format!("files/j/raw{end}"))).await;
+        assert_eq!((got.status, got.body["a"].clone()), (200, json!(1)), "{rule}");
+    }
+    let none = world.get("dan", at("files/none/raw")).await;
+    assert_eq!((none.status, none.body), (404, says("404 File Not Found")), "{rule}");
+}
+
+#[tokio::test]
+async fn tags_are_listed_in_the_order_that_is_asked_for() {
+    let world = world().await;
+    for (name, content) in [("v2", "a"), ("v1", "b"), ("v3", "c")] {
+        let body = json!({"branch": "work", "start_branch": "main", "content": content, "commit_message": "m"});
+        let first = json!({"branch": "work", "content": content, "commit_message": "m"});
+        let body = if name == "v2" { body } else { first };
+        let file = at(&format!("files/{name}"));
+        assert_eq!(world.call("dan", "POST", file, &body).await.status, 201);
+        let tag = json!({"tag_name": name, "ref": "work"});
+        assert_eq!(world.call("dan", "POST", TAGS, &tag).await.status, 201);
+    }
+    let rule = fact("tag-order");
+    for (query, expected) in [
+        ("", ["v3", "v1", "v2"]),
+        ("?sort=asc", ["v2", "v1", "v3"]),
+        ("?order_by=name", ["v3", "v2", "v1"]),
+        ("?order_by=name&sort=asc", ["v1", "v2", "v3"]),
+    ] {
+        let got = world.get("dan", &format!("{TAGS}{query}")).await.body;
+        let names: Vec<_> =
+            got.as_array().expect("a list").iter().map(|tag| &tag["name"]).collect();
+        assert_eq!(names, expected, "{rule}: {query}");
+    }
+    let wrong = world.get("dan", &format!("{TAGS}?order_by=size")).await;
+    assert_eq!(wrong.status, 400, "{rule}");
 }
 
 #[tokio::test]

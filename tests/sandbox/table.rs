@@ -516,6 +516,16 @@ fn mirrors_and_keys() -> Vec<Step> {
         READS,
     );
     keys.insert(1, enable);
+    let of_all: Step = (
+        "GET /deploy_keys",
+        "/deploy_keys",
+        NO,
+        200,
+        kept(format!("{KEY} projects_with_write_access")),
+        json!([{"title": "a", "projects_with_write_access": []}]),
+        READS,
+    );
+    keys.insert(1, of_all);
     let periods = collection(
         ["/projects/:id/freeze_periods", "/:period_id"],
         ["/projects/1/freeze_periods", "/projects/1/freeze_periods/1"],
@@ -1241,6 +1251,15 @@ fn repository() -> Vec<Step> {
             READS,
         ),
         (operation("GET", "files/:path"), shown, NO, 200, FILE, json!({"size": 1}), READS),
+        (
+            operation("GET", "files/:path/raw"),
+            "/projects/2/repository/files/a.txt/raw",
+            NO,
+            200,
+            "",
+            NO,
+            READS,
+        ),
         (
             operation("POST", "branches"),
             "/projects/2/repository/branches",

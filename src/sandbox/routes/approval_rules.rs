@@ -118,9 +118,15 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&json(call, &find(call, &project)?)?)
 }
 
+/// A list of ids; null is an empty one here.
+fn list_of_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>, Failure> {
+    let is_null = call.params.get(name).is_some_and(Value::is_null);
+    Ok(if is_null { Some(Vec::new()) } else { call.params.integers(name)? })
+}
+
 /// A list of ids that has two names in calls.
 fn ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>, Failure> {
-    let [one, other] = [call.params.integers(names[0])?, call.params.integers(names[1])?];
+    let [one, other] = [list_of_ids(call, names[0])?, list_of_ids(call, names[1])?];
     Ok(match (one, other) {
         (None, None) => None,
         (one, other) => Some([one.unwrap_or_default(), other.unwrap_or_default()].concat()),
@@ -164,7 +170,7 @@ fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>, Failure> {
 
 /// The protected branches of the project that a call names.
 fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>, Failure> {
-    let Some(wanted) = call.params.integers("protected_branch_ids")? else { return Ok(None) };
+    let Some(wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
     let known = Protection::all(call.db, project.id, call.now())?;
     Ok(Some(wanted.into_iter().filter(|id| known.iter().any(|branch| branch.id == *id)).collect()))
 }

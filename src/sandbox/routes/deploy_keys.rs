@@ -15,9 +15,10 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
-use super::{Route, delete, get, post, put};
+use super::{Route, delete, get, post, projects, put};
 
 pub(super) const ROUTES: &[Route] = &[
+    get("/deploy_keys", list_all),
     get("/projects/{id}/deploy_keys", list),
     post("/projects/{id}/deploy_keys", create),
     get("/projects/{id}/deploy_keys/{key_id}", show),
@@ -165,6 +166,29 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
         .collect::<Result<_, _>>()?;
     let all: Vec<Value> =
         keys.iter().map(|key| key.json_in(call, project)).collect::<Result<_, _>>()?;
+    page::list(call, &all)
+}
+
+/// All keys of all projects, each with those that may push with it. None of them is public.
+fn list_all(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.administrator()?;
+    let sql = format!("SELECT {} FROM deploy_keys k ORDER BY k.id", DeployKey::COLUMNS);
+    let is_public = call.params.is_set("public")?;
+    let keys: Vec<DeployKey> =
+        call.db.prepare(&sql)?.query_map([], DeployKey::from_row)?.collect::<Result<_, _>>()?;
+    let mut all = Vec::new();
+    for key in keys.iter().filter(|_| !is_public) {
+        let mut pushing = Vec::new();
+        for id in key.projects(call.db)? {
+            let project = Project::by_id(call.db, id)?.ok_or_else(Failure::no_record)?;
+            if key.can_push(call.db, id)? == Some(true) {
+                pushing.push(projects::identity(call, &project)?);
+            }
+        }
+        let mut body = key.json();
+        body["projects_with_write_access"] = pushing.into();
+        all.push(body);
+    }
     page::list(call, &all)
 }
 

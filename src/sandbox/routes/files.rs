@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
 use http::StatusCode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -14,17 +14,21 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
-use super::super::store::repository::{Edit, File, id_of, is_ref_name};
+use super::super::store::repository::{Commit, Edit, File, id_of, is_ref_name};
 use super::repository::{default_branch, fill, may_push, new_commit, of, readable};
 use super::{Route, delete, get, post, protected_branches, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/tree", tree),
     get("/projects/{id}/repository/files/{path}", show),
+    get("/projects/{id}/repository/files/{path}/raw", raw),
     post("/projects/{id}/repository/files/{path}", |call| write(call, Change::Create)),
     put("/projects/{id}/repository/files/{path}", |call| write(call, Change::Update)),
     delete("/projects/{id}/repository/files/{path}", |call| write(call, Change::Remove)),
 ];
+
+const LENIENT: GeneralPurpose =
+    GeneralPurpose::new(&base64::alphabet::STANDARD, NO_PAD.with_decode_allow_trailing_bits(true));
 
 /// What a call does to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,20 +52,35 @@ fn path<'a>(call: &'a Call<'_>) -> Result<&'a str, Failure> {
     }
 }
 
-/// The file in JSON, and the same in headers, which are all that a HEAD brings.
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+/// The file that a call names, with the commit and by what that was named.
+fn named(call: &Call<'_>) -> Result<(File, Commit, String), Failure> {
     let project = readable(call)?;
     let path = path(call)?;
-    call.params.require(&["ref"])?;
-    let wanted = call.params.text("ref")?.unwrap_or_default();
-    let reference = match wanted.as_str() {
-        "HEAD" => default_branch(call, &project)?,
-        _ => wanted,
+    let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
+        Some(reference) if reference != "HEAD" => reference,
+        _ => default_branch(call, &project)?,
     };
     let commit = of(call, &project).resolve(&reference)?;
     let commit = commit.ok_or_else(|| Failure::not_found("Commit"))?;
     let file = of(call, &project).file(&commit.id, path)?;
-    let file = file.ok_or_else(|| Failure::not_found("File"))?;
+    Ok((file.ok_or_else(|| Failure::not_found("File"))?, commit, reference))
+}
+
+/// The bytes of a file.
+fn raw(call: &Call<'_>) -> Result<Answer, Failure> {
+    let (file, ..) = named(call)?;
+    let mut answer = Answer::json(StatusCode::OK, file.content);
+    answer.headers.push(("content-type", "text/plain; charset=utf-8".to_owned()));
+    Ok(answer)
+}
+
+/// The file in JSON, and the same in headers, which are all that a HEAD brings.
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    readable(call)?;
+    path(call)?;
+    call.params.require(&["ref"])?;
+    let (file, commit, reference) = named(call)?;
+    let path = path(call)?;
     let body = json(&file, path, &reference, &commit.id);
     let mut answer = Answer::ok(&body)?;
     for (header, name) in [
@@ -194,9 +213,21 @@ fn write(call: &Call<'_>, change: Change) -> Result<Answer, Failure> {
 fn content(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
     let text = call.params.text("content")?.unwrap_or_default();
     match call.params.one_of("encoding", &["text", "base64"])?.as_deref() {
-        Some("base64") => STANDARD.decode(text.trim()).map_err(|_| Failure::invalid("content")),
+        Some("base64") => Ok(lenient(&text)),
         _ => Ok(text.into_bytes()),
     }
+}
+
+/// What base64 stands for, as the service reads it: what is not base64 is passed over, and what is left
+/// over at the end too.
+fn lenient(text: &str) -> Vec<u8> {
+    let is_one = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let text = text.split('=').next().unwrap_or_default();
+    let mut digits: Vec<u8> = text.bytes().filter(is_one).collect();
+    if digits.len() % 4 == 1 {
+        digits.pop();
+    }
+    LENIENT.decode(digits).unwrap_or_default()
 }
 
 /// The file as it is, after the checks of what is to become of it; and the commit at which its branch

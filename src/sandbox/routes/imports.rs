@@ -31,26 +31,18 @@ pub(super) const ROUTES: &[Route] = &[
 fn status(call: &Call<'_>) -> Result<Answer, Failure> {
     call.user()?;
     let project = call.project()?;
-    let attributes = project.attributes(call.db)?;
     let status = project.import_status_at(call.now());
     // Hosts have names of their own here, which the reference replaces.
     let is_from_url =
         status != "none" && project.import_source.is_none() && project.forked_from_id.is_none();
-    Answer::ok(&json!({
-        "id": project.id,
-        "description": attributes.get("description"),
-        "name": project.name,
-        "name_with_namespace": format!("{} / {}", project.namespace.full_name, project.name),
-        "path": project.path,
-        "path_with_namespace": project.full_path,
-        "created_at": project.created_at,
-        "import_status": status,
-        "import_type": is_from_url.then_some("git"),
-        "correlation_id": null,
-        "failed_relations": [],
-        "import_error": project.import_error_at(call.now()),
-        "stats": null,
-    }))
+    let mut body = projects::identity(call, &project)?;
+    body["import_status"] = status.into();
+    body["import_type"] = is_from_url.then_some("git").into();
+    body["correlation_id"] = Value::Null;
+    body["failed_relations"] = json!([]);
+    body["import_error"] = project.import_error_at(call.now()).into();
+    body["stats"] = Value::Null;
+    Answer::ok(&body)
 }
 
 /// Errors of imports are under a key of their own.

@@ -211,6 +211,19 @@ pub(crate) fn insert(
     Ok(id)
 }
 
+/// What the service shows of a project where it only names it.
+pub(super) fn identity(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
+    Ok(json!({
+        "id": project.id,
+        "description": project.attributes(call.db)?.get("description"),
+        "name": project.name,
+        "name_with_namespace": format!("{} / {}", project.namespace.full_name, project.name),
+        "path": project.path,
+        "path_with_namespace": project.full_path,
+        "created_at": project.created_at,
+    }))
+}
+
 /// What a new project starts with.
 enum Template {
     /// One of those that the service brings along, whose contents are one commit here.

@@ -50,8 +50,17 @@ fn json(call: &Call<'_>, project: &Project, tag: &Tag) -> Result<Value, Failure>
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = readable(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
-    let all: Vec<Value> = of(call, &project)
-        .tags()?
+    let by_name =
+        call.params.one_of("order_by", &["name", "updated"])?.is_some_and(|by| by == "name");
+    let upwards = call.params.one_of("sort", &["asc", "desc"])?.is_some_and(|way| way == "asc");
+    let mut tags = of(call, &project).tags()?;
+    if !by_name {
+        tags.sort_by(|one, other| one.commit.created_at.cmp(&other.commit.created_at));
+    }
+    if !upwards {
+        tags.reverse();
+    }
+    let all: Vec<Value> = tags
         .iter()
         .filter(|tag| is_found(&tag.name, &search))
         .map(|tag| json(call, &project, tag))

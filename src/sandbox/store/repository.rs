@@ -42,6 +42,9 @@ pub(crate) struct Tag {
     pub(crate) commit: Commit,
 }
 
+/// As much of an id as Git takes for one.
+const SHORTEST_ID: usize = 4;
+
 /// What a new commit says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewCommit<'a> {
@@ -135,7 +138,7 @@ impl Repository<'_> {
         Ok(self.tags()?.into_iter().find(|tag| tag.name == name))
     }
 
-    /// The commit that a branch, a tag or an id names.
+    /// The commit that a branch, a tag or an id names, or the beginning of an id that no other has.
     pub(crate) fn resolve(self, reference: &str) -> Result<Option<Commit>, rusqlite::Error> {
         if let Some(branch) = self.branch(reference)? {
             return Ok(Some(branch.commit));
@@ -143,9 +146,17 @@ impl Repository<'_> {
         if let Some(tag) = self.tag(reference)? {
             return Ok(Some(tag.commit));
         }
-        let sql = format!("SELECT {COMMIT} FROM commits c WHERE c.project_id = ?1 AND c.id = ?2");
+        if reference.len() < SHORTEST_ID || !reference.bytes().all(|byte| byte.is_ascii_hexdigit())
+        {
+            return Ok(None);
+        }
+        let sql = format!(
+            "SELECT {COMMIT} FROM commits c WHERE c.project_id = ?1 AND c.id LIKE ?2 || '%' LIMIT 2"
+        );
         let mut statement = self.db.prepare_cached(&sql)?;
-        statement.query_row(params![self.project, reference], commit_from).optional()
+        let found = statement.query_map(params![self.project, reference], commit_from)?;
+        let mut found: Vec<Commit> = found.collect::<Result<_, _>>()?;
+        Ok(found.pop().filter(|_| found.is_empty()))
     }
 
     /// A file at a commit.
