@@ -74,7 +74,7 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Received, Failu
         return Err(Failure::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"));
     }
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let (operation, segments) = routes::find(&parts.method, path)?;
+    let (operation, segments) = routes::find(&meant(&parts), path)?;
     let mut params = Params::default();
     params.add_form(query)?;
     body::read(&parts.headers, body, &mut params)?;
@@ -88,6 +88,17 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Received, Failu
     let base = format!("http://{host}");
     let target = target.into_owned();
     Ok(Received { operation, segments, headers: parts.headers, base, target, params })
+}
+
+/// The method of a request, which a POST may name in a header: some clients cannot send PATCH.
+fn meant(parts: &http::request::Parts) -> Method {
+    let named = parts.headers.get("x-http-method-override");
+    let named = named.filter(|_| parts.method == Method::POST);
+    let others = [Method::PUT, Method::PATCH, Method::DELETE];
+    let is_it = |other: &Method| {
+        named.is_some_and(|named| named.as_bytes().eq_ignore_ascii_case(other.as_str().as_bytes()))
+    };
+    others.into_iter().find(is_it).unwrap_or_else(|| parts.method.clone())
 }
 
 /// Path and query without the doubled and trailing slashes of the path, which the service does not

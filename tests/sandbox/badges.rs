@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{World, kept};
+use super::client::{ROOT, World, kept};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
@@ -109,4 +109,35 @@ async fn badges_are_made_changed_and_removed() {
             (fact("badge-list"), "gus", "GET", SHOP, NO, 200, json!([{"id": 3}, {"id": 4}])),
         ])
         .await;
+}
+
+#[tokio::test]
+async fn a_badge_is_shown_before_it_is_kept() {
+    let world = World::usual().await;
+    let rule = fact("badge-preview");
+    let query = "link_url=https://a.example/%25{project_path}&image_url=https://b.example/b.svg";
+    let got = world.get("dan", &format!("{SHOP}/render?{query}")).await;
+    let expected = json!({
+        "link_url": "https://a.example/%{project_path}", "image_url": "https://b.example/b.svg",
+        "rendered_link_url": "https://a.example/acme/shop", "rendered_image_url": "https://b.example/b.svg",
+    });
+    assert_eq!((got.status, got.body), (200, expected), "{rule}");
+    let list = world.get("dan", SHOP).await;
+    assert_eq!(list.body, json!([]), "{rule}");
+    assert_eq!(world.get("dan", &format!("{SHOP}/render")).await.status, 400, "{rule}");
+}
+
+#[tokio::test]
+async fn a_post_may_name_another_method() {
+    let world = World::usual().await;
+    let rule = fact("method-override");
+    for (method, named, status) in
+        [("POST", "PUT", 200), ("POST", "put", 200), ("POST", "GET", 405), ("GET", "DELETE", 200)]
+    {
+        let request = world.request(ROOT, method, "/projects/acme%2Fshop");
+        let request = request.header("X-HTTP-Method-Override", named);
+        let request = request.header("content-type", "application/json");
+        let answer = request.body(r#"{"description": "x"}"#).send().await.expect("an answer");
+        assert_eq!(answer.status().as_u16(), status, "{rule}: {method} {named}");
+    }
 }

@@ -120,11 +120,13 @@ const BEYOND: &str = "
     reporter   PUT    /groups/:id/labels
     reporter   DELETE /groups/:id/labels
     anyone     GET    /projects/:id/badges
+    anyone     GET    /projects/:id/badges/render
     anyone     GET    /projects/:id/badges/:badge_id
     maintainer POST   /projects/:id/badges
     maintainer PUT    /projects/:id/badges/:badge_id
     maintainer DELETE /projects/:id/badges/:badge_id
     anyone     GET    /groups/:id/badges
+    anyone     GET    /groups/:id/badges/render
     anyone     GET    /groups/:id/badges/:badge_id
     owner      POST   /groups/:id/badges
     owner      PUT    /groups/:id/badges/:badge_id
@@ -164,6 +166,8 @@ const BEYOND: &str = "
     coder      GET    /projects/:id/repository/branches
     coder      GET    /projects/:id/repository/branches/:branch
     developer  POST   /projects/:id/repository/branches
+    maintainer PUT    /projects/:id/repository/branches/:branch/protect
+    maintainer PUT    /projects/:id/repository/branches/:branch/unprotect
     developer  DELETE /projects/:id/repository/branches/:branch
     coder      GET    /projects/:id/repository/tags
     coder      GET    /projects/:id/repository/tags/:tag_name

@@ -357,6 +357,45 @@ async fn content_is_read_as_far_as_it_is_base64_and_comes_back_as_it_is() {
 }
 
 #[tokio::test]
+async fn branches_are_protected_in_the_old_way_too() {
+    let world = world().await;
+    let rule = fact("branch-protect");
+    let levels = |push: i64, merge: i64| json!({"push_access_levels": [{"access_level": push}], "merge_access_levels": [{"access_level": merge}]});
+    let by_mia =
+        |method, path, body, status, expected| (rule, "mia", method, path, body, status, expected);
+    let protection = kept(format!("{CODE}/protected_branches/next%2Fone"));
+    let (on, off) = (at("branches/next%2Fone/protect"), at("branches/next%2Fone/unprotect"));
+    world
+        .check(vec![
+            by_mia("POST", BRANCHES, json!({"branch": "next/one", "ref": "main"}), 201, NO),
+            by_mia("PUT", on, NO, 200, json!({"protected": true, "developers_can_push": false})),
+            by_mia("GET", protection, NO, 200, levels(40, 40)),
+            by_mia(
+                "PUT",
+                on,
+                json!({"developers_can_merge": true}),
+                200,
+                json!({"developers_can_merge": true}),
+            ),
+            by_mia("GET", protection, NO, 200, levels(40, 30)),
+            by_mia(
+                "PUT",
+                on,
+                json!({"developers_can_push": true, "developers_can_merge": false}),
+                200,
+                NO,
+            ),
+            by_mia("GET", protection, NO, 200, levels(30, 40)),
+            by_mia("PUT", off, NO, 200, json!({"protected": false})),
+            by_mia("PUT", off, NO, 200, json!({"protected": false})),
+            by_mia("GET", protection, NO, 404, NO),
+            by_mia("PUT", at("branches/none/protect"), NO, 404, says("404 Branch Not Found")),
+            (rule, "dan", "PUT", on, NO, 403, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
 async fn tags_are_listed_in_the_order_that_is_asked_for() {
     let world = world().await;
     for (name, content) in [("v2", "a"), ("v1", "b"), ("v3", "c")] {

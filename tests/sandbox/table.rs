@@ -488,7 +488,17 @@ fn badges() -> Vec<Step> {
     );
     // An id is never used again.
     of_group[1].5 = json!([{"id": 2}]);
-    [of_project, of_group].concat()
+    let render = |operation, place: &str| -> Step {
+        let urls = "link_url=https://a.example/%25{project_id}&image_url=https://b.example";
+        let keys = "link_url image_url rendered_link_url rendered_image_url";
+        let path = kept(format!("{place}/badges/render?{urls}"));
+        (operation, path, NO, 200, keys, NO, READS)
+    };
+    let renders = vec![
+        render("GET /projects/:id/badges/render", "/projects/1"),
+        render("GET /groups/:id/badges/render", "/groups/acme"),
+    ];
+    [of_project, of_group, renders].concat()
 }
 
 fn mirrors_and_keys() -> Vec<Step> {
@@ -1279,6 +1289,24 @@ fn repository() -> Vec<Step> {
             READS,
         ),
         (operation("GET", "branches/:branch"), branch, NO, 200, BRANCH, NO, READS),
+        (
+            operation("PUT", "branches/:branch/protect"),
+            kept(format!("{branch}/protect")),
+            json!({"developers_can_push": true}),
+            200,
+            BRANCH,
+            json!({"protected": true, "developers_can_push": true}),
+            (branch, 200, json!({"protected": true, "developers_can_merge": false})),
+        ),
+        (
+            operation("PUT", "branches/:branch/unprotect"),
+            kept(format!("{branch}/unprotect")),
+            NO,
+            200,
+            BRANCH,
+            json!({"protected": false}),
+            (branch, 200, json!({"protected": false})),
+        ),
         (
             operation("POST", "tags"),
             "/projects/2/repository/tags",

@@ -18,6 +18,7 @@ use super::{Route, delete, get, post, put};
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/badges", |call| list(call, &seen_project(call)?)),
     post("/projects/{id}/badges", |call| create(call, &Scope::project(call, MAINTAINER)?)),
+    get("/projects/{id}/badges/render", |call| preview(call, &seen_project(call)?)),
     get("/projects/{id}/badges/{badge_id}", |call| show(call, &seen_project(call)?)),
     put("/projects/{id}/badges/{badge_id}", |call| {
         update(call, &Scope::project(call, MAINTAINER)?)
@@ -27,6 +28,7 @@ pub(super) const ROUTES: &[Route] = &[
     }),
     get("/groups/{id}/badges", |call| list(call, &seen_group(call)?)),
     post("/groups/{id}/badges", |call| create(call, &Scope::group(call, OWNER)?)),
+    get("/groups/{id}/badges/render", |call| preview(call, &seen_group(call)?)),
     get("/groups/{id}/badges/{badge_id}", |call| show(call, &seen_group(call)?)),
     put("/groups/{id}/badges/{badge_id}", |call| update(call, &Scope::group(call, OWNER)?)),
     delete("/groups/{id}/badges/{badge_id}", |call| remove(call, &Scope::group(call, OWNER)?)),
@@ -117,6 +119,18 @@ fn is_web(url: &str) -> bool {
         matches!(uri.scheme_str(), Some("http" | "https"))
             && uri.host().is_some_and(|host| !host.is_empty())
     })
+}
+
+/// What a badge would look like.
+fn preview(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    call.params.require(&URLS)?;
+    let mut badge = Record::new(call.now());
+    take(call, &mut badge)?;
+    let mut body = json(call, scope, scope.name(), &badge)?;
+    if let Some(body) = body.as_object_mut() {
+        body.retain(|name, _| name.ends_with("_url"));
+    }
+    Answer::ok(&body)
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {

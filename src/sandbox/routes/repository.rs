@@ -9,15 +9,20 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
-use super::super::store::protection::{Action, Grantee, Protection, covers};
+use super::super::store::protection::{
+    Action, Grantee, NewProtection, Protection, covers, grant, revoke,
+};
 use super::super::store::repository::{Branch, Commit, Edit, NewCommit, Repository, is_ref_name};
-use super::{Route, delete, get, grants, post, protected_branches};
+use super::{Route, delete, get, grants, post, protected_branches, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/branches", list),
     post("/projects/{id}/repository/branches", create),
     get("/projects/{id}/repository/branches/{branch}", show),
     delete("/projects/{id}/repository/branches/{branch}", remove),
+    // The old forms of protected branches.
+    put("/projects/{id}/repository/branches/{branch}/protect", protect),
+    put("/projects/{id}/repository/branches/{branch}/unprotect", unprotect),
 ];
 
 /// The repository of a project.
@@ -238,4 +243,48 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     }
     of(call, &project).remove_branch(&branch.name)?;
     Ok(Answer::no_content())
+}
+
+/// Protects a branch by two flags: developers may push, or merge, or maintainers only. Of one that is
+/// protected, what the call names changes.
+fn protect(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?;
+    let branch = named(call, &project)?;
+    let level = |developers| Grantee::Level(if developers { DEVELOPER } else { MAINTAINER });
+    let wanted = [
+        (Action::Push, call.params.flag("developers_can_push")?),
+        (Action::Merge, call.params.flag("developers_can_merge")?),
+    ];
+    match Protection::named(call.db, project.id, &branch.name, call.now())? {
+        Some(known) => {
+            let changes = wanted.iter().filter_map(|(action, flag)| Some((*action, (*flag)?)));
+            for (action, developers) in changes {
+                known.granted(action).try_for_each(|old| revoke(call.db, old.id))?;
+                grant(call.db, known.id, action, level(developers))?;
+            }
+        }
+        None => {
+            let grants = wanted.map(|(action, flag)| (action, level(flag == Some(true))));
+            let new = NewProtection {
+                project: project.id,
+                name: &branch.name,
+                allow_force_push: false,
+                code_owner_approval_required: false,
+                grants: &grants,
+                due_at: None,
+            };
+            Protection::insert(call.db, new, call.now())?;
+        }
+    }
+    Answer::ok(&json(call, &project, &branch)?)
+}
+
+/// Ends the protection that has the name of a branch, if there is one.
+fn unprotect(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?;
+    let branch = named(call, &project)?;
+    if let Some(known) = Protection::named(call.db, project.id, &branch.name, call.now())? {
+        known.remove(call.db)?;
+    }
+    Answer::ok(&json(call, &project, &branch)?)
 }
