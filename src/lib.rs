@@ -20,7 +20,7 @@
 //! | api | [`api`] | the one place that sends requests |
 //! | reconcile, with IO | [`observe`], [`apply`] | reading what is there, doing what was planned |
 //! | export, pure | [`export`], [`absorb`] | what is there, as manifests, and taken back into those that are there |
-//! | frontends | `sandbox`, [`report`], [`comment`], [`cli`] | the embedded service, and what people see |
+//! | frontends | [`report`], [`comment`], [`cli`] | the embedded service, and what people see; `sandbox` is the crate `undrift_sandbox` |
 //!
 //! A newcomer reads [`plan`] first, then [`kind`] and one of the [`kinds`], then [`apply`].
 
@@ -51,7 +51,7 @@ pub mod planted;
 pub mod release;
 pub mod report;
 #[cfg(feature = "sandbox")]
-pub mod sandbox;
+pub use undrift_sandbox as sandbox;
 pub mod schema;
 pub mod secret;
 pub mod selection;

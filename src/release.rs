@@ -1,90 +1,6 @@
 //! Releases of the service: what a field needs, and what is known of the service at hand.
-//!
-//! What has no release of its own is in [`REFERENCE`], the release that the reference describes.
 
-use std::{borrow::Cow, fmt, str::FromStr};
-
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
-
-/// A release, as `MAJOR.MINOR`. What belongs to it is in each of its patches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Release {
-    major: u16,
-    minor: u16,
-}
-
-impl Default for Release {
-    fn default() -> Self {
-        REFERENCE
-    }
-}
-
-/// The release that the reference describes.
-pub const REFERENCE: Release = Release::new(15, 8);
-
-impl Release {
-    /// The release `major.minor`.
-    pub const fn new(major: u16, minor: u16) -> Self {
-        Self { major, minor }
-    }
-
-    /// Whether it came after the one that the reference describes, so that a service need not have
-    /// what it brought.
-    pub fn is_late(self) -> bool {
-        self > REFERENCE
-    }
-}
-
-impl fmt::Display for Release {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for Release {
-    type Err = &'static str;
-
-    /// Reads `18.2`, also as services say it of themselves: `18.2.1-ee`, `18.2.0-pre`. What comes
-    /// before a release has what it brings.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut parts = text.split(['.', '-', '+']);
-        let mut number = || {
-            let digits = parts.next().filter(|part| part.chars().all(|c| c.is_ascii_digit()))?;
-            digits.parse().ok()
-        };
-        let (major, minor) = number().zip(number()).ok_or("must be a release such as `18.2`")?;
-        Ok(Self { major, minor })
-    }
-}
-
-impl Serialize for Release {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Release {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Cow::<'_, str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-    }
-}
-
-impl JsonSchema for Release {
-    fn schema_name() -> Cow<'static, str> {
-        "Release".into()
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "pattern": r"^[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]+)?(-[0-9A-Za-z.-]+)?$",
-            "examples": ["18.2"],
-        })
-    }
-}
+pub use undrift_release::{REFERENCE, Release};
 
 /// What is known of the release of the service at hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,30 +26,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_is_read_from_what_services_say_of_themselves() {
-        for (text, shown) in [
-            ("15.8", Some("15.8")),
-            ("15.8.0-ee", Some("15.8")),
-            ("18.2.0-pre", Some("18.2")),
-            ("16.11.3", Some("16.11")),
-            ("18.9-ce.0", Some("18.9")),
-            ("18", None),
-            ("v18.2", None),
-            ("18.x", None),
-            ("", None),
-            (".", None),
-            ("99999999.1", None),
-        ] {
-            let read = text.parse::<Release>().ok();
-            assert_eq!(read.map(|release| release.to_string()).as_deref(), shown, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn releases_are_in_order_of_their_numbers() {
+    fn only_a_known_release_has_what_it_brought() {
         let release = |text: &str| text.parse::<Release>().unwrap();
-        assert!(release("16.2") < release("16.11") && release("16.11") < release("17.0"));
-        assert!(!REFERENCE.is_late() && release("15.9").is_late());
         assert!(Known::Is(release("16.9")).has(release("16.9")));
         assert!(!Known::Is(release("16.8")).has(release("16.9")) && !Known::Hidden.has(REFERENCE));
     }

@@ -1,0 +1,362 @@
+//! One call as its handler sees it: the database in a transaction, the caller, the parameters.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use http::StatusCode;
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+use super::access::{self, OWNER, Standing, Token};
+use super::answer::{Answer, Failure};
+use super::attributes::{Edition, Tier};
+use super::clock;
+use super::params::Params;
+use super::store::namespace::Namespace;
+use super::store::project::Project;
+use super::store::user::User;
+use super::{Service, settings::Rights};
+use undrift_release::Release;
+
+/// What carries out one operation.
+pub(crate) type Handler = fn(&Call<'_>) -> Result<Answer, Failure>;
+
+/// The named segments of a path, decoded.
+pub(crate) type Segments = Vec<(&'static str, String)>;
+
+/// One call.
+pub(crate) struct Call<'a> {
+    pub(crate) db: &'a Connection,
+    pub(crate) service: &'a Service,
+    pub(crate) caller: Option<User>,
+    pub(crate) token: Option<Token>,
+    /// Whether the operation is anything but a read.
+    pub(crate) writes: bool,
+    pub(crate) params: Params,
+    pub(crate) segments: Segments,
+    /// Scheme and host as the client used them, for addresses in answers.
+    pub(crate) base: String,
+    /// Path and query as sent, for `Link`.
+    pub(crate) target: String,
+    pub(crate) time: Timestamp,
+    /// `If-Unmodified-Since`, spelled as the service writes times.
+    pub(crate) unmodified_since: Option<String>,
+    pub(crate) now: OnceCell<String>,
+    pub(crate) standing: OnceCell<Standing>,
+    /// The caller's direct levels in the projects of a list, if any, once they were read together.
+    pub(crate) direct: OnceCell<HashMap<i64, Option<i64>>>,
+}
+
+impl Call<'_> {
+    /// The time as the service writes it.
+    pub(crate) fn now(&self) -> &str {
+        self.now.get_or_init(|| clock::spell(self.time))
+    }
+
+    /// When an import or fork that starts now has finished.
+    pub(crate) fn import_done_at(&self) -> String {
+        self.done_after(self.service.profile.import_delay)
+    }
+
+    /// When the service will have protected a default branch that appears now, unless that is at
+    /// once.
+    pub(crate) fn protection_due_at(&self) -> Option<String> {
+        let delay = self.service.profile.protection_delay;
+        (!delay.is_zero()).then(|| self.done_after(delay))
+    }
+
+    /// When something that starts now has finished: never within the call that starts it.
+    fn done_after(&self, delay: Duration) -> String {
+        let delay = delay.max(Duration::from_millis(1));
+        clock::spell(self.time.checked_add(delay).unwrap_or(self.time))
+    }
+
+    /// Starts something that runs in the background for so long; false while it still runs.
+    pub(crate) fn take_lease(&self, name: &str, length: Duration) -> Result<bool, Failure> {
+        let started = self
+            .db
+            .prepare_cached(
+                "INSERT INTO meta (key, value) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <= ?3",
+            )?
+            .execute([name, &self.done_after(length), self.now()])?;
+        Ok(started > 0)
+    }
+
+    /// The day, for expiry.
+    pub(crate) fn today(&self) -> &str {
+        // The spelled time starts with the day.
+        self.now().get(..10).unwrap_or_default()
+    }
+
+    /// 128 random bits as hexadecimal digits.
+    pub(crate) fn random_hex(&self) -> String {
+        self.service.chance.hex()
+    }
+
+    pub(crate) fn tier(&self) -> Tier {
+        self.service.tier
+    }
+
+    pub(crate) fn release(&self) -> Release {
+        self.service.profile.release
+    }
+
+    /// Whether the release is `major.minor` or a later one.
+    pub(crate) fn is_from(&self, major: u16, minor: u16) -> bool {
+        self.release() >= Release::new(major, minor)
+    }
+
+    /// What decides on the attributes that there are.
+    pub(crate) fn edition(&self) -> Edition {
+        Edition { tier: self.tier(), release: self.release() }
+    }
+
+    /// A segment of the path by its name in the route.
+    pub(crate) fn segment(&self, name: &str) -> &str {
+        self.segments.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+    }
+
+    /// A segment that has to be an integer.
+    pub(crate) fn segment_id(&self, name: &str) -> Result<i64, Failure> {
+        self.segment(name).parse().map_err(|_| Failure::invalid(name))
+    }
+
+    /// 412 when the call sets a bound on the last change of what it deletes, and that changed
+    /// later.
+    pub(crate) fn check_unmodified(&self, changed: &str) -> Result<(), Failure> {
+        // The bound has whole seconds, so everything within its second counts as not later.
+        match &self.unmodified_since {
+            Some(bound) if changed.get(..19) > bound.get(..19) => {
+                Err(Failure::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The user whom the path names with `:user_id`, by id or name.
+    pub(crate) fn named_user(&self) -> Result<User, Failure> {
+        User::by_reference(self.db, self.segment("user_id"))?
+            .ok_or_else(|| Failure::not_found("User"))
+    }
+
+    /// The caller; 401 for anonymous ones.
+    pub(crate) fn user(&self) -> Result<&User, Failure> {
+        self.caller.as_ref().ok_or_else(Failure::unauthorized)
+    }
+
+    /// The caller, who has to be an administrator.
+    pub(crate) fn administrator(&self) -> Result<&User, Failure> {
+        let user = self.user()?;
+        if user.admin { Ok(user) } else { Err(Failure::forbidden()) }
+    }
+
+    pub(crate) fn is_administrator(&self) -> bool {
+        self.caller.as_ref().is_some_and(|user| user.admin)
+    }
+
+    /// For whom attributes are set.
+    pub(crate) fn rights<'a>(&'a self, level: i64, fork: bool, visibility: &'a str) -> Rights<'a> {
+        Rights {
+            edition: self.edition(),
+            administrator: self.is_administrator(),
+            owner: level >= OWNER,
+            fork,
+            visibility,
+            profile: &self.service.profile,
+            time: self.time,
+        }
+    }
+
+    /// The caller's memberships of groups, read once.
+    pub(crate) fn standing(&self) -> Result<&Standing, Failure> {
+        if let Some(standing) = self.standing.get() {
+            return Ok(standing);
+        }
+        let read = match &self.caller {
+            Some(user) => Standing::of(self.db, user.id, self.today())?,
+            None => Standing::default(),
+        };
+        Ok(self.standing.get_or_init(|| read))
+    }
+
+    /// Reads the caller's direct levels in all projects of a list at once.
+    pub(crate) fn read_direct_levels(&self, projects: &[Project]) -> Result<(), Failure> {
+        if let Some(user) = &self.caller {
+            let read = access::direct_levels(self.db, user.id, projects, self.today())?;
+            // Only lists ask, and a call lists once.
+            let _ = self.direct.set(read);
+        }
+        Ok(())
+    }
+
+    /// The direct level of a user, the caller, in a project, if any.
+    pub(crate) fn direct_level(&self, user: &User, project: i64) -> Result<Option<i64>, Failure> {
+        // A list also shows other projects: those that forks come from.
+        match self.direct.get().and_then(|levels| levels.get(&project)) {
+            Some(level) => Ok(*level),
+            None => Ok(access::direct_level(self.db, user.id, project, self.today())?),
+        }
+    }
+
+    /// The caller's level in a project, 0 without one. Administrators count as owners.
+    pub(crate) fn level_in(&self, project: &Project) -> Result<i64, Failure> {
+        match &self.caller {
+            None => Ok(0),
+            Some(user) if user.admin => Ok(OWNER),
+            Some(user) if project.namespace.owner_id == Some(user.id) => Ok(OWNER),
+            Some(user) => {
+                let direct = self.direct_level(user, project.id)?.unwrap_or(0);
+                Ok(direct.max(access::inherited_level(
+                    self.db,
+                    self.standing()?,
+                    project,
+                    self.today(),
+                )?))
+            }
+        }
+    }
+
+    /// Whether the caller may see a project.
+    pub(crate) fn sees(&self, project: &Project) -> Result<bool, Failure> {
+        Ok(match project.visibility.as_str() {
+            "public" => true,
+            "internal" if self.caller.is_some() => true,
+            _ => self.level_in(project)? >= access::GUEST,
+        })
+    }
+
+    /// A project by id or path that the caller may see; else 404.
+    pub(crate) fn visible_project(&self, reference: &str) -> Result<Project, Failure> {
+        match Project::by_reference(self.db, reference)? {
+            Some(project) if self.sees(&project)? => Ok(project),
+            Some(_) => Err(Failure::not_found("Project")),
+            None => self.moved_project(reference),
+        }
+    }
+
+    /// What a call with the former path of a project gets.
+    fn moved_project(&self, path: &str) -> Result<Project, Failure> {
+        let project = match Project::by_former_path(self.db, path)? {
+            Some(project) if self.sees(&project)? => project,
+            _ => return Err(Failure::not_found("Project")),
+        };
+        if self.service.profile.former_paths_answer {
+            return Ok(project);
+        }
+        if self.writes {
+            return Err(Failure::message(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "Non GET methods are not allowed for moved projects",
+            ));
+        }
+        // `/api/v4/projects/OLD/rest?query`: the fourth segment becomes the id.
+        let (route, query) = self.target.split_once('?').unwrap_or((&self.target, ""));
+        let mut segments: Vec<&str> = route.split('/').collect();
+        let id = project.id.to_string();
+        if let Some(segment) = segments.get_mut(4) {
+            *segment = &id;
+        }
+        let mark = if query.is_empty() { "" } else { "?" };
+        Err(Failure::moved(format!("{}{}{mark}{query}", self.base, segments.join("/"))))
+    }
+
+    /// The project of `:id`.
+    pub(crate) fn project(&self) -> Result<Project, Failure> {
+        self.visible_project(self.segment("id"))
+    }
+
+    /// The project of `:id`, in which the caller has to have a level: 401, 404, 403 in this order.
+    pub(crate) fn project_as(&self, level: i64) -> Result<Project, Failure> {
+        self.user()?;
+        let project = self.project()?;
+        if self.level_in(&project)? < level {
+            return Err(Failure::forbidden());
+        }
+        Ok(project)
+    }
+
+    /// As [`Call::project_as`], for contents and variables, which an archived project closes: 403.
+    pub(crate) fn active_project_as(&self, level: i64) -> Result<Project, Failure> {
+        let project = self.project_as(level)?;
+        if project.archived {
+            return Err(Failure::forbidden());
+        }
+        Ok(project)
+    }
+
+    /// As [`Call::project_as`], for changes that an archived project accepts, unless a dialect says
+    /// otherwise.
+    pub(crate) fn writable_project_as(&self, level: i64) -> Result<Project, Failure> {
+        let project = self.project_as(level)?;
+        self.check_writable(&project)?;
+        Ok(project)
+    }
+
+    /// 403 for an archived project, in a dialect.
+    pub(crate) fn check_writable(&self, project: &Project) -> Result<(), Failure> {
+        match project.archived && self.service.profile.archived_read_only {
+            true => Err(Failure::forbidden()),
+            false => Ok(()),
+        }
+    }
+
+    /// What a feature above the tier answers.
+    pub(crate) fn require_tier(&self, least: Tier) -> Result<(), Failure> {
+        match self.tier() < least {
+            true if self.service.profile.unlicensed_forbidden => Err(Failure::forbidden()),
+            true => Err(Failure::hidden()),
+            false => Ok(()),
+        }
+    }
+
+    /// What taking the last owner away answers.
+    pub(crate) fn last_owner(&self) -> Failure {
+        match self.service.profile.last_owner_bad_request {
+            true => Failure::bad_request("the last owner cannot be removed"),
+            false => Failure::forbidden(),
+        }
+    }
+
+    /// The caller's level in a group, 0 without one. Administrators count as owners.
+    pub(crate) fn level_in_group(&self, group: &Namespace) -> Result<i64, Failure> {
+        match &self.caller {
+            None => Ok(0),
+            Some(user) if user.admin || group.owner_id == Some(user.id) => Ok(OWNER),
+            Some(_) => Ok(self.standing()?.in_namespace(&group.traversal)),
+        }
+    }
+
+    /// Whether the caller may see a group.
+    pub(crate) fn sees_group(&self, group: &Namespace) -> Result<bool, Failure> {
+        Ok(match group.visibility.as_str() {
+            "public" => true,
+            "internal" if self.caller.is_some() => true,
+            _ => self.level_in_group(group)? > 0,
+        })
+    }
+
+    /// A group by id or path that the caller may see; else 404.
+    pub(crate) fn visible_group(&self, reference: &str) -> Result<Namespace, Failure> {
+        match Namespace::by_reference(self.db, reference)? {
+            Some(group) if group.is_group() && self.sees_group(&group)? => Ok(group),
+            _ => Err(Failure::not_found("Group")),
+        }
+    }
+
+    /// The group of `:id`.
+    pub(crate) fn group(&self) -> Result<Namespace, Failure> {
+        self.visible_group(self.segment("id"))
+    }
+
+    /// The group of `:id`, in which the caller has to have a level.
+    pub(crate) fn group_as(&self, level: i64) -> Result<Namespace, Failure> {
+        self.user()?;
+        let group = self.group()?;
+        if self.level_in_group(&group)? < level {
+            return Err(Failure::forbidden());
+        }
+        Ok(group)
+    }
+}

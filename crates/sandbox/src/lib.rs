@@ -1,0 +1,427 @@
+//! The sandbox: the service itself, embedded, over SQLite.
+//!
+//! It answers as the reference says and, where that is silent, as the real service does. It shares
+//! no code with the side that calls it: its table of attributes, its parameter checks and its
+//! handlers are its own reading, so that one mistake cannot agree with itself.
+//!
+//! ```text
+//! connection -> server    time limits, places, Host check, latency, faults, request log
+//!      Model -> dispatch  route, parameters, caller, one transaction, answer
+//!            -> routes    one function an operation
+//!            -> store     rows; settings and attributes: what a project has
+//! ```
+//!
+//! [`start`] opens the database, applies a [`seed`], and listens; [`Running`] is the handle.
+//! [`Model`] is the same service in memory without a network: `dispatch` answers requests
+//! synchronously, whoever brings them. A call is answered only after its transaction was committed;
+//! a handler that fails or panics changes nothing.
+
+mod access;
+mod answer;
+mod attributes;
+mod body;
+mod call;
+mod chance;
+mod clock;
+mod cron;
+mod dialect;
+mod dispatch;
+mod facts;
+mod host;
+mod intake;
+mod kept;
+mod limit;
+mod model;
+mod page;
+mod params;
+mod patience;
+mod places;
+mod plant;
+mod profile;
+mod routes;
+mod scope;
+pub mod seed;
+mod server;
+mod settings;
+mod store;
+mod view;
+
+use std::fs::OpenOptions;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::civil::Date;
+use jiff::{Span, Timestamp};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use attributes::Tier;
+pub use chance::Chance;
+pub use clock::Clock;
+pub use facts::{FACTS, Fact, FactSource, table as facts_table};
+pub use limit::RateLimits;
+pub use model::{Image, Model};
+pub use profile::{AbsentDelete, AbsentPushRule, Fault, Misfortune, Profile};
+pub use seed::{Seed, SeedError};
+pub use store::Data;
+
+use answer::Failure;
+use host::Hosts;
+use intake::Intake;
+use limit::Limiter;
+use profile::Faults;
+use server::Turns;
+use store::Store;
+use undrift_release::Release;
+
+/// The longest that a deletion waits, in days.
+const MOST_DAYS: i64 = 3_650;
+
+/// How to start the sandbox. The default is in memory, empty but for the administrator `root`, on a
+/// free port of the loopback interface.
+pub struct Config {
+    /// Address to listen on; port 0 picks a free one.
+    pub listen: SocketAddr,
+    /// What a request may call this machine in its `Host` header, besides `localhost` and the
+    /// address that it listens on. Without a port.
+    pub allowed_hosts: Vec<String>,
+    /// Where to keep the data.
+    pub data: Data,
+    /// What to fill it with, once.
+    pub seed: Option<Seed>,
+    /// The licence; it wins over the seed's. When neither says, that of the last start with this
+    /// data, and [`Tier::Premium`] for new data.
+    pub tier: Option<Tier>,
+    /// The release; it wins over the seed's. When neither says, it is that of the profile.
+    pub release: Option<Release>,
+    /// Delay every answer by so many milliseconds.
+    pub latency: Duration,
+    /// Append one JSON line per request to this file.
+    pub request_log: Option<PathBuf>,
+    /// The token of `root`; without it one is generated.
+    pub token: Option<String>,
+    /// How many requests are answered.
+    pub rate_limits: RateLimits,
+    /// Whether an answered write also outlives a failure of the machine, not only of this process.
+    /// It costs a flush to the disk a write.
+    pub durable: bool,
+    /// Dialects and faults.
+    pub profile: Profile,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// Where generated secrets and ids come from.
+    pub chance: Chance,
+}
+
+/// What may differ each time that a service is started on the same data. The default is the
+/// faithful service.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    /// How many requests are answered.
+    pub rate_limits: RateLimits,
+    /// Dialects.
+    pub profile: Profile,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// Where generated secrets and ids come from.
+    pub chance: Chance,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            allowed_hosts: Vec::new(),
+            data: Data::Memory,
+            seed: None,
+            tier: None,
+            release: None,
+            latency: Duration::ZERO,
+            request_log: None,
+            token: None,
+            rate_limits: RateLimits::default(),
+            durable: false,
+            profile: Profile::default(),
+            clock: Clock::default(),
+            chance: Chance::default(),
+        }
+    }
+}
+
+/// Why the sandbox did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another process has the data.
+    #[error(
+        "`{}` is in use by another sandbox; stop that one, use its address with `--url`, or choose another file",
+        .0.display()
+    )]
+    InUse(PathBuf),
+    /// The lock file beside the data could not be used.
+    #[error("cannot lock `{}`; check that its folder exists and is writable", path.display())]
+    Lock {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The data could not be opened.
+    #[error("cannot use `{}` as the sandbox's database; delete it to start over", path.display())]
+    Database {
+        /// The database file.
+        path: PathBuf,
+        /// What SQLite said.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The data was written by another version of the sandbox.
+    #[error("`{}` has format {version}, which this version does not know; delete it to start over", path.display())]
+    OtherVersion {
+        /// The database file.
+        path: PathBuf,
+        /// The format that it says it has.
+        version: i64,
+    },
+    /// SQLite failed where no file is involved.
+    #[error("the sandbox's database failed")]
+    Memory(#[source] rusqlite::Error),
+    /// The address could not be used.
+    #[error("cannot listen on {address}; choose another address or port 0")]
+    Bind {
+        /// The address that was asked for.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The request log could not be opened.
+    #[error("cannot write the request log `{}`", path.display())]
+    RequestLog {
+        /// The log file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The seed cannot be applied.
+    #[error("the seed cannot be applied")]
+    Seed(#[from] SeedError),
+}
+
+impl StartError {
+    /// Whether another process has the data.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::InUse(_))
+    }
+}
+
+/// What all calls share.
+#[derive(Debug)]
+pub(crate) struct Service {
+    store: Store,
+    tier: Tier,
+    profile: Profile,
+    clock: Clock,
+    chance: Chance,
+    limiter: Option<Limiter>,
+    /// The day on which projects and groups were last looked for whose deletion has been due.
+    swept: Mutex<Option<Date>>,
+}
+
+impl Service {
+    fn new(store: Store, tier: Tier, conditions: Conditions) -> Self {
+        let Conditions { rate_limits, profile, clock, chance } = conditions;
+        Self {
+            store,
+            tier,
+            profile,
+            clock,
+            chance,
+            limiter: Limiter::new(rate_limits),
+            swept: Mutex::new(None),
+        }
+    }
+
+    /// As if it had just been started.
+    fn restart(&mut self, tier: Tier, conditions: Conditions) {
+        let Conditions { rate_limits, profile, clock, chance } = conditions;
+        self.tier = tier;
+        self.profile = profile;
+        self.clock = clock;
+        self.chance = chance;
+        self.limiter = Limiter::new(rate_limits);
+        self.swept = Mutex::new(None);
+    }
+
+    /// The secret of a hook.
+    fn hook_token(&self, hook: i64) -> Option<String> {
+        self.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
+    }
+
+    /// How many days a deleted project can be restored; none where deletion is immediate.
+    fn deletion_delay(&self) -> Option<u32> {
+        self.profile.deletion_delay.filter(|_| self.tier >= Tier::Premium)
+    }
+
+    /// Deletes the projects and groups that were marked long enough ago; looks once a day.
+    fn forget_deleted(&self, now: Timestamp) -> Result<(), Failure> {
+        let Some(delay) = self.deletion_delay() else { return Ok(()) };
+        let today = clock::day(now);
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        if *swept != Some(today) {
+            let last =
+                today.saturating_sub(Span::new().days(i64::from(delay).min(MOST_DAYS))).to_string();
+            self.store.write(|db| {
+                db.execute("DELETE FROM projects WHERE marked_for_deletion_on <= ?1", [&last])?;
+                Ok(db.execute(
+                    "DELETE FROM namespaces WHERE marked_for_deletion_on <= ?1",
+                    [&last],
+                )?)
+            })?;
+            *swept = Some(today);
+        }
+        Ok(())
+    }
+}
+
+/// A sandbox that is listening. Dropping it stops it without waiting; [`Running::stop`] waits.
+pub struct Running {
+    address: SocketAddr,
+    token: String,
+    token_was_generated: bool,
+    notes: Vec<String>,
+    service: Arc<Service>,
+    faults: Arc<Faults>,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+/// Opens the data, applies the seed, and listens.
+///
+/// # Errors
+///
+/// When the data is in use or unusable, when the seed contradicts itself or the rules of the
+/// service, and when the address or the request log cannot be had.
+pub async fn start(config: Config) -> Result<Running, StartError> {
+    let store = Store::open(&config.data, config.durable)?;
+    let seed = config.seed.as_ref();
+    let asked = config.tier.or(seed.and_then(|seed| seed.tier));
+    let tier = match asked {
+        Some(tier) => tier,
+        None => plant::stored_tier(&store).unwrap_or_default(),
+    };
+    let faults = Arc::new(Faults::new(config.profile.faults.clone()));
+    let Config { rate_limits, profile, clock, chance, .. } = config;
+    let profile = match config.release.or(seed.and_then(|seed| seed.release)) {
+        Some(release) => profile.at(release),
+        None => profile,
+    };
+    let service =
+        Arc::new(Service::new(store, tier, Conditions { rate_limits, profile, clock, chance }));
+    let token_was_generated = config.token.is_none();
+    let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.hex()));
+    let notes = plant::prepare(&service, seed, &token, &config.data)?;
+    let log = match config.request_log {
+        None => None,
+        Some(path) => Some(Mutex::new(
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&path)
+                .map_err(|source| StartError::RequestLog { path, source })?,
+        )),
+    };
+    let wrap = |source| StartError::Bind { address: config.listen, source };
+    let listener = TcpListener::bind(config.listen).await.map_err(wrap)?;
+    let address = listener.local_addr().map_err(wrap)?;
+    let front = Arc::new(server::Front {
+        service: Arc::clone(&service),
+        turns: Turns::default(),
+        faults: Arc::clone(&faults),
+        latency: config.latency,
+        log,
+        hosts: Hosts::new(config.listen, config.allowed_hosts),
+        intake: Intake::default(),
+    });
+    let (stop, stopped) = watch::channel(false);
+    let task = tokio::spawn(server::serve(listener, front, stopped));
+    Ok(Running { address, token, token_was_generated, notes, service, faults, stop, task })
+}
+
+impl std::fmt::Debug for Running {
+    /// Without the token.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Running {
+    /// The address that it listens on.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address for clients, without `/api/v4`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The token of `root`.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Whether the token was generated, so that somebody has to be told.
+    #[must_use]
+    pub fn token_was_generated(&self) -> bool {
+        self.token_was_generated
+    }
+
+    /// What the user should know about the data, as fragments of text.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The licence that it answers with.
+    #[must_use]
+    pub fn tier(&self) -> Tier {
+        self.service.tier
+    }
+
+    /// Whether every write is flushed to the disk before it is answered.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        self.service.store.is_durable().unwrap_or(false)
+    }
+
+    /// The secret of a hook, which no call ever returns: for tests that check what was stored.
+    #[must_use]
+    pub fn hook_token(&self, hook: i64) -> Option<String> {
+        self.service.hook_token(hook)
+    }
+
+    /// Adds a fault; it counts calls from now on.
+    pub fn add_fault(&self, fault: Fault) {
+        self.faults.add(fault);
+    }
+
+    /// Finishes the requests that are under way, writes everything into the file, and closes it.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        if let Err(error) = self.task.await {
+            tracing::warn!(%error, "the sandbox did not stop cleanly");
+        }
+        if let Err(error) = self.service.store.checkpoint() {
+            tracing::warn!(%error, "the sandbox's write-ahead log stays beside its file");
+        }
+    }
+}

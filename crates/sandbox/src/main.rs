@@ -1,0 +1,55 @@
+//! The sandbox as a program of its own, for tests that need a process and for trying it without
+//! undrift. `undrift sandbox` is the one for people.
+//!
+//! ```text
+//! undrift-sandbox [--data FILE] [--seed FILE.json] [--release 18.9] [--tier ultimate]
+//! ```
+//!
+//! Prints its address, and serves until it is ended. The token of `root` is
+//! `UNDRIFT_SANDBOX_TOKEN`, or one that is printed.
+
+use std::{env, fs, process::ExitCode};
+
+use undrift_sandbox::{Config, Data, start};
+
+type Error = Box<dyn std::error::Error>;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match serve().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "a program of its own")]
+            {
+                eprintln!("error: {error}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve() -> Result<(), Error> {
+    let mut config = Config { token: env::var("UNDRIFT_SANDBOX_TOKEN").ok(), ..Config::default() };
+    let mut arguments = env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().ok_or_else(|| format!("`{name}` needs a value"))?;
+        match name.as_str() {
+            "--data" => config.data = Data::File(value.into()),
+            "--seed" => config.seed = Some(serde_json::from_str(&fs::read_to_string(value)?)?),
+            "--release" => config.release = Some(value.parse()?),
+            "--tier" => config.tier = Some(serde_json::from_value(value.into())?),
+            _ => return Err(format!("unknown option `{name}`").into()),
+        }
+    }
+    let running = start(config).await?;
+    #[expect(clippy::print_stdout, reason = "a program of its own")]
+    {
+        println!("listening on {}", running.url());
+        if running.token_was_generated() {
+            println!("token of root: {}", running.token());
+        }
+    }
+    tokio::signal::ctrl_c().await?;
+    running.stop().await;
+    Ok(())
+}

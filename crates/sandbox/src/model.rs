@@ -1,0 +1,123 @@
+//! The service without a network: requests are values, and their answers are there at once.
+//!
+//! It is for simulations that start from one [`Image`] thousands of times. Time and chance come
+//! from the [`Conditions`], so that the same calls under the same conditions get the same bytes.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use serde_json::Value;
+
+use super::store::{Store, dump, image};
+use super::{Conditions, Data, Seed, Service, StartError, Tier, dispatch, plant};
+use undrift_release::Release;
+
+/// A service in memory that is called directly.
+#[derive(Debug)]
+pub struct Model {
+    service: Service,
+}
+
+/// What a [`Model`] held at some time. A clone costs next to nothing.
+#[derive(Clone, Debug)]
+pub struct Image {
+    tier: Tier,
+    release: Release,
+    stored: image::Image,
+}
+
+impl Image {
+    /// The conditions of another start: the service is never older than it was.
+    fn under(&self, conditions: Conditions) -> Conditions {
+        let profile = conditions.profile;
+        let release = self.release.max(profile.release);
+        Conditions { profile: profile.at(release), ..conditions }
+    }
+}
+
+impl Model {
+    /// The names of members of a [dump](Self::dump), at any depth, whose values depend on the clock
+    /// or on chance.
+    pub const VOLATILE: &[&str] = &dump::VOLATILE;
+
+    /// A service that holds what the seed says; `token` is that of `root`.
+    ///
+    /// # Errors
+    ///
+    /// When the seed contradicts itself or the rules of the service, or SQLite fails.
+    pub fn new(seed: &Seed, token: &str, conditions: Conditions) -> Result<Self, StartError> {
+        let store = Store::open(&Data::Memory, false)?;
+        let profile = match seed.release {
+            Some(release) => conditions.profile.at(release),
+            None => conditions.profile,
+        };
+        let conditions = Conditions { profile, ..conditions };
+        let service = Service::new(store, seed.tier.unwrap_or_default(), conditions);
+        plant::prepare(&service, Some(seed), token, &Data::Memory)?;
+        Ok(Self { service })
+    }
+
+    /// A service that holds what the image does, as if it had just been started on that data.
+    ///
+    /// # Errors
+    ///
+    /// When SQLite fails.
+    pub fn from_image(image: &Image, conditions: Conditions) -> Result<Self, rusqlite::Error> {
+        let store = Store::from_image(&image.stored)?;
+        Ok(Self { service: Service::new(store, image.tier, image.under(conditions)) })
+    }
+
+    /// Goes back to an image, as if the service had just been started on that data. That takes
+    /// microseconds if the image is the last one that this model was started from, went back to, or
+    /// gave.
+    ///
+    /// # Errors
+    ///
+    /// When SQLite fails.
+    pub fn reset(&mut self, image: &Image, conditions: Conditions) -> Result<(), rusqlite::Error> {
+        self.service.store.restore(&image.stored)?;
+        self.service.restart(image.tier, image.under(conditions));
+        Ok(())
+    }
+
+    /// What it holds now.
+    ///
+    /// # Errors
+    ///
+    /// When SQLite fails.
+    pub fn image(&mut self) -> Result<Image, rusqlite::Error> {
+        let Service { tier, profile, store, .. } = &mut self.service;
+        Ok(Image { tier: *tier, release: profile.release, stored: store.image()? })
+    }
+
+    /// Answers a request as a service that listens would. Its path begins with `/api/v4`; links in
+    /// the answer begin with its `Host`, else with the host of its URL, else with `localhost`.
+    pub fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let id = self.service.chance.hex();
+        let mut response = dispatch::answer(&self.service, request);
+        // Its clock stands still within a call.
+        dispatch::sign(response.headers_mut(), &id, Duration::ZERO);
+        response
+    }
+
+    /// The secret of a hook, which no call ever returns.
+    #[must_use]
+    pub fn hook_token(&self, hook: i64) -> Option<String> {
+        self.service.hook_token(hook)
+    }
+
+    /// All that is stored, secrets included, past all rights, limits and dialects: an object of
+    /// tables, each a list of its rows, each an object of its columns. Only the digests of tokens
+    /// and what repeats other columns are left out.
+    ///
+    /// # Errors
+    ///
+    /// When SQLite fails.
+    pub fn dump(&self) -> Result<Value, rusqlite::Error> {
+        self.service.store.look(dump::dump)
+    }
+}
+
+#[cfg(test)]
+mod tests;

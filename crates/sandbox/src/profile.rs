@@ -1,0 +1,316 @@
+//! How an embedded service may differ from the faithful one: dialects and faults, for tests.
+//!
+//! Where neither the reference nor the real service settles a question, both answers are a dialect,
+//! and a client has to work with either. Faults are a list of single misfortunes, each tied to a
+//! call. Neither can be reached over the network.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use http::Method;
+
+use undrift_release::Release;
+
+/// What the service does that the faithful one does not. The default is the faithful one.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// The release, by itself: [`Profile::at`] also turns on the dialects that came with it.
+    pub release: Release,
+    /// No page is longer than this, whatever `per_page` asks for.
+    pub page_cap: Option<usize>,
+    /// Every object carries a key that no reference names.
+    pub unknown_extra_keys: bool,
+    /// Keys whose value is null are missing from objects.
+    pub drop_null_keys: bool,
+    /// PUT of a hook or variable sets the flags that it does not mention back to their defaults.
+    pub put_resets_omitted_flags: bool,
+    /// What deleting a hook or push rule that is not there answers.
+    pub absent_delete: AbsentDelete,
+    /// What reading a push rule that is not there answers.
+    pub absent_push_rule: AbsentPushRule,
+    /// Topics are answered in reverse instead of sorted.
+    pub shuffle_topics: bool,
+    /// Every new project gets a bot among its members.
+    pub bots_among_members: bool,
+    /// This project attribute is accepted with 200 and dropped. Name, path, visibility and avatar
+    /// cannot be.
+    pub drop_attribute: Option<String>,
+    /// The full form of a project has no attribute but those that the reference lists (1, 2.8).
+    pub unlisted_attributes_hidden: bool,
+    /// PUT of a variable needs no `value`, as newer releases have it.
+    pub optional_variable_value: bool,
+    /// PUT of a group's variable heeds the filter, as releases from 16.9 on have it.
+    pub group_variable_filter: bool,
+    /// DELETE of a project or group only marks it; it can be restored until it is gone after this
+    /// many days. Premium.
+    pub deletion_delay: Option<u32>,
+    /// How long forks and imports take, by the sandbox's clock.
+    pub import_delay: Duration,
+    /// Why forks and imports fail when they have taken so long, if they do.
+    pub import_failure: Option<String>,
+    /// How long after the first branch the service protects it by itself; at once if this is zero.
+    pub protection_delay: Duration,
+    /// How long housekeeping keeps others from starting it again.
+    pub housekeeping_lease: Duration,
+    /// Whether gists can be imported; the reference has this off by default (1, 9).
+    pub gists: bool,
+    /// `shared_runners_setting` of a group is answered, as releases from 16.2 on have it.
+    pub runners_setting_shown: bool,
+    /// Starring and unstarring answer 200 instead of 201.
+    pub star_answers_ok: bool,
+    /// Importing members answers 201, as the real service does, instead of the reference's 200 (2,
+    /// 4.4).
+    pub import_members_created: bool,
+    /// Archiving what is archived is 400, as releases from 18 on have it. The reference calls it
+    /// idempotent.
+    pub archive_twice_refused: bool,
+    /// POST /projects takes what the reference's table says, and drops seven attributes that the real
+    /// service takes besides.
+    pub create_as_the_reference: bool,
+    /// An empty project has no default branch, as a recording of 2020 has it.
+    pub empty_has_no_branch: bool,
+    /// Settings, hooks, members and push rules of an archived project are refused with 403, like
+    /// its variables.
+    pub archived_read_only: bool,
+    /// Maintainers of a project may add owners to it.
+    pub maintainer_grants_owner: bool,
+    /// Maintainers may set and remove the relation of a fork.
+    pub maintainer_relates_forks: bool,
+    /// PUT of a member without `expires_at` clears it.
+    pub put_clears_expiry: bool,
+    /// Removing the last owner is 400 instead of 403.
+    pub last_owner_bad_request: bool,
+    /// `owner` of a project has the three fields of the reference (1, 2.8) and no others.
+    pub owner_in_brief: bool,
+    /// Errors of forks, push rules and deploy keys have the bodies of releases after 16.
+    pub later_errors: bool,
+    /// A masked value needs the plain alphabet even when it is raw.
+    pub raw_masks_plainly: bool,
+    /// What the licence does not have is 403 instead of 404.
+    pub unlicensed_forbidden: bool,
+    /// Developers may read protected branches, as releases from 16 on have it.
+    pub developers_read_protections: bool,
+    /// Grants of users and groups have no level, as the documentation shows them.
+    pub grants_without_level: bool,
+    /// Only a level can be said of protected tags: `allowed_to_create` is ignored.
+    pub tag_lists_ignored: bool,
+    /// PUT of an approval rule takes away the approvers of a list that it does not name, as the
+    /// documentation has it.
+    pub approvers_cleared: bool,
+    /// Only owners of a group read and change its push rule, as the documentation has it.
+    pub group_push_rule_for_owners: bool,
+    /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as later
+    /// releases have it.
+    pub code_owner_approval_kept: bool,
+    /// The level of a member who does not come from a directory cannot be overridden: 403. No
+    /// member comes from one here.
+    pub override_needs_directory: bool,
+    /// `requirements_access_level` cannot be public: the descriptions of the reference differ (2,
+    /// 4.3).
+    pub requirements_never_public: bool,
+    /// A project that was moved still answers at its former path, as releases before 16.4 do.
+    /// Otherwise reading redirects to its id, and writing is refused.
+    pub former_paths_answer: bool,
+    /// What is written is kept in another spelling: URLs of hooks with their host in lower case and
+    /// a `/` for an empty path, names and descriptions without blanks at their ends.
+    pub normalises: bool,
+    /// Every refusal in JSON quotes the whole body of its request.
+    pub echoes_input: bool,
+    /// Single misfortunes of connections; a [`Model`](super::Model), which has none, does not
+    /// suffer them.
+    pub faults: Vec<Fault>,
+}
+
+impl Profile {
+    /// The same at a release, with the dialects that this release has for certain.
+    #[must_use]
+    pub fn at(self, release: Release) -> Self {
+        let from = |major, minor| release >= Release::new(major, minor);
+        Self {
+            release,
+            developers_read_protections: self.developers_read_protections || from(16, 0),
+            runners_setting_shown: self.runners_setting_shown || from(16, 2),
+            group_variable_filter: self.group_variable_filter || from(16, 9),
+            later_errors: self.later_errors || from(17, 0),
+            // A hidden variable has no value that could be repeated.
+            optional_variable_value: self.optional_variable_value || from(17, 4),
+            archive_twice_refused: self.archive_twice_refused || from(18, 0),
+            ..self
+        }
+    }
+
+    /// Each way to answer a question that neither the reference nor the real service settles, or on
+    /// which they disagree: the name of the switch, and a profile with that switch alone.
+    #[must_use]
+    pub fn dialects() -> Vec<(&'static str, Self)> {
+        let with = |set: fn(&mut Self)| {
+            let mut profile = Self::default();
+            set(&mut profile);
+            profile
+        };
+        vec![
+            ("absent_delete", with(|profile| profile.absent_delete = AbsentDelete::NotFound)),
+            (
+                "absent_push_rule",
+                with(|profile| profile.absent_push_rule = AbsentPushRule::NotFound),
+            ),
+            ("approvers_cleared", with(|profile| profile.approvers_cleared = true)),
+            ("archive_twice_refused", with(|profile| profile.archive_twice_refused = true)),
+            ("archived_read_only", with(|profile| profile.archived_read_only = true)),
+            ("code_owner_approval_kept", with(|profile| profile.code_owner_approval_kept = true)),
+            ("create_as_the_reference", with(|profile| profile.create_as_the_reference = true)),
+            (
+                "developers_read_protections",
+                with(|profile| profile.developers_read_protections = true),
+            ),
+            ("empty_has_no_branch", with(|profile| profile.empty_has_no_branch = true)),
+            ("former_paths_answer", with(|profile| profile.former_paths_answer = true)),
+            ("grants_without_level", with(|profile| profile.grants_without_level = true)),
+            (
+                "group_push_rule_for_owners",
+                with(|profile| profile.group_push_rule_for_owners = true),
+            ),
+            ("group_variable_filter", with(|profile| profile.group_variable_filter = true)),
+            ("import_members_created", with(|profile| profile.import_members_created = true)),
+            ("last_owner_bad_request", with(|profile| profile.last_owner_bad_request = true)),
+            ("later_errors", with(|profile| profile.later_errors = true)),
+            ("maintainer_grants_owner", with(|profile| profile.maintainer_grants_owner = true)),
+            ("maintainer_relates_forks", with(|profile| profile.maintainer_relates_forks = true)),
+            ("optional_variable_value", with(|profile| profile.optional_variable_value = true)),
+            ("override_needs_directory", with(|profile| profile.override_needs_directory = true)),
+            ("owner_in_brief", with(|profile| profile.owner_in_brief = true)),
+            ("put_clears_expiry", with(|profile| profile.put_clears_expiry = true)),
+            ("put_resets_omitted_flags", with(|profile| profile.put_resets_omitted_flags = true)),
+            ("raw_masks_plainly", with(|profile| profile.raw_masks_plainly = true)),
+            ("requirements_never_public", with(|profile| profile.requirements_never_public = true)),
+            ("runners_setting_shown", with(|profile| profile.runners_setting_shown = true)),
+            ("star_answers_ok", with(|profile| profile.star_answers_ok = true)),
+            ("tag_lists_ignored", with(|profile| profile.tag_lists_ignored = true)),
+            (
+                "unlisted_attributes_hidden",
+                with(|profile| profile.unlisted_attributes_hidden = true),
+            ),
+            ("unlicensed_forbidden", with(|profile| profile.unlicensed_forbidden = true)),
+        ]
+    }
+
+    /// Whether answers are changed after they were made.
+    pub(crate) fn changes_answers(&self) -> bool {
+        self.unknown_extra_keys || self.drop_null_keys || self.shuffle_topics
+    }
+}
+
+/// What deleting something answers that is not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AbsentDelete {
+    /// 204: the reference calls these deletes idempotent (reference 2, 4.5 and 4.6).
+    #[default]
+    NoContent,
+    /// 404, as the real service answers.
+    NotFound,
+}
+
+/// What reading a push rule answers that is not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AbsentPushRule {
+    /// 200 with the body `null`.
+    #[default]
+    Null,
+    /// 404.
+    NotFound,
+}
+
+/// One misfortune and the calls that it hits.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Only calls with this method; none means any.
+    pub method: Option<Method>,
+    /// Only calls whose path and query, as sent, contain this.
+    pub path_contains: String,
+    /// Which of the matching calls, from 1; 0 means each of them.
+    pub nth: u32,
+    /// What happens.
+    pub what: Misfortune,
+}
+
+/// What a fault does to a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Misfortune {
+    /// The connection is closed; nothing was done.
+    DropBefore,
+    /// The call is carried out, then the connection is closed without an answer.
+    CommitThenDrop,
+    /// This status with an error body; nothing was done.
+    StatusBefore(u16),
+    /// The call is carried out, then answered with this status and an error body.
+    StatusAfter(u16),
+    /// 429 with this `Retry-After`, if any; nothing was done.
+    TooManyRequests(Option<String>),
+    /// A page of HTML with 200, as a proxy in between would send; nothing was done.
+    Html200,
+    /// The call is carried out, and its answer breaks off in the middle.
+    Truncate,
+    /// The call is carried out, and its answer keeps the status but loses the body.
+    EmptyBody,
+    /// 302 to this address; nothing was done.
+    Redirect(String),
+}
+
+/// The faults of a running service, with how often each matched.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Mutex<Vec<(Fault, u32)>>);
+
+impl Faults {
+    pub(crate) fn new(faults: Vec<Fault>) -> Self {
+        Self(Mutex::new(faults.into_iter().map(|fault| (fault, 0)).collect()))
+    }
+
+    pub(crate) fn add(&self, fault: Fault) {
+        self.list().push((fault, 0));
+    }
+
+    /// Counts the call and says what happens to it.
+    pub(crate) fn strike(&self, method: &Method, target: &str) -> Option<Misfortune> {
+        let mut struck = None;
+        for (fault, seen) in self.list().iter_mut() {
+            let matches = fault.method.as_ref().is_none_or(|wanted| wanted == method)
+                && target.contains(&fault.path_contains);
+            if matches {
+                *seen += 1;
+                if (fault.nth == 0 || fault.nth == *seen) && struck.is_none() {
+                    struck = Some(fault.what.clone());
+                }
+            }
+        }
+        struck
+    }
+
+    fn list(&self) -> std::sync::MutexGuard<'_, Vec<(Fault, u32)>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_strikes_the_call_that_it_names() {
+        let faults = Faults::new(vec![Fault {
+            method: Some(Method::POST),
+            path_contains: "/hooks".to_owned(),
+            nth: 2,
+            what: Misfortune::CommitThenDrop,
+        }]);
+        let calls = [
+            (Method::POST, "/projects/1/hooks", false),
+            (Method::GET, "/projects/1/hooks", false),
+            (Method::POST, "/projects/1/variables", false),
+            (Method::POST, "/projects/1/hooks", true),
+            (Method::POST, "/projects/1/hooks", false),
+        ];
+        for (method, target, struck) in calls {
+            assert_eq!(faults.strike(&method, target).is_some(), struck, "{method} {target}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Branches of a repository, and how one comes into being. The reference leaves repositories out;
+//! all of this is the real service's. Nothing of Git is there: see [`super::super::store::repository`].
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::super::access::{DEVELOPER, MAINTAINER, REPORTER};
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::page;
+use super::super::store::project::Project;
+use super::super::store::protection::{
+    Action, Grantee, NewProtection, Protection, covers, grant, revoke,
+};
+use super::super::store::repository::{Branch, Commit, Edit, NewCommit, Repository, is_ref_name};
+use super::{Route, delete, get, grants, post, protected_branches, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/repository/branches", list),
+    post("/projects/{id}/repository/branches", create),
+    get("/projects/{id}/repository/branches/{branch}", show),
+    delete("/projects/{id}/repository/branches/{branch}", remove),
+    // The old forms of protected branches.
+    put("/projects/{id}/repository/branches/{branch}/protect", protect),
+    put("/projects/{id}/repository/branches/{branch}/unprotect", unprotect),
+];
+
+/// The repository of a project.
+pub(super) fn of<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
+    Repository { db: call.db, project: project.id }
+}
+
+/// The project of a call that reads code: whoever sees it may, guests only of one that is not
+/// private.
+pub(super) fn readable(call: &Call<'_>) -> Result<Project, Failure> {
+    let project = call.project()?;
+    match project.visibility == "private" && call.level_in(&project)? < REPORTER {
+        true => Err(Failure::forbidden()),
+        false => Ok(project),
+    }
+}
+
+/// The commit to the branch that a call makes.
+pub(super) fn new_commit<'a>(
+    call: &'a Call<'_>,
+    branch: &'a str,
+    message: &'a str,
+) -> NewCommit<'a> {
+    let author = call.caller.as_ref();
+    NewCommit {
+        branch,
+        message,
+        author_name: author.map_or("undrift", |user| &user.name),
+        author_email: author.map_or("", |user| &user.email),
+        now: call.now(),
+    }
+}
+
+/// The contents of a new project that is not empty: those of the project that it `copies`, or one
+/// commit.
+pub(super) fn begin(
+    call: &Call<'_>,
+    project: &Project,
+    copies: Option<i64>,
+    readme: bool,
+) -> Result<(), Failure> {
+    let repository = of(call, project);
+    if let Some(source) = copies {
+        return Ok(repository.copy_from(source)?);
+    }
+    let branch = default_branch(call, project)?;
+    let text = format!("# {}\n", project.name);
+    let file = Edit::Write { path: "README.md", content: text.as_bytes(), executable: false };
+    let files = if readme { vec![file] } else { Vec::new() };
+    Ok(repository.commit(new_commit(call, &branch, "Initial commit"), &files)?)
+}
+
+/// Makes a branch, which is the default one if there was none. Nothing is protected by that.
+pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<(), Failure> {
+    let repository = of(call, project);
+    if repository.branch(branch)?.is_some() {
+        return Ok(());
+    }
+    let head = repository.resolve(&default_branch(call, project)?)?;
+    if let Some(head) = head {
+        return Ok(repository.point(branch, &head.id)?);
+    }
+    repository.commit(new_commit(call, branch, "Initial commit"), &[])?;
+    fill(call, project, branch)
+}
+
+/// The first commit of a project makes its branch the default one.
+pub(super) fn fill(call: &Call<'_>, project: &Project, branch: &str) -> Result<(), Failure> {
+    call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
+    let mut attributes = project.attributes(call.db)?;
+    attributes.insert("default_branch".to_owned(), branch.into());
+    Ok(project.save_attributes(call.db, &attributes, call.edition(), call.now())?)
+}
+
+/// Lets the repository follow a new default branch, which has to be there already.
+pub(super) fn change_head(
+    call: &Call<'_>,
+    project: &Project,
+    former: &str,
+    wanted: &str,
+) -> Result<(), Failure> {
+    if wanted == former || of(call, project).branch(wanted)?.is_some() {
+        return Ok(());
+    }
+    Err(Failure::model("base", format!("Could not change HEAD: branch '{wanted}' does not exist")))
+}
+
+/// The name of the default branch, which an empty project has too.
+pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<String, Failure> {
+    let attributes = project.attributes(call.db)?;
+    let name = attributes.get("default_branch").and_then(Value::as_str);
+    Ok(name.unwrap_or("main").to_owned())
+}
+
+/// Whether the caller may push to a branch: whoever is granted it where it is protected, else every
+/// developer.
+pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool, Failure> {
+    let protections = Protection::all(call.db, project.id, call.now())?;
+    let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
+    if covering.is_empty() {
+        return Ok(call.level_in(project)? >= DEVELOPER);
+    }
+    let granted = covering.iter().flat_map(|one| one.granted(Action::Push));
+    let granted: Vec<Grantee> = granted.map(|grant| grant.to).collect();
+    grants::is_granted(call, project, &granted)
+}
+
+/// As the service shows a commit.
+pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -> Value {
+    json!({
+        "id": commit.id,
+        "short_id": commit.id.get(..8),
+        "created_at": commit.created_at,
+        "parent_ids": commit.parent.iter().collect::<Vec<_>>(),
+        "title": commit.message.lines().next().unwrap_or_default(),
+        "message": commit.message,
+        "author_name": commit.author_name,
+        "author_email": commit.author_email,
+        "authored_date": commit.created_at,
+        "committer_name": commit.author_name,
+        "committer_email": commit.author_email,
+        "committed_date": commit.created_at,
+        "trailers": {},
+        "web_url": format!("{}/{}/-/commit/{}", call.base, project.full_path, commit.id),
+    })
+}
+
+/// As the service shows a branch.
+fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value, Failure> {
+    let protections = Protection::all(call.db, project.id, call.now())?;
+    let mut body = protected_branches::branch_flags(&protections, &branch.name);
+    body["name"] = branch.name.as_str().into();
+    body["commit"] = commit_json(call, project, &branch.commit);
+    body["merged"] = false.into();
+    body["default"] = (branch.name == default_branch(call, project)?).into();
+    body["can_push"] = may_push(call, project, &branch.name)?.into();
+    body["web_url"] = format!("{}/{}/-/tree/{}", call.base, project.full_path, branch.name).into();
+    Ok(body)
+}
+
+fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    let search = call.params.text("search")?.unwrap_or_default();
+    let all: Vec<Value> = of(call, &project)
+        .branches()?
+        .iter()
+        .filter(|branch| is_found(&branch.name, &search))
+        .map(|branch| json(call, &project, branch))
+        .collect::<Result<_, _>>()?;
+    page::list(call, &all)
+}
+
+/// Whether a search finds a name: anywhere in it, or where `^` and `$` say.
+pub(super) fn is_found(name: &str, search: &str) -> bool {
+    let name = name.to_lowercase();
+    let search = search.to_lowercase();
+    match (search.strip_prefix('^'), search.strip_suffix('$')) {
+        (Some(start), _) => name.starts_with(start),
+        (None, Some(end)) => name.ends_with(end),
+        (None, None) => name.contains(&search),
+    }
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = readable(call)?;
+    Answer::ok(&json(call, &project, &named(call, &project)?)?)
+}
+
+/// The branch that the path names.
+fn named(call: &Call<'_>, project: &Project) -> Result<Branch, Failure> {
+    of(call, project).branch(call.segment("branch"))?.ok_or_else(|| Failure::not_found("Branch"))
+}
+
+fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(DEVELOPER)?;
+    call.params.require(&["branch", "ref"])?;
+    let name = call.params.text("branch")?.unwrap_or_default();
+    let reference = call.params.text("ref")?.unwrap_or_default();
+    let refuse = |text: String| Failure::message(StatusCode::BAD_REQUEST, text);
+    if !is_ref_name(&name) {
+        return Err(refuse("Branch name is invalid".to_owned()));
+    }
+    let repository = of(call, &project);
+    if repository.branch(&name)?.is_some() {
+        return Err(refuse("Branch already exists".to_owned()));
+    }
+    let Some(commit) = repository.resolve(&reference)? else {
+        return Err(refuse(format!("Invalid reference name: {reference}")));
+    };
+    if !may_push(call, &project, &name)? {
+        return Err(refuse(format!(
+            "You are not allowed to create protected branches on this project. '{name}' is protected"
+        )));
+    }
+    repository.point(&name, &commit.id)?;
+    Answer::created(&json(call, &project, &Branch { name, commit })?)
+}
+
+fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.active_project_as(DEVELOPER)?;
+    let branch = named(call, &project)?;
+    call.check_unmodified(&branch.commit.created_at)?;
+    if branch.name == default_branch(call, &project)? {
+        return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, "Cannot remove HEAD branch"));
+    }
+    let protections = Protection::all(call.db, project.id, call.now())?;
+    let is_protected = protections.iter().any(|one| covers(&one.name, &branch.name));
+    if is_protected && call.level_in(&project)? < MAINTAINER {
+        return Err(Failure::message(
+            StatusCode::BAD_REQUEST,
+            "You are not allowed to delete protected branches from this project. \
+             Only a project maintainer or owner can delete a protected branch.",
+        ));
+    }
+    of(call, &project).remove_branch(&branch.name)?;
+    Ok(Answer::no_content())
+}
+
+/// Protects a branch by two flags: developers may push, or merge, or maintainers only. Of one that is
+/// protected, what the call names changes.
+fn protect(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?;
+    let branch = named(call, &project)?;
+    let level = |developers| Grantee::Level(if developers { DEVELOPER } else { MAINTAINER });
+    let wanted = [
+        (Action::Push, call.params.flag("developers_can_push")?),
+        (Action::Merge, call.params.flag("developers_can_merge")?),
+    ];
+    match Protection::named(call.db, project.id, &branch.name, call.now())? {
+        Some(known) => {
+            let changes = wanted.iter().filter_map(|(action, flag)| Some((*action, (*flag)?)));
+            for (action, developers) in changes {
+                known.granted(action).try_for_each(|old| revoke(call.db, old.id))?;
+                grant(call.db, known.id, action, level(developers))?;
+            }
+        }
+        None => {
+            let grants = wanted.map(|(action, flag)| (action, level(flag == Some(true))));
+            let new = NewProtection {
+                project: project.id,
+                name: &branch.name,
+                allow_force_push: false,
+                code_owner_approval_required: false,
+                grants: &grants,
+                due_at: None,
+            };
+            Protection::insert(call.db, new, call.now())?;
+        }
+    }
+    Answer::ok(&json(call, &project, &branch)?)
+}
+
+/// Ends the protection that has the name of a branch, if there is one.
+fn unprotect(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?;
+    let branch = named(call, &project)?;
+    if let Some(known) = Protection::named(call.db, project.id, &branch.name, call.now())? {
+        known.remove(call.db)?;
+    }
+    Answer::ok(&json(call, &project, &branch)?)
+}

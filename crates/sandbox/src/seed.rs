@@ -1,0 +1,342 @@
+//! What a fresh sandbox is filled with: the types of `sandbox.yaml`.
+//!
+//! Secrets are plain texts here: a seed is for demonstrations.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::access;
+use super::attributes::Tier;
+use undrift_release::Release;
+
+/// The content of `sandbox.yaml`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Seed {
+    /// What the service is licensed for.
+    pub tier: Option<Tier>,
+    /// Its release, as text: `'18.2'`. Without one it is that of the reference, 15.8.
+    pub release: Option<Release>,
+    /// Users besides `root`, who always exists and is an administrator.
+    pub users: Vec<SeedUser>,
+    /// Groups. Those above a group and above a project are created as needed.
+    pub groups: Vec<SeedGroup>,
+    /// Projects.
+    pub projects: Vec<SeedProject>,
+}
+
+/// A user of a seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeedUser {
+    /// The name in paths and mentions.
+    pub username: String,
+    /// The name shown to people; the username when it is missing.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// An access token for this user.
+    #[serde(default)]
+    pub token: Option<String>,
+    /// Whether the user may sign in.
+    #[serde(default)]
+    pub state: SeedState,
+    /// Whether the user administers the service.
+    #[serde(default)]
+    pub administrator: bool,
+    /// Whether the user is a bot, such as those of project access tokens.
+    #[serde(default)]
+    pub bot: bool,
+}
+
+/// The state of a user.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SeedState {
+    /// May sign in.
+    #[default]
+    Active,
+    /// May not.
+    Blocked,
+}
+
+/// How visible a group is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SeedVisibility {
+    /// Only members see it.
+    #[default]
+    Private,
+    /// Every user sees it.
+    Internal,
+    /// Everybody sees it.
+    Public,
+}
+
+impl SeedVisibility {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Private => "private",
+            Self::Internal => "internal",
+            Self::Public => "public",
+        }
+    }
+}
+
+/// A group of a seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeedGroup {
+    /// The full path.
+    pub path: String,
+    /// The name shown to people; the last segment of the path when it is missing.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// How visible it is; as visible as the group above, or private, when it is missing.
+    #[serde(default)]
+    pub visibility: Option<SeedVisibility>,
+    /// Direct members.
+    #[serde(default)]
+    pub members: Vec<SeedMember>,
+}
+
+/// A member of a group or project of a seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeedMember {
+    /// The username.
+    pub user: String,
+    /// The role: guest, reporter, developer, maintainer or owner, or its number.
+    pub access_level: SeedLevel,
+    /// The last day, as `YYYY-MM-DD`.
+    #[serde(default)]
+    pub expires_at: Option<String>,
+}
+
+/// A role, written as a word or as its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeedLevel(pub(super) i64);
+
+impl Serialize for SeedLevel {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for SeedLevel {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let known = match &value {
+            Value::Number(number) => {
+                access::LEVELS.iter().find(|(level, _)| number.as_i64() == Some(*level))
+            }
+            Value::String(word) => {
+                access::LEVELS.iter().find(|(_, name)| name.eq_ignore_ascii_case(word))
+            }
+            _ => None,
+        };
+        known.map(|(level, _)| Self(*level)).ok_or_else(|| {
+            let text = format!(
+                "`access_level` is {value}, but has to be a role ({}) or its number",
+                role_words().join(", ")
+            );
+            serde::de::Error::custom(text)
+        })
+    }
+}
+
+impl JsonSchema for SeedLevel {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SeedLevel".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let numbers = access::LEVELS.iter().map(|(level, _)| Value::from(*level));
+        let words = role_words().into_iter().map(Value::from);
+        schemars::json_schema!({ "enum": words.chain(numbers).collect::<Vec<_>>() })
+    }
+}
+
+fn role_words() -> Vec<String> {
+    access::LEVELS.iter().map(|(_, name)| name.to_lowercase()).collect()
+}
+
+/// A project of a seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeedProject {
+    /// The full path.
+    pub path: String,
+    /// Attributes, in the service's own names: those that edit a project, and those that create
+    /// one.
+    #[serde(default)]
+    pub settings: Map<String, Value>,
+    /// CI/CD variables, in the service's own field names.
+    #[serde(default)]
+    pub variables: Vec<Map<String, Value>>,
+    /// Direct members.
+    #[serde(default)]
+    pub members: Vec<SeedMember>,
+    /// Hooks, in the service's own field names.
+    #[serde(default)]
+    pub hooks: Vec<Map<String, Value>>,
+    /// The push rule, in the service's own field names.
+    #[serde(default)]
+    pub push_rule: Option<Map<String, Value>>,
+    /// Protected branches, in the service's own field names.
+    #[serde(default)]
+    pub protected_branches: Vec<Map<String, Value>>,
+    /// Branches of the repository, the first of which is the default one. None of them is protected
+    /// by that.
+    #[serde(default)]
+    pub branches: Vec<String>,
+    /// Merge requests, which get the numbers 1, 2 and so on.
+    #[serde(default)]
+    pub merge_requests: Vec<SeedMergeRequest>,
+    /// Whether the project is archived.
+    #[serde(default)]
+    pub archived: bool,
+}
+
+/// A merge request of a seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeedMergeRequest {
+    /// The title.
+    pub title: String,
+    /// How far it has come.
+    #[serde(default)]
+    pub state: SeedMergeState,
+    /// Whether only members may comment.
+    #[serde(default)]
+    pub discussion_locked: bool,
+    /// The username of who opened it; `root` when it is missing.
+    #[serde(default)]
+    pub author: Option<String>,
+    /// Notes, the oldest first.
+    #[serde(default)]
+    pub notes: Vec<SeedNote>,
+}
+
+/// How far a merge request has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SeedMergeState {
+    /// It is being worked on.
+    #[default]
+    Opened,
+    /// It was given up.
+    Closed,
+    /// It is being merged.
+    Locked,
+    /// It was merged.
+    Merged,
+}
+
+impl SeedMergeState {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Closed => "closed",
+            Self::Locked => "locked",
+            Self::Merged => "merged",
+        }
+    }
+}
+
+/// A note of a merge request of a seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeedNote {
+    /// The text.
+    pub body: String,
+    /// The username of its author; `root` when it is missing.
+    #[serde(default)]
+    pub author: Option<String>,
+    /// Whether the service wrote it, to say what was done.
+    #[serde(default)]
+    pub system: bool,
+    /// Whether only reporters and above see it.
+    #[serde(default)]
+    pub internal: bool,
+}
+
+/// Why a seed is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum SeedError {
+    /// It does not have the shape of a seed.
+    #[error("the seed does not have the shape of one")]
+    Shape(#[source] serde_json::Error),
+    /// The service refuses something that it holds.
+    #[error("{place}: {reason}")]
+    Refused {
+        /// What was refused: `project acme/shop, hook 1`.
+        place: String,
+        /// The service's own words.
+        reason: String,
+    },
+    /// It names something that is not there.
+    #[error("{place}: there is no user `{user}`; list it under `users`")]
+    UnknownUser {
+        /// What names it.
+        place: String,
+        /// The username.
+        user: String,
+    },
+    /// The database failed.
+    #[error("the sandbox's database failed")]
+    Database(#[from] rusqlite::Error),
+}
+
+impl Seed {
+    /// Reads a seed from JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`SeedError::Shape`] names the field that does not fit.
+    pub fn from_json(value: Value) -> Result<Self, SeedError> {
+        serde_json::from_value(value).map_err(SeedError::Shape)
+    }
+
+    /// What tells one seed from another.
+    pub(super) fn digest(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_describes_every_field_and_refuses_others() {
+        let schema = schemars::schema_for!(Seed).to_value();
+        let mut objects: Vec<&Value> =
+            schema["$defs"].as_object().expect("definitions").values().collect();
+        objects.push(&schema);
+        let mut fields = 0;
+        for object in objects {
+            let Some(properties) = object["properties"].as_object() else { continue };
+            assert_eq!(object["additionalProperties"], false, "{object}");
+            for (name, field) in properties {
+                assert!(field["description"].is_string(), "{name} has no description");
+                fields += 1;
+            }
+        }
+        assert_eq!(fields, 37);
+    }
+
+    #[test]
+    fn roles_are_words_or_numbers() {
+        for (written, level) in
+            [(Value::from(30), 30), ("Maintainer".into(), 40), ("minimal access".into(), 5)]
+        {
+            assert_eq!(serde_json::from_value(written).ok(), Some(SeedLevel(level)));
+        }
+        for wrong in [Value::from(31), "30".into(), "boss".into(), Value::Null, true.into()] {
+            assert!(serde_json::from_value::<SeedLevel>(wrong).is_err());
+        }
+    }
+}

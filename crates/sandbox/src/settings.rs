@@ -1,0 +1,628 @@
+//! Taking a project's attributes from a call and turning them into what is read back.
+//!
+//! Everything here walks the rows of [`attributes`]; the rules of single attributes are in them,
+//! but for those that tie two together.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+
+use super::answer::Failure;
+use super::attributes::{
+    self, Attribute, Edition, Kind, OVERRIDE_ROLE, PACKAGES, PACKAGES_LEVEL, PIPELINES_REMOVED,
+    RESTRICTED, Reads, Route,
+};
+use super::clock;
+use super::params::{Params, flag, integer, text};
+use super::profile::Profile;
+use undrift_release::Release;
+
+/// On whose behalf attributes are set, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rights<'a> {
+    pub(crate) edition: Edition,
+    pub(crate) administrator: bool,
+    /// Whether the caller owns the project.
+    pub(crate) owner: bool,
+    /// Whether the project is a fork.
+    pub(crate) fork: bool,
+    /// Who can see the project after the call.
+    pub(crate) visibility: &'a str,
+    /// The dialect: it may drop attributes, or refuse values.
+    pub(crate) profile: &'a Profile,
+    pub(crate) time: Timestamp,
+}
+
+/// The two texts of an answer that follow from the attributes: members of a JSON object without its
+/// braces.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    /// What the simple form has.
+    pub(crate) brief: String,
+    /// What only the full form has.
+    pub(crate) full: String,
+}
+
+/// The attributes of a project that is made at this time.
+pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
+    let preset = |row: &Attribute| match row.kind {
+        Kind::CleanupPolicy => scheduled(row.preset(), time),
+        _ => row.preset(),
+    };
+    attributes::all()
+        .filter(|row| is_stored(row))
+        .map(|row| (row.name.to_owned(), preset(row)))
+        .collect()
+}
+
+/// Whether an attribute has a value of its own.
+const fn is_stored(row: &Attribute) -> bool {
+    !matches!(row.kind, Kind::Elsewhere | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_))
+}
+
+/// Sets in `stored` what the call says. Attributes above the tier, or for administrators only, are
+/// dropped without a word, as the real service does.
+pub(crate) fn apply(
+    route: Route,
+    params: &Params,
+    rights: Rights<'_>,
+    stored: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    let (edition, former) = (rights.edition, stored.clone());
+    let accepted = || {
+        attributes::of(edition).filter(|row| {
+            let is_beyond = route == Route::Create && row.accepted_on_create_too();
+            (row.accepted_on(route) || (is_beyond && !rights.profile.create_as_the_reference))
+                && (rights.administrator || !row.administrators)
+                && (rights.owner || !row.owners)
+                && rights.profile.drop_attribute.as_deref() != Some(row.name)
+        })
+    };
+    // The deprecated booleans come first, so that an access level in the same call wins.
+    for row in accepted() {
+        if let (Kind::TwinOf(target), Some(value)) = (row.kind, params.get(row.name))
+            && let Some(on) = flag(row.name, value)?
+        {
+            let level = if on { "enabled" } else { "disabled" };
+            stored.insert(target.to_owned(), level.into());
+        }
+    }
+    for row in accepted() {
+        let sent = match (row.kind, params.get(row.name)) {
+            (Kind::Topics, None) => params.get("tag_list").map(|value| ("tag_list", value)),
+            (_, value) => value.map(|value| (row.name, value)),
+        };
+        if let Some((name, value)) = sent {
+            set(row, name, value, params, rights, stored)?;
+        }
+    }
+    // So do new names before old ones.
+    for row in accepted() {
+        let (target, is_opposite) = match row.kind {
+            Kind::AliasOf(target) => (target, false),
+            Kind::OppositeOf(target) => (target, true),
+            _ => continue,
+        };
+        if let Some(on) = params.flag(row.name)? {
+            stored.insert(target.to_owned(), (on != is_opposite).into());
+        }
+    }
+    check_owner(params, rights, &former, stored)?;
+    tie(route, params, rights, stored)
+}
+
+/// Some of it takes an owner; that a call merely names it may be refused.
+fn check_owner(
+    params: &Params,
+    rights: Rights<'_>,
+    former: &Map<String, Value>,
+    stored: &Map<String, Value>,
+) -> Result<(), Failure> {
+    let has = |name| attributes::of(rights.edition).any(|row| row.name == name);
+    if rights.owner {
+        return Ok(());
+    }
+    if has(PIPELINES_REMOVED) && params.has(PIPELINES_REMOVED) {
+        return Err(Failure::forbidden());
+    }
+    let owner = |stored: &Map<String, Value>| stored.get(OVERRIDE_ROLE) == Some(&"owner".into());
+    if owner(former) != owner(stored) {
+        return Err(Failure::model(OVERRIDE_ROLE, "can only be changed by an owner"));
+    }
+    Ok(())
+}
+
+/// Where a new attribute and the old one that it replaces say the same, each write of one sets the
+/// other; the new one wins.
+fn tie(
+    route: Route,
+    params: &Params,
+    rights: Rights<'_>,
+    stored: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    if rights.edition.release >= ROLE_ALONE {
+        let developer = stored.get(OVERRIDE_ROLE) == Some(&"developer".into());
+        let role = match params.flag(RESTRICTED)?.filter(|_| !params.has(OVERRIDE_ROLE)) {
+            Some(true) if developer => Some("maintainer"),
+            Some(false) => Some("developer"),
+            _ => None,
+        };
+        if let Some(role) = role {
+            stored.insert(OVERRIDE_ROLE.to_owned(), role.into());
+        }
+    }
+    if attributes::of(rights.edition).any(|row| row.name == PACKAGES_LEVEL) {
+        let on = params.flag(PACKAGES)?;
+        let level = params.text(PACKAGES_LEVEL)?;
+        // A create with the level alone leaves the registry on.
+        let ignored =
+            route != Route::Edit && level.as_deref() == Some("disabled") && on != Some(false);
+        match (level, on) {
+            (Some(level), _) if !ignored => {
+                stored.insert(PACKAGES.to_owned(), (level != "disabled").into());
+            }
+            (None, None) => {}
+            (_, on) => {
+                let level =
+                    if on == Some(false) { "disabled" } else { level_of(rights.visibility) };
+                stored.insert(PACKAGES_LEVEL.to_owned(), level.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The release from which on the role alone says who may pass variables to pipelines.
+const ROLE_ALONE: Release = Release::new(17, 7);
+
+/// The level of a package registry that is on, by the visibility of the project.
+fn level_of(visibility: &str) -> &'static str {
+    match visibility {
+        "private" => "private",
+        "internal" => "enabled",
+        _ => "public",
+    }
+}
+
+/// Sets one attribute.
+fn set(
+    row: &Attribute,
+    name: &str,
+    value: &Value,
+    params: &Params,
+    rights: Rights<'_>,
+    stored: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    let new = match row.kind {
+        Kind::Elsewhere | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => {
+            return Ok(());
+        }
+        Kind::Flag
+        | Kind::Text(_)
+        | Kind::Name(_)
+        | Kind::Number(..)
+        | Kind::Count(..)
+        | Kind::OneOf(_)
+        | Kind::Choice(_) => match plain(row, name, value)? {
+            Some(_) if name == "mr_default_target_self" && !rights.fork => {
+                return Err(Failure::bad_request("mr_default_target_self is only for forks"));
+            }
+            Some(new) if name == "repository_storage" && new != "default" => {
+                return Err(Failure::model(name, "is invalid"));
+            }
+            Some(new)
+                if name == "requirements_access_level"
+                    && new == "public"
+                    && rights.profile.requirements_never_public =>
+            {
+                return Err(Failure::no_valid_value(name));
+            }
+            Some(new) => new,
+            None => return Ok(()),
+        },
+        Kind::Claims(known) => match params.texts(name)? {
+            Some(words) => claims(name, words, known)?,
+            None => return Ok(()),
+        },
+        Kind::Topics => match params.texts(name)? {
+            Some(words) => topics(words)?,
+            None => return Ok(()),
+        },
+        Kind::CleanupPolicy => {
+            let mut policy = stored.get(row.name).cloned().unwrap_or_else(|| row.preset());
+            set_policy(name, value, &mut policy)?;
+            scheduled(policy, rights.time)
+        }
+    };
+    stored.insert(row.name.to_owned(), new);
+    Ok(())
+}
+
+/// The checked value of an attribute that stands alone; none where null means to leave it.
+pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>, Failure> {
+    Ok(match row.kind {
+        Kind::Flag => flag(name, value)?.map(Value::Bool),
+        Kind::Text(most) => match text(name, value)? {
+            Some(text) => Some(bounded(name, text, most)?),
+            None => Some(row.preset()),
+        },
+        Kind::Name(most) => match text(name, value)?.filter(|text| !text.is_empty()) {
+            Some(text) => Some(bounded(name, text, most)?),
+            None => None,
+        },
+        Kind::Number(least, most, complaint) => match integer(name, value)? {
+            Some(number) if !(least..=most).contains(&number) => {
+                return Err(Failure::model(name, complaint));
+            }
+            number => number.map(Value::from),
+        },
+        Kind::Count(least, most, complaint) => match integer(name, value)? {
+            Some(number) if !(least..=most).contains(&number) => {
+                return Err(Failure::model(name, complaint));
+            }
+            number => Some(number.into()),
+        },
+        Kind::OneOf(values) => match text(name, value)? {
+            Some(text) if !values.contains(&text.as_str()) => {
+                return Err(Failure::no_valid_value(name));
+            }
+            text => text.map(Value::from),
+        },
+        Kind::Choice(values) => match integer(name, value)? {
+            Some(number) if !values.contains(&number) => return Err(Failure::no_valid_value(name)),
+            number => number.map(Value::from),
+        },
+        Kind::Topics
+        | Kind::CleanupPolicy
+        | Kind::Claims(_)
+        | Kind::TwinOf(_)
+        | Kind::AliasOf(_)
+        | Kind::OppositeOf(_)
+        | Kind::Elsewhere => None,
+    })
+}
+
+/// A text of at most `most` characters.
+fn bounded(name: &str, text: String, most: usize) -> Result<Value, Failure> {
+    if text.chars().count() > most {
+        return Err(Failure::model(name, format!("is too long (maximum is {most} characters)")));
+    }
+    Ok(text.into())
+}
+
+/// What a token's subject consists of: at least the path of the project, which comes first.
+fn claims(name: &str, words: Vec<String>, known: &[&str]) -> Result<Value, Failure> {
+    if words.first().is_none_or(|first| first != "project_path") {
+        return Err(Failure::model(name, "must start with project_path"));
+    }
+    if !words.iter().all(|word| known.contains(&word.as_str())) {
+        return Err(Failure::no_valid_value(name));
+    }
+    Ok(words.into())
+}
+
+/// Topics are a set: sorted, each once.
+fn topics(mut words: Vec<String>) -> Result<Value, Failure> {
+    words.sort();
+    words.dedup();
+    if words.iter().any(|word| word.chars().count() > 255) {
+        return Err(Failure::model("topics", "is too long (maximum is 255 characters)"));
+    }
+    Ok(words.into())
+}
+
+/// The keys of the cleanup policy and the values that they may have; none means any text.
+const POLICY: &[(&str, Option<&[&str]>)] = &[
+    ("cadence", Some(&["1d", "7d", "14d", "1month", "3month"])),
+    ("older_than", Some(&["7d", "14d", "30d", "60d", "90d"])),
+    ("name_regex", None),
+    ("name_regex_delete", None),
+    ("name_regex_keep", None),
+];
+const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
+
+/// Changes the keys of the policy that the call mentions. `name_regex` and `name_regex_delete` are
+/// one thing.
+fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<(), Failure> {
+    let Value::Object(sent) = value else {
+        return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
+    };
+    let not_listed = |key: &str| {
+        Failure::model(&format!("container_expiration_policy.{key}"), "is not included in the list")
+    };
+    for (key, values) in POLICY {
+        let Some(value) = sent.get(*key) else { continue };
+        let new = text(&format!("{name}[{key}]"), value)?;
+        if let (Some(values), Some(new)) = (values, &new)
+            && !values.contains(&new.as_str())
+        {
+            return Err(not_listed(key));
+        }
+        let same: &[&str] = match *key {
+            "name_regex" | "name_regex_delete" => &["name_regex", "name_regex_delete"],
+            _ => std::slice::from_ref(key),
+        };
+        for key in same {
+            policy[*key] = new.clone().into();
+        }
+    }
+    if let Some(value) = sent.get("keep_n") {
+        let keep = integer(&format!("{name}[keep_n]"), value)?;
+        if keep.is_some_and(|keep| !KEPT_TAGS.contains(&keep)) {
+            return Err(not_listed("keep_n"));
+        }
+        policy["keep_n"] = keep.into();
+    }
+    if let Some(value) = sent.get("enabled")
+        && let Some(on) = flag(&format!("{name}[enabled]"), value)?
+    {
+        policy["enabled"] = on.into();
+    }
+    Ok(())
+}
+
+/// The policy with its next run: one cadence after this time, whether it is enabled or not. Months
+/// have 30 days.
+fn scheduled(mut policy: Value, time: Timestamp) -> Value {
+    let days = match policy["cadence"].as_str() {
+        Some("7d") => 7,
+        Some("14d") => 14,
+        Some("1month") => 30,
+        Some("3month") => 90,
+        _ => 1,
+    };
+    policy["next_run_at"] =
+        clock::spell(time.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(time))
+            .into();
+    policy
+}
+
+/// What is read back of the attributes that there are.
+pub(crate) fn shown(stored: &Map<String, Value>, edition: Edition, fork: bool) -> Shown {
+    let value = |name: &str| stored.get(name).cloned().unwrap_or(Value::Null);
+    // What was stored before there was such an attribute has its preset.
+    let kept = |row: &Attribute| stored.get(row.name).cloned().unwrap_or_else(|| row.preset());
+    let is_on = |name: &str| stored.get(name).is_some_and(|level| level != "disabled");
+    let mut brief = Map::new();
+    for key in ["description", "default_branch", "topics"] {
+        brief.insert(key.to_owned(), value(key));
+    }
+    brief.insert("tag_list".to_owned(), value("topics"));
+
+    let mut full = Map::new();
+    for row in attributes::of(edition).filter(|row| row.is_shown_at(edition.release)) {
+        let key = match row.reads {
+            Reads::Same | Reads::Unlisted | Reads::Detail => row.name,
+            Reads::As(key) => key,
+            Reads::Never => continue,
+        };
+        let here = match row.kind {
+            Kind::TwinOf(target) => is_on(target).into(),
+            Kind::OppositeOf(target) => (value(target) != true).into(),
+            _ if row.name == RESTRICTED && edition.release >= ROLE_ALONE => {
+                (value(OVERRIDE_ROLE) != "developer").into()
+            }
+            _ if row.name == "mr_default_target_self" && !fork => continue,
+            // From then on it depends on the groups above.
+            _ if row.name == "emails_disabled" && edition.release >= Release::new(16, 3) => {
+                continue;
+            }
+            _ => kept(row),
+        };
+        if !brief.contains_key(key) {
+            full.insert(key.to_owned(), here);
+        }
+    }
+    let derived = json!({
+        "requirements_enabled": is_on("requirements_access_level"),
+        "security_and_compliance_enabled": is_on("security_and_compliance_access_level"),
+        "can_create_merge_request_in": is_on("merge_requests_access_level"),
+        "ci_job_token_scope_enabled": false,
+        "runner_token_expiration_interval": null,
+        "service_desk_address": null,
+        "compliance_frameworks": [],
+        "open_issues_count": 0,
+    });
+    if let Value::Object(derived) = derived {
+        full.extend(derived);
+    }
+    Shown { brief: members(brief), full: members(full) }
+}
+
+/// Takes the attributes that the reference does not list out of the full form that `text` has from
+/// `start` on.
+pub(crate) fn hide_unlisted(text: &mut Vec<u8>, start: usize) -> Result<(), serde_json::Error> {
+    let mut object: Map<String, Value> = serde_json::from_slice(&text[start..])?;
+    object.retain(|key, _| {
+        !attributes::all().any(|row| row.reads == Reads::Unlisted && row.name == key)
+    });
+    text.truncate(start);
+    serde_json::to_writer(text, &object)
+}
+
+/// An object's JSON text without its braces.
+fn members(object: Map<String, Value>) -> String {
+    let text = Value::Object(object).to_string();
+    text[1..text.len() - 1].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::*;
+    use crate::Tier;
+    use undrift_release::REFERENCE;
+
+    fn anybody() -> Rights<'static> {
+        static FAITHFUL: LazyLock<Profile> = LazyLock::new(Profile::default);
+        Rights {
+            edition: Edition { tier: Tier::Ultimate, release: REFERENCE },
+            administrator: true,
+            owner: true,
+            visibility: "private",
+            fork: true,
+            profile: &FAITHFUL,
+            time: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    /// The same where the service is of release 18.9.
+    fn later() -> Rights<'static> {
+        let edition = Edition { tier: Tier::Ultimate, release: Release::new(18, 9) };
+        Rights { edition, ..anybody() }
+    }
+
+    fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>, Failure> {
+        let mut params = Params::default();
+        params.add_json(body.to_string().as_bytes())?;
+        let mut stored = presets(rights.time);
+        apply(Route::Edit, &params, rights, &mut stored)?;
+        let shown = shown(&stored, rights.edition, rights.fork);
+        let text = format!("{{{},{}}}", shown.brief, shown.full);
+        Ok(serde_json::from_str(&text).expect("JSON"))
+    }
+
+    /// A value that differs from the preset and is valid.
+    fn other(row: &Attribute) -> Value {
+        match row.kind {
+            Kind::Flag => json!(row.preset() != json!(true)),
+            // There is one.
+            Kind::Name(_) if row.name == "repository_storage" => json!("default"),
+            Kind::Text(_) | Kind::Name(_) => json!("other"),
+            Kind::Number(least, _, _) => json!(least.max(700)),
+            Kind::Count(least, ..) => json!(least),
+            Kind::Claims(_) => json!(["project_path", "ref"]),
+            Kind::AliasOf(_) | Kind::OppositeOf(_) => json!(false),
+            Kind::OneOf(values) => {
+                let preset = row.preset();
+                json!(values.iter().find(|value| preset != **value))
+            }
+            Kind::Choice(values) => json!(values.last()),
+            Kind::Topics => json!(["b", "a"]),
+            Kind::CleanupPolicy => json!({"enabled": true}),
+            Kind::TwinOf(_) | Kind::Elsewhere => Value::Null,
+        }
+    }
+
+    #[test]
+    fn what_is_set_is_read_back() {
+        let releases = [anybody(), later()].into_iter();
+        let rows = releases
+            .flat_map(|rights| attributes::of(rights.edition).map(move |row| (row, rights)));
+        for (row, rights) in rows {
+            let value = other(row);
+            // Of e-mails a later release shows what holds together with the groups above.
+            let is_elsewhere = row.name == "emails_disabled" && rights.edition.release > REFERENCE;
+            if value.is_null() || !row.accepted_on(Route::Edit) || is_elsewhere {
+                continue;
+            }
+            let answer = edited(&json!({ row.name: value }), rights).expect(row.name);
+            let key = match (row.reads, row.name) {
+                (_, "public_jobs") => "public_jobs",
+                (Reads::As(key), _) => key,
+                _ => row.name,
+            };
+            match row.kind {
+                Kind::Topics => assert_eq!(answer[key], json!(["a", "b"])),
+                Kind::CleanupPolicy => assert_eq!(answer[key]["enabled"], json!(true)),
+                _ => assert_eq!(answer[key], value, "{}", row.name),
+            }
+        }
+    }
+
+    #[test]
+    fn twins_follow_each_other_and_the_level_wins() {
+        for (body, level, boolean) in [
+            (json!({"issues_enabled": false}), "disabled", false),
+            (json!({"issues_access_level": "disabled"}), "disabled", false),
+            (json!({"issues_access_level": "private"}), "private", true),
+            (json!({"issues_enabled": "0", "issues_access_level": "private"}), "private", true),
+            (json!({"issues_enabled": true}), "enabled", true),
+        ] {
+            let answer = edited(&body, anybody()).expect("valid");
+            assert_eq!(answer["issues_access_level"], level, "{body}");
+            assert_eq!(answer["issues_enabled"], boolean, "{body}");
+        }
+    }
+
+    #[test]
+    fn old_names_follow_new_ones_and_the_new_ones_win() {
+        let (level, packages) = ("package_registry_access_level", "packages_enabled");
+        let (role, restricted) = (OVERRIDE_ROLE, RESTRICTED);
+        for (body, expected) in [
+            (json!({"public_builds": false}), json!({"public_jobs": false})),
+            (json!({"public_builds": true, "public_jobs": false}), json!({"public_jobs": false})),
+            (json!({"emails_disabled": true}), json!({"emails_enabled": false})),
+            (
+                json!({"emails_disabled": true, "emails_enabled": true}),
+                json!({"emails_enabled": true}),
+            ),
+            (json!({packages: false}), json!({level: "disabled", packages: false})),
+            (json!({packages: true}), json!({level: "private", packages: true})),
+            (json!({level: "disabled"}), json!({level: "disabled", packages: false})),
+            (json!({level: "public"}), json!({level: "public", packages: true})),
+            (json!({restricted: true}), json!({role: "maintainer", restricted: true})),
+            (json!({restricted: false}), json!({role: "developer", restricted: false})),
+            (json!({role: "owner"}), json!({role: "owner", restricted: true})),
+            (
+                json!({role: "developer", restricted: true}),
+                json!({role: "developer", restricted: false}),
+            ),
+        ] {
+            let answer = edited(&body, later()).expect("valid");
+            for (name, value) in expected.as_object().expect("an object") {
+                assert_eq!(answer[name], *value, "{body}");
+            }
+            let earlier = edited(&body, anybody()).expect("valid");
+            assert!(
+                ![level, role, "emails_enabled"].iter().any(|name| earlier.contains_key(*name))
+            );
+        }
+    }
+
+    #[test]
+    fn some_of_it_takes_an_owner() {
+        let maintainer = Rights { owner: false, ..later() };
+        let answer = edited(&json!({"emails_enabled": false}), maintainer).expect("accepted");
+        assert_eq!(answer["emails_enabled"], true);
+        for body in [json!({OVERRIDE_ROLE: "owner"}), json!({PIPELINES_REMOVED: null})] {
+            assert!(edited(&body, maintainer).is_err(), "{body}");
+            assert!(edited(&body, later()).is_ok(), "{body}");
+        }
+        assert!(edited(&json!({OVERRIDE_ROLE: "maintainer"}), maintainer).is_ok());
+    }
+
+    #[test]
+    fn wrong_values_are_refused_in_the_words_of_the_service() {
+        for (body, expected) in [
+            (
+                json!({"merge_method": "x"}),
+                json!({"error": "merge_method does not have a valid value"}),
+            ),
+            (json!({"build_timeout": "x"}), json!({"error": "build_timeout is invalid"})),
+            (json!({"lfs_enabled": "x"}), json!({"error": "lfs_enabled is invalid"})),
+            (
+                json!({"container_expiration_policy_attributes": {"keep_n": "x"}}),
+                json!({"error": "container_expiration_policy_attributes[keep_n] is invalid"}),
+            ),
+            (
+                json!({"build_timeout": 1}),
+                json!({"message": {"build_timeout": ["needs to be between 10 minutes and 1 month"]}}),
+            ),
+        ] {
+            assert_eq!(edited(&body, anybody()).expect_err("refused").body, expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_the_tier_or_the_role_does_not_cover_is_dropped() {
+        let edition = Edition { tier: Tier::Free, ..anybody().edition };
+        let free = Rights { edition, ..anybody() };
+        let answer =
+            edited(&json!({"mirror": true, "approvals_before_merge": 2}), free).expect("accepted");
+        assert!(!answer.contains_key("mirror") && !answer.contains_key("approvals_before_merge"));
+        let plain = Rights { administrator: false, ..anybody() };
+        let answer = edited(&json!({"repository_storage": "x"}), plain).expect("accepted");
+        assert_eq!(answer["repository_storage"], "default");
+    }
+}

@@ -1,0 +1,368 @@
+//! Who has to approve merge requests.
+
+use serde_json::{Value, json};
+use undrift_sandbox::{Config, Seed, Tier};
+
+use super::client::{ROOT, World, usual_seed};
+use super::facts::fact;
+
+const NO: Value = Value::Null;
+const SETTINGS: &str = "/projects/acme%2Fshop/approvals";
+const RULES: &str = "/projects/acme%2Fshop/approval_rules";
+const FIRST: &str = "/projects/acme%2Fshop/approval_rules/1";
+
+const DAN: i64 = 4;
+const RITA: i64 = 5;
+const STRANGER: i64 = 7;
+const ACME: i64 = 9;
+
+async fn on(tier: Tier) -> World {
+    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
+    World::start(Config { seed, tier: Some(tier), ..Config::default() }).await
+}
+
+async fn world() -> World {
+    on(Tier::Premium).await
+}
+
+/// A private group of the administrator's; its id.
+async fn hidden(world: &World) -> i64 {
+    let made =
+        world.call(ROOT, "POST", "/groups", &json!({"name": "hidden", "path": "hidden"})).await;
+    made.body["id"].as_i64().expect("a group")
+}
+
+#[tokio::test]
+async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
+    let free = on(Tier::Free).await;
+    let unlicensed = json!({"message": "404 Not Found"});
+    for (method, path) in
+        [("GET", SETTINGS), ("POST", SETTINGS), ("GET", RULES), ("POST", RULES), ("PUT", FIRST)]
+    {
+        let got = free.call("mia", method, path, &NO).await;
+        assert_eq!((got.status, &got.body), (404, &unlicensed), "{}", fact("approval-tier"));
+    }
+    let world = world().await;
+    let read = |token, path, status| (fact("approval-read"), token, "GET", path, NO, status, NO);
+    const OPEN: &str = "/projects/acme%2Fsite/approval_rules";
+    world
+        .check(vec![
+            read("rita", SETTINGS, 200),
+            read("rita", RULES, 200),
+            read("gus", SETTINGS, 403),
+            read("stranger", RULES, 404),
+            read("stranger", OPEN, 200),
+            read("", OPEN, 401),
+            (fact("archive"), "olive", "POST", "/projects/acme%2Fsite/archive", NO, 201, NO),
+            read("rita", OPEN, 403),
+            read("mia", OPEN, 200),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn how_to_approve_is_one_object() {
+    let world = world().await;
+    let preset = json!({
+        "approvals_before_merge": 0, "reset_approvals_on_push": true,
+        "disable_overriding_approvers_per_merge_request": false, "merge_requests_author_approval": false,
+        "merge_requests_disable_committers_approval": false, "require_password_to_approve": false,
+        "approvers": [], "approver_groups": [],
+    });
+    let got = world.get("mia", SETTINGS).await.body;
+    assert_eq!(got, preset, "{}", fact("approval-settings"));
+    let post =
+        |rule, token, body, status, answer| (rule, token, "POST", SETTINGS, body, status, answer);
+    let author = |on: bool| json!({"merge_requests_author_approval": on});
+    let committers = |on: bool| json!({"merge_requests_disable_committers_approval": on});
+    let missing = "approvals_before_merge, reset_approvals_on_push, disable_overriding_approvers_per_merge_request, \
+                   merge_requests_author_approval, merge_requests_disable_committers_approval, \
+                   require_password_to_approve are missing, at least one parameter must be provided";
+    let locks = |on: bool| {
+        json!({"prevent_merge_requests_author_approval": on, "prevent_merge_requests_committers_approval": on,
+               "disable_overriding_approvers_per_merge_request": on})
+    };
+    world
+        .check(vec![
+            post(fact("approval-settings"), "mia", json!({"x": 1}), 400, json!({"error": missing})),
+            post(
+                fact("approval-settings"),
+                "mia",
+                json!({"reset_approvals_on_push": "false"}),
+                201,
+                json!({"reset_approvals_on_push": false}),
+            ),
+            post(
+                fact("approval-settings"),
+                "mia",
+                author(true),
+                201,
+                json!({"reset_approvals_on_push": false, "merge_requests_author_approval": true}),
+            ),
+            post(
+                fact("approval-before-merge"),
+                "mia",
+                json!({"approvals_before_merge": 2}),
+                201,
+                json!({"approvals_before_merge": 2}),
+            ),
+            (
+                fact("approval-before-merge"),
+                "mia",
+                "GET",
+                "/projects/acme%2Fshop",
+                NO,
+                200,
+                json!({"approvals_before_merge": 2}),
+            ),
+            post(
+                fact("approval-before-merge"),
+                "mia",
+                json!({"approvals_before_merge": -1}),
+                400,
+                NO,
+            ),
+            (
+                fact("application-settings"),
+                ROOT,
+                "PUT",
+                "/application/settings",
+                locks(true),
+                200,
+                NO,
+            ),
+            (fact("approval-locked"), "mia", "GET", SETTINGS, NO, 200, author(false)),
+            (fact("approval-locked"), "mia", "GET", SETTINGS, NO, 200, committers(true)),
+            post(fact("approval-locked"), "mia", author(true), 201, author(false)),
+            post(fact("approval-locked"), "mia", committers(true), 201, committers(true)),
+            (
+                fact("approval-locked"),
+                "mia",
+                "POST",
+                RULES,
+                json!({"name": "r", "approvals_required": 1}),
+                403,
+                NO,
+            ),
+            (
+                fact("approval-locked"),
+                ROOT,
+                "POST",
+                RULES,
+                json!({"name": "r", "approvals_required": 1}),
+                201,
+                NO,
+            ),
+            (
+                fact("application-settings"),
+                ROOT,
+                "PUT",
+                "/application/settings",
+                locks(false),
+                200,
+                NO,
+            ),
+            (fact("approval-locked"), "mia", "GET", SETTINGS, NO, 200, author(true)),
+            (fact("approval-locked"), "mia", "GET", SETTINGS, NO, 200, committers(false)),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn a_rule_shows_what_it_names_as_objects() {
+    let world = world().await;
+    let branch = world
+        .call("mia", "POST", "/projects/acme%2Fshop/protected_branches", &json!({"name": "main"}))
+        .await
+        .body;
+    let new = json!({"name": "security", "approvals_required": 2, "user_ids": [DAN], "group_ids": [ACME],
+                     "protected_branch_ids": [branch["id"], 999]});
+    let made = world.call("mia", "POST", RULES, &new).await.body;
+    let rule = fact("approval-rule-shape");
+    let keys: Vec<&String> = made.as_object().expect("an object").keys().collect();
+    assert_eq!(keys.len(), 10, "{rule}: {keys:?}");
+    let eligible: Vec<i64> = made["eligible_approvers"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|user| user["id"].as_i64())
+        .collect();
+    assert_eq!(eligible, [2, 3, DAN, RITA, 6], "{rule}: users, and members of groups");
+    assert_eq!(made["users"][0]["username"], "dan", "{rule}");
+    assert_eq!(made["groups"][0]["full_path"], "acme", "{rule}");
+    assert_eq!(made["protected_branches"], json!([branch]), "{}", fact("approval-rule-dropped"));
+    let expected = (&json!("regular"), &json!(false), &json!(false));
+    let got = (
+        &made["rule_type"],
+        &made["contains_hidden_groups"],
+        &made["applies_to_all_protected_branches"],
+    );
+    assert_eq!(got, expected, "{rule}");
+    assert_eq!(world.get("mia", FIRST).await.body, made, "{rule}");
+    assert_eq!(world.get("mia", RULES).await.body, json!([made]), "{rule}");
+    world.call("mia", "DELETE", "/projects/acme%2Fshop/protected_branches/main", &NO).await;
+    let left = world.get("mia", FIRST).await.body;
+    assert_eq!(left["protected_branches"], json!([]), "{}", fact("approval-rule-branch-gone"));
+}
+
+#[tokio::test]
+async fn rules_are_made_changed_and_removed() {
+    let world = world().await;
+    let hidden = hidden(&world).await;
+    let post = |rule, body, status, answer| (rule, "mia", "POST", RULES, body, status, answer);
+    let put = |rule, body, answer| (rule, "mia", "PUT", FIRST, body, 200, answer);
+    let model = |field: &str, text: &str| json!({"message": {field: [text]}});
+    let named = |name: &str, more: Value| {
+        let mut body = json!({"name": name, "approvals_required": 1});
+        if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
+            body.extend(more);
+        }
+        body
+    };
+    let kind = |word: &str| json!({"rule_type": word});
+    let people =
+        |ids: &[i64]| json!({"users": ids.iter().map(|id| json!({"id": id})).collect::<Vec<_>>()});
+    let missing = json!({"error": "name is missing, approvals_required is missing"});
+    let any = fact("approval-rule-any");
+    let refused = fact("approval-rule-refused");
+    let dropped = json!({"user_ids": [DAN, STRANGER, 999], "group_ids": [hidden, ACME]});
+    world
+        .check(vec![
+            post(fact("parameter-missing"), json!({}), 400, missing),
+            post(
+                fact("approval-rule-dropped"),
+                named("one", dropped),
+                201,
+                json!({"users": [{"id": DAN}], "groups": [{"id": ACME}], "contains_hidden_groups": false}),
+            ),
+            post(refused, named("one", json!({"user_ids": [DAN]})), 400, model("name", "has already been taken")),
+            post(refused, named("", json!({"user_ids": [DAN]})), 400, model("name", "can't be blank")),
+            post(
+                refused,
+                json!({"name": "x", "approvals_required": -1}),
+                400,
+                model("approvals_required", "must be greater than or equal to 0"),
+            ),
+            post(
+                refused,
+                json!({"name": "x", "approvals_required": 101}),
+                400,
+                model("approvals_required", "must be less than or equal to 100"),
+            ),
+            post(
+                fact("parameter-values"),
+                named("x", kind("code_owner")),
+                400,
+                json!({"error": "rule_type does not have a valid value"}),
+            ),
+            // By name alone nobody is named.
+            post(any, named("all", json!({"usernames": ["dan"]})), 201, kind("any_approver")),
+            post(
+                any,
+                named("others", json!({})),
+                400,
+                model("rule_type", "any-approver for the project already exists"),
+            ),
+            post(
+                fact("approval-rule-spellings"),
+                named("all", json!({"rule_type": "regular", "usernames": ["dan", "RITA"]})),
+                201,
+                people(&[DAN, RITA]),
+            ),
+            post(
+                fact("approval-rule-spellings"),
+                named("two", json!({"users": "4,5", "groups": [ACME]})),
+                201,
+                json!({"users": [{"id": DAN}, {"id": RITA}], "groups": [{"id": ACME}]}),
+            ),
+            post(
+                fact("approval-rule-report"),
+                named("Coverage-Check", json!({})),
+                201,
+                json!({"rule_type": "report_approver", "report_type": "code_coverage"}),
+            ),
+            put(
+                fact("approval-rule-update"),
+                json!({"approvals_required": 0}),
+                json!({"approvals_required": 0, "name": "one", "users": [{"id": DAN}], "groups": [{"id": ACME}]}),
+            ),
+            put(fact("approval-rule-update"), json!({"user_ids": [RITA]}), people(&[RITA])),
+            put(fact("approval-rule-update"), json!({"user_ids": []}), json!({"users": [], "groups": [{"id": ACME}]})),
+            put(fact("approval-rule-update"), json!({"user_ids": [RITA]}), people(&[RITA])),
+            put(fact("approval-rule-update"), json!({"user_ids": null}), json!({"users": [], "groups": [{"id": ACME}]})),
+            (
+                fact("approval-rule-hidden"),
+                ROOT,
+                "PUT",
+                FIRST,
+                json!({"group_ids": [ACME, hidden]}),
+                200,
+                json!({"groups": [{"id": ACME}, {"id": hidden}]}),
+            ),
+            put(
+                fact("approval-rule-hidden"),
+                json!({"group_ids": []}),
+                json!({"groups": [], "contains_hidden_groups": true}),
+            ),
+            put(
+                fact("approval-rule-hidden"),
+                json!({"remove_hidden_groups": true}),
+                json!({"contains_hidden_groups": true}),
+            ),
+            put(
+                fact("approval-rule-hidden"),
+                json!({"remove_hidden_groups": true, "group_ids": [ACME]}),
+                json!({"groups": [{"id": ACME}], "contains_hidden_groups": false}),
+            ),
+            (fact("approval-rule-delete"), "mia", "DELETE", FIRST, NO, 204, NO),
+            (fact("approval-rule-absent"), "mia", "DELETE", FIRST, NO, 404, json!({"message": "404 Not found"})),
+            (fact("approval-rule-absent"), "mia", "GET", FIRST, NO, 404, json!({"message": "404 Not found"})),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn a_rule_is_for_some_branches_or_all() {
+    let world = world().await;
+    let branches = "/projects/acme%2Fshop/protected_branches";
+    let mut ids = Vec::new();
+    for name in ["main", "dev"] {
+        ids.push(
+            world.call("mia", "POST", branches, &json!({"name": name})).await.body["id"].clone(),
+        );
+    }
+    let shown = |ids: &[&Value]| ids.iter().map(|id| json!({"id": id})).collect::<Vec<_>>();
+    let all = fact("approval-rule-all-branches");
+    world
+        .check(vec![
+            (
+                all,
+                "mia",
+                "POST",
+                RULES,
+                json!({"name": "r", "approvals_required": 1, "protected_branch_ids": [ids[0]],
+                       "applies_to_all_protected_branches": true}),
+                201,
+                json!({"applies_to_all_protected_branches": true, "protected_branches": shown(&[&ids[0], &ids[1]])}),
+            ),
+            (
+                all,
+                "mia",
+                "PUT",
+                FIRST,
+                json!({"name": "renamed"}),
+                200,
+                json!({"applies_to_all_protected_branches": false, "protected_branches": shown(&[&ids[0]])}),
+            ),
+            (
+                all,
+                "mia",
+                "PUT",
+                FIRST,
+                json!({"protected_branch_ids": [ids[1]]}),
+                200,
+                json!({"protected_branches": shown(&[&ids[1]])}),
+            ),
+        ])
+        .await;
+}

@@ -1,0 +1,175 @@
+//! Every operation, by everybody, on what is theirs, what is somebody else's, and what is public.
+
+use serde_json::{Value, json};
+use undrift_sandbox::{Config, Profile, Seed};
+
+use super::client::{Got, ROOT, World};
+use super::facts::fact;
+use super::operations::{below_an_id, operations};
+
+/// The callers; each but the first is a user whose token is the name.
+const CALLERS: [&str; 9] =
+    ["", "stranger", "guest", "reporter", "developer", "maintainer", "owner", ROOT, "blocked"];
+
+/// Where a call goes: the caller has the role of the caller's name in `own` alone.
+const PLACES: [&str; 3] = ["own", "foreign", "open"];
+
+/// What a caller gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The call is taken up; whether its parameters please is another matter.
+    Passes,
+    /// 400 for operations on a hierarchy.
+    Bad,
+    Unauthorized,
+    Forbidden,
+    /// 404 with the words for a group or project that is not there.
+    Unseen,
+}
+
+/// What `caller` should get from an operation that is for `need`, in `place`.
+fn expected(need: &str, caller: &str, place: &str) -> Verdict {
+    let rank = |name: &str| CALLERS.iter().position(|known| *known == name).expect("a role");
+    let seen =
+        place == "open" || caller == ROOT || (place == "own" && rank(caller) >= rank("guest"));
+    match caller {
+        "blocked" => Verdict::Forbidden,
+        "" if !["anyone", "coder"].contains(&need) => Verdict::Unauthorized,
+        _ if !seen => Verdict::Unseen,
+        ROOT => Verdict::Passes,
+        _ if need == "anyone" || need == "user" => Verdict::Passes,
+        _ if ["opener", "coder"].contains(&need)
+            && (place == "open" || rank(caller) >= rank("reporter")) =>
+        {
+            Verdict::Passes
+        }
+        _ if ["opener", "coder"].contains(&need) => Verdict::Forbidden,
+        _ if need == "mirrorer" && (place != "own" || rank(caller) < rank("maintainer")) => {
+            Verdict::Unauthorized
+        }
+        _ if need == "mirrorer" => Verdict::Passes,
+        "reporter" if need == "scheduler" && place == "own" => Verdict::Forbidden,
+        _ if need == "scheduler" => Verdict::Passes,
+        _ if need == "root" && place == "own" && caller == "owner" => Verdict::Passes,
+        _ if need == "root" => Verdict::Bad,
+        _ if need != "admin" && place == "own" && rank(caller) >= rank(need) => Verdict::Passes,
+        _ => Verdict::Forbidden,
+    }
+}
+
+fn verdict(got: &Got) -> Verdict {
+    let unseen =
+        ["404 Project Not Found", "404 Group Not Found"].map(|text| json!({"message": text}));
+    match got.status {
+        401 => Verdict::Unauthorized,
+        403 => Verdict::Forbidden,
+        404 if unseen.contains(&got.body) => Verdict::Unseen,
+        400 if got.body == json!({"message": "400 Bad request"}) => Verdict::Bad,
+        _ => Verdict::Passes,
+    }
+}
+
+async fn world() -> World {
+    let roles = ["guest", "reporter", "developer", "maintainer", "owner"];
+    let users: Vec<Value> = CALLERS[1..]
+        .iter()
+        .filter(|name| **name != ROOT)
+        .map(|name| {
+            json!({
+                "username": name, "token": name, "state": if *name == "blocked" { "blocked" } else { "active" },
+            })
+        })
+        .collect();
+    let members: Vec<Value> =
+        roles.iter().map(|role| json!({"user": role, "access_level": role})).collect();
+    let seed = json!({
+        "tier": "ultimate",
+        "users": users,
+        "groups": [
+            {"path": "own", "members": members},
+            {"path": "foreign"},
+            {"path": "open", "visibility": "public"},
+        ],
+        "projects": [
+            {"path": "own/thing"},
+            {"path": "foreign/thing"},
+            {"path": "open/thing", "settings": {"visibility": "public"}},
+        ],
+    });
+    World::start(Config {
+        seed: Some(Seed::from_json(seed).expect("a seed")),
+        // The project that a call deletes is still there for the next call.
+        profile: Profile { deletion_delay: Some(7), ..Profile::default() },
+        ..Config::default()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn everybody_gets_what_their_role_allows_and_no_more() {
+    let mut walked = 0;
+    for caller in CALLERS {
+        let world = world().await;
+        for place in PLACES {
+            for (need, method, path) in operations() {
+                let path = match path.split_once("/:id") {
+                    Some(("/projects", rest)) => format!("/projects/{place}%2Fthing{rest}"),
+                    Some(("/groups", rest)) => format!("/groups/{place}{rest}"),
+                    _ => continue,
+                };
+                // Nobody and nothing has these ids, so that no call takes something away that a
+                // later one needs; where another project is named, it is one that the caller sees.
+                let other = if caller == ROOT || place == "open" { "3" } else { "1" };
+                let path = path
+                    .replace(":project_id", other)
+                    .replace(":forked_from_id", other)
+                    .replace(":key", "K");
+                let path: Vec<&str> = path
+                    .split('/')
+                    .map(|part| if part.starts_with(':') { "999" } else { part })
+                    .collect();
+                let path = path.join("/");
+                let got = world.call(caller, method, &path, &Value::Null).await;
+                let wanted = expected(need, caller, place);
+                assert_eq!(
+                    verdict(&got),
+                    wanted,
+                    "{}\n{caller:?} {method} {path}: {} {}",
+                    fact("role"),
+                    got.status,
+                    got.body
+                );
+                walked += 1;
+            }
+        }
+    }
+    assert_eq!(walked, CALLERS.len() * PLACES.len() * below_an_id());
+}
+
+#[tokio::test]
+async fn what_belongs_to_no_project_is_guarded_too() {
+    let world = world().await;
+    for (need, method, path) in
+        operations().into_iter().filter(|(_, _, path)| !path.contains("/:id"))
+    {
+        for caller in CALLERS {
+            let path = path.replace(":user_id", "1");
+            let got = world.call(caller, method, &path, &Value::Null).await;
+            // Without its flag there is no import of gists, whoever asks.
+            let wanted = match caller {
+                "blocked" => Verdict::Forbidden,
+                "" if need != "anyone" => Verdict::Unauthorized,
+                _ if need == "admin" && caller != ROOT => Verdict::Forbidden,
+                _ => Verdict::Passes,
+            };
+            assert_eq!(
+                verdict(&got),
+                wanted,
+                "{}\n{caller:?} {method} {path}: {} {}",
+                fact("authentication"),
+                got.status,
+                got.body
+            );
+        }
+    }
+}

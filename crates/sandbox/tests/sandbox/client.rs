@@ -1,0 +1,175 @@
+//! A started sandbox and a plain client for it.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use undrift_sandbox::{Clock, Config, Running, Seed, start};
+
+use super::facts::Fact;
+
+/// The token of `root` in every test.
+pub(crate) const ROOT: &str = "root-token";
+
+/// A sandbox that is running.
+pub(crate) struct World {
+    pub(crate) running: Running,
+    http: reqwest::Client,
+}
+
+/// One exchange: status, headers, body (null when it is empty).
+pub(crate) struct Got {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) body: Value,
+}
+
+impl Got {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
+    }
+}
+
+/// One row of a table of calls: who, what, with which body, and what comes back.
+pub(crate) type Row = (&'static Fact, &'static str, &'static str, &'static str, Value, u16, Value);
+
+/// A path that a table of calls can hold; it stays for the rest of the test run.
+pub(crate) fn kept(path: String) -> &'static str {
+    Box::leak(path.into_boxed_str())
+}
+
+pub(crate) fn client() -> reqwest::Client {
+    // No TLS is spoken here, but a client cannot be built without a provider.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .expect("a client")
+}
+
+impl World {
+    pub(crate) async fn start(config: Config) -> Self {
+        let config = Config { token: Some(ROOT.to_owned()), ..config };
+        Self { running: start(config).await.expect("the sandbox starts"), http: client() }
+    }
+
+    /// A sandbox in memory with this seed, where every request is later than the one before: what
+    /// is sorted by time has one order only.
+    pub(crate) async fn with(seed: Value) -> Self {
+        let asked = AtomicI64::new(1_900_000_000_000);
+        let clock = Clock::new(move || {
+            jiff::Timestamp::from_millisecond(asked.fetch_add(1, Ordering::Relaxed))
+                .expect("a time")
+        });
+        let seed = Some(Seed::from_json(seed).expect("a seed"));
+        Self::start(Config { seed, clock, ..Config::default() }).await
+    }
+
+    /// The usual cast: one group with a project, and a user for each role. Their tokens are their
+    /// names.
+    pub(crate) async fn usual() -> Self {
+        Self::with(usual_seed()).await
+    }
+
+    pub(crate) fn request(&self, token: &str, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let address = format!("{}/api/v4{path}", self.running.url());
+        let request = self.http.request(method, address);
+        if token.is_empty() { request } else { request.header("PRIVATE-TOKEN", token) }
+    }
+
+    /// A call with a JSON body, unless it is null.
+    pub(crate) async fn call(&self, token: &str, method: &str, path: &str, body: &Value) -> Got {
+        let request = self.request(token, method, path);
+        let request = if body.is_null() {
+            request
+        } else {
+            request.header("content-type", "application/json").body(body.to_string())
+        };
+        got(request.send().await.expect("an answer")).await
+    }
+
+    pub(crate) async fn get(&self, token: &str, path: &str) -> Got {
+        self.call(token, "GET", path, &Value::Null).await
+    }
+
+    /// Makes the calls of a table in order and compares status and body; a null body is not
+    /// compared, and an object has to be contained.
+    pub(crate) async fn check(&self, rows: Vec<Row>) {
+        for (fact, token, method, path, body, status, expected) in rows {
+            let got = self.call(token, method, path, &body).await;
+            let place = format!("{fact}: {token} {method} {path} {body}");
+            assert_eq!(got.status, status, "{place}\n{}", got.body);
+            assert!(
+                contains(&got.body, &expected),
+                "{place}\nexpected {expected}\ngot {}",
+                got.body
+            );
+        }
+    }
+}
+
+pub(crate) async fn got(response: Response) -> Got {
+    let status = response.status().as_u16();
+    let headers = response.headers().clone();
+    let text = response.text().await.expect("a body");
+    Got {
+        status,
+        headers,
+        body: serde_json::from_str(&text).unwrap_or(if text.is_empty() {
+            Value::Null
+        } else {
+            Value::String(text)
+        }),
+    }
+}
+
+/// Whether `whole` has everything that `part` says.
+pub(crate) fn contains(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (_, Value::Null) => true,
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(key, value)| match (whole.get(key), value) {
+                (Some(found), Value::Null) => found.is_null(),
+                (Some(found), _) => contains(found, value),
+                (None, _) => false,
+            })
+        }
+        (Value::Array(whole), Value::Array(part)) => {
+            whole.len() == part.len()
+                && whole.iter().zip(part).all(|(whole, part)| contains(whole, part))
+        }
+        _ => whole == part,
+    }
+}
+
+pub(crate) fn usual_seed() -> Value {
+    json!({
+        "tier": "ultimate",
+        "users": [
+            {"username": "olive", "token": "olive"},
+            {"username": "mia", "token": "mia"},
+            {"username": "dan", "token": "dan"},
+            {"username": "rita", "token": "rita"},
+            {"username": "gus", "token": "gus"},
+            {"username": "stranger", "token": "stranger"},
+            {"username": "blocked", "token": "blocked", "state": "blocked"},
+        ],
+        "groups": [{
+            "path": "acme",
+            "visibility": "public",
+            "members": [
+                {"user": "olive", "access_level": "owner"},
+                {"user": "mia", "access_level": 40},
+                {"user": "dan", "access_level": "Developer"},
+                {"user": "rita", "access_level": "reporter"},
+                {"user": "gus", "access_level": 10},
+            ],
+        }],
+        "projects": [
+            {"path": "acme/shop", "merge_requests": [{"title": "Change"}]},
+            {"path": "acme/site", "settings": {"visibility": "public"}, "merge_requests": [{"title": "Change"}]},
+        ],
+    })
+}

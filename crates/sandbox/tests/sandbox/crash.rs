@@ -1,0 +1,114 @@
+//! What survives `kill -9`: every write that was answered, in a file that is whole.
+//!
+//! A normal run takes a few rounds; `UNDRIFT_CRASH_ROUNDS=200` takes as many as it says.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::client::{ROOT, client, usual_seed};
+
+const ROUNDS: usize = 20;
+const WRITERS: usize = 4;
+/// A round is over after at most this many answered writes.
+const MOST_ANSWERS: usize = 60;
+
+/// The sandbox as a process, and its address.
+fn sandbox(file: &Path, seed: &Path) -> (Child, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_undrift-sandbox"))
+        .arg("--data")
+        .arg(file)
+        .arg("--seed")
+        .arg(seed)
+        .env_clear()
+        .env("UNDRIFT_SANDBOX_TOKEN", ROOT)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a process");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("a line");
+    let url =
+        line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("it starts: {line:?}"));
+    (child, url.to_owned())
+}
+
+/// Creates variables in both projects until the service is gone; tells the key of each that was
+/// answered.
+async fn write(url: String, name: String, answered: mpsc::UnboundedSender<String>) {
+    let http = client();
+    for number in 0.. {
+        let key = format!("{name}_{number}");
+        let address = format!("{url}/api/v4/projects/{}/variables", number % 2 + 1);
+        let body = json!({"key": key, "value": "x".repeat(number)}).to_string();
+        let request = http
+            .post(address)
+            .header("PRIVATE-TOKEN", ROOT)
+            .header("content-type", "application/json")
+            .body(body);
+        match request.send().await {
+            Ok(response) if response.status() == 201 => {
+                if answered.send(key).is_err() {
+                    return;
+                }
+            }
+            Ok(response) => panic!("{}", response.status()),
+            Err(_) => return,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_sandbox_has_lost_nothing_that_it_answered() {
+    let rounds = std::env::var("UNDRIFT_CRASH_ROUNDS")
+        .map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, seed) = (folder.path().join("data.db"), folder.path().join("sandbox.yaml"));
+    std::fs::write(&seed, usual_seed().to_string()).expect("JSON is YAML");
+    let mut kept: Vec<String> = Vec::new();
+    for round in 0..rounds {
+        let (mut child, url) = sandbox(&file, &seed);
+        let (tell, mut answered) = mpsc::unbounded_channel();
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                tokio::spawn(write(url.clone(), format!("R{round}_{writer}"), tell.clone()))
+            })
+            .collect();
+        drop(tell);
+        // The other writers are somewhere in the middle of theirs.
+        for _ in 0..rand::random_range(1..=MOST_ANSWERS) {
+            kept.push(answered.recv().await.expect("writers go on while the service is there"));
+        }
+        child.kill().expect("killed");
+        child.wait().expect("gone");
+        for writer in writers {
+            writer.await.expect("a writer ends with the service");
+        }
+        // Answers that were on their way.
+        while let Some(key) = answered.recv().await {
+            kept.push(key);
+        }
+
+        let data = Connection::open(&file).expect("it opens again");
+        let sound: String =
+            data.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checked");
+        assert_eq!(sound, "ok", "round {round}");
+        let lost: Vec<Value> = data
+            .prepare(
+                "SELECT value FROM json_each(?1) WHERE value NOT IN (SELECT key FROM variables)",
+            )
+            .expect("a query")
+            .query_map([Value::from(kept.clone()).to_string()], |row| {
+                row.get::<_, String>(0).map(Value::from)
+            })
+            .expect("rows")
+            .collect::<Result<_, _>>()
+            .expect("keys");
+        assert!(lost.is_empty(), "round {round}: answered and lost: {lost:?}");
+    }
+    assert!(kept.len() >= rounds, "there was something to lose");
+}

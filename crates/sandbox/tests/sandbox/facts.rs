@@ -1,0 +1,41 @@
+//! The table of rules and the tests that refer to it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use undrift_sandbox::FACTS;
+pub(crate) use undrift_sandbox::Fact;
+
+/// A rule by its name.
+pub(crate) fn fact(name: &str) -> &'static Fact {
+    FACTS
+        .iter()
+        .find(|fact| fact.name == name)
+        .unwrap_or_else(|| panic!("no rule is called {name}"))
+}
+
+/// The names in calls of [`fact`], from the text of these tests.
+fn tested() -> BTreeSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sandbox");
+    let mut names = BTreeSet::new();
+    for file in std::fs::read_dir(folder).expect("the tests") {
+        let text = std::fs::read_to_string(file.expect("a file").path()).expect("text");
+        let calls = text.split("fact(\"").skip(1);
+        names.extend(calls.filter_map(|call| call.split('"').next()).map(str::to_owned));
+    }
+    names
+}
+
+#[test]
+fn every_rule_is_tested_and_every_test_names_a_rule() {
+    // What this file says about calls is not a call.
+    let tested: BTreeSet<String> =
+        tested().into_iter().filter(|name| name.starts_with(char::is_alphabetic)).collect();
+    let known: BTreeSet<String> = FACTS.iter().map(|fact| fact.name.to_owned()).collect();
+    let untested: Vec<_> = known.difference(&tested).collect();
+    let unknown: Vec<_> = tested.difference(&known).collect();
+    assert!(
+        untested.is_empty() && unknown.is_empty(),
+        "without a test: {untested:?}; not in the table: {unknown:?}"
+    );
+}

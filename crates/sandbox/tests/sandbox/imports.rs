@@ -1,0 +1,181 @@
+//! Imports from external hosts: what they need, where they go, how they fail.
+
+use serde_json::{Value, json};
+use undrift_sandbox::{Config, Profile, Seed};
+
+use super::client::{World, usual_seed};
+use super::facts::fact;
+
+const NO: Value = Value::Null;
+const EXTGIT: &str = "/import/extgit";
+const EXTSERVER: &str = "/import/extserver";
+
+fn extgit() -> Value {
+    json!({"personal_access_token": "s", "repo_id": 7, "target_namespace": "acme"})
+}
+
+fn extserver() -> Value {
+    json!({"extserver_url": "https://x.example", "extserver_username": "u", "personal_access_token": "s",
+           "extserver_project": "K", "extserver_repo": "repo"})
+}
+
+/// `body` with one member set.
+fn with(mut body: Value, name: &str, value: Value) -> Value {
+    body[name] = value;
+    body
+}
+
+#[tokio::test]
+async fn an_import_needs_all_that_is_required() {
+    let world = World::usual().await;
+    for (path, good) in [(EXTGIT, extgit()), (EXTSERVER, extserver())] {
+        for name in good.as_object().expect("an object").keys() {
+            for (value, complaint) in [(NO, "is missing"), (json!(" "), "is empty")] {
+                let got = world.call("dan", "POST", path, &with(good.clone(), name, value)).await;
+                let expected = json!({"error": format!("{name} {complaint}")});
+                assert_eq!(
+                    (got.status, got.body),
+                    (400, expected),
+                    "{}: {path} {name}",
+                    fact("import-target")
+                );
+            }
+        }
+        assert_eq!(
+            world.call("dan", "POST", path, &good).await.status,
+            201,
+            "{}: {path}",
+            fact("import")
+        );
+    }
+}
+
+#[tokio::test]
+async fn optional_stages_are_booleans() {
+    let world = World::usual().await;
+    let stages = |stages: Value| with(extgit(), "optional_stages", stages);
+    let bad = |value: Value, name: &str| {
+        (
+            fact("import-stages"),
+            "dan",
+            "POST",
+            EXTGIT,
+            stages(value),
+            400,
+            json!({"error": format!("{name} is invalid")}),
+        )
+    };
+    world
+        .check(vec![
+            bad(json!("all"), "optional_stages"),
+            bad(json!(["attachments_import"]), "optional_stages"),
+            bad(json!({"attachments_import": "perhaps"}), "optional_stages[attachments_import]"),
+            bad(
+                json!({"single_endpoint_notes_import": []}),
+                "optional_stages[single_endpoint_notes_import]",
+            ),
+            bad(
+                json!({"single_endpoint_issue_events_import": 7}),
+                "optional_stages[single_endpoint_issue_events_import]",
+            ),
+            (
+                fact("import-stages"),
+                "dan",
+                "POST",
+                EXTGIT,
+                stages(
+                    json!({"attachments_import": true, "single_endpoint_notes_import": "false"}),
+                ),
+                201,
+                NO,
+            ),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn a_taken_name_is_told_as_errors() {
+    let world = World::usual().await;
+    for (path, body) in
+        [(EXTGIT, extgit()), (EXTSERVER, with(extserver(), "target_namespace", json!("acme")))]
+    {
+        let body = with(body, "new_name", json!("shop"));
+        let taken = json!({"errors": "Name has already been taken, Path has already been taken"});
+        world.check(vec![(fact("import-taken"), "dan", "POST", path, body, 422, taken)]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_canceled_import_tells_its_source() {
+    let world = World::start(Config {
+        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
+        profile: Profile {
+            import_delay: std::time::Duration::from_secs(3_600),
+            ..Profile::default()
+        },
+        ..Config::default()
+    })
+    .await;
+    for (path, body, source) in [(EXTGIT, extgit(), "extgit/7"), (EXTSERVER, extserver(), "K/repo")]
+    {
+        let id = world.call("dan", "POST", path, &body).await.body["id"].clone();
+        let told = json!({"import_source": source, "provider_link": format!("/{source}")});
+        let wanted = json!({"project_id": id});
+        world
+            .check(vec![(
+                fact("import-cancel"),
+                "dan",
+                "POST",
+                "/import/extgit/cancel",
+                wanted,
+                200,
+                told,
+            )])
+            .await;
+    }
+    let elsewhere = with(extgit(), "extgit_hostname", json!("https://git.example.org"));
+    let id =
+        world.call("olive", "POST", EXTGIT, &with(elsewhere, "new_name", json!("two"))).await.body
+            ["id"]
+            .clone();
+    let told = json!({"import_source": "git.example.org/7", "provider_link": "/git.example.org/7"});
+    world
+        .check(vec![(
+            fact("import-cancel"),
+            "olive",
+            "POST",
+            "/import/extgit/cancel",
+            json!({"project_id": id}),
+            200,
+            told,
+        )])
+        .await;
+}
+
+#[tokio::test]
+async fn gists_fail_as_the_external_host_would_have_it() {
+    let world = World::start(Config {
+        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
+        profile: Profile { gists: true, ..Profile::default() },
+        ..Config::default()
+    })
+    .await;
+    let gists = |token: &str, status: u16| {
+        (
+            fact("gists-refused"),
+            "dan",
+            "POST",
+            "/import/extgit/gists",
+            json!({"personal_access_token": token}),
+            status,
+            NO,
+        )
+    };
+    let refused = [
+        gists("", 401),
+        gists("invalid", 401),
+        gists("invalid-token", 401),
+        gists("rate-limited", 429),
+    ];
+    world.check(refused.into_iter().chain([gists("good", 202)]).collect()).await;
+}

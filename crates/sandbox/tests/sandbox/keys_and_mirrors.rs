@@ -1,0 +1,313 @@
+//! Push mirrors, deploy keys and freeze periods of a project.
+
+use serde_json::{Value, json};
+use undrift_release::Release;
+use undrift_sandbox::{Config, Seed, Tier};
+
+use super::client::{ROOT, Row, World, kept, usual_seed};
+use super::facts::{Fact, fact};
+
+const NO: Value = Value::Null;
+const MIRRORS: &str = "/projects/acme%2Fshop/remote_mirrors";
+const MIRROR: &str = "/projects/acme%2Fshop/remote_mirrors/1";
+const KEYS: &str = "/projects/acme%2Fshop/deploy_keys";
+const KEY: &str = "/projects/acme%2Fshop/deploy_keys/1";
+const SITE_KEYS: &str = "/projects/acme%2Fsite/deploy_keys";
+const PERIODS: &str = "/projects/acme%2Fshop/freeze_periods";
+const PERIOD: &str = "/projects/acme%2Fshop/freeze_periods/1";
+
+/// A call by mia, a maintainer.
+fn by_mia(
+    rule: &'static Fact,
+    method: &'static str,
+    path: &'static str,
+    body: Value,
+    status: u16,
+    answer: Value,
+) -> Row {
+    (rule, "mia", method, path, body, status, answer)
+}
+
+fn not_found() -> Value {
+    json!({"message": "404 Not found"})
+}
+
+async fn at(release: &str, tier: Tier) -> World {
+    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
+    let release: Release = release.parse().expect("a release");
+    World::start(Config { seed, release: Some(release), tier: Some(tier), ..Config::default() })
+        .await
+}
+
+#[tokio::test]
+async fn a_mirror_never_shows_its_credentials() {
+    let world = World::usual().await;
+    let url = json!({"url": "https://u:secret@h.example/p.git"});
+    let masked = "https://*****:*****@h.example/p.git";
+    let blocked = "is blocked: Only allowed schemes are http, https, ssh, git";
+    world
+        .check(vec![
+            by_mia(
+                fact("mirror-shape"),
+                "POST",
+                MIRRORS,
+                url.clone(),
+                201,
+                json!({
+                    "id": 1, "url": masked, "enabled": false, "only_protected_branches": false,
+                    "keep_divergent_refs": false, "update_status": "none", "last_update_at": null,
+                    "last_update_started_at": null, "last_successful_update_at": null, "last_error": null,
+                }),
+            ),
+            (fact("mirror-role"), "dan", "GET", MIRRORS, NO, 401, json!({"message": "401 Unauthorized"})),
+            (fact("mirror-role"), "dan", "POST", MIRRORS, url.clone(), 401, NO),
+            (fact("mirror-role"), "stranger", "GET", "/projects/2/remote_mirrors", NO, 401, NO),
+            by_mia(fact("mirror-same"), "POST", MIRRORS, url, 201, json!({"id": 2})),
+            by_mia(fact("mirror-url"), "GET", MIRRORS, NO, 200, json!([{"url": masked}, {"id": 2}])),
+            by_mia(fact("mirror-url"), "GET", MIRROR, NO, 200, json!({"url": masked})),
+            by_mia(
+                fact("mirror-url"),
+                "POST",
+                MIRRORS,
+                json!({"url": "file:///p"}),
+                400,
+                json!({"message": {"url": [blocked]}}),
+            ),
+            by_mia(fact("parameter-missing"), "POST", MIRRORS, json!({}), 400, json!({"error": "url is missing"})),
+            by_mia(
+                fact("mirror-flags"),
+                "PUT",
+                MIRROR,
+                json!({"enabled": true, "keep_divergent_refs": true}),
+                200,
+                json!({"enabled": true, "only_protected_branches": false, "keep_divergent_refs": true}),
+            ),
+            by_mia(
+                fact("mirror-flags"),
+                "PUT",
+                MIRROR,
+                json!({"only_protected_branches": null}),
+                400,
+                json!({"message": {"only_protected_branches": ["can't be blank"]}}),
+            ),
+            by_mia(
+                fact("mirror-url-fixed"),
+                "PUT",
+                MIRROR,
+                json!({"url": "https://other.example"}),
+                200,
+                json!({"url": masked, "enabled": true}),
+            ),
+            by_mia(fact("mirror-delete"), "DELETE", MIRROR, NO, 204, NO),
+            by_mia(fact("mirror-absent"), "GET", MIRROR, NO, 404, not_found()),
+            by_mia(fact("mirror-absent"), "DELETE", MIRROR, NO, 404, not_found()),
+            by_mia(fact("mirror-absent"), "PUT", MIRROR, json!({}), 404, not_found()),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn later_releases_know_more_of_mirrors() {
+    let new = json!({"url": "https://h.example", "auth_method": "ssh_public_key", "mirror_branch_regex": "^v"});
+    for (release, tier, method, regex) in [
+        ("15.8", Tier::Ultimate, None, None),
+        ("16.2", Tier::Premium, None, Some("^v")),
+        ("16.10", Tier::Free, Some("ssh_public_key"), None),
+    ] {
+        let world = at(release, tier).await;
+        let made = world.call(ROOT, "POST", MIRRORS, &new).await.body;
+        let has = |name: &str| made.get(name).and_then(Value::as_str);
+        assert_eq!(has("auth_method"), method, "{} {release}", fact("mirror-method"));
+        assert_eq!(has("mirror_branch_regex"), regex, "{} {release}", fact("mirror-branches"));
+    }
+    let world = at("16.10", Tier::Premium).await;
+    let rule = fact("mirror-branches");
+    let only = json!({"only_protected_branches": true});
+    let both = json!({"only_protected_branches": true, "mirror_branch_regex": "^v"});
+    let exclusive =
+        json!({"error": "only_protected_branches, mirror_branch_regex are mutually exclusive"});
+    world
+        .check(vec![
+            by_mia(rule, "POST", MIRRORS, new, 201, json!({"mirror_branch_regex": "^v"})),
+            by_mia(rule, "PUT", MIRROR, both, 400, exclusive),
+            by_mia(rule, "PUT", MIRROR, only, 200, json!({"mirror_branch_regex": null})),
+            by_mia(
+                rule,
+                "PUT",
+                MIRROR,
+                json!({"mirror_branch_regex": "^w"}),
+                200,
+                json!({"only_protected_branches": false, "mirror_branch_regex": "^w"}),
+            ),
+            by_mia(
+                fact("mirror-method"),
+                "PUT",
+                MIRROR,
+                json!({"auth_method": "none"}),
+                400,
+                json!({"error": "auth_method does not have a valid value"}),
+            ),
+        ])
+        .await;
+}
+
+const FIRST: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB";
+const SECOND: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgIC";
+
+#[tokio::test]
+async fn a_deploy_key_belongs_to_all_projects_that_use_it() {
+    let world = World::usual().await;
+    let new = |title: &str, key: &str| json!({"title": title, "key": key});
+    let taken = json!({"message": {"deploy_key.fingerprint": ["has already been taken"]}});
+    let gone = json!({"message": "404 Deploy Key Not Found"});
+    let commented = kept(format!("{FIRST} ci"));
+    let enabled = kept(format!("{SITE_KEYS}/2/enable"));
+    world
+        .check(vec![
+            by_mia(
+                fact("deploy-key-shape"),
+                "POST",
+                KEYS,
+                new("one", &format!("{FIRST} ci of the shop")),
+                201,
+                json!({
+                    "id": 1, "title": "one", "key": commented, "can_push": false, "fingerprint": null, "expires_at": null,
+                    "fingerprint_sha256": "SHA256:RXm/ruZ0eTzRXKwi1AQEDynB0VgHQ2ac9KPSFdf/YnA",
+                }),
+            ),
+            (fact("deploy-key-role"), "dan", "GET", KEYS, NO, 403, NO),
+            (fact("deploy-key-role"), "dan", "POST", KEYS, new("x", SECOND), 403, NO),
+            by_mia(
+                fact("deploy-key-again"),
+                "POST",
+                KEYS,
+                json!({"title": "other", "key": commented, "can_push": true}),
+                201,
+                json!({"id": 1, "title": "one", "can_push": false}),
+            ),
+            // The comment is part of the text that is looked for.
+            by_mia(fact("deploy-key-taken"), "POST", KEYS, new("x", FIRST), 400, taken.clone()),
+            by_mia(
+                fact("deploy-key-joined"),
+                "POST",
+                SITE_KEYS,
+                json!({"title": "other", "key": commented, "can_push": true}),
+                201,
+                json!({"id": 1, "title": "one", "can_push": true}),
+            ),
+            by_mia(fact("deploy-key-joined"), "GET", KEYS, NO, 200, json!([{"id": 1, "can_push": false}])),
+            (
+                fact("deploy-key-instance"),
+                ROOT,
+                "GET",
+                "/deploy_keys",
+                NO,
+                200,
+                json!([{"id": 1, "projects_with_write_access": [{"path_with_namespace": "acme/site"}]}]),
+            ),
+            (fact("deploy-key-instance"), ROOT, "GET", "/deploy_keys?public=true", NO, 200, json!([])),
+            by_mia(fact("deploy-key-instance"), "GET", "/deploy_keys", NO, 403, NO),
+            (
+                fact("deploy-key-taken"),
+                "dan",
+                "POST",
+                "/projects",
+                json!({"path": "own"}),
+                201,
+                NO,
+            ),
+            (fact("deploy-key-shape"), "dan", "POST", "/projects/3/deploy_keys", new("two", SECOND), 201, json!({"id": 2})),
+            by_mia(fact("deploy-key-taken"), "POST", KEYS, new("x", SECOND), 400, taken),
+            by_mia(fact("deploy-key-absent"), "POST", enabled, NO, 404, gone.clone()),
+            by_mia(
+                fact("deploy-key-wrong"),
+                "POST",
+                KEYS,
+                new("x", "ssh-rsa AAAA"),
+                400,
+                json!({"message": {"deploy_key.key": ["is invalid"]}}),
+            ),
+            by_mia(
+                fact("deploy-key-wrong"),
+                "POST",
+                KEYS,
+                new(" ", "ssh-rsa AAAA"),
+                400,
+                json!({"message": {"deploy_key.title": ["can't be blank"]}}),
+            ),
+            by_mia(
+                fact("deploy-key-update"),
+                "PUT",
+                KEY,
+                json!({"title": "new", "can_push": true}),
+                200,
+                json!({"title": "one", "can_push": true}),
+            ),
+            (fact("deploy-key-update"), ROOT, "PUT", KEY, json!({"title": "new"}), 200, json!({"title": "new", "can_push": true})),
+            by_mia(
+                fact("deploy-key-update"),
+                "PUT",
+                KEY,
+                json!({}),
+                400,
+                json!({"error": "title, can_push are missing, at least one parameter must be provided"}),
+            ),
+            by_mia(fact("deploy-key-delete"), "DELETE", KEY, NO, 204, NO),
+            by_mia(fact("deploy-key-absent"), "GET", KEY, NO, 404, not_found()),
+            by_mia(fact("deploy-key-absent"), "DELETE", KEY, NO, 404, gone.clone()),
+            by_mia(fact("deploy-key-enable"), "POST", kept(format!("{KEY}/enable")), NO, 201, json!({"id": 1, "title": "new"})),
+            by_mia(fact("deploy-key-enable"), "GET", KEY, NO, 200, json!({"can_push": false})),
+            by_mia(fact("deploy-key-delete"), "DELETE", kept(format!("{SITE_KEYS}/1")), NO, 204, NO),
+            by_mia(fact("deploy-key-update"), "PUT", KEY, json!({"title": "mine"}), 200, json!({"title": "mine"})),
+            by_mia(fact("deploy-key-delete"), "DELETE", KEY, NO, 204, NO),
+            by_mia(fact("deploy-key-delete"), "POST", kept(format!("{KEY}/enable")), NO, 404, gone),
+        ])
+        .await;
+    let enabled = world.call("dan", "POST", "/projects/3/deploy_keys/2/enable", &NO).await.body;
+    assert_eq!(enabled.get("can_push"), None, "{}", fact("deploy-key-enable"));
+}
+
+#[tokio::test]
+async fn a_freeze_period_is_made_changed_and_removed() {
+    let world = World::usual().await;
+    let new = json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 7 * * 1"});
+    let wrong = |field: &str| json!({"message": {field: [" is invalid syntax"]}});
+    world
+        .check(vec![
+            by_mia(
+                fact("freeze-shape"),
+                "POST",
+                PERIODS,
+                new.clone(),
+                201,
+                json!({"id": 1, "freeze_start": "0 23 * * 5", "freeze_end": "0 7 * * 1", "cron_timezone": "UTC"}),
+            ),
+            (fact("freeze-role"), "dan", "GET", PERIODS, NO, 403, NO),
+            (fact("freeze-role"), "dan", "POST", PERIODS, new, 403, NO),
+            by_mia(
+                fact("parameter-missing"),
+                "POST",
+                PERIODS,
+                json!({"freeze_end": "0 7 * * 1"}),
+                400,
+                json!({"error": "freeze_start is missing"}),
+            ),
+            by_mia(fact("freeze-cron"), "PUT", PERIOD, json!({"freeze_end": "soon"}), 400, wrong("freeze_end")),
+            by_mia(fact("freeze-cron"), "PUT", PERIOD, json!({"cron_timezone": ""}), 400, wrong("cron_timezone")),
+            by_mia(
+                fact("freeze-update"),
+                "PUT",
+                PERIOD,
+                json!({"cron_timezone": "Europe/Berlin"}),
+                200,
+                json!({"freeze_start": "0 23 * * 5", "cron_timezone": "Europe/Berlin"}),
+            ),
+            by_mia(fact("freeze-shape"), "GET", PERIODS, NO, 200, json!([{"id": 1}])),
+            by_mia(fact("freeze-delete"), "DELETE", PERIOD, NO, 204, NO),
+            by_mia(fact("freeze-absent"), "GET", PERIOD, NO, 404, not_found()),
+            by_mia(fact("freeze-absent"), "DELETE", PERIOD, NO, 404, not_found()),
+        ])
+        .await;
+}

@@ -1,0 +1,38 @@
+//! The contract of the embedded service, checked over real HTTP on the loopback interface.
+//!
+//! Every expectation names the rule that it comes from: `fact("variable-ambiguous")` is a row of
+//! the table that `undrift sandbox --facts` prints, with its source. [`facts`] holds that every
+//! rule is tested here.
+
+mod access_requests;
+mod actions;
+mod approvals;
+mod around;
+mod authorisation;
+mod badges;
+mod client;
+mod crash;
+mod dialects;
+mod facts;
+mod group_things;
+mod groups;
+mod hierarchy;
+mod imports;
+mod keys_and_mirrors;
+mod labels;
+mod members;
+mod model;
+mod notes;
+mod operations;
+mod paging;
+mod projects;
+mod protected_branches;
+mod protected_tags;
+mod releases;
+mod repository;
+mod robustness;
+mod running;
+mod schedules;
+mod shares;
+mod table;
+mod things;

@@ -1,0 +1,323 @@
+//! The service as a model: called directly, started again and again from one image, looked into.
+
+use bytes::Bytes;
+use http::Request;
+use serde_json::{Value, json};
+use undrift_sandbox::{Chance, Clock, Conditions, Model, Profile, Seed};
+
+use super::client::{ROOT, usual_seed};
+use super::facts::fact;
+
+const SHOP: &str = "/projects/acme%2Fshop";
+const HOOKS: &str = "/projects/acme%2Fshop/hooks";
+const KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB";
+const VARIABLES: &str = "/projects/acme%2Fshop/variables";
+
+/// Conditions that repeat themselves, from this second on.
+fn conditions(second: i64) -> Conditions {
+    let time = jiff::Timestamp::from_second(second).expect("a time");
+    Conditions {
+        clock: Clock::new(move || time),
+        chance: Chance::seeded(second.unsigned_abs()),
+        ..Conditions::default()
+    }
+}
+
+fn usual(second: i64) -> Model {
+    Model::new(&Seed::from_json(usual_seed()).expect("a seed"), ROOT, conditions(second))
+        .expect("a model")
+}
+
+/// Makes a call as `root`; its status and body.
+fn call(model: &Model, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("/api/v4{path}"))
+        .header("private-token", ROOT);
+    let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
+    let response = model
+        .answer(request.header("content-type", "application/json").body(body).expect("a request"));
+    (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap_or_default())
+}
+
+/// Changes something of everything.
+fn change(model: &Model) {
+    for (method, path, body, status) in [
+        ("PUT", SHOP, json!({"description": "new"}), 200),
+        ("POST", HOOKS, json!({"url": "https://a.example/", "token": "secret of the hook"}), 201),
+        ("POST", VARIABLES, json!({"key": "A", "value": "1"}), 201),
+        ("POST", "/groups", json!({"name": "ops", "path": "ops"}), 201),
+        ("POST", "/projects/2/share", json!({"group_id": 10, "group_access": 30}), 201),
+        ("POST", "/projects/1/protected_branches", json!({"name": "main"}), 201),
+        ("POST", "/projects/1/protected_tags", json!({"name": "v*"}), 201),
+        ("POST", "/projects/1/labels", json!({"name": "bug", "color": "red", "priority": 1}), 201),
+        ("POST", "/projects/1/approvals", json!({"reset_approvals_on_push": false}), 201),
+        (
+            "POST",
+            "/projects/1/approval_rules",
+            json!({"name": "r", "approvals_required": 1, "user_ids": [4], "group_ids": [9], "protected_branch_ids": [1]}),
+            201,
+        ),
+        (
+            "POST",
+            "/groups/acme/badges",
+            json!({"link_url": "https://a.example", "image_url": "https://b.example"}),
+            201,
+        ),
+        ("POST", "/projects/1/remote_mirrors", json!({"url": "https://u:p@a.example"}), 201),
+        ("POST", "/projects/1/deploy_keys", json!({"title": "k", "key": KEY}), 201),
+        (
+            "POST",
+            "/projects/1/pipeline_schedules",
+            json!({"description": "n", "ref": "main", "cron": "0 4 * * *"}),
+            201,
+        ),
+        (
+            "POST",
+            "/projects/1/freeze_periods",
+            json!({"freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *"}),
+            201,
+        ),
+        ("POST", "/groups/acme/hooks", json!({"url": "https://b.example/"}), 201),
+        ("POST", "/groups/acme/push_rule", json!({"prevent_secrets": true}), 201),
+        ("POST", "/projects/2/archive", json!({}), 201),
+        ("DELETE", "/projects/1/members/4", json!({}), 404),
+        ("POST", "/projects", json!({"path": "made", "namespace_id": 9}), 201),
+        ("POST", "/projects/1/star", json!({}), 201),
+        ("PUT", "/projects/1/push_rule", json!({"member_check": true}), 404),
+        ("POST", "/projects/1/push_rule", json!({"member_check": true}), 201),
+        ("POST", "/projects/1/members", json!({"user_id": 7, "access_level": 30}), 201),
+    ] {
+        let (got, answer) = call(model, method, path, &body);
+        assert_eq!(got, status, "{method} {path}: {answer}");
+    }
+}
+
+// Dumps are compared without being shown: they are long.
+#[test]
+fn a_run_leaves_nothing_behind() {
+    let mut model = usual(1_900_000_000);
+    let (prepared, before) = (model.image().expect("an image"), model.dump().expect("a dump"));
+    change(&model);
+    let (changed, after) = (model.image().expect("an image"), model.dump().expect("a dump"));
+    assert!(before != after);
+    for (image, held) in
+        [(&prepared, &before), (&prepared, &before), (&changed, &after), (&prepared, &before)]
+    {
+        model.reset(image, conditions(1_900_000_000)).expect("reset");
+        assert!(&model.dump().expect("a dump") == held);
+        let refused = call(&model, "POST", HOOKS, &json!({"url": "no url"}));
+        assert!(
+            refused.0 == 422 && &model.dump().expect("a dump") == held,
+            "a refused call changes nothing"
+        );
+        assert_eq!(call(&model, "PUT", SHOP, &json!({"description": "newer"})).0, 200);
+        let other = Model::from_image(image, conditions(0)).expect("a model");
+        assert!(&other.dump().expect("a dump") == held, "an image stays what it was");
+    }
+}
+
+#[test]
+fn the_same_run_comes_to_the_same_end() {
+    let mut model = usual(1_900_000_000);
+    let image = model.image().expect("an image");
+    let [one, other] = [1, 2].map(|_| {
+        model.reset(&image, conditions(1_900_000_000)).expect("reset");
+        change(&model);
+        model.dump().expect("a dump")
+    });
+    assert!(one == other);
+}
+
+#[test]
+fn each_run_has_conditions_of_its_own() {
+    let mut model = usual(1_900_000_000);
+    let image = model.image().expect("an image");
+    let profile =
+        Profile { absent_delete: undrift_sandbox::AbsentDelete::NotFound, ..Profile::default() };
+    for (profile, status) in [(Profile::default(), 204), (profile, 404), (Profile::default(), 204)]
+    {
+        model.reset(&image, Conditions { profile, ..conditions(2_000_000_000) }).expect("reset");
+        assert_eq!(
+            call(&model, "DELETE", &format!("{HOOKS}/9"), &Value::Null).0,
+            status,
+            "{}",
+            fact("hook-delete-absent")
+        );
+        let made = call(&model, "POST", HOOKS, &json!({"url": "https://a.example/"})).1;
+        assert_eq!(made["created_at"], "2033-05-18T03:33:20.000Z");
+    }
+}
+
+#[test]
+fn a_dump_has_what_no_call_returns_and_no_token() {
+    let model = usual(1_900_000_000);
+    change(&model);
+    let dump = model.dump().expect("a dump");
+    let row = |table: &str, column: &str, value: Value| {
+        let mut rows = dump[table].as_array().into_iter().flatten();
+        rows.find(|row| row[column] == value)
+            .cloned()
+            .unwrap_or_else(|| panic!("no {column} {value} in {table}"))
+    };
+    let shop = row("projects", "full_path", "acme/shop".into());
+    assert_eq!((&shop["attributes"]["description"], &shop["archived"]), (&json!("new"), &json!(0)));
+    assert_eq!(row("projects", "full_path", "acme/site".into())["archived"], 1);
+    assert_eq!(row("hooks", "project_id", 1.into())["token"], "secret of the hook");
+    assert_eq!(model.hook_token(1).as_deref(), Some("secret of the hook"));
+    assert_eq!(row("hooks", "project_id", 1.into())["settings"]["url"], "https://a.example/");
+    assert_eq!(row("variables", "key", "A".into())["value"], "1");
+    assert_eq!(row("push_rules", "project_id", 1.into())["settings"]["member_check"], true);
+    assert_eq!(row("shares", "project_id", 2.into())["access_level"], 30);
+    assert_eq!(row("protected_branches", "name", "main".into())["project_id"], 1);
+    assert_eq!(row("protected_branch_grants", "action", "push".into())["access_level"], 40);
+    assert_eq!(row("protected_tags", "name", "v*".into())["project_id"], 1);
+    assert_eq!(row("protected_tag_grants", "tag_id", 1.into())["access_level"], 40);
+    let approvals = row("approval_settings", "project_id", 1.into());
+    assert_eq!(approvals["settings"]["reset_approvals_on_push"], false);
+    assert_eq!(row("approval_rules", "name", "r".into())["approvals_required"], 1);
+    assert_eq!(row("approval_rule_users", "rule_id", 1.into())["user_id"], 4);
+    assert_eq!(row("approval_rule_groups", "rule_id", 1.into())["group_id"], 9);
+    assert_eq!(row("approval_rule_branches", "rule_id", 1.into())["branch_id"], 1);
+    assert_eq!(row("hooks", "group_id", 9.into())["settings"]["url"], "https://b.example/");
+    assert_eq!(row("push_rules", "group_id", 9.into())["settings"]["prevent_secrets"], true);
+    let mirror = row("remote_mirrors", "project_id", 1.into());
+    assert_eq!(mirror["settings"]["url"], "https://u:p@a.example");
+    assert_eq!(row("pipeline_schedules", "project_id", 1.into())["settings"]["owner_id"], 1);
+    assert_eq!(row("labels", "title", "bug".into())["color"], "#FF0000");
+    assert_eq!(row("label_priorities", "project_id", 1.into())["priority"], 1);
+    assert_eq!(row("members", "user_id", 7.into())["project_id"], 1);
+    assert_eq!(row("namespaces", "full_path", "acme".into())["visibility"], "public");
+    let token = row("tokens", "user_id", 1.into());
+    assert_eq!((token.get("digest"), token.get("prefix")), (None, None));
+}
+
+/// Leaves out what is named as volatile.
+fn lasting(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(lasting),
+        Value::Object(members) => {
+            members.retain(|name, _| !Model::VOLATILE.contains(&name.as_str()));
+            members.values_mut().for_each(lasting);
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn what_follows_from_time_and_chance_is_named() {
+    let [one, other] = [1_900_000_000, 2_000_000_000].map(|second| {
+        let model = usual(second);
+        change(&model);
+        model.dump().expect("a dump")
+    });
+    assert!(one != other);
+    let [one, other] = [one, other].map(|mut dump| {
+        lasting(&mut dump);
+        dump
+    });
+    assert!(one == other);
+}
+
+#[test]
+fn links_begin_with_the_host_of_the_request() {
+    let model = usual(1_900_000_000);
+    for (uri, host, base) in [
+        ("/api/v4/projects/1", Some("a.example:1"), "http://a.example:1"),
+        ("http://b.example:2/api/v4/projects/1", None, "http://b.example:2"),
+        ("/api/v4/projects/1", None, "http://localhost"),
+    ] {
+        let request = Request::builder().uri(uri).header("private-token", ROOT);
+        let request = host.into_iter().fold(request, |request, host| request.header("host", host));
+        let response = model.answer(request.body(Bytes::new()).expect("a request"));
+        let body: Value = serde_json::from_slice(response.body()).expect("JSON");
+        assert_eq!(body["web_url"], format!("{base}/acme/shop"), "{uri}");
+    }
+}
+
+#[test]
+fn models_and_images_can_be_shared_among_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Model>();
+    shared::<undrift_sandbox::Image>();
+}
+
+#[test]
+fn a_body_beyond_the_limit_is_refused() {
+    let model = usual(1_900_000_000);
+    assert_eq!(call(&model, "PUT", SHOP, &json!({"description": "x".repeat(1024 * 1024)})).0, 413);
+}
+
+#[test]
+fn a_service_may_keep_another_spelling() {
+    let profile = Profile { normalises: true, ..Profile::default() };
+    let model = Model::from_image(
+        &usual(0).image().expect("an image"),
+        Conditions { profile, ..conditions(0) },
+    )
+    .expect("a model");
+    for (method, path, sent, kept) in [
+        (
+            "POST",
+            HOOKS,
+            json!({"url": "https://Hook.Example"}),
+            json!({"url": "https://hook.example/"}),
+        ),
+        (
+            "PUT",
+            "/projects/acme%2Fshop/hooks/1",
+            json!({"url": "https://OTHER.example?A"}),
+            json!({"url": "https://other.example/?A"}),
+        ),
+        (
+            "PUT",
+            SHOP,
+            json!({"description": " a b \n", "name": " Shop"}),
+            json!({"description": "a b", "name": "Shop"}),
+        ),
+        (
+            "POST",
+            "/projects",
+            json!({"name": "New ", "description": "x "}),
+            json!({"description": "x", "name": "New"}),
+        ),
+    ] {
+        let (_, got) = call(&model, method, path, &sent);
+        let kept = kept.as_object().into_iter().flatten();
+        assert!(
+            kept.clone().all(|(name, value)| got[name] == *value),
+            "{method} {path} {sent}: {got}"
+        );
+    }
+}
+
+#[test]
+fn a_service_may_quote_what_was_sent() {
+    let profile = Profile { echoes_input: true, ..Profile::default() };
+    let model = Model::from_image(
+        &usual(0).image().expect("an image"),
+        Conditions { profile, ..conditions(0) },
+    )
+    .expect("a model");
+    for (method, path, body) in [
+        ("POST", VARIABLES, json!({"key": "A", "value": "geheim", "masked": true})),
+        ("POST", VARIABLES, json!({"value": "geheim"})),
+        (
+            "PUT",
+            "/projects/acme%2Fshop/hooks/9",
+            json!({"url": "https://a.example", "token": "geheim"}),
+        ),
+        ("POST", "/nothing", json!({"value": "geheim"})),
+        ("PATCH", SHOP, json!({"value": "geheim"})),
+    ] {
+        let (status, answer) = call(&model, method, path, &body);
+        let words = answer.get("message").or(answer.get("error")).expect("words").clone();
+        let quoted = [&words, &words["base"][0]]
+            .iter()
+            .any(|words| words.as_str().is_some_and(|text| text.ends_with(&body.to_string())));
+        assert!((400..500).contains(&status) && quoted, "{method} {path}: {status} {answer}");
+    }
+    let (_, fine) = call(&model, "POST", VARIABLES, &json!({"key": "A", "value": "v"}));
+    assert_eq!(fine["key"], "A");
+}

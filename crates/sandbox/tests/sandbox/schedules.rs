@@ -1,0 +1,160 @@
+//! Pipeline schedules and their variables.
+
+use serde_json::{Value, json};
+use undrift_release::Release;
+use undrift_sandbox::{Clock, Config, Seed};
+
+use super::client::{ROOT, World, usual_seed};
+use super::facts::fact;
+
+const NO: Value = Value::Null;
+const ALL: &str = "/projects/acme%2Fshop/pipeline_schedules";
+const ONE: &str = "/projects/acme%2Fshop/pipeline_schedules/1";
+const TAKE: &str = "/projects/acme%2Fshop/pipeline_schedules/1/take_ownership";
+const VARIABLES: &str = "/projects/acme%2Fshop/pipeline_schedules/1/variables";
+const VARIABLE: &str = "/projects/acme%2Fshop/pipeline_schedules/1/variables/K";
+
+async fn at(release: &str) -> World {
+    let time = "2030-01-01T12:30:00Z".parse().expect("a time");
+    let release: Release = release.parse().expect("a release");
+    World::start(Config {
+        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
+        release: Some(release),
+        clock: Clock::new(move || time),
+        ..Config::default()
+    })
+    .await
+}
+
+fn new(description: &str) -> Value {
+    json!({"description": description, "ref": "main", "cron": "0 4 * * *"})
+}
+
+#[tokio::test]
+async fn a_schedule_is_its_owners() {
+    let world = at("15.8").await;
+    let shape = json!({
+        "id": 1, "description": "nightly", "ref": "main", "cron": "0 4 * * *", "cron_timezone": "UTC", "active": true,
+        "next_run_at": "2030-01-02T04:00:00.000Z", "owner": {"username": "dan"},
+    });
+    let absent = json!({"message": "404 Pipeline Schedule Not Found"});
+    let wrong = |field: &str, text: &str| json!({"message": {field: [text]}});
+    let rename = json!({"description": "renamed"});
+    world
+        .check(vec![
+            (fact("schedule-shape"), "dan", "POST", ALL, new("nightly"), 201, shape.clone()),
+            (fact("schedule-shape"), "gus", "GET", ALL, NO, 200, json!([shape])),
+            (
+                fact("schedule-shape"),
+                "dan",
+                "POST",
+                ALL,
+                json!({}),
+                400,
+                json!({"error": "description is missing, ref is missing, cron is missing"}),
+            ),
+            (fact("schedule-write"), "rita", "POST", ALL, new("x"), 403, NO),
+            (fact("schedule-write"), "gus", "POST", ALL, new("x"), 404, NO),
+            (fact("schedule-write"), "", "POST", ALL, new("x"), 401, NO),
+            (fact("schedule-read"), "", "GET", "/projects/2/pipeline_schedules", NO, 200, json!([])),
+            (fact("schedule-same"), "mia", "POST", ALL, new("nightly"), 201, json!({"id": 2})),
+            (fact("schedule-cron"), "dan", "PUT", ONE, json!({"cron": "x"}), 400, wrong("cron", " is invalid syntax")),
+            (fact("schedule-cron"), "dan", "PUT", ONE, json!({"cron_timezone": "-"}), 400, wrong("cron_timezone", " is invalid syntax")),
+            (fact("schedule-ref"), "dan", "PUT", ONE, json!({"ref": ""}), 400, wrong("ref", "can't be blank")),
+            (
+                fact("schedule-update"),
+                "dan",
+                "PUT",
+                ONE,
+                json!({"cron": "0 5 * * *", "active": false}),
+                200,
+                json!({"description": "nightly", "active": false, "next_run_at": "2030-01-02T05:00:00.000Z"}),
+            ),
+            (fact("schedule-read"), "gus", "GET", "/projects/1/pipeline_schedules?scope=active", NO, 200, json!([{"id": 2}])),
+            (fact("schedule-read"), "gus", "GET", "/projects/1/pipeline_schedules?scope=inactive", NO, 200, json!([{"id": 1}])),
+            (fact("schedule-owner"), "mia", "PUT", ONE, rename.clone(), 403, NO),
+            (fact("schedule-owner"), ROOT, "PUT", ONE, rename.clone(), 403, NO),
+            (fact("schedule-take"), "dan", "POST", TAKE, NO, 403, NO),
+            (fact("schedule-take"), "mia", "POST", TAKE, NO, 201, json!({"owner": {"username": "mia"}})),
+            (fact("schedule-take"), "mia", "POST", TAKE, NO, 200, json!({"owner": {"username": "mia"}})),
+            (fact("schedule-owner"), "dan", "PUT", ONE, rename.clone(), 403, NO),
+            (fact("schedule-update"), "mia", "PUT", ONE, rename, 200, json!({"description": "renamed"})),
+            (fact("schedule-delete"), "dan", "DELETE", ONE, NO, 403, NO),
+            (fact("schedule-delete"), "olive", "DELETE", ONE, NO, 204, NO),
+            (fact("schedule-absent"), "mia", "GET", ONE, NO, 404, absent.clone()),
+            (fact("schedule-absent"), "mia", "PUT", ONE, json!({}), 404, absent.clone()),
+            (fact("schedule-absent"), "mia", "DELETE", ONE, NO, 404, absent.clone()),
+            (fact("schedule-absent"), "mia", "POST", TAKE, NO, 404, absent),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn the_name_of_the_ref_follows_the_release() {
+    for (release, sent, shown) in [
+        ("15.8", "main", "main"),
+        ("15.8", "refs/heads/main", "refs/heads/main"),
+        ("16.11", "main", "main"),
+        ("17.0", "main", "refs/heads/main"),
+        ("17.0", "refs/tags/v1", "refs/tags/v1"),
+    ] {
+        let world = at(release).await;
+        let mut body = new("nightly");
+        body["ref"] = sent.into();
+        let made = world.call("dan", "POST", ALL, &body).await.body;
+        assert_eq!(made["ref"], shown, "{} {release} {sent}", fact("schedule-ref"));
+    }
+}
+
+#[tokio::test]
+async fn variables_are_for_those_who_may_see_them() {
+    let world = at("15.8").await;
+    let row = json!({"key": "K", "value": "v", "variable_type": "env_var"});
+    let rule = fact("schedule-variable-write");
+    let absent = json!({"message": "404 Pipeline Schedule Variable Not Found"});
+    let changed = json!({"key": "K", "value": "v", "variable_type": "file"});
+    world
+        .check(vec![
+            (fact("schedule-shape"), "dan", "POST", ALL, new("nightly"), 201, NO),
+            (rule, "dan", "POST", VARIABLES, json!({"key": "K", "value": "v"}), 201, row.clone()),
+            (
+                rule,
+                "dan",
+                "POST",
+                VARIABLES,
+                json!({"key": "K", "value": "v"}),
+                400,
+                json!({"message": {"key": ["has already been taken"]}}),
+            ),
+            (rule, "dan", "POST", VARIABLES, json!({"key": "a-b", "value": "v"}), 400, NO),
+            (rule, "mia", "PUT", VARIABLE, json!({"value": "w"}), 403, NO),
+            (rule, "dan", "PUT", VARIABLE, json!({"variable_type": "file"}), 200, changed.clone()),
+            (
+                fact("schedule-variables"),
+                "mia",
+                "GET",
+                ONE,
+                NO,
+                200,
+                json!({"variables": [changed]}),
+            ),
+        ])
+        .await;
+    for (who, path, there) in
+        [("dan", ONE, true), ("mia", ONE, true), ("rita", ONE, false), ("mia", ALL, false)]
+    {
+        let got = world.get(who, path).await.body;
+        let got = got.get(0).unwrap_or(&got);
+        let rule = fact("schedule-variables");
+        assert_eq!(got.get("variables").is_some(), there, "{rule}: {who} {path}");
+    }
+    let updated = world.call("dan", "PUT", ONE, &json!({"active": true})).await.body;
+    assert_eq!(updated.get("variables"), None, "{}", fact("schedule-variables"));
+    world
+        .check(vec![
+            (rule, "dan", "DELETE", VARIABLE, NO, 202, json!({"key": "K"})),
+            (fact("schedule-absent"), "dan", "DELETE", VARIABLE, NO, 404, absent.clone()),
+            (fact("schedule-absent"), "dan", "PUT", VARIABLE, json!({"value": "v"}), 404, absent),
+        ])
+        .await;
+}
