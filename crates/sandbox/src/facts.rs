@@ -16,6 +16,9 @@ pub enum FactSource {
     Reference(&'static str),
     /// The reference is silent; the real service does so.
     Service,
+    /// The service's own code answered so, at release 18.9. It outranks the reference for that
+    /// release; where the reference says otherwise, the rule names the release from which it holds.
+    Code,
     /// Neither says; the sandbox chose.
     Inferred,
 }
@@ -25,6 +28,7 @@ impl fmt::Display for FactSource {
         match self {
             Self::Reference(section) => write!(formatter, "reference {section}"),
             Self::Service => formatter.write_str("service"),
+            Self::Code => formatter.write_str("code of 18.9"),
             Self::Inferred => formatter.write_str("inferred"),
         }
     }
@@ -64,6 +68,10 @@ const fn service(name: &'static str, says: &'static str) -> Fact {
     Fact { name, source: FactSource::Service, says, switch: None }
 }
 
+const fn code(name: &'static str, says: &'static str) -> Fact {
+    Fact { name, source: FactSource::Code, says, switch: None }
+}
+
 const fn inferred(name: &'static str, says: &'static str, switch: &'static str) -> Fact {
     Fact { name, source: FactSource::Inferred, says, switch: Some(switch) }
 }
@@ -74,12 +82,13 @@ pub fn table() -> String {
     let name_width = FACTS.iter().map(|fact| fact.name.len()).max().unwrap_or(0);
     let source_width = FACTS.iter().map(|fact| fact.source.to_string().len()).max().unwrap_or(0);
     let mut text = String::new();
-    let mut counts = [0; 3];
+    let mut counts = [0; 4];
     for fact in FACTS {
         counts[match fact.source {
             FactSource::Reference(_) => 0,
             FactSource::Service => 1,
-            FactSource::Inferred => 2,
+            FactSource::Code => 2,
+            FactSource::Inferred => 3,
         }] += 1;
         let switch = fact.switch.map(|switch| format!(" [dialect {switch}]")).unwrap_or_default();
         // Writing to a string cannot fail.
@@ -92,10 +101,10 @@ pub fn table() -> String {
         );
     }
     let disputed = FACTS.iter().filter(|fact| fact.switch.is_some()).count();
-    let [reference, service, inferred] = counts;
+    let [reference, service, code, inferred] = counts;
     let _ = writeln!(
         text,
-        "\n{} rules: {reference} from the reference, {service} from the real service, {inferred} inferred; {disputed} have a dialect switch",
+        "\n{} rules: {reference} from the reference, {service} from the real service, {code} from its code at 18.9, {inferred} inferred; {disputed} have a dialect switch",
         FACTS.len()
     );
     text

@@ -11,6 +11,10 @@ use http::Method;
 
 use undrift_release::Release;
 
+/// The release whose own code was asked. What is known from it alone, and contradicts the reference,
+/// holds from this release on; when it changed between the two is not known.
+pub const OBSERVED: Release = Release::new(18, 9);
+
 /// What the service does that the faithful one does not. The default is the faithful one.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
