@@ -1,0 +1,72 @@
+//! Where two answers in [normal form](super::normal) differ.
+
+use serde_json::Value;
+
+/// Keys that depend on what was not there when the answers were recorded: contents of repositories,
+/// uploads, storages, a registry, incoming mail, rendered Markdown.
+const ENVIRONMENT: [&str; 13] = [
+    "avatar_url",
+    "ssh_url_to_repo",
+    "readme_url",
+    "repository_storage",
+    "repository_object_format",
+    "empty_repo",
+    "container_registry_image_prefix",
+    "description_html",
+    "service_desk_address",
+    "forks_count",
+    "import_status",
+    "license_url",
+    "runner_token_expiration_interval",
+];
+
+/// What tells entries of a list apart, the first that there is.
+const IDENTITY: [&str; 9] = [
+    "username",
+    "path_with_namespace",
+    "full_path",
+    "key",
+    "name",
+    "title",
+    "url",
+    "link_url",
+    "id",
+];
+
+/// Adds each difference between what was `recorded` and what is `here`, at `place`, to `found`.
+pub(crate) fn differences(recorded: &Value, here: &Value, place: &str, found: &mut Vec<String>) {
+    match (recorded, here) {
+        (Value::Object(recorded), Value::Object(here)) => {
+            for (key, value) in recorded {
+                match here.get(key) {
+                    _ if ENVIRONMENT.contains(&key.as_str()) => {}
+                    None => found.push(format!("{place}.{key} is missing")),
+                    Some(other) => differences(value, other, &format!("{place}.{key}"), found),
+                }
+            }
+            let extra = here.keys().filter(|key| !recorded.contains_key(*key));
+            let extra = extra.filter(|key| !ENVIRONMENT.contains(&key.as_str()));
+            found.extend(extra.map(|key| format!("{place}.{key} is extra")));
+        }
+        (Value::Array(recorded), Value::Array(here)) => {
+            let entries = |list: &[Value]| list.iter().map(identity).collect::<Vec<_>>();
+            let (theirs, ours) = (entries(recorded), entries(here));
+            if theirs == ours {
+                for (recorded, here) in recorded.iter().zip(here) {
+                    differences(recorded, here, &format!("{place}[]"), found);
+                }
+            } else {
+                found.push(format!("{place}: entries {theirs:?}, here {ours:?}"));
+            }
+        }
+        _ if recorded == here => {}
+        _ => found.push(format!("{place}: {recorded}, here {here}")),
+    }
+}
+
+fn identity(entry: &Value) -> String {
+    match IDENTITY.iter().find_map(|name| entry.get(name)) {
+        Some(identity) => format!("{identity}@{}", entry["environment_scope"]),
+        None => entry.to_string(),
+    }
+}
