@@ -104,6 +104,11 @@ impl Failure {
         Self::parameter(name, "does not have a valid value")
     }
 
+    /// 400 for a parameter of the wrong type that also has a list of values.
+    pub(crate) fn invalid_value(name: &str) -> Self {
+        Self::parameter(name, &format!("is invalid, {name} does not have a valid value"))
+    }
+
     /// 400 from a model: `{"message": {field: [text]}}`.
     pub(crate) fn model(field: &str, text: impl Into<String>) -> Self {
         Self::message(StatusCode::BAD_REQUEST, json!({ field: [text.into()] }))
@@ -148,12 +153,6 @@ impl Failure {
     /// 404 of the router.
     pub(crate) fn no_route() -> Self {
         Self::error(StatusCode::NOT_FOUND, "404 Not Found")
-    }
-
-    /// 405 of the router, with the methods that there are.
-    pub(crate) fn not_allowed(methods: &str) -> Self {
-        let header = Some(("allow", methods.to_owned()));
-        Self { header, ..Self::error(StatusCode::METHOD_NOT_ALLOWED, "405 Not Allowed") }
     }
 
     /// 301 to where a project is now.

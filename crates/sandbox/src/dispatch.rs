@@ -27,8 +27,11 @@ pub(crate) fn answer(service: &Service, request: Request<Bytes>) -> Response<Byt
     let method = request.method().clone();
     let known = request.headers().get(header::IF_NONE_MATCH).cloned();
     let sent = request.body().clone();
-    let mut answer = withstand(|| {
-        receive(service, request).map_or_else(Answer::from, |received| perform(service, received))
+    let mut answer = withstand(|| match method == Method::OPTIONS {
+        true => routes::options(tidied(request.uri()).split('?').next().unwrap_or_default())
+            .unwrap_or_else(Answer::from),
+        false => receive(service, request)
+            .map_or_else(Answer::from, |received| perform(service, received)),
     });
     dialect::distort(&service.profile, &mut answer, &sent);
     if is_read(&method) {

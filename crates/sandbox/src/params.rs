@@ -31,6 +31,44 @@ pub(crate) struct Upload {
     pub(crate) bytes: Bytes,
 }
 
+/// What a required parameter has to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Need<'a> {
+    /// Sent, if only as null.
+    Sent(&'a str),
+    /// Sent, and neither null nor blank.
+    Filled(&'a str),
+    /// Sent with a value out of a list. The list is checked where the value is read; what is missing
+    /// is in no list either.
+    Listed(&'a str),
+}
+
+impl Need<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Self::Sent(name) | Self::Filled(name) | Self::Listed(name) => name,
+        }
+    }
+
+    fn complaints(&self, value: Option<&Value>) -> Vec<String> {
+        let name = self.name();
+        let blank = |value: &Value| match value {
+            Value::Null => true,
+            Value::String(text) => text.trim().is_empty(),
+            _ => false,
+        };
+        let missing = value.is_none().then(|| format!("{name} is missing"));
+        let wrong = match self {
+            Self::Sent(_) => None,
+            Self::Filled(_) => value.is_none_or(blank).then(|| format!("{name} is empty")),
+            Self::Listed(_) => value
+                .is_none_or(Value::is_null)
+                .then(|| format!("{name} does not have a valid value")),
+        };
+        missing.into_iter().chain(wrong).collect()
+    }
+}
+
 /// All parameters of one call. Those of the body win over those of the query.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
@@ -51,12 +89,7 @@ impl Params {
 
     /// Adds the members of a JSON object; an empty text and null add nothing.
     pub(crate) fn add_json(&mut self, text: &[u8]) -> Result<(), Failure> {
-        let malformed = || {
-            Failure::error(
-                http::StatusCode::BAD_REQUEST,
-                "message body does not match declared format",
-            )
-        };
+        let malformed = || Failure::error(http::StatusCode::BAD_REQUEST, "Invalid JSON format");
         if text.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
@@ -117,17 +150,31 @@ impl Params {
         self.files.iter().find(|file| file.field == field)
     }
 
-    /// Fails with one message that names every missing parameter. Null counts as missing.
+    /// Fails with one message that names every missing parameter. Null counts as sent.
     pub(crate) fn require(&self, names: &[&str]) -> Result<(), Failure> {
-        let missing: Vec<String> = names
-            .iter()
-            .filter(|name| self.get(name).is_none_or(Value::is_null))
-            .map(|name| format!("{name} is missing"))
-            .collect();
-        if missing.is_empty() {
-            return Ok(());
+        let needs: Vec<Need> = names.iter().map(|name| Need::Sent(name)).collect();
+        self.require_all(&needs)
+    }
+
+    /// Fails with one message that says of every parameter what is wrong with it.
+    pub(crate) fn require_all(&self, needs: &[Need]) -> Result<(), Failure> {
+        let complaints: Vec<String> =
+            needs.iter().flat_map(|need| need.complaints(self.get(need.name()))).collect();
+        match complaints.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::error(http::StatusCode::BAD_REQUEST, complaints.join(", "))),
         }
-        Err(Failure::error(http::StatusCode::BAD_REQUEST, missing.join(", ")))
+    }
+
+    /// Fails when none of these parameters was sent. Null counts as sent.
+    pub(crate) fn require_any(&self, names: &[&str]) -> Result<(), Failure> {
+        match names.iter().any(|name| self.has(name)) {
+            true => Ok(()),
+            false => Err(Failure::parameter(
+                &names.join(", "),
+                "are missing, at least one parameter must be provided",
+            )),
+        }
     }
 
     /// A text; numbers and booleans are taken as written. None when absent or null.
@@ -185,10 +232,19 @@ impl Params {
 
     /// A text out of a list of values.
     pub(crate) fn one_of(&self, name: &str, allowed: &[&str]) -> Result<Option<String>, Failure> {
-        match self.text(name)? {
+        match self.text(name).map_err(|_| Failure::invalid_value(name))? {
             Some(value) if !allowed.contains(&value.as_str()) => Err(Failure::no_valid_value(name)),
             value => Ok(value),
         }
+    }
+
+    /// An integer out of a list of values.
+    pub(crate) fn number_of(
+        &self,
+        name: &str,
+        allowed: impl Fn(i64) -> bool,
+    ) -> Result<Option<i64>, Failure> {
+        self.get(name).map_or(Ok(None), |value| number_of(name, value, allowed))
     }
 
     /// A calendar date. The outer option is whether it was sent, the inner one is empty when it was
@@ -258,6 +314,18 @@ pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>, Failure>
         Value::String(text) if text.trim().is_empty() => Ok(None),
         Value::String(text) => text.trim().parse().map(Some).map_err(|_| Failure::invalid(name)),
         Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(Failure::invalid(name)),
+    }
+}
+
+/// Reads an integer out of a list of values; `name` is for the message.
+pub(crate) fn number_of(
+    name: &str,
+    value: &Value,
+    allowed: impl Fn(i64) -> bool,
+) -> Result<Option<i64>, Failure> {
+    match integer(name, value).map_err(|_| Failure::invalid_value(name))? {
+        Some(number) if !allowed(number) => Err(Failure::no_valid_value(name)),
+        number => Ok(number),
     }
 }
 
@@ -367,6 +435,39 @@ mod tests {
         let failure = form("other=1").require(&["key", "value"]).expect_err("both are missing");
         assert_eq!(failure.body, json!({"error": "key is missing, value is missing"}));
         assert!(form("key=&value=x").require(&["key", "value"]).is_ok());
+        let mut null = Params::default();
+        null.add_json(br#"{"a": null, "b": null, "c": null}"#).expect("an object");
+        assert!(null.require(&["a"]).is_ok());
+        for (params, expected) in [
+            (null, "b is empty, c does not have a valid value"),
+            (
+                Params::default(),
+                "a is missing, b is missing, b is empty, c is missing, c does not have a valid value",
+            ),
+        ] {
+            let failure = params
+                .require_all(&[Need::Sent("a"), Need::Filled("b"), Need::Listed("c")])
+                .expect_err("incomplete");
+            assert_eq!(failure.body, json!({ "error": expected }));
+        }
+        let failure = Params::default().require_any(&["a", "b"]).expect_err("neither");
+        let expected = "a, b are missing, at least one parameter must be provided";
+        assert_eq!(failure.body, json!({ "error": expected }));
+    }
+
+    #[test]
+    fn a_wrong_type_is_no_valid_value_either() {
+        let params = form("level=x&word[]=a");
+        for failure in [
+            params.number_of("level", |_| true).expect_err("not a number"),
+            params.one_of("word", &["a"]).expect_err("not a text"),
+        ] {
+            let text = failure.body["error"].as_str().unwrap_or_default().to_owned();
+            assert!(text.ends_with(" does not have a valid value"), "{text}");
+            assert!(text.contains(" is invalid, "), "{text}");
+        }
+        assert_eq!(form("level=3").number_of("level", |level| level == 3).expect("3"), Some(3));
+        assert!(form("level=3").number_of("level", |level| level == 4).is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::attributes::{
     RESTRICTED, Reads, Route,
 };
 use super::clock;
-use super::params::{Params, flag, integer, text};
+use super::params::{Params, flag, integer, number_of, text};
 use super::profile::Profile;
 use undrift_release::Release;
 
@@ -267,10 +267,9 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
             }
             text => text.map(Value::from),
         },
-        Kind::Choice(values) => match integer(name, value)? {
-            Some(number) if !values.contains(&number) => return Err(Failure::no_valid_value(name)),
-            number => number.map(Value::from),
-        },
+        Kind::Choice(values) => {
+            number_of(name, value, |number| values.contains(&number))?.map(Value::from)
+        }
         Kind::Topics
         | Kind::CleanupPolicy
         | Kind::Claims(_)

@@ -8,6 +8,7 @@ use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER, REPORTER, Token}
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
+use super::super::params::Need;
 use super::super::scope::Scope;
 use super::super::store::user::{NewUser, User};
 use super::members;
@@ -53,12 +54,11 @@ pub(super) fn insert(
 }
 
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
-    call.params.require(&["name", "scopes"])?;
+    call.params.require_all(&[Need::Sent("name"), Need::Listed("scopes")])?;
     let name = call.params.text("name")?.unwrap_or_default();
-    let level = call.params.integer("access_level")?.unwrap_or(MAINTAINER);
-    if ![GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER].contains(&level) {
-        return Err(Failure::no_valid_value("access_level"));
-    }
+    let known = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
+    let level = call.params.number_of("access_level", |level| known.contains(&level))?;
+    let level = level.unwrap_or(MAINTAINER);
     if level > scope.level(call)? {
         return Err(Failure::bad_request(
             "User does not have permission to create a token with this access level",

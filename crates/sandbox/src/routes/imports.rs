@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::super::access::DEVELOPER;
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
+use super::super::params::Need;
 use super::super::params::flag;
 use super::super::settings;
 use super::super::store::namespace::Namespace;
@@ -52,7 +53,11 @@ fn errors(status: StatusCode, text: &str) -> Failure {
 
 fn extgit(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?;
-    require(call, &["personal_access_token", "repo_id", "target_namespace"])?;
+    call.params.require_all(&[
+        Need::Sent("personal_access_token"),
+        Need::Sent("repo_id"),
+        Need::Filled("target_namespace"),
+    ])?;
     check_stages(call)?;
     let repository = call.params.integer("repo_id")?.unwrap_or(0);
     let target = call.params.text("target_namespace")?.unwrap_or_default();

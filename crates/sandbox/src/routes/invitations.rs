@@ -9,6 +9,7 @@ use super::super::access::{MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
+use super::super::params::Need;
 use super::super::scope::Scope;
 use super::super::store::user::User;
 use super::members;
@@ -51,7 +52,7 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 
 /// Invites each address; somebody who has an account is a member at once.
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
-    call.params.require(&["email", "access_level"])?;
+    call.params.require_all(&[Need::Sent("email"), Need::Listed("access_level")])?;
     let level = members::wanted_level(call, scope)?;
     let expires_at = members::wanted_expiry(call)?.flatten();
     let mut reasons = Map::new();

@@ -203,12 +203,7 @@ pub(crate) fn valid_level(call: &Call<'_>, level: i64, group: bool) -> bool {
 
 /// The role that a parameter asks for, one of those of the reference (1, 2.1).
 pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>, Failure> {
-    match call.params.integer(name)? {
-        Some(level) if level != 0 && !valid_level(call, level, true) => {
-            Err(Failure::no_valid_value(name))
-        }
-        level => Ok(level),
-    }
+    call.params.number_of(name, |level| level == 0 || valid_level(call, level, true))
 }
 
 /// What `query`, `user_ids` and `skip_users` leave of a list. `show_seat_info` adds who uses a

@@ -14,6 +14,7 @@ use super::super::access::{OWNER, level_name};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
+use super::super::params::Need;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::User;
@@ -249,7 +250,7 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn set_state(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
-    call.params.require(&["state"])?;
+    call.params.require_all(&[Need::Listed("state")])?;
     let state = call.params.one_of("state", &STATES)?.unwrap_or_default();
     let user = User::by_id(call.db, call.segment_id("user_id")?)?
         .ok_or_else(|| Failure::not_found("User"))?;

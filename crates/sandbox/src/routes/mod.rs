@@ -45,10 +45,10 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use http::Method;
-use matchit::Router;
+use matchit::{Match, Router};
 use percent_encoding::percent_decode_str;
 
-use super::answer::Failure;
+use super::answer::{Answer, Failure};
 use super::call::{Handler, Segments};
 
 /// One operation.
@@ -104,12 +104,25 @@ static TABLE: LazyLock<Router<Vec<Operation>>> = LazyLock::new(|| {
     table
 });
 
-/// Finds the operation of a request, and decodes the named segments of its path.
+/// The operations of a path. A format may follow a path that ends in a word (`variables.json`).
+fn at(path: &str) -> Result<Match<'static, '_, &'static Vec<Operation>>, Failure> {
+    let whole = TABLE.at(path);
+    let plain = || {
+        let (plain, format) = path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
+        let found = TABLE.at(plain).ok()?;
+        let is_word = found.value.iter().all(|operation| !operation.route.path.ends_with('}'));
+        (is_word && !format.is_empty()).then_some(found)
+    };
+    whole.ok().or_else(plain).ok_or_else(Failure::no_route)
+}
+
+/// Finds the operation of a request, and decodes the named segments of its path. A method that a
+/// path does not have is 404: the service's last route takes whatever no other one does.
 pub(crate) fn find(method: &Method, path: &str) -> Result<(Operation, Segments), Failure> {
-    let found = TABLE.at(path).map_err(|_| Failure::no_route())?;
+    let found = at(path)?;
     let wanted = if *method == Method::HEAD { &Method::GET } else { method };
     let operation = found.value.iter().find(|operation| operation.route.method == *wanted);
-    let operation = operation.ok_or_else(|| Failure::not_allowed(&allowed(found.value)))?;
+    let operation = operation.ok_or_else(Failure::no_route)?;
     let decoded = found
         .params
         .iter()
@@ -119,13 +132,24 @@ pub(crate) fn find(method: &Method, path: &str) -> Result<(Operation, Segments),
     Ok((*operation, segments))
 }
 
-/// The methods of a path, for `Allow`.
-fn allowed(operations: &[Operation]) -> String {
-    let methods = operations.iter().map(|operation| match operation.route.method {
-        Method::GET => "GET,HEAD",
-        ref other => other.as_str(),
-    });
-    methods.collect::<Vec<_>>().join(",")
+/// What OPTIONS answers: 204 with the methods of a path. What is below a project or group looks for
+/// it first, without the id.
+pub(crate) fn options(path: &str) -> Result<Answer, Failure> {
+    let found = at(path)?;
+    for (above, what) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
+        if found.value.iter().any(|operation| operation.route.path.starts_with(above)) {
+            return Err(Failure::not_found(what));
+        }
+    }
+    let has = |method: &Method| found.value.iter().any(|of| of.route.method == *method);
+    let methods = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+    let mut allowed = vec![Method::OPTIONS];
+    allowed.extend(methods.into_iter().filter(has));
+    allowed.extend(has(&Method::GET).then_some(Method::HEAD));
+    let allowed: Vec<&str> = allowed.iter().map(Method::as_str).collect();
+    let mut answer = Answer::no_content();
+    answer.headers.push(("allow", allowed.join(", ")));
+    Ok(answer)
 }
 
 /// All routes, with their whole paths.
@@ -196,26 +220,22 @@ mod tests {
 
     #[test]
     fn what_no_route_is_for_is_refused() {
-        for (method, path, status, allow) in [
-            (Method::HEAD, "/api/v4/projects", None, None),
-            (Method::GET, "/api/v4/project", Some(404), None),
-            (Method::GET, "/projects", Some(404), None),
-            (Method::GET, "/api/v4/projects/%ff", Some(404), None),
-            (Method::PATCH, "/api/v4/projects", Some(405), Some("GET,HEAD,POST")),
-            (Method::HEAD, "/api/v4/projects/1/star", Some(405), Some("POST")),
+        for (method, path, status) in [
+            (Method::HEAD, "/api/v4/projects", None),
+            (Method::GET, "/api/v4/project", Some(404)),
+            (Method::GET, "/projects", Some(404)),
+            (Method::GET, "/api/v4/projects/%ff", Some(404)),
+            (Method::GET, "/api/v4/projects.json", None),
+            (Method::GET, "/api/v4/projects.", Some(404)),
+            (Method::GET, "/api/v4/nothing.json", Some(404)),
+            (Method::PATCH, "/api/v4/projects", Some(404)),
+            (Method::HEAD, "/api/v4/projects/1/star", Some(404)),
         ] {
-            let failure = find(&method, path).err();
-            assert_eq!(
-                failure.as_ref().map(|failure| failure.status.as_u16()),
-                status,
-                "{method} {path}"
-            );
-            let header = failure.and_then(|failure| failure.header);
-            assert_eq!(
-                header,
-                allow.map(|methods| ("allow", methods.to_owned())),
-                "{method} {path}"
-            );
+            let found = find(&method, path).err().map(|failure| failure.status.as_u16());
+            assert_eq!(found, status, "{method} {path}");
         }
+        // A format is no part of what a client names itself.
+        let (_, segments) = find(&Method::GET, "/api/v4/projects/a.json").expect("a route");
+        assert_eq!(segments, [("id", "a.json".to_owned())]);
     }
 }

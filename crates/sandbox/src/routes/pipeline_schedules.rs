@@ -12,6 +12,7 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::cron::{self, Cron};
 use super::super::page;
+use super::super::params::Need;
 use super::super::store::holder::Holder;
 use super::super::store::project::Project;
 use super::super::store::record::{Record, Records};
@@ -161,7 +162,11 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = project(call)?;
-    call.params.require(&["description", "ref", "cron"])?;
+    call.params.require_all(&[
+        Need::Sent("description"),
+        Need::Filled("ref"),
+        Need::Sent("cron"),
+    ])?;
     let mut schedule = Record::new(call.now());
     schedule.set(OWNER_ID, call.user()?.id);
     schedule.set("cron_timezone", "UTC");

@@ -106,12 +106,7 @@ fn groups(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?;
-    if ["name", "path"].iter().all(|name| call.params.get(name).is_none_or(Value::is_null)) {
-        return Err(Failure::parameter(
-            "name, path",
-            "are missing, at least one parameter must be provided",
-        ));
-    }
+    call.params.require_any(&["name", "path"])?;
     let namespace = match call.params.integer("namespace_id")? {
         None => Namespace::of_user(call.db, user.id)?,
         Some(id) => Namespace::by_id(call.db, id)?,

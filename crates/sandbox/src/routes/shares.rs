@@ -9,6 +9,7 @@ use super::super::access::{MAINTAINER, OWNER, ids};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
+use super::super::params::Need;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
 use super::{Route, delete, group_settings, groups, members, post};
@@ -56,14 +57,13 @@ struct Invitation {
 
 impl Invitation {
     fn of(call: &Call<'_>) -> Result<Self, Failure> {
-        call.params.require(&["group_id", "group_access"])?;
-        let level = call.params.integer("group_access")?.unwrap_or(0);
-        if !members::valid_level(call, level, false) {
-            return Err(Failure::no_valid_value("group_access"));
-        }
+        call.params.require_all(&[Need::Sent("group_id"), Need::Listed("group_access")])?;
+        let level = call
+            .params
+            .number_of("group_access", |level| members::valid_level(call, level, false))?;
         Ok(Self {
             group: call.params.integer("group_id")?.unwrap_or(0),
-            level,
+            level: level.unwrap_or(0),
             expires_at: call.params.date("expires_at")?.flatten().map(|day| day.to_string()),
         })
     }

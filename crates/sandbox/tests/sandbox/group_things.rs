@@ -162,7 +162,7 @@ async fn invited_groups_of_a_group_are_shown_to_who_sees_them() {
                 "/groups/hidden/share",
                 json!({}),
                 400,
-                json!({"error": "group_id is missing, group_access is missing"}),
+                json!({"error": "group_id is missing, group_access is missing, group_access does not have a valid value"}),
             ),
         ])
         .await;

@@ -129,6 +129,14 @@ async fn a_member_has_the_fields_of_the_reference() {
             NO,
             400,
             json!({"error": "show_seat_info is invalid"}),
+        ), (
+            fact("parameter-type"),
+            "olive",
+            "GET",
+            "/groups?min_access_level=x",
+            NO,
+            400,
+            json!({"error": "min_access_level is invalid, min_access_level does not have a valid value"}),
         )])
         .await;
 }

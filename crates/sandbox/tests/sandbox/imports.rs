@@ -30,9 +30,18 @@ async fn an_import_needs_all_that_is_required() {
     let world = World::usual().await;
     for (path, good) in [(EXTGIT, extgit()), (EXTSERVER, extserver())] {
         for name in good.as_object().expect("an object").keys() {
-            for (value, complaint) in [(NO, "is missing"), (json!(" "), "is empty")] {
-                let got = world.call("dan", "POST", path, &with(good.clone(), name, value)).await;
-                let expected = json!({"error": format!("{name} {complaint}")});
+            let mut without = good.clone();
+            without.as_object_mut().expect("an object").remove(name);
+            // Of an extgit import only the target must not be blank.
+            let missing = match name.as_str() {
+                "target_namespace" => format!("{name} is missing, {name} is empty"),
+                name => format!("{name} is missing"),
+            };
+            let blank = (path == EXTSERVER || name == "target_namespace")
+                .then(|| (with(good.clone(), name, json!(" ")), format!("{name} is empty")));
+            for (body, complaint) in [(without, missing)].into_iter().chain(blank) {
+                let got = world.call("dan", "POST", path, &body).await;
+                let expected = json!({ "error": complaint });
                 assert_eq!(
                     (got.status, got.body),
                     (400, expected),

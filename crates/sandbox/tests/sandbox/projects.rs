@@ -71,7 +71,7 @@ async fn names_and_paths_default_from_each_other() {
                 "dan",
                 "POST",
                 "/projects",
-                json!({"description": "x", "name": null, "path": null}),
+                json!({"description": "x"}),
                 400,
                 json!({"error": "name, path are missing, at least one parameter must be provided"}),
             ),
@@ -264,6 +264,18 @@ async fn who_sees_and_changes_a_project() {
                 json!({"error": "404 Not Found"}),
             ),
             (
+                fact("unknown-method"),
+                "mia",
+                "PATCH",
+                SHOP,
+                json!({"name": "x"}),
+                404,
+                json!({"error": "404 Not Found"}),
+            ),
+            (fact("unknown-method"), "mia", "OPTIONS", SHOP, NO, 204, NO),
+            (fact("route-format"), "mia", "GET", "/projects/acme%2Fshop/labels.json", NO, 200, NO),
+            (fact("route-format"), "mia", "GET", "/projects/1.json", NO, 404, NO),
+            (
                 fact("authentication"),
                 "nobody",
                 "GET",
@@ -428,6 +440,10 @@ async fn parameters_come_in_every_form() {
 
     let other = world.request("mia", "PUT", SHOP).header("content-type", "text/plain").body("x");
     assert_eq!(send(other).await.status, 415, "{}", fact("parameter-media-type"));
+    let broken = world.request("mia", "PUT", SHOP).header("content-type", "application/json");
+    let broken = send(broken.body("{\"name\": ")).await;
+    let expected = json!({"error": "Invalid JSON format"});
+    assert_eq!((broken.status, broken.body), (400, expected), "{}", fact("parameter-json"));
     let bearer = world.request("", "GET", SHOP).header("authorization", "Bearer mia");
     assert_eq!(send(bearer).await.status, 200, "{}", fact("token-spellings"));
     let blank = |path| send(world.request("", "GET", path).header("private-token", ""));

@@ -115,7 +115,7 @@ async fn protected_tags_are_made_and_removed_but_not_changed() {
                 "PATCH",
                 ONE,
                 json!({"create_access_level": 30}),
-                405,
+                404,
                 NO,
             ),
             (
@@ -124,7 +124,7 @@ async fn protected_tags_are_made_and_removed_but_not_changed() {
                 "PUT",
                 ONE,
                 json!({"create_access_level": 30}),
-                405,
+                404,
                 NO,
             ),
             (fact("protected-tag-delete"), "mia", "DELETE", ONE, NO, 204, NO),

@@ -51,7 +51,7 @@ async fn a_schedule_is_its_owners() {
                 ALL,
                 json!({}),
                 400,
-                json!({"error": "description is missing, ref is missing, cron is missing"}),
+                json!({"error": "description is missing, ref is missing, ref is empty, cron is missing"}),
             ),
             (fact("schedule-write"), "rita", "POST", ALL, new("x"), 403, NO),
             (fact("schedule-write"), "gus", "POST", ALL, new("x"), 404, NO),

@@ -62,7 +62,7 @@ async fn what_cannot_be_shared_is_refused() {
                 "max",
                 json!({}),
                 400,
-                json!({"error": "group_id is missing, group_access is missing"}),
+                json!({"error": "group_id is missing, group_access is missing, group_access does not have a valid value"}),
             ),
             post(
                 fact("share-level"),
