@@ -200,7 +200,7 @@ impl Attribute {
         self
     }
 
-    const fn ultimate(mut self) -> Self {
+    pub(super) const fn ultimate(mut self) -> Self {
         self.tier = Tier::Ultimate;
         self
     }

@@ -538,6 +538,7 @@ pub const FACTS: &[Fact] = &[
     // Around the reference
     service("group", "groups are created, found, listed and removed; the creator is owner"),
     service("group-forms", "lists have a short form of groups; alone they have more, and the answers to creating, sharing and moving have no projects"),
+    code("group-keys", "a group shows more from later releases on; what concerns its owners, the top of a hierarchy or administrators only there"),
     service("group-delete", "DELETE of a group is 202; where deletion waits it is marked, keeps its path, and can be restored"),
     service("group-delete-marked", "deleting a group that is marked is 400, and so is restoring one that is not"),
     service("group-delete-permanently", "a marked subgroup is removed at once with permanently_remove and its full path"),
@@ -553,7 +554,7 @@ pub const FACTS: &[Fact] = &[
     service("group-edit-refused", "what is wrong with a changed group is 400 with a list a field; it is no less visible than what is in it"),
     service("group-dropped", "settings above the tier, the role or the place of a group are dropped, some when it is created"),
     service("group-addresses", "ip_restriction_ranges are of the top group only; a blank text clears them, null leaves them"),
-    service("group-templates", "file_template_project_id is shown to who sees the project; a blank value removes it, and so does the end of the project"),
+    service("group-templates", "file_template_project_id is shown to who sees the project, unless there is none; a blank value removes it, and so does the end of the project"),
     service("group-runners", "shared_runners_setting is not readable, and reaches all groups and projects below")
         .or("runners_setting_shown"),
     service(

@@ -24,6 +24,7 @@ pub(crate) const OF_USERS: Kept = Kept { table: "users", rows: USER };
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 const GROUP: &[Attribute] = &[
+    row("description", Kind::Text(500), Preset::Null),
     flag("share_with_group_lock", false),
     flag("require_two_factor_authentication", false),
     row("two_factor_grace_period", Kind::Number(0, 1 << 31, NOT_NEGATIVE), Preset::Number(48)),
@@ -38,6 +39,7 @@ const GROUP: &[Attribute] = &[
     one_of("enabled_git_access_protocol", &["all", "ssh", "http"], "all")
         .reads(Reads::Detail)
         .since(16, 9),
+    // What these do not say themselves, the groups above say: see `group_settings`.
     flag("math_rendering_limits_enabled", true).on("E").since(16, 9),
     flag("lock_math_rendering_limits_enabled", false).on("E").since(16, 9),
     one_of("wiki_access_level", &["disabled", "private", "enabled"], "enabled")
@@ -66,6 +68,18 @@ const GROUP: &[Attribute] = &[
     row("mentions_disabled", Kind::Flag, Preset::Null),
     flag("lfs_enabled", true),
     row("default_branch_protection", Kind::Choice(&[0, 1, 2, 3, 4]), Preset::Number(2)),
+    row("default_branch_protection_defaults", Kind::Elsewhere, Preset::Null).since(16, 3),
+    flag("archived", false).on("").since(18, 9),
+    row("organization_id", Kind::Elsewhere, Preset::Number(1)).since(18, 9),
+    row("repository_storage", Kind::Elsewhere, Preset::Null).since(18, 9),
+    row("max_artifacts_size", Kind::Count(1, i64::MAX, "must be greater than 0"), Preset::Null)
+        .on("E")
+        .administrators()
+        .since(18, 9),
+    flag("duo_features_enabled", true).on("E").premium().since(16, 10),
+    flag("lock_duo_features_enabled", false).on("E").premium().since(16, 10),
+    row("duo_core_features_enabled", Kind::Elsewhere, Preset::Null).premium().since(18, 9),
+    row("duo_namespace_access_rules", Kind::Elsewhere, Preset::Nothing).premium().since(18, 9),
     flag("request_access_enabled", true),
     flag("prevent_sharing_groups_outside_hierarchy", false).on("E").reads(Reads::Detail),
     // Readable since 16.2 only.
@@ -97,6 +111,26 @@ const GROUP: &[Attribute] = &[
     .premium()
     .administrators()
     .reads(Reads::Detail),
+    flag("service_access_tokens_expiration_enforced", true)
+        .on("E")
+        .premium()
+        .reads(Reads::Detail)
+        .since(18, 9),
+    limit("unique_project_download_limit", 10_000),
+    limit("unique_project_download_limit_interval_in_seconds", 864_000),
+    flag("auto_ban_user_on_excessive_projects_download", false)
+        .on("E")
+        .ultimate()
+        .reads(Reads::Detail)
+        .since(18, 0),
+    row("unique_project_download_limit_allowlist", Kind::Elsewhere, Preset::Nothing)
+        .ultimate()
+        .reads(Reads::Detail)
+        .since(18, 0),
+    row("unique_project_download_limit_alertlist", Kind::Elsewhere, Preset::Nothing)
+        .ultimate()
+        .reads(Reads::Detail)
+        .since(18, 0),
     row("file_template_project_id", Kind::Number(1, i64::MAX, "is invalid"), Preset::Null)
         .on("E")
         .premium(),
@@ -106,6 +140,15 @@ const GROUP: &[Attribute] = &[
         .premium()
         .reads(Reads::Detail),
 ];
+
+/// A limit of downloads, up to this.
+const fn limit(name: &'static str, most: i64) -> Attribute {
+    row(name, Kind::Number(0, most, "must be less than or equal to"), Preset::Number(0))
+        .on("E")
+        .ultimate()
+        .reads(Reads::Detail)
+        .since(18, 0)
+}
 
 const USER: &[Attribute] = &[
     text("bio", 255),

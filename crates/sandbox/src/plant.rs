@@ -235,7 +235,6 @@ fn namespace(
         path: own,
         parent: parent.as_ref(),
         visibility: visibility.map_or(inherited, |visibility| visibility.name()),
-        description: "",
     };
     groups::insert(call, new).map_err(refused(&format!("group {path}")))
 }

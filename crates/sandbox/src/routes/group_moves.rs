@@ -67,7 +67,7 @@ fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
     }
     group_settings::inherit(call, &moved, parent.as_ref())?;
     let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
-    Answer::created(&groups::whole(call, &moved)?)
+    Answer::created(&groups::plain(call, &moved)?)
 }
 
 fn check_transfer(
@@ -174,5 +174,5 @@ fn take_project(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.visible_project(call.segment("project_id"))?;
     call.check_writable(&project)?;
     projects::move_to(call, &project, &group)?;
-    Answer::created(&groups::whole(call, &group)?)
+    Answer::created(&groups::plain(call, &group)?)
 }

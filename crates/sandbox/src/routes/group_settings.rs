@@ -21,16 +21,45 @@ const TEMPLATES: &str = "file_template_project_id";
 const ADDRESSES: &str = "ip_restriction_ranges";
 const SHARE_LOCK: &str = "share_with_group_lock";
 const RUNNERS: &str = "shared_runners_setting";
+pub(super) const GIT_ACCESS: &str = "enabled_git_access_protocol";
 /// Settings of whole hierarchies, which only the group at the top can change.
-const OF_HIERARCHIES: [&str; 2] =
-    ["prevent_sharing_groups_outside_hierarchy", "prevent_forking_outside_group"];
+const OF_HIERARCHIES: [&str; 2] = ["prevent_sharing_groups_outside_hierarchy", NO_FORKS];
 
 /// Settings of later releases that show what holds together with the groups above.
 const NO_EMAILS: &str = "emails_disabled";
 const DIFFS: &str = "show_diff_preview_in_email";
+/// What these do not say themselves, the next group above that does says.
+const CASCADING: [&str; 2] = ["math_rendering_limits_enabled", "duo_features_enabled"];
+const NO_FORKS: &str = "prevent_forking_outside_group";
+const DEFAULTS: &str = "default_branch_protection_defaults";
+const WATCHERS: &str = "unique_project_download_limit_alertlist";
 /// Settings that only the group at the top shows.
-const OF_TOPS: [&str; 3] =
-    [OF_HIERARCHIES[0], "enabled_git_access_protocol", "allowed_email_domains_list"];
+const OF_TOPS: [&str; 9] = [
+    OF_HIERARCHIES[0],
+    GIT_ACCESS,
+    "duo_namespace_access_rules",
+    "service_access_tokens_expiration_enforced",
+    "unique_project_download_limit",
+    "unique_project_download_limit_interval_in_seconds",
+    "unique_project_download_limit_allowlist",
+    WATCHERS,
+    "auto_ban_user_on_excessive_projects_download",
+];
+/// What only owners are shown.
+const OF_OWNERS: [&str; 10] = [
+    GIT_ACCESS,
+    "duo_core_features_enabled",
+    "duo_features_enabled",
+    "lock_duo_features_enabled",
+    "duo_namespace_access_rules",
+    "unique_project_download_limit",
+    "unique_project_download_limit_interval_in_seconds",
+    "unique_project_download_limit_allowlist",
+    WATCHERS,
+    "auto_ban_user_on_excessive_projects_download",
+];
+/// What only administrators are shown.
+const STORAGE: &str = "repository_storage";
 
 /// Adds what a group has to an answer. Unset settings show what holds instead.
 pub(super) fn show(
@@ -40,48 +69,85 @@ pub(super) fn show(
     body: &mut Value,
 ) -> Result<(), Failure> {
     let set = OF_GROUPS.set(call.db, group.id)?;
+    let owner = call.level_in_group(group)? >= OWNER;
+    let is_hidden = |name: &str| {
+        (group.parent_id.is_some() && OF_TOPS.contains(&name))
+            || (!owner && OF_OWNERS.contains(&name))
+            || (name == STORAGE && !call.is_administrator())
+    };
     for (name, value) in OF_GROUPS.shown(call.db, group.id, call.edition(), in_list)? {
-        body[name] = value;
-    }
-    if !set.contains_key(BRANCH_PROTECTION) {
-        body[BRANCH_PROTECTION] = instance::setting(call.db, BRANCH_PROTECTION)?;
-    }
-    if !set.contains_key(PROJECT_CREATION) {
-        body[PROJECT_CREATION] = who_creates_projects(call)?.into();
-    }
-    if call.is_from(16, 6) {
-        body[NO_EMAILS] = is_set_above(call, group, NO_EMAILS, true)?.into();
-    }
-    if call.is_from(18, 4) && is_set_above(call, group, DIFFS, false)? {
-        body[DIFFS] = false.into();
+        if is_hidden(&name) {
+            continue;
+        }
+        let holds = match name.as_str() {
+            BRANCH_PROTECTION if !set.contains_key(BRANCH_PROTECTION) => {
+                instance::setting(call.db, BRANCH_PROTECTION)?
+            }
+            PROJECT_CREATION if !set.contains_key(PROJECT_CREATION) => {
+                who_creates_projects(call)?.into()
+            }
+            DEFAULTS if value.is_null() => branch_defaults(),
+            NO_EMAILS if call.is_from(16, 6) => is_set_above(call, group, NO_EMAILS, true)?.into(),
+            "archived" | NO_FORKS => is_set_above(call, group, &name, true)?.into(),
+            DIFFS if is_set_above(call, group, DIFFS, false)? => false.into(),
+            TEMPLATES => match template(call, &value)? {
+                Some(project) => project.into(),
+                None => continue,
+            },
+            WATCHERS if value == json!([]) => owners(call, group)?.into(),
+            cascading if CASCADING.contains(&cascading) && !set.contains_key(cascading) => {
+                said_above(call, group, cascading)?.unwrap_or(value)
+            }
+            _ => value,
+        };
+        body[name] = holds;
     }
     if call.service.profile.runners_setting_shown {
         body[RUNNERS] = runners(call, group.id)?.into();
     }
-    let template = match body[TEMPLATES].as_i64() {
+    Ok(())
+}
+
+/// How the default branches of new projects are protected where nobody says so.
+fn branch_defaults() -> Value {
+    let maintainers = json!([{ "access_level": MAINTAINER }]);
+    json!({
+        "allowed_to_push": maintainers, "allow_force_push": false, "allowed_to_merge": maintainers,
+        "developer_can_initial_push": false,
+    })
+}
+
+/// The project with templates, if there is one that the caller sees.
+fn template(call: &Call<'_>, id: &Value) -> Result<Option<i64>, Failure> {
+    let project = match id.as_i64() {
         Some(id) => Project::by_id(call.db, id)?,
         None => None,
     };
-    let hidden = match template {
-        Some(project) => !call.sees(&project)?,
-        None => {
-            // A project that was deleted is none.
-            if let Some(value) = body.get_mut(TEMPLATES) {
-                *value = Value::Null;
-            }
-            false
-        }
-    };
-    if let Value::Object(members) = body {
-        if hidden {
-            members.remove(TEMPLATES);
-        }
-        // The top of a hierarchy says this for all of it.
-        if group.parent_id.is_some() {
-            members.retain(|name, _| !OF_TOPS.contains(&name.as_str()));
+    match project {
+        Some(project) if call.sees(&project)? => Ok(Some(project.id)),
+        _ => Ok(None),
+    }
+}
+
+/// The ids of the direct owners of a group.
+fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>, Failure> {
+    let sql = "SELECT user_id FROM members WHERE group_id = ?1 AND access_level = ?2
+               AND state = 'active' AND user_id IS NOT NULL ORDER BY user_id";
+    let mut statement = call.db.prepare_cached(sql)?;
+    let ids = statement.query_map([group.id, OWNER], |row| row.get(0))?;
+    Ok(ids.collect::<Result<_, _>>()?)
+}
+
+/// What the next group above one says that says something.
+fn said_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>, Failure> {
+    let mut above: Vec<i64> = ids(&group.traversal).collect();
+    above.reverse();
+    for id in above {
+        if let Some(value) = OF_GROUPS.set(call.db, id)?.remove(name) {
+            return Ok(Some(value));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Whether a group, or one above it, says so.

@@ -38,16 +38,23 @@ pub(super) fn brief(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure
     json(call, group, true)
 }
 
-/// The form of a group alone, as somebody sees it who is not its owner.
-fn plain(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
+/// The form of a group alone, as answers to actions have it: the access to its code is not shown.
+pub(super) fn plain(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
     let mut body = json(call, group, false)?;
-    body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
+    if let Value::Object(members) = &mut body {
+        members.remove(group_settings::GIT_ACCESS);
+        members.insert(
+            "shared_with_groups".to_owned(),
+            shares::shown(call, Holder::Group(group.id))?.into(),
+        );
+    }
     Ok(body)
 }
 
 /// The form of a group alone. Only owners are shown the token of its runners.
 pub(super) fn whole(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
-    let mut body = plain(call, group)?;
+    let mut body = json(call, group, false)?;
+    body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
     if call.level_in_group(group)? >= OWNER {
         let digest = xxhash_rust::xxh3::xxh3_64(format!("runners of {}", group.id).as_bytes());
         body["runners_token"] = format!("GR1348941{digest:016x}").into();
@@ -72,7 +79,6 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value, Fail
         "web_url": group.web_url(&call.base),
         "name": group.name,
         "path": group.path,
-        "description": group.description,
         "visibility": group.visibility,
         "avatar_url": avatar.map(|name| format!("{}/uploads/-/system/group/avatar/{}/{name}", call.base, group.id)),
         "full_name": group.full_name,
@@ -246,7 +252,6 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
         path: &path,
         parent: parent.as_ref(),
         visibility: visibility.as_deref().or(preset.as_str()).unwrap_or("private"),
-        description: &call.params.text("description")?.unwrap_or_default(),
     };
     let group = insert_of_length(call, new, SHORTEST_PATH).map_err(in_one_text)?;
     members::insert(call, &Scope::Group(Box::new(group.clone())), user.id, OWNER, None)?;
@@ -285,7 +290,6 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group_as(OWNER)?;
     let name = changed(call, "name", &group.name)?;
     let path = changed(call, "path", &group.path)?;
-    let description = changed(call, "description", &group.description)?;
     let visibility =
         call.params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| group.visibility.clone());
     let parent = match group.parent_id {
@@ -302,8 +306,8 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     };
     group_rules::check(call, wanted)?;
     call.db.execute(
-        "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4, description = ?5 WHERE id = ?1",
-        params![group.id, name, path, visibility, description],
+        "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4 WHERE id = ?1",
+        params![group.id, name, path, visibility],
     )?;
     group_settings::take(call, &group, Accepts::Edit)?;
     group_moves::rename_below(call, &group)?;
@@ -367,5 +371,5 @@ fn restore(call: &Call<'_>) -> Result<Answer, Failure> {
         return Err(refused("Group has not been marked for deletion"));
     }
     mark(call, &group, None)?;
-    Answer::created(&whole(call, &Namespace { marked_for_deletion_on: None, ..group })?)
+    Answer::created(&plain(call, &Namespace { marked_for_deletion_on: None, ..group })?)
 }

@@ -181,7 +181,7 @@ fn share_group(call: &Call<'_>) -> Result<Answer, Failure> {
     }
     let text = "Shared group The group has already been shared with this group";
     invitation.store(call, Holder::Group(group.id))?.ok_or_else(|| Failure::conflict(text))?;
-    Answer::created(&groups::whole(call, &group)?)
+    Answer::created(&groups::plain(call, &group)?)
 }
 
 /// Who may not end an invitation gets the answer to a success, and it stays.

@@ -17,7 +17,6 @@ pub(crate) struct Namespace {
     /// The ids from the root down: `/1/5/9/`.
     pub(crate) traversal: String,
     pub(crate) visibility: String,
-    pub(crate) description: String,
     pub(crate) created_at: String,
     /// The day on which a group was marked to be deleted, if it was.
     pub(crate) marked_for_deletion_on: Option<String>,
@@ -44,16 +43,15 @@ pub(crate) struct NewGroup<'a> {
     pub(crate) path: &'a str,
     pub(crate) parent: Option<&'a Namespace>,
     pub(crate) visibility: &'a str,
-    pub(crate) description: &'a str,
 }
 
 impl Namespace {
     /// The columns that [`Namespace::from_row`] reads, of a table with the alias `n`.
     pub(crate) const COLUMNS: &str = "n.id, n.kind, n.name, n.path, n.parent_id, n.owner_id, n.full_path, \
-         n.full_name, n.traversal, n.visibility, n.description, n.created_at, \
+         n.full_name, n.traversal, n.visibility, n.created_at, \
          n.marked_for_deletion_on";
     /// How many columns those are.
-    pub(crate) const WIDTH: usize = 13;
+    pub(crate) const WIDTH: usize = 12;
 
     /// Reads the columns from the one at `first` on.
     pub(crate) fn from_row(row: &Row<'_>, first: usize) -> Result<Self, rusqlite::Error> {
@@ -68,9 +66,8 @@ impl Namespace {
             full_name: row.get(first + 7)?,
             traversal: row.get(first + 8)?,
             visibility: row.get(first + 9)?,
-            description: row.get(first + 10)?,
-            created_at: row.get(first + 11)?,
-            marked_for_deletion_on: row.get(first + 12)?,
+            created_at: row.get(first + 10)?,
+            marked_for_deletion_on: row.get(first + 11)?,
         })
     }
 
@@ -123,8 +120,8 @@ impl Namespace {
         let id = db
             .prepare_cached(
                 "INSERT INTO namespaces
-                     (kind, name, path, parent_id, full_path, full_name, visibility, description, created_at)
-                 VALUES ('group', ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                     (kind, name, path, parent_id, full_path, full_name, visibility, created_at)
+                 VALUES ('group', ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?
             .insert(params![
                 new.name,
@@ -133,7 +130,6 @@ impl Namespace {
                 full_path,
                 full_name,
                 new.visibility,
-                new.description,
                 now
             ])?;
         let above = new.parent.map_or("/", |parent| parent.traversal.as_str());

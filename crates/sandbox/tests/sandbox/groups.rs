@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Clock, Config, Profile, Seed, Tier};
+use undrift_sandbox::{Clock, Config, OBSERVED, Profile, Seed, Tier};
 
 use super::client::{ROOT, World, kept};
 use super::facts::fact;
@@ -18,7 +18,7 @@ const LISTED: &str = "id web_url name path description visibility avatar_url ful
     subgroup_creation_level auto_devops_enabled emails_disabled mentions_disabled lfs_enabled \
     default_branch_protection request_access_enabled";
 /// What they also have where that is licensed.
-const LISTED_LICENSED: &str = "ldap_cn ldap_access file_template_project_id marked_for_deletion_on";
+const LISTED_LICENSED: &str = "ldap_cn ldap_access marked_for_deletion_on";
 /// What a group alone has besides.
 const ALONE: &str = "shared_with_groups prevent_sharing_groups_outside_hierarchy";
 const ALONE_LICENSED: &str = "membership_lock shared_runners_minutes_limit extra_shared_runners_minutes_limit \
@@ -103,10 +103,57 @@ async fn a_group_has_two_forms() {
         assert_eq!(keys(&made), whole, "{rule}: who makes one is no owner yet");
         let to = json!({"group_id": id(&world, "open").await});
         let moved = world.call("eve", "POST", "/groups/new/transfer", &to).await.body;
-        let mut expected = owned.clone();
+        let mut expected = whole.clone();
         expected.remove("prevent_sharing_groups_outside_hierarchy");
         assert_eq!(keys(&moved), expected, "{rule}: {moved}");
     }
+}
+
+/// What 18.9 has besides 15.8, in lists and alone.
+const LATER: &str = "archived default_branch default_branch_protection_defaults emails_enabled \
+    lock_math_rendering_limits_enabled math_rendering_limits_enabled max_artifacts_size organization_id \
+    shared_runners_setting show_diff_preview_in_email wiki_access_level";
+const LATER_ALONE: &str = "allow_merge_on_skipped_pipeline allowed_email_domains_list \
+    only_allow_merge_if_all_discussions_are_resolved only_allow_merge_if_pipeline_succeeds";
+const LATER_OWNED: &str =
+    "duo_core_features_enabled duo_features_enabled lock_duo_features_enabled";
+/// What only groups at the top have, and of it what only their owners see.
+const LATER_TOP: &str =
+    "prevent_sharing_groups_outside_hierarchy service_access_tokens_expiration_enforced";
+const LATER_TOP_OWNED: &str = "auto_ban_user_on_excessive_projects_download duo_namespace_access_rules \
+    enabled_git_access_protocol unique_project_download_limit unique_project_download_limit_alertlist \
+    unique_project_download_limit_allowlist unique_project_download_limit_interval_in_seconds";
+
+#[tokio::test]
+async fn a_group_of_a_later_release_shows_more_to_its_owners() {
+    let rule = fact("group-keys");
+    let seed = Some(Seed::from_json(seed()).expect("a seed"));
+    let profile = Profile::default().at(OBSERVED);
+    let config = Config { seed, profile, tier: Some(Tier::Ultimate), ..Config::default() };
+    let world = World::start(config).await;
+    let listed = words(&[LISTED, LISTED_LICENSED, LATER]);
+    let mut alone = words(&[LATER_ALONE, "shared_with_groups", ALONE_LICENSED]);
+    alone.extend(listed.clone());
+    let with = |base: &BTreeSet<&'static str>, more: &[&'static str]| -> BTreeSet<_> {
+        base.union(&words(more)).copied().collect()
+    };
+    let of = async |token: &str, path: &str| {
+        world.get(token, &format!("/groups/{path}?with_projects=false")).await.body
+    };
+    let listed_to = async |token: &str| {
+        world.get(token, "/groups?search=open&top_level_only=true&all_available=true").await.body
+    };
+    assert_eq!(keys(&listed_to("ann").await[0]), listed, "{rule}");
+    let owned = with(&listed, &[LATER_OWNED, "duo_namespace_access_rules"]);
+    assert_eq!(keys(&listed_to("eve").await[0]), owned, "{rule}");
+    let storage = with(&owned, &["repository_storage"]);
+    assert_eq!(keys(&listed_to(ROOT).await[0]), storage, "{rule}");
+    let below = "open%2Fbelow";
+    assert_eq!(keys(&of("ann", below).await), alone, "{rule}");
+    assert_eq!(keys(&of("eve", below).await), with(&alone, &[LATER_OWNED, OWNED]), "{rule}");
+    assert_eq!(keys(&of("ann", "open").await), with(&alone, &[LATER_TOP]), "{rule}");
+    let all = with(&alone, &[LATER_TOP, LATER_OWNED, LATER_TOP_OWNED, OWNED]);
+    assert_eq!(keys(&of("eve", "open").await), all, "{rule}");
 }
 
 #[tokio::test]
@@ -358,7 +405,7 @@ async fn what_is_wrong_with_a_new_group_is_one_text() {
                 "/groups",
                 new("two names", "free"),
                 201,
-                json!({"visibility": "public", "description": ""}),
+                json!({"visibility": "public", "description": null}),
             ),
             // At the top a name may be there twice.
             (fact("group-taken"), "ann", "POST", "/groups", new("two names", "free2"), 201, NO),
@@ -481,7 +528,8 @@ async fn what_is_not_sent_stays() {
                 json!({"unknown": 1, "name": "Acme (2)"}),
                 json!({"name": "Acme (2)", "path": "acme"}),
             ),
-            put(json!({"description": null}), json!({"description": ""})),
+            put(json!({"description": null}), json!({"description": null})),
+            put(json!({"description": ""}), json!({"description": ""})),
             // Three states.
             put(json!({"auto_devops_enabled": false}), json!({"auto_devops_enabled": false})),
             put(json!({"auto_devops_enabled": null}), json!({"auto_devops_enabled": null})),
@@ -504,7 +552,7 @@ async fn what_the_tier_the_role_or_the_place_does_not_allow_is_dropped() {
     world
         .check(vec![
             put("ann", "/groups/acme", closed.clone(), closed.clone()),
-            put("ann", "/groups/acme%2Fdeep", closed.clone(), json!({"prevent_forking_outside_group": false})),
+            put("ann", "/groups/acme%2Fdeep", json!({"prevent_forking_outside_group": false}), json!({"prevent_forking_outside_group": true})),
             put("ann", "/groups/acme", minutes.clone(), none),
             put(ROOT, "/groups/acme", minutes.clone(), minutes),
             (
@@ -586,7 +634,7 @@ async fn addresses_and_templates_have_rules_of_their_own() {
                 wrong("file_template_project_id", "is invalid"),
             ),
             of_templates("ann", template(json!(1)), 200, template(json!(1))),
-            of_templates("ann", template(json!("")), 200, template(NO)),
+            of_templates("ann", template(json!("")), 200, json!({})),
             of_templates("ann", template(json!(1)), 200, template(json!(1))),
         ])
         .await;
@@ -600,7 +648,7 @@ async fn addresses_and_templates_have_rules_of_their_own() {
     );
     world.call("ann", "DELETE", "/projects/1", &NO).await;
     let gone = world.get("ann", "/groups/acme").await.body;
-    assert_eq!(gone.get("file_template_project_id"), Some(&NO), "{}", fact("group-templates"));
+    assert_eq!(gone.get("file_template_project_id"), None, "{}", fact("group-templates"));
 }
 
 #[tokio::test]
