@@ -15,7 +15,7 @@ use undrift::{
     operation::{AnyOp, Operation},
     plan::Plan,
     release::{REFERENCE, Release},
-    sandbox::{AbsentDelete, AbsentPushRule, Profile},
+    sandbox::{AbsentDelete, Profile},
 };
 
 use crate::world::{World, project, seed};
@@ -334,7 +334,6 @@ fn profiles() -> Vec<(&'static str, Profile)> {
                 drop_null_keys: true,
                 put_resets_omitted_flags: true,
                 absent_delete: AbsentDelete::NotFound,
-                absent_push_rule: AbsentPushRule::NotFound,
                 shuffle_topics: true,
                 bots_among_members: true,
                 ..faithful()

@@ -198,15 +198,10 @@ async fn a_variable_is_changed_and_not_another_one_with_its_key() {
 
 #[tokio::test]
 async fn a_push_rule_comes_and_goes_where_absence_looks_like_a_missing_licence() {
-    let profiles =
-        [Profile::default(), Profile { group_push_rule_for_owners: true, ..Profile::default() }];
-    for profile in profiles {
-        let world = World::new(profile, seed(&[])).await;
-        for rule in
-            [json!({"max_file_size": 3}), json!(null), json!(null), json!({"max_file_size": 4})]
-        {
-            world.declare(&[group("acme", json!({"push_rule": rule}))]);
-            world.converge("a rule, and none").await;
-        }
+    let world = World::new(Profile::default(), seed(&[])).await;
+    for rule in [json!({"max_file_size": 3}), json!(null), json!(null), json!({"max_file_size": 4})]
+    {
+        world.declare(&[group("acme", json!({"push_rule": rule}))]);
+        world.converge("a rule, and none").await;
     }
 }

@@ -38,6 +38,7 @@ mod patience;
 mod places;
 mod plant;
 mod profile;
+mod re2;
 mod routes;
 mod scope;
 pub mod seed;
@@ -64,7 +65,7 @@ pub use clock::Clock;
 pub use facts::{FACTS, Fact, FactSource, table as facts_table};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
-pub use profile::{AbsentDelete, AbsentPushRule, Fault, Misfortune, OBSERVED, Profile};
+pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile};
 pub use seed::{Seed, SeedError};
 pub use store::Data;
 

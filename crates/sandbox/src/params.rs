@@ -310,7 +310,13 @@ pub(crate) fn flag(name: &str, value: &Value) -> Result<Option<bool>, Failure> {
 pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>, Failure> {
     match value {
         Value::Null => Ok(None),
-        Value::Number(number) => number.as_i64().map(Some).ok_or_else(|| Failure::invalid(name)),
+        // A fraction is dropped.
+        Value::Number(number) => {
+            match number.as_i64().or(number.as_f64().map(|float| float as i64)) {
+                None => Err(Failure::invalid(name)),
+                integer => Ok(integer),
+            }
+        }
         Value::String(text) if text.trim().is_empty() => Ok(None),
         Value::String(text) => text.trim().parse().map(Some).map_err(|_| Failure::invalid(name)),
         Value::Bool(_) | Value::Array(_) | Value::Object(_) => Err(Failure::invalid(name)),

@@ -30,8 +30,6 @@ pub struct Profile {
     pub put_resets_omitted_flags: bool,
     /// What deleting a hook or push rule that is not there answers.
     pub absent_delete: AbsentDelete,
-    /// What reading a push rule that is not there answers.
-    pub absent_push_rule: AbsentPushRule,
     /// Topics are answered in reverse instead of sorted.
     pub shuffle_topics: bool,
     /// Every new project gets a bot among its members.
@@ -101,8 +99,6 @@ pub struct Profile {
     /// PUT of an approval rule takes away the approvers of a list that it does not name, as the
     /// documentation has it.
     pub approvers_cleared: bool,
-    /// Only owners of a group read and change its push rule, as the documentation has it.
-    pub group_push_rule_for_owners: bool,
     /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as later
     /// releases have it.
     pub code_owner_approval_kept: bool,
@@ -139,6 +135,11 @@ impl Profile {
             // A hidden variable has no value that could be repeated.
             optional_variable_value: self.optional_variable_value || from(17, 4),
             archive_twice_refused: self.archive_twice_refused || from(18, 0),
+            absent_delete: if release < OBSERVED {
+                self.absent_delete
+            } else {
+                AbsentDelete::NotFound
+            },
             ..self
         }
     }
@@ -154,10 +155,6 @@ impl Profile {
         };
         vec![
             ("absent_delete", with(|profile| profile.absent_delete = AbsentDelete::NotFound)),
-            (
-                "absent_push_rule",
-                with(|profile| profile.absent_push_rule = AbsentPushRule::NotFound),
-            ),
             ("approvers_cleared", with(|profile| profile.approvers_cleared = true)),
             ("archive_twice_refused", with(|profile| profile.archive_twice_refused = true)),
             ("archived_read_only", with(|profile| profile.archived_read_only = true)),
@@ -170,10 +167,6 @@ impl Profile {
             ("empty_has_no_branch", with(|profile| profile.empty_has_no_branch = true)),
             ("former_paths_answer", with(|profile| profile.former_paths_answer = true)),
             ("grants_without_level", with(|profile| profile.grants_without_level = true)),
-            (
-                "group_push_rule_for_owners",
-                with(|profile| profile.group_push_rule_for_owners = true),
-            ),
             ("group_variable_filter", with(|profile| profile.group_variable_filter = true)),
             ("import_members_created", with(|profile| profile.import_members_created = true)),
             ("last_owner_bad_request", with(|profile| profile.last_owner_bad_request = true)),
@@ -211,16 +204,6 @@ pub enum AbsentDelete {
     #[default]
     NoContent,
     /// 404, as the real service answers.
-    NotFound,
-}
-
-/// What reading a push rule answers that is not there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AbsentPushRule {
-    /// 200 with the body `null`.
-    #[default]
-    Null,
-    /// 404.
     NotFound,
 }
 

@@ -5,12 +5,13 @@ use http::StatusCode;
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Map, Value, json};
 
-use super::super::access::{MAINTAINER, OWNER, ids};
+use super::super::access::{MAINTAINER, ids};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::params::Params;
-use super::super::profile::{AbsentDelete, AbsentPushRule};
+use super::super::profile::AbsentDelete;
+use super::super::re2;
 use super::super::scope::Scope;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
@@ -28,43 +29,49 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/groups/{id}/push_rule", |call| remove(call, &group(call)?)),
 ];
 
-const REGEXES: [&str; 5] = [
-    "commit_message_regex",
-    "commit_message_negative_regex",
-    "branch_name_regex",
-    "author_email_regex",
-    "file_name_regex",
-];
-const FLAGS: [&str; 5] = [
-    "deny_delete_tag",
-    "member_check",
-    "prevent_secrets",
-    "commit_committer_check",
-    "reject_unsigned_commits",
-];
-/// The flags of later releases.
-const LATER: [(&str, Release); 2] =
-    [("commit_committer_name_check", Release::new(16, 7)), (NO_DCO, Release::new(17, 1))];
-/// Null while it is off.
-const NO_DCO: &str = "reject_non_dco_commits";
-const SIZE: &str = "max_file_size";
-const LONGEST_REGEX: usize = 511;
-/// What the negative one may have, from release 16.4 on.
-const LONGEST_NEGATIVE: usize = 2_047;
+/// What a value of a rule is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A flag that is never null: null is not stored.
+    Flag,
+    /// A flag that is null until it is set.
+    Unset,
+    /// The same, and in the rule of a project null while it is off.
+    Off,
+    /// An expression of at most 511 characters.
+    Regex,
+    /// The one that may be longer, from release 16.4 on.
+    LongRegex,
+    /// A number of megabytes.
+    Size,
+}
 
-/// The flags that a rule has.
-fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static str> {
+const FIRST: Release = Release::new(15, 8);
+/// What a rule has, in the order in which the service names it, with the release that brought it.
+const ATTRIBUTES: [(&str, Kind, Release); 13] = [
+    ("deny_delete_tag", Kind::Unset, FIRST),
+    ("member_check", Kind::Flag, FIRST),
+    ("prevent_secrets", Kind::Flag, FIRST),
+    ("commit_message_regex", Kind::Regex, FIRST),
+    ("commit_message_negative_regex", Kind::LongRegex, FIRST),
+    ("branch_name_regex", Kind::Regex, FIRST),
+    ("author_email_regex", Kind::Regex, FIRST),
+    ("file_name_regex", Kind::Regex, FIRST),
+    ("max_file_size", Kind::Size, FIRST),
+    ("commit_committer_check", Kind::Off, FIRST),
+    ("commit_committer_name_check", Kind::Flag, Release::new(16, 7)),
+    ("reject_unsigned_commits", Kind::Off, FIRST),
+    ("reject_non_dco_commits", Kind::Off, Release::new(17, 1)),
+];
+
+/// The attributes of this release.
+fn attributes(call: &Call<'_>) -> impl Iterator<Item = (&'static str, Kind)> {
     let release = call.release();
-    let later = LATER.iter().filter(move |(_, since)| *since <= release);
-    FLAGS.into_iter().chain(later.map(|(name, _)| *name))
+    let known = ATTRIBUTES.iter().filter(move |(.., since)| *since <= release);
+    known.map(|(name, kind, _)| (*name, *kind))
 }
 
-/// The greatest length of an expression.
-fn longest(call: &Call<'_>, name: &str) -> usize {
-    let is_long = name == "commit_message_negative_regex" && call.is_from(16, 4);
-    if is_long { LONGEST_NEGATIVE } else { LONGEST_REGEX }
-}
-
+/// A rule, with what was ever set of it.
 struct PushRule {
     id: i64,
     settings: Map<String, Value>,
@@ -73,62 +80,64 @@ struct PushRule {
 
 impl PushRule {
     fn new(now: String) -> Self {
-        let regexes = REGEXES.iter().map(|name| (*name, Value::Null));
-        let flags = FLAGS.iter().map(|name| (*name, Value::Bool(false)));
-        let settings = regexes.chain(flags).chain([(SIZE, 0.into())]);
-        Self {
-            id: 0,
-            settings: settings.map(|(name, value)| (name.to_owned(), value)).collect(),
-            created_at: now,
-        }
+        Self { id: 0, settings: Map::new(), created_at: now }
     }
 
     /// That of a group does not say whose it is.
     fn json(&self, call: &Call<'_>, scope: &Scope) -> Value {
         let mut body = json!({ "id": self.id, "created_at": self.created_at });
-        // A rule that an older release made says nothing of what came later.
-        for name in flags(call) {
-            body[name] = if name == NO_DCO { Value::Null } else { false.into() };
+        let project = match scope {
+            Scope::Project(project) => Some(project.id),
+            Scope::Group(_) => None,
+        };
+        if let Some(project) = project {
+            body["project_id"] = project.into();
         }
-        if let Scope::Project(project) = scope {
-            body["project_id"] = project.id.into();
-        }
-        if let Value::Object(body) = &mut body {
-            body.extend(self.settings.clone());
+        for (name, kind) in attributes(call) {
+            body[name] = match (self.settings.get(name), kind) {
+                (Some(Value::Bool(false)), Kind::Off) if project.is_some() => Value::Null,
+                (Some(stored), _) => stored.clone(),
+                (None, Kind::Flag) => false.into(),
+                (None, Kind::Size) => 0.into(),
+                (None, _) => Value::Null,
+            };
         }
         body
     }
 
-    /// Takes what the call says; it has to say something. A null boolean is false.
+    /// Takes what the call says; it has to say something.
     fn take(&mut self, call: &Call<'_>, params: &Params) -> Result<(), Failure> {
-        let names: Vec<&str> = REGEXES.into_iter().chain(flags(call)).chain([SIZE]).collect();
-        if !names.iter().any(|name| params.has(name)) {
+        let sent: Vec<_> = attributes(call).filter(|(name, _)| params.has(name)).collect();
+        if sent.is_empty() {
+            let names: Vec<&str> = attributes(call).map(|(name, _)| name).collect();
             let text = "are missing, at least one parameter must be provided";
             return Err(Failure::parameter(&names.join(", "), text));
         }
-        for name in REGEXES.iter().filter(|name| params.has(name)) {
-            let regex = params.text(name)?;
-            let most = longest(call, name);
-            if regex.as_deref().is_some_and(|regex| regex.chars().count() > most) {
-                let text = format!("is too long (maximum is {most} characters)");
-                return Err(Failure::model(name, text));
+        let mut complaints = Map::new();
+        for (name, kind) in sent {
+            let (value, wrong): (Value, Vec<String>) = match kind {
+                Kind::Regex | Kind::LongRegex => {
+                    let regex = params.text(name)?;
+                    let wrong = regex_complaints(call, kind, regex.as_deref().unwrap_or_default());
+                    (regex.into(), wrong)
+                }
+                Kind::Size => {
+                    let size = params.integer(name)?;
+                    (size.into(), size_complaint(size).into_iter().map(str::to_owned).collect())
+                }
+                Kind::Flag | Kind::Unset | Kind::Off => (params.flag(name)?.into(), Vec::new()),
+            };
+            if kind == Kind::Flag && value.is_null() {
+                return Err(Failure::internal(&format!("{name} is null")));
             }
-            self.settings.insert((*name).to_owned(), regex.into());
+            if !wrong.is_empty() {
+                complaints.insert(name.to_owned(), wrong.into());
+            }
+            self.settings.insert(name.to_owned(), value);
         }
-        for name in flags(call).filter(|name| params.has(name)) {
-            let on = params.flag(name)?.unwrap_or(false);
-            let kept = if name == NO_DCO && !on { Value::Null } else { on.into() };
-            self.settings.insert(name.to_owned(), kept);
-        }
-        match params.integer(SIZE)? {
-            Some(size) if size < 0 => {
-                Err(Failure::model(SIZE, "must be greater than or equal to 0"))
-            }
-            Some(size) => {
-                self.settings.insert(SIZE.to_owned(), size.into());
-                Ok(())
-            }
-            None => Ok(()),
+        match complaints.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::message(StatusCode::BAD_REQUEST, complaints)),
         }
     }
 
@@ -143,6 +152,26 @@ impl PushRule {
             .prepare_cached(&sql)?
             .query_row(params![id, settings, self.created_at], |row| row.get(0))?;
         Ok(())
+    }
+}
+
+/// What is wrong with an expression.
+fn regex_complaints(call: &Call<'_>, kind: Kind, regex: &str) -> Vec<String> {
+    let longest = if kind == Kind::LongRegex && call.is_from(16, 4) { 2_047 } else { 511 };
+    let long = (regex.chars().count() > longest)
+        .then(|| format!("is too long (maximum is {longest} characters)"));
+    // Older releases store what they cannot run.
+    let invalid = if call.is_from(18, 2) { re2::refusal(regex) } else { None };
+    long.into_iter().chain(invalid).collect()
+}
+
+/// What is wrong with a size.
+fn size_complaint(size: Option<i64>) -> Option<&'static str> {
+    match size {
+        None => Some("is not a number"),
+        Some(..0) => Some("must be greater than or equal to 0"),
+        Some(0..=2_147_483_647) => None,
+        Some(_) => Some("must be less than or equal to 2147483647"),
     }
 }
 
@@ -182,12 +211,10 @@ fn project(call: &Call<'_>, writes: bool) -> Result<Scope, Failure> {
     Ok(Scope::Project(Box::new(project)))
 }
 
-/// The group, whose caller has to be a maintainer, or an owner in a dialect. Others are told that
-/// there is nothing.
+/// The group, whose caller has to be a maintainer. Others are told that there is nothing.
 fn group(call: &Call<'_>) -> Result<Scope, Failure> {
     let group = call.group_as(0)?;
-    let owners = call.service.profile.group_push_rule_for_owners;
-    if call.level_in_group(&group)? < if owners { OWNER } else { MAINTAINER } {
+    if call.level_in_group(&group)? < MAINTAINER {
         return Err(Failure::hidden());
     }
     call.require_tier(Tier::Premium)?;
@@ -216,9 +243,6 @@ fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     match (find(call, scope.key())?, scope) {
         (Some(rule), _) => Answer::ok(&rule.json(call, scope)),
         (None, Scope::Group(_)) => Err(Failure::hidden()),
-        (None, _) if call.service.profile.absent_push_rule == AbsentPushRule::NotFound => {
-            Err(absent(call))
-        }
         (None, _) => Answer::ok(&Value::Null),
     }
 }
@@ -248,12 +272,11 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
-    let strict = matches!(scope, Scope::Group(_))
-        || call.service.profile.absent_delete == AbsentDelete::NotFound;
     let (column, id) = scope.key();
     let sql = format!("DELETE FROM push_rules WHERE {column} = ?1");
-    match call.db.prepare_cached(&sql)?.execute([id])? {
-        0 if strict => Err(absent(call)),
+    match (call.db.prepare_cached(&sql)?.execute([id])?, scope) {
+        (0, Scope::Group(_)) => Err(Failure::hidden()),
+        (0, _) if call.service.profile.absent_delete == AbsentDelete::NotFound => Err(absent(call)),
         _ => Ok(Answer::no_content()),
     }
 }

@@ -45,7 +45,6 @@ fn calls(switch: &str) -> Vec<Row> {
                 json!({"message": "404 Push Rule Not Found"}),
             ),
         ],
-        "absent_push_rule" => vec![(fact("push-rule-none"), "mia", "GET", RULE, NO, 404, NO)],
         "approvers_cleared" => {
             let rules = "/projects/acme%2Fshop/approval_rules";
             let body = json!({"name": "all", "approvals_required": 1, "user_ids": [4]});
@@ -144,15 +143,6 @@ fn calls(switch: &str) -> Vec<Row> {
             (fact("project-edit"), "mia", "PUT", SHOP, json!({"path": "store"}), 200, NO),
             (fact("project-moved"), "mia", "GET", SHOP, NO, 200, json!({"path": "store"})),
         ],
-        "group_push_rule_for_owners" => {
-            let rule = "/groups/acme/push_rule";
-            let hidden = json!({"message": "404 Not Found"});
-            let checked = json!({"member_check": true});
-            vec![
-                (fact("group-push-rule-role"), "mia", "POST", rule, checked.clone(), 404, hidden),
-                (fact("group-push-rule-role"), "olive", "POST", rule, checked, 201, NO),
-            ]
-        }
         "group_variable_filter" => {
             let list = "/groups/acme/variables";
             let variable =

@@ -305,11 +305,12 @@ async fn a_group_has_a_push_rule_for_new_projects() {
     let regex = json!({"commit_message_regex": "A", "deny_delete_tag": true});
     let absent = json!({"message": "404 Push Rule Not Found"});
     let none = fact("group-push-rule-none");
+    let off = json!({"commit_committer_check": false, "reject_unsigned_commits": null});
     world
         .check(vec![
             (none, "mia", "GET", RULE, NO, 404, hidden.clone()),
-            (none, "mia", "PUT", RULE, regex.clone(), 404, absent.clone()),
-            (fact("group-push-rule-delete"), "mia", "DELETE", RULE, NO, 404, absent),
+            (none, "mia", "PUT", RULE, regex.clone(), 404, absent),
+            (fact("group-push-rule-delete"), "mia", "DELETE", RULE, NO, 404, hidden.clone()),
             (fact("push-rule-nothing"), "mia", "POST", RULE, json!({}), 400, NO),
             (fact("group-push-rule-role"), "mia", "POST", RULE, regex.clone(), 201, regex.clone()),
             (none, "dan", "GET", RULE, NO, 404, hidden.clone()),
@@ -324,6 +325,7 @@ async fn a_group_has_a_push_rule_for_new_projects() {
                 json!({"error": "Group push rule exists, try updating"}),
             ),
             (fact("push-rule-update"), "mia", "PUT", RULE, json!({"max_file_size": 7}), 200, regex),
+            (fact("push-rule-unset"), "mia", "PUT", RULE, off.clone(), 200, off),
         ])
         .await;
     let shown = world.get("mia", RULE).await.body;

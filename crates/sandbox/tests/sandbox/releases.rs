@@ -361,4 +361,15 @@ async fn push_rules_have_more_flags() {
         .await;
     let world = at("16.3").await;
     world.check(vec![(rule, "mia", "POST", RULE, long, 400, NO)]).await;
+    let syntax = fact("push-rule-regex");
+    let wrong = json!({"branch_name_regex": "a("});
+    let fault = json!({"branch_name_regex": ["not valid RE2 syntax: missing ): a("]});
+    for (release, status, answer) in
+        [("18.1", 201, wrong.clone()), ("18.2", 400, json!({"message": fault}))]
+    {
+        let row = (syntax, "mia", "POST", RULE, wrong.clone(), status, answer);
+        at(release).await.check(vec![row]).await;
+    }
+    let absent = fact("push-rule-delete-absent");
+    at("18.9").await.check(vec![(absent, "mia", "DELETE", RULE, NO, 404, NO)]).await;
 }
