@@ -108,11 +108,7 @@ impl PushRule {
     /// Takes what the call says; it has to say something.
     fn take(&mut self, call: &Call<'_>, params: &Params) -> Result<(), Failure> {
         let sent: Vec<_> = attributes(call).filter(|(name, _)| params.has(name)).collect();
-        if sent.is_empty() {
-            let names: Vec<&str> = attributes(call).map(|(name, _)| name).collect();
-            let text = "are missing, at least one parameter must be provided";
-            return Err(Failure::parameter(&names.join(", "), text));
-        }
+        params.require_any(&attributes(call).map(|(name, _)| name).collect::<Vec<_>>())?;
         let mut complaints = Map::new();
         for (name, kind) in sent {
             let (value, wrong): (Value, Vec<String>) = match kind {
