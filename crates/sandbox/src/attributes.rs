@@ -219,7 +219,7 @@ impl Attribute {
         self
     }
 
-    const fn until(mut self, major: u16, minor: u16) -> Self {
+    pub(super) const fn until(mut self, major: u16, minor: u16) -> Self {
         self.until = Some(Release::new(major, minor));
         self
     }

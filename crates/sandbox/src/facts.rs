@@ -161,7 +161,7 @@ pub const FACTS: &[Fact] = &[
     // Projects
     reference("project-fields", "1, 2.8", "the full object has every field that the reference lists"),
     service("project-unlisted", "it also has the settings that can be sent and that the list leaves out").or("unlisted_attributes_hidden"),
-    service("project-owner", "`owner` of a personal project has id, name and created_at (reference 1, 2.8), and what every user has")
+    service("project-owner", "`owner` of a personal project has id, name and created_at (reference 1, 2.8), and what every user has; from 16.5 on, what every user has")
         .or("owner_in_brief"),
     reference("project-public", "2, 4.2", "a public project is readable without a token, in full"),
     reference("permissions", "1, 2.8", "permissions tell the direct and the inherited role, each null without one"),
@@ -477,6 +477,8 @@ pub const FACTS: &[Fact] = &[
     reference("members-all", "1, 4.3", "all members are each once, with the highest level, invited ones capped"),
     reference("member-state-filter", "1, 4.3", "from Premium on, state narrows the list of all members"),
     reference("member-fields", "1, 2.3", "a member has the fields that the reference lists, and no other"),
+    code("member-later-fields", "administrators are shown a member's address from 16.9 on; the state of the membership is there from 18.9 on"),
+    code("member-created-by", "a member says who added it, also itself; who came with a new group, and a bot, was added by nobody"),
     service("member-seats", "show_seat_info tells who uses a seat"),
     reference("member-add", "1, 4.3", "adding answers the member"),
     reference("member-tasks", "1, 4.3", "tasks and their project need each other; their flag is off, so they are only checked"),
@@ -576,7 +578,11 @@ pub const FACTS: &[Fact] = &[
     service("group-rename", "what is below a renamed group follows it; its former path is 404"),
     service("namespace", "namespaces are found by id; others are 404 Namespace Not Found"),
     service("user", "callers learn who they are"),
-    reference("user-avatar", "1, 2.3", "the address of a user's avatar is a text"),
+    reference("user-avatar", "1, 2.3", "the address of a user's avatar is a text: of a picture that was sent, or of one drawn elsewhere from the e-mail address"),
+    code("user-brief", "the short form of a user tells from 16.5 on whether it is locked, from 18.9 on its public address"),
+    code("user-profile", "others are shown the profile of a user, without what only the user and administrators see; of one who is blocked not even when it was created"),
+    code("user-for-administrators", "administrators alone are shown is_admin, who made a user, and whether it takes a seat; of a single one its highest role too"),
+    code("user-unconfirmed", "who is made without skip_confirmation has no confirmed_at, and is active"),
     service("user-anonymous", "users are read by id with a token only: else 403"),
     service("user-create", "administrators create and remove users; a taken e-mail is 409"),
     service("user-change", "administrators change, filter, block and deactivate users"),

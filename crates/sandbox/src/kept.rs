@@ -150,22 +150,42 @@ const fn limit(name: &'static str, most: i64) -> Attribute {
         .since(18, 0)
 }
 
+/// What everybody reads of a user; with `Detail`, the user and administrators alone.
 const USER: &[Attribute] = &[
-    text("bio", 255),
-    text("location", 255),
+    profile("bio"),
+    profile("location"),
     text("public_email", 255),
-    text("skype", 255),
-    text("linkedin", 255),
-    text("twitter", 255),
-    text("website_url", 255),
-    text("organization", 255),
-    row("color_scheme_id", Kind::Number(1, i64::MAX, "is invalid"), Preset::Number(1)),
-    row("theme_id", Kind::Number(1, i64::MAX, "is invalid"), Preset::Number(1)),
-    row("projects_limit", Kind::Number(0, i64::MAX, NOT_NEGATIVE), Preset::Number(100_000)),
-    flag("can_create_group", true),
-    flag("external", false),
-    row("note", Kind::Text(65_535), Preset::Null),
+    profile("skype").until(18, 9),
+    profile("linkedin"),
+    profile("twitter"),
+    profile("discord").since(18, 9),
+    profile("github").since(18, 9),
+    profile("website_url"),
+    profile("organization"),
+    text("pronouns", 50),
+    row("color_scheme_id", Kind::Number(1, i64::MAX, "is invalid"), Preset::Number(1))
+        .reads(Reads::Detail),
+    row("theme_id", Kind::Number(1, i64::MAX, "is invalid"), Preset::Number(1))
+        .reads(Reads::Detail),
+    row("projects_limit", Kind::Number(0, i64::MAX, NOT_NEGATIVE), Preset::Number(100_000))
+        .reads(Reads::Detail),
+    flag("can_create_group", true).reads(Reads::Detail),
+    flag("external", false).reads(Reads::Detail),
+    minutes("shared_runners_minutes_limit"),
+    minutes("extra_shared_runners_minutes_limit"),
+    // Only administrators read it: see `users`.
+    row("note", Kind::Text(65_535), Preset::Null).reads(Reads::Never),
 ];
+
+/// A text of a user's profile.
+const fn profile(name: &'static str) -> Attribute {
+    row(name, Kind::Text(255), Preset::Text(""))
+}
+
+/// A limit of a user's own runners.
+const fn minutes(name: &'static str) -> Attribute {
+    row(name, Kind::Number(0, i64::MAX, NOT_NEGATIVE), Preset::Null).premium().reads(Reads::Detail)
+}
 
 /// How settings are taken from a call: what is not accepted so is dropped without a word.
 #[derive(Clone, Copy, Debug)]
@@ -252,7 +272,7 @@ impl Kept {
             }
             match settings::plain(row, row.name, value)? {
                 Some(new) => drop(set.insert(row.name.to_owned(), new)),
-                None if row.preset().is_null() => drop(set.remove(row.name)),
+                None if row.preset().is_null() || row.preset() == "" => drop(set.remove(row.name)),
                 None => {}
             }
         }

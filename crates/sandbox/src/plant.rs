@@ -65,7 +65,7 @@ fn prepare_in(
         let root = NewUser {
             username: "root",
             name: "Administrator",
-            email: "root@localhost",
+            email: "admin@example.com",
             state: "active",
             admin: true,
             bot: false,

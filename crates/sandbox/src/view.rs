@@ -251,13 +251,16 @@ fn host<'a>(call: &'a Call<'_>) -> &'a str {
     call.base.split_once("://").map_or("", |(_, host)| host)
 }
 
-/// The owner of a personal namespace: the fields of the reference (1, 2.8), and those of a user,
-/// without which strict clients refuse the project.
+/// The owner of a personal namespace: the short form of a user, before 16.5 with the fields of the
+/// reference besides (1, 2.8).
 fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value, Failure> {
+    let user = User::by_id(call.db, id)?.map(|user| user.brief(call));
+    if call.is_from(16, 5) {
+        return Ok(user.into());
+    }
     let mut body = json!({ "id": id, "name": namespace.name, "created_at": namespace.created_at });
     if !call.service.profile.owner_in_brief
-        && let Some(user) = User::by_id(call.db, id)?
-        && let (Value::Object(body), Value::Object(user)) = (&mut body, user.brief(&call.base))
+        && let (Value::Object(body), Some(Value::Object(user))) = (&mut body, user)
     {
         body.extend(user);
     }

@@ -61,7 +61,7 @@ fn forget(call: &Call<'_>, scope: &Scope, user: i64) -> Result<(), Failure> {
 }
 
 fn json(call: &Call<'_>, user: &User, requested_at: &str) -> Value {
-    let mut body = user.brief(&call.base);
+    let mut body = user.brief(call);
     body["requested_at"] = requested_at.into();
     body
 }
@@ -114,7 +114,7 @@ fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         false => DEVELOPER,
     };
     forget(call, scope, user)?;
-    members::insert(call, scope, user, level, None)?;
+    members::insert(call, scope, user, level, None, call.caller.as_ref())?;
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     Answer::with(StatusCode::CREATED, &member.json(call)?)
 }

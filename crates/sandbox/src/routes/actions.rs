@@ -41,7 +41,7 @@ fn users(call: &Call<'_>) -> Result<Answer, Failure> {
                 .any(|text| text.to_lowercase().contains(&search));
             named && !skipped.contains(&user.id)
         })
-        .map(|user| user.brief(&call.base))
+        .map(|user| user.brief(call))
         .collect();
     page::list(call, &all)
 }
@@ -55,12 +55,12 @@ fn starrers(call: &Call<'_>) -> Result<Answer, Failure> {
     );
     let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
-    for row in statement
-        .query_map([project.id], |row| Ok((User::from_row(row)?, row.get::<_, String>(8)?)))?
-    {
+    for row in statement.query_map([project.id], |row| {
+        Ok((User::from_row(row)?, row.get::<_, String>(User::WIDTH)?))
+    })? {
         let (user, since) = row?;
         if [&user.username, &user.name].iter().any(|text| text.to_lowercase().contains(&search)) {
-            all.push(json!({ "starred_since": since, "user": user.brief(&call.base) }));
+            all.push(json!({ "starred_since": since, "user": user.brief(call) }));
         }
     }
     page::list(call, &all)

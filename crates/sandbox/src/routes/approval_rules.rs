@@ -78,7 +78,7 @@ fn json(call: &Call<'_>, rule: &ApprovalRule) -> Result<Value, Failure> {
 fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>, Failure> {
     let mut shown = Vec::new();
     for id in ids {
-        shown.extend(User::by_id(call.db, *id)?.map(|user| user.brief(&call.base)));
+        shown.extend(User::by_id(call.db, *id)?.map(|user| user.brief(call)));
     }
     Ok(shown)
 }

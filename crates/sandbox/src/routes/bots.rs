@@ -49,7 +49,7 @@ pub(super) fn insert(
         bot: true,
     };
     let bot = User::insert(call.db, bot, call.now())?;
-    members::insert(call, scope, bot, level, None)?;
+    members::insert(call, scope, bot, level, None, None)?;
     Ok(bot)
 }
 

@@ -157,7 +157,7 @@ fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
         "DELETE FROM members WHERE group_id = ?1 AND user_id = ?2",
         params![group.id, user],
     )?;
-    members::insert(call, &Scope::Group(Box::new(group.clone())), user, OWNER, None).map(drop)
+    members::insert(call, &Scope::Group(Box::new(group.clone())), user, OWNER, None, None).map(drop)
 }
 
 fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {

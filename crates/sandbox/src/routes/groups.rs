@@ -254,7 +254,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
         visibility: visibility.as_deref().or(preset.as_str()).unwrap_or("private"),
     };
     let group = insert_of_length(call, new, SHORTEST_PATH).map_err(in_one_text)?;
-    members::insert(call, &Scope::Group(Box::new(group.clone())), user.id, OWNER, None)?;
+    members::insert(call, &Scope::Group(Box::new(group.clone())), user.id, OWNER, None, None)?;
     group_settings::inherit(call, &group, parent.as_ref())?;
     group_settings::take(call, &group, Accepts::Create).map_err(in_one_text)?;
     Answer::created(&plain(call, &group)?)

@@ -15,6 +15,7 @@ use super::super::call::Call;
 use super::super::clock;
 use super::super::page;
 use super::super::params::Params;
+use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::User;
@@ -56,12 +57,12 @@ impl Member {
     fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         Ok(Self {
             user: User::from_row(row)?,
-            id: row.get(8)?,
-            access_level: row.get(9)?,
-            expires_at: row.get(10)?,
-            state: row.get(11)?,
-            created_at: row.get(12)?,
-            created_by: row.get(13)?,
+            id: row.get(User::WIDTH)?,
+            access_level: row.get(User::WIDTH + 1)?,
+            expires_at: row.get(User::WIDTH + 2)?,
+            state: row.get(User::WIDTH + 3)?,
+            created_at: row.get(User::WIDTH + 4)?,
+            created_by: row.get(User::WIDTH + 5)?,
         })
     }
 
@@ -151,14 +152,20 @@ impl Member {
 
     /// As the reference shows a member (1, 2.3).
     pub(super) fn json(&self, call: &Call<'_>) -> Result<Value, Failure> {
-        let mut body = self.user.brief(&call.base);
+        let mut body = self.user.brief(call);
         body["access_level"] = self.access_level.into();
         body["created_at"] = self.created_at.as_str().into();
         body["expires_at"] = self.expires_at.clone().into();
-        if let Some(by) = self.created_by.filter(|by| *by != self.user.id)
+        if let Some(by) = self.created_by
             && let Some(by) = User::by_id(call.db, by)?
         {
-            body["created_by"] = by.brief(&call.base);
+            body["created_by"] = by.brief(call);
+        }
+        if call.is_from(16, 9) && call.is_administrator() {
+            body["email"] = self.user.email.as_str().into();
+        }
+        if call.release() >= OBSERVED && call.tier() >= Tier::Premium {
+            body["membership_state"] = self.state.as_str().into();
         }
         Ok(body)
     }
@@ -170,27 +177,28 @@ pub(crate) fn users(call: &Call<'_>, scope: &Scope) -> Result<Vec<User>, Failure
     Ok(members.into_iter().filter(Member::is_active).map(|member| member.user).collect())
 }
 
-/// Inserts a membership without any check but uniqueness; false when there is one already.
+/// Inserts a membership without any check but uniqueness; false when there is one already. Who
+/// comes with a new group, or is a bot, was added by nobody.
 pub(crate) fn insert(
     call: &Call<'_>,
     scope: &Scope,
     user: i64,
     level: i64,
     expires_at: Option<&str>,
+    by: Option<&User>,
 ) -> Result<bool, Failure> {
     let sql = format!(
         "INSERT INTO members ({}, user_id, access_level, expires_at, created_at, created_by)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
         scope.column()
     );
-    let by = call.caller.as_ref().map(|user| user.id);
     let added = call.db.prepare_cached(&sql)?.execute(params![
         scope.id(),
         user,
         level,
         expires_at,
         call.now(),
-        by
+        by.map(|by| by.id)
     ])?;
     Ok(added > 0)
 }
@@ -389,7 +397,7 @@ pub(super) fn add_one(
     // An expired membership still has its row.
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.column());
     call.db.prepare_cached(&sql)?.execute([scope.id(), user.id])?;
-    insert(call, scope, user.id, level, expires_at)?;
+    insert(call, scope, user.id, level, expires_at, call.caller.as_ref())?;
     Ok(())
 }
 
@@ -483,6 +491,6 @@ pub(crate) fn plant(
 ) -> Result<(), Failure> {
     let level = params.integer("access_level")?.unwrap_or(0);
     let expires_at = params.date("expires_at")?.flatten().map(|day| day.to_string());
-    insert(call, scope, user.id, level, expires_at.as_deref())?;
+    insert(call, scope, user.id, level, expires_at.as_deref(), call.caller.as_ref())?;
     Ok(())
 }

@@ -62,12 +62,16 @@ impl Membership {
     fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         Ok(Self {
             user: User::from_row(row)?,
-            id: row.get(8)?,
-            access_level: row.get(9)?,
-            created_at: row.get(10)?,
-            expires_at: row.get(11)?,
-            source: (row.get(12)?, row.get(13)?, row.get(14)?),
-            source_path: row.get(15)?,
+            id: row.get(User::WIDTH)?,
+            access_level: row.get(User::WIDTH + 1)?,
+            created_at: row.get(User::WIDTH + 2)?,
+            expires_at: row.get(User::WIDTH + 3)?,
+            source: (
+                row.get(User::WIDTH + 4)?,
+                row.get(User::WIDTH + 5)?,
+                row.get(User::WIDTH + 6)?,
+            ),
+            source_path: row.get(User::WIDTH + 7)?,
         })
     }
 
@@ -131,7 +135,7 @@ impl Seat {
         let (first, end) = group.range();
         let mut statement = call.db.prepare_cached(&sql)?;
         let rows = statement.query_map([first, end], |row| {
-            Ok(Self { user: User::from_row(row)?, level: row.get(8)?, invited: true })
+            Ok(Self { user: User::from_row(row)?, level: row.get(User::WIDTH)?, invited: true })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -140,7 +144,7 @@ impl Seat {
     /// having done so, and done something, when they were created.
     fn json(&self, call: &Call<'_>) -> Value {
         let created_at = self.user.created_at.as_str();
-        let mut body = self.user.brief(&call.base);
+        let mut body = self.user.brief(call);
         body["last_activity_on"] = created_at.get(..10).into();
         body["membership_type"] = if self.invited { "group_invite" } else { "group_member" }.into();
         body["removable"] = (!self.invited).into();

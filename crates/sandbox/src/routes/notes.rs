@@ -97,7 +97,7 @@ impl Place {
     }
 
     fn json(&self, call: &Call<'_>, note: &Note) -> Result<Value, Failure> {
-        let author = User::by_id(call.db, note.author_id)?.map(|user| user.brief(&call.base));
+        let author = User::by_id(call.db, note.author_id)?.map(|user| user.brief(call));
         Ok(json!({
             "id": note.id,
             "type": null,
@@ -122,7 +122,7 @@ impl Place {
 fn show_merge_request(call: &Call<'_>) -> Result<Answer, Failure> {
     let Place { project, merge_request, .. } = Place::of(call)?;
     let author = match merge_request.author_id {
-        Some(id) => User::by_id(call.db, id)?.map(|user| user.brief(&call.base)),
+        Some(id) => User::by_id(call.db, id)?.map(|user| user.brief(call)),
         None => None,
     };
     let path = &project.full_path;

@@ -43,7 +43,7 @@ const VARIABLE_TYPES: [&str; 2] = ["env_var", "file"];
 /// What lists show of a schedule.
 fn json(call: &Call<'_>, schedule: &Record) -> Result<Value, Failure> {
     let owner = match schedule.settings.get(OWNER_ID).and_then(Value::as_i64) {
-        Some(id) => User::by_id(call.db, id)?.map(|user| user.brief(&call.base)),
+        Some(id) => User::by_id(call.db, id)?.map(|user| user.brief(call)),
         None => None,
     };
     Ok(json!({

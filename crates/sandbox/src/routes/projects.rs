@@ -274,7 +274,7 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure
     }
     let scope = Scope::Project(Box::new(project));
     if let Some(owner) = new.namespace.owner_id {
-        members::insert(call, &scope, owner, OWNER, None)?;
+        members::insert(call, &scope, owner, OWNER, None, call.caller.as_ref())?;
     }
     push_rules::inherit(call, id, new.namespace)?;
     if call.service.profile.bots_among_members {

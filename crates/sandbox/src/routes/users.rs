@@ -3,8 +3,9 @@
 use rusqlite::params;
 use serde_json::{Value, json};
 
+use super::super::access::GUEST;
 use super::super::answer::{Answer, Failure};
-use super::super::attributes::Route as Accepts;
+use super::super::attributes::{Route as Accepts, Tier};
 use super::super::call::Call;
 use super::super::kept::{OF_USERS, Taking};
 use super::super::page;
@@ -34,7 +35,7 @@ const ACTIVE: &str = "active";
 
 /// The user with what only they and administrators see.
 fn full(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
-    let mut body = public(call, user);
+    let mut body = public(call, user, false)?;
     let private: bool = call
         .db
         .prepare_cached("SELECT private_profile FROM users WHERE id = ?1")?
@@ -42,60 +43,103 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
     let more = json!({
         "email": user.email,
         "commit_email": user.email,
-        "is_admin": user.admin,
-        "color_scheme_id": 1,
-        "theme_id": 1,
-        "projects_limit": 100_000,
         "identities": [],
-        "can_create_group": true,
         "can_create_project": true,
         "two_factor_enabled": false,
-        "external": false,
         "private_profile": private,
+        "preferred_language": "en",
         "last_sign_in_at": null,
         "current_sign_in_at": null,
-        "confirmed_at": user.created_at,
-        "last_activity_on": null,
+        "confirmed_at": kept(call, user, UNCONFIRMED)?.is_null().then_some(&user.created_at),
+        "last_activity_on": last_activity(call, user)?,
+        "scim_identities": [],
     });
-    if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
-        body.extend(more);
-    }
+    extend(&mut body, more);
     if call.is_administrator() {
-        body["namespace_id"] =
-            Namespace::of_user(call.db, user.id)?.map(|namespace| namespace.id).into();
-        body["note"] = Value::Null;
-    }
-    with_settings(call, user, body)
-}
-
-/// An answer with what was set of the user in the place of what it has of a new one.
-fn with_settings(call: &Call<'_>, user: &User, mut body: Value) -> Result<Value, Failure> {
-    for (key, value) in OF_USERS.set(call.db, user.id)? {
-        if let Some(shown) = body.get_mut(&key) {
-            *shown = value;
-        }
+        extend(&mut body, for_administrators(call, user)?);
     }
     Ok(body)
 }
 
-fn public(call: &Call<'_>, user: &User) -> Value {
-    let mut body = user.brief(&call.base);
-    let more = json!({
-        "created_at": user.created_at,
-        "bio": "",
-        "location": "",
-        "public_email": null,
-        "skype": "",
-        "linkedin": "",
-        "twitter": "",
-        "website_url": "",
-        "organization": "",
-        "bot": user.bot,
+/// What administrators see besides.
+fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
+    let created_by = match kept(call, user, CREATED_BY)?.as_i64() {
+        Some(by) => User::by_id(call.db, by)?.map(|by| by.brief(call)),
+        None => None,
+    };
+    let mut body = json!({
+        "is_admin": user.admin,
+        "namespace_id": Namespace::of_user(call.db, user.id)?.map(|namespace| namespace.id),
+        "note": kept(call, user, "note")?,
+        "created_by": created_by,
     });
-    if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
+    if call.tier() >= Tier::Premium {
+        // Guests take no seat in the highest tier.
+        let least = if call.tier() >= Tier::Ultimate { GUEST } else { -1 };
+        let seat =
+            user.state == ACTIVE && !user.bot && highest_role(call, user)?.unwrap_or(0) > least;
+        let licensed = json!({
+            "using_license_seat": seat,
+            "is_auditor": false,
+            "provisioned_by_group_id": null,
+            "enterprise_group_id": null,
+            "enterprise_group_associated_at": null,
+        });
+        extend(&mut body, licensed);
+    }
+    Ok(body)
+}
+
+/// The highest level of a user anywhere.
+fn highest_role(call: &Call<'_>, user: &User) -> Result<Option<i64>, Failure> {
+    let sql = "SELECT max(access_level) FROM members WHERE user_id = ?1";
+    Ok(call.db.prepare_cached(sql)?.query_row([user.id], |row| row.get(0))?)
+}
+
+/// The day on which the user did something. Nobody keeps it here: who has a token, and may use it,
+/// counts as having done so when the account was made.
+pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<String>, Failure> {
+    let sql = "SELECT 1 FROM tokens WHERE user_id = ?1";
+    let active = user.state == ACTIVE && call.db.prepare_cached(sql)?.exists([user.id])?;
+    Ok(user.created_at.get(..10).filter(|_| active).map(str::to_owned))
+}
+
+/// What is kept of a user, and no setting: who made it, and whether its address waits for a
+/// confirmation.
+const CREATED_BY: &str = "created_by";
+const UNCONFIRMED: &str = "unconfirmed";
+
+fn kept(call: &Call<'_>, user: &User, name: &str) -> Result<Value, Failure> {
+    Ok(OF_USERS.set(call.db, user.id)?.get(name).cloned().unwrap_or_default())
+}
+
+fn extend(body: &mut Value, more: Value) {
+    if let (Value::Object(body), Value::Object(more)) = (body, more) {
         body.extend(more);
     }
-    body
+}
+
+/// What everybody reads who may read about users. Others see less of somebody who is shut out.
+fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value, Failure> {
+    let mut body = user.brief(call);
+    let settings = OF_USERS.shown(call.db, user.id, call.edition(), in_brief)?;
+    extend(&mut body, Value::Object(settings));
+    let more = json!({
+        "bot": user.bot,
+        "job_title": "",
+        "work_information": null,
+        "local_time": null,
+    });
+    extend(&mut body, more);
+    let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
+    let seen = user.state == ACTIVE || call.is_administrator();
+    if own || seen {
+        body["created_at"] = user.created_at.as_str().into();
+    }
+    if seen && !own {
+        extend(&mut body, json!({ "followers": 0, "following": 0, "is_followed": false }));
+    }
+    Ok(body)
 }
 
 fn me(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -136,27 +180,36 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     for user in statement.query_map(params![username, state], User::from_row)? {
         let user = user?;
         if user.is_found_by(&search) && custom_attributes::wanted(call, Holder::User(user.id))? {
-            all.push(if call.is_administrator() {
-                full(call, &user)?
-            } else {
-                user.brief(&call.base)
-            });
+            all.push(if call.is_administrator() { full(call, &user)? } else { user.brief(call) });
         }
     }
     page::list(call, &all)
 }
 
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    // A name is no part of this route.
+    let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::no_route())?;
     if call.caller.is_none() {
         return Err(Failure::forbidden_because("Not authorized!"));
     }
-    let user = User::by_id(call.db, call.segment_id("user_id")?)?
-        .ok_or_else(|| Failure::not_found("User"))?;
+    let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
     let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
-    match call.is_administrator() || own {
-        true => Answer::ok(&full(call, &user)?),
-        false => Answer::ok(&with_settings(call, &user, public(call, &user))?),
+    if !call.is_administrator() && !own {
+        return Answer::ok(&public(call, &user, true)?);
     }
+    let mut body = full(call, &user)?;
+    if call.is_administrator() {
+        let more = json!({
+            "highest_role": highest_role(call, &user)?.unwrap_or(0),
+            "current_sign_in_ip": null,
+            "last_sign_in_ip": null,
+            "sign_in_count": 0,
+            "plan": null,
+            "trial": false,
+        });
+        extend(&mut body, more);
+    }
+    Answer::ok(&body)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
@@ -175,6 +228,10 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     };
     let id = User::insert(call.db, new, call.now())?;
     take_settings(call, id)?;
+    OF_USERS.put(call.db, id, CREATED_BY, call.user()?.id)?;
+    if !call.params.is_set("skip_confirmation")? {
+        OF_USERS.put(call.db, id, UNCONFIRMED, true)?;
+    }
     avatars::take(call, Holder::User(id), &call.params)?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
     Answer::created(&full(call, &user)?)

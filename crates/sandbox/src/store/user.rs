@@ -2,6 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::super::call::Call;
+use super::super::profile::OBSERVED;
 
 /// One user.
 #[derive(Clone, Debug)]
@@ -14,6 +18,9 @@ pub(crate) struct User {
     pub(crate) admin: bool,
     pub(crate) bot: bool,
     pub(crate) created_at: String,
+    public_email: Option<String>,
+    /// The file name of a picture that was sent.
+    picture: Option<String>,
 }
 
 /// What a new user needs.
@@ -30,7 +37,11 @@ pub(crate) struct NewUser<'a> {
 impl User {
     /// The columns that [`User::from_row`] reads, of a table with the alias `u`.
     pub(crate) const COLUMNS: &str =
-        "u.id, u.username, u.name, u.email, u.state, u.admin, u.bot, u.created_at";
+        "u.id, u.username, u.name, u.email, u.state, u.admin, u.bot, u.created_at,
+         u.settings ->> 'public_email', (SELECT a.name FROM avatars a WHERE a.user_id = u.id)";
+
+    /// How many columns these are.
+    pub(crate) const WIDTH: usize = 10;
 
     pub(crate) fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         Ok(Self {
@@ -42,6 +53,8 @@ impl User {
             admin: row.get(5)?,
             bot: row.get(6)?,
             created_at: row.get(7)?,
+            public_email: row.get(8)?,
+            picture: row.get(9)?,
         })
     }
 
@@ -130,19 +143,33 @@ impl User {
     }
 
     /// The short form that members, owners and starrers share (reference 1, 2.11).
-    pub(crate) fn brief(&self, base: &str) -> Value {
-        json!({
+    pub(crate) fn brief(&self, call: &Call<'_>) -> Value {
+        let mut body = json!({
             "id": self.id,
             "username": self.username,
             "name": self.name,
             "state": self.state,
-            "avatar_url": self.avatar_url(base),
-            "web_url": format!("{base}/{}", self.username),
-        })
+            "avatar_url": self.avatar_url(&call.base),
+            "web_url": format!("{}/{}", call.base, self.username),
+        });
+        if call.is_from(16, 5) {
+            body["locked"] = false.into();
+        }
+        if call.release() >= OBSERVED {
+            body["public_email"] = self.public_email.clone().into();
+        }
+        body
     }
 
     /// Where the picture would be downloaded: the reference has a text here for everybody (1, 2.3).
+    /// Who sent none has one that is drawn elsewhere from the e-mail address.
     pub(crate) fn avatar_url(&self, base: &str) -> String {
-        format!("{base}/uploads/-/system/user/avatar/{}/avatar.png", self.id)
+        match &self.picture {
+            Some(name) => format!("{base}/uploads/-/system/user/avatar/{}/{name}", self.id),
+            None => format!(
+                "https://www.gravatar.com/avatar/{:x}?s=80&d=identicon",
+                Sha256::digest(self.email.to_lowercase())
+            ),
+        }
     }
 }

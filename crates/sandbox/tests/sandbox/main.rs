@@ -36,3 +36,4 @@ mod schedules;
 mod shares;
 mod table;
 mod things;
+mod users;

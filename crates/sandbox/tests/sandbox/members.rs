@@ -17,19 +17,16 @@ async fn id(world: &World, user: &str) -> i64 {
 #[tokio::test]
 async fn everybody_has_an_avatar() {
     let world = World::usual().await;
-    let address = format!(
-        "{}/uploads/-/system/user/avatar/{}/avatar.png",
-        world.running.url(),
-        id(&world, "dan").await
-    );
     for path in [
         "/groups/acme/members?query=dan",
         "/projects/acme%2Fshop/users?search=dan",
         "/users?username=dan",
     ] {
-        assert_eq!(
-            world.get("mia", path).await.body[0]["avatar_url"],
-            json!(address),
+        let address = world.get("mia", path).await.body[0]["avatar_url"].clone();
+        assert!(
+            address
+                .as_str()
+                .is_some_and(|address| address.starts_with("https://www.gravatar.com/avatar/")),
             "{}: {path}",
             fact("user-avatar")
         );

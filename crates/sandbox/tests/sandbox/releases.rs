@@ -16,7 +16,7 @@ const RULE: &str = "/projects/1/push_rule";
 const SUBGROUP: &str = "/groups/acme%2Fsub";
 const MEMBER: &str = "/projects/1/members/7";
 
-async fn at(release: &str) -> World {
+pub(crate) async fn at(release: &str) -> World {
     let mut seed = usual_seed();
     seed["groups"].as_array_mut().expect("groups").push(json!({"path": "acme/sub"}));
     seed["release"] = "15.8".into();
