@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 
 use undrift_release::{REFERENCE, Release};
 
+use super::access::{DEVELOPER, MAINTAINER};
+use super::profile::OBSERVED;
+
 /// What the service is licensed for. A higher tier includes the lower ones.
 #[derive(
     Clone,
@@ -105,10 +108,32 @@ pub(crate) enum Reads {
     /// 2.8: "the complete set of fields a given role sees: not shown"), and the real service shows
     /// it.
     Unlisted,
+    /// As [`Reads::Same`], in the simple form as well.
+    Simple,
     /// As [`Reads::Same`], but only where a thing is answered alone, not in lists.
     Detail,
     /// In no answer, or put there by a handler.
     Never,
+}
+
+/// When, and to whom, an attribute is read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    Always,
+    /// To who may read the repository.
+    WithCode,
+    /// To who may use issues.
+    WithIssues,
+    /// To who may read merge requests.
+    WithMergeRequests,
+    /// To who may administer issues.
+    ByHelpers,
+    /// While the project mirrors another repository.
+    WhileMirroring,
+    InForks,
+    /// To those who have at least this level.
+    By(i64),
+    ByAdministrators,
 }
 
 /// What a new project has.
@@ -136,6 +161,7 @@ pub(crate) struct Attribute {
     on: &'static str,
     pub(crate) kind: Kind,
     pub(crate) reads: Reads,
+    pub(crate) seen: Seen,
     preset: Preset,
     /// Dropped without a word when anybody but an administrator sends it.
     pub(crate) administrators: bool,
@@ -184,7 +210,7 @@ impl Attribute {
             Preset::Nothing => json!([]),
             Preset::Policy => json!({
                 "cadence": "1d", "enabled": false, "keep_n": 10, "older_than": "90d",
-                "name_regex": ".*", "name_regex_delete": ".*", "name_regex_keep": null,
+                "name_regex": ".*", "name_regex_keep": null,
             }),
             Preset::Claims => json!(["project_path", "ref_type", "ref"]),
         }
@@ -214,8 +240,22 @@ impl Attribute {
         self.reads(Reads::Unlisted)
     }
 
-    pub(super) const fn since(mut self, major: u16, minor: u16) -> Self {
-        self.since = Release::new(major, minor);
+    const fn seen(mut self, seen: Seen) -> Self {
+        self.seen = seen;
+        self
+    }
+
+    /// One of the settings of CI/CD, which only Maintainers read.
+    const fn of_ci(self) -> Self {
+        self.seen(Seen::By(MAINTAINER))
+    }
+
+    pub(super) const fn since(self, major: u16, minor: u16) -> Self {
+        self.from(Release::new(major, minor))
+    }
+
+    const fn from(mut self, release: Release) -> Self {
+        self.since = release;
         self
     }
 
@@ -247,6 +287,7 @@ pub(super) const fn row(name: &'static str, kind: Kind, preset: Preset) -> Attri
         on: "CUE",
         kind,
         reads: Reads::Same,
+        seen: Seen::Always,
         preset,
         administrators: false,
         owners: false,
@@ -304,8 +345,10 @@ const ATTRIBUTES: &[Attribute] = &[
     elsewhere("path"),
     elsewhere("id").on("E"),
     elsewhere("namespace_id").on("CU"),
-    text("description", LONG),
-    row("default_branch", Kind::Name(SHORT), Preset::Null),
+    text("description", LONG).reads(Reads::Simple),
+    row("default_branch", Kind::Name(SHORT), Preset::Null)
+        .reads(Reads::Simple)
+        .seen(Seen::WithCode),
     elsewhere("visibility"),
     elsewhere("initialize_with_readme").on("CU"),
     elsewhere("import_url"),
@@ -313,7 +356,7 @@ const ATTRIBUTES: &[Attribute] = &[
     elsewhere("template_project_id").on("C").premium(),
     elsewhere("use_custom_template").on("CU").premium(),
     elsewhere("group_with_project_templates_id").on("CU").premium(),
-    row("topics", Kind::Topics, Preset::Nothing),
+    row("topics", Kind::Topics, Preset::Nothing).reads(Reads::Simple),
     elsewhere("tag_list"),
     elsewhere("avatar"),
     row("allow_merge_on_skipped_pipeline", Kind::Flag, Preset::Null),
@@ -334,34 +377,37 @@ const ATTRIBUTES: &[Attribute] = &[
     flag("resolve_outdated_diff_discussions", false),
     flag("autoclose_referenced_issues", true),
     flag("printing_merge_request_link_enabled", true),
-    flag("mr_default_target_self", false).on("E"),
-    one_of("auto_cancel_pending_pipelines", &["enabled", "disabled"], "enabled"),
-    flag("auto_devops_enabled", true),
+    flag("mr_default_target_self", false).on("E").seen(Seen::InForks),
+    one_of("auto_cancel_pending_pipelines", &["enabled", "disabled"], "enabled").of_ci(),
+    flag("auto_devops_enabled", true).of_ci(),
     one_of(
         "auto_devops_deploy_strategy",
         &["continuous", "manual", "timed_incremental"],
         "continuous",
-    ),
-    one_of("build_git_strategy", &["fetch", "clone"], "fetch").unlisted(),
+    )
+    .of_ci(),
+    one_of("build_git_strategy", &["fetch", "clone"], "fetch").unlisted().of_ci(),
     row(
         "build_timeout",
         // Ten minutes to a month, in seconds.
         Kind::Number(600, 2_678_400, "needs to be between 10 minutes and 1 month"),
         Preset::Number(3_600),
-    ),
-    row("ci_config_path", Kind::Text(SHORT), Preset::Text("")),
+    )
+    .of_ci(),
+    text("ci_config_path", SHORT).seen(Seen::WithCode),
     row(
         "ci_default_git_depth",
         Kind::Number(0, 1_000, "must be between 0 and 1000"),
         Preset::Number(20),
     )
-    .on("cE"),
-    flag("ci_forward_deployment_enabled", true).on("E"),
-    flag("ci_allow_fork_pipelines_to_run_in_parent_project", true).on("E"),
-    flag("ci_separated_caches", true).on("E"),
-    flag("keep_latest_artifact", true).on("cE"),
+    .on("cE")
+    .of_ci(),
+    flag("ci_forward_deployment_enabled", true).on("E").of_ci(),
+    flag("ci_allow_fork_pipelines_to_run_in_parent_project", true).on("E").of_ci(),
+    flag("ci_separated_caches", true).on("E").of_ci(),
+    flag("keep_latest_artifact", true).on("cE").of_ci(),
     flag("public_builds", true).reads(Reads::As("public_jobs")),
-    flag("restrict_user_defined_variables", false).on("E"),
+    flag("restrict_user_defined_variables", false).on("E").of_ci(),
     flag("shared_runners_enabled", true),
     row("container_expiration_policy_attributes", Kind::CleanupPolicy, Preset::Policy)
         .on("CE")
@@ -398,17 +444,20 @@ const ATTRIBUTES: &[Attribute] = &[
     flag("packages_enabled", true),
     flag("request_access_enabled", true),
     flag("service_desk_enabled", false).on("cE"),
-    row("repository_storage", Kind::Name(SHORT), Preset::Text("default")).administrators(),
+    row("repository_storage", Kind::Name(SHORT), Preset::Text("default"))
+        .seen(Seen::ByAdministrators)
+        .administrators(),
     flag("mirror", false).premium(),
-    flag("mirror_trigger_builds", false).premium(),
-    flag("mirror_overwrites_diverged_branches", false).on("E").premium(),
+    flag("mirror_trigger_builds", false).premium().seen(Seen::WhileMirroring),
+    flag("mirror_overwrites_diverged_branches", false).on("E").premium().seen(Seen::WhileMirroring),
     row("mirror_user_id", Kind::Number(1, i64::MAX, "is invalid"), Preset::Null)
         .on("E")
         .premium()
+        .seen(Seen::WhileMirroring)
         .administrators(),
-    flag("only_mirror_protected_branches", false).on("E").premium(),
-    text("issues_template", DOCUMENT).on("E").premium(),
-    text("merge_requests_template", DOCUMENT).on("E").premium(),
+    flag("only_mirror_protected_branches", false).on("E").premium().seen(Seen::WhileMirroring),
+    text("issues_template", DOCUMENT).on("E").premium().seen(Seen::WithIssues),
+    text("merge_requests_template", DOCUMENT).on("E").premium().seen(Seen::WithMergeRequests),
 ];
 
 /// What later releases brought (beyond: releases), as far as it does not depend on a flag that is
@@ -418,32 +467,35 @@ const LATER: &[Attribute] = &[
     row("public_jobs", Kind::AliasOf("public_builds"), Preset::Null)
         .reads(Reads::Never)
         .since(16, 5),
-    flag("group_runners_enabled", true).since(15, 9),
+    flag("group_runners_enabled", true).since(15, 9).of_ci(),
     flag("show_diff_preview_in_email", true).since(16, 3).shown_since(18, 4),
     flag("warn_about_potentially_unwanted_characters", true).since(16, 3),
     level("model_experiments_access_level").since(16, 7),
     level("model_registry_access_level").since(16, 7),
     // Without a level of its own it follows the old flag and the visibility.
-    row(PACKAGES_LEVEL, Kind::OneOf(PUBLIC_LEVELS), Preset::Null).since(18, 4),
+    row(PACKAGES_LEVEL, Kind::OneOf(PUBLIC_LEVELS), Preset::Text("enabled")).since(18, 4),
     one_of("repository_object_format", &["sha1", "sha256"], "sha1").on("CU").since(16, 9),
     one_of(
         "resource_group_default_process_mode",
         &["unordered", "oldest_first", "newest_first", "newest_ready_first"],
         "unordered",
     )
+    .of_ci()
     .since(18, 4),
-    flag("ci_forward_deployment_rollback_allowed", true).on("E").since(16, 9),
+    flag("ci_forward_deployment_rollback_allowed", true).on("E").since(16, 9).of_ci(),
     row(
         "ci_id_token_sub_claim_components",
         Kind::Claims(&["project_path", "ref_type", "ref"]),
         Preset::Claims,
     )
     .on("E")
+    .of_ci()
     .since(17, 10),
     one_of(OVERRIDE_ROLE, &["owner", "maintainer", "developer", "no_one_allowed"], "developer")
         .on("E")
+        .of_ci()
         .since(17, 1),
-    flag("ci_push_repository_for_job_token_allowed", false).on("E").since(17, 2),
+    flag("ci_push_repository_for_job_token_allowed", false).on("E").since(17, 2).of_ci(),
     row(
         PIPELINES_REMOVED,
         // A day to a year, in seconds.
@@ -451,6 +503,7 @@ const LATER: &[Attribute] = &[
         Preset::Null,
     )
     .on("E")
+    .of_ci()
     .since(17, 11),
     row("max_artifacts_size", Kind::Count(1, i64::MAX, "must be greater than 0"), Preset::Null)
         .on("E")
@@ -463,9 +516,29 @@ const LATER: &[Attribute] = &[
         "developer",
     )
     .on("E")
+    .of_ci()
     .premium()
     .since(16, 8),
     flag("prevent_merge_without_jira_issue", false).ultimate().since(16, 7),
+    // Known from release 18.9 alone.
+    text("merge_request_title_regex", SHORT).from(OBSERVED),
+    text("merge_request_title_regex_description", SHORT).from(OBSERVED),
+    flag("merge_trains_skip_train_allowed", false).on("E").premium().from(OBSERVED),
+    flag("spp_repository_pipeline_access", true).ultimate().from(OBSERVED),
+    flag("duo_remote_flows_enabled", true).premium().since(18, 3),
+    flag("duo_foundational_flows_enabled", true).on("").premium().since(18, 7),
+    flag("duo_sast_fp_detection_enabled", false).ultimate().since(18, 7),
+    flag("duo_sast_vr_workflow_enabled", false).ultimate().from(OBSERVED),
+    flag("pre_receive_secret_detection_enabled", false)
+        .on("")
+        .ultimate()
+        .seen(Seen::By(DEVELOPER))
+        .since(17, 3),
+    flag("secret_push_protection_enabled", false)
+        .on("")
+        .ultimate()
+        .seen(Seen::By(DEVELOPER))
+        .since(17, 9),
 ];
 
 /// Attributes of later releases that have rules of their own, with those of the reference that they

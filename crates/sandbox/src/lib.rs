@@ -39,6 +39,7 @@ mod places;
 mod plant;
 mod profile;
 mod re2;
+mod reader;
 mod routes;
 mod scope;
 pub mod seed;

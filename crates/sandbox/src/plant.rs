@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
 
 use super::answer::Failure;
-use super::attributes::{Edition, Route, Tier};
+use super::attributes::{Route, Tier};
 use super::call::Call;
 use super::params::Params;
 use super::routes::{
@@ -74,7 +74,7 @@ fn prepare_in(
     }
     let root = User::by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     plant_token(db, root.id, token, &now)?;
-    follow_edition(db, Edition { tier: service.tier, release: service.profile.release })?;
+    set_meta(db, "tier", service.tier.name())?;
     let Some(seed) = seed else {
         return Ok(Vec::new());
     };
@@ -112,34 +112,6 @@ pub(super) fn stored_tier(store: &Store) -> Option<Tier> {
 fn set_meta(db: &Connection, key: &str, value: &str) -> Result<(), rusqlite::Error> {
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [key, value])?;
     Ok(())
-}
-
-/// What the prepared answers of projects have in them. To be counted up when that changes.
-const PREPARED: u32 = 2;
-
-/// The prepared answers of projects depend on the tier and the release, so others make them anew,
-/// and so does another version of the sandbox.
-fn follow_edition(db: &Connection, edition: Edition) -> Result<(), rusqlite::Error> {
-    let tier = edition.tier.name();
-    let prepared = format!("{PREPARED} {tier} {}", edition.release);
-    if meta(db, "prepared")?.as_deref() == Some(&prepared) {
-        return Ok(());
-    }
-    let ids: Vec<i64> = db
-        .prepare("SELECT id FROM projects")?
-        .query_map([], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    for id in ids {
-        if let Some(project) = Project::by_id(db, id)? {
-            let updated: String =
-                db.query_row("SELECT updated_at FROM projects WHERE id = ?1", [id], |row| {
-                    row.get(0)
-                })?;
-            project.save_attributes(db, &project.attributes(db)?, edition, &updated)?;
-        }
-    }
-    set_meta(db, "tier", tier)?;
-    set_meta(db, "prepared", &prepared)
 }
 
 fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> Result<(), rusqlite::Error> {

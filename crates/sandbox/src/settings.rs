@@ -4,12 +4,12 @@
 //! but for those that tie two together.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::answer::Failure;
 use super::attributes::{
     self, Attribute, Edition, Kind, OVERRIDE_ROLE, PACKAGES, PACKAGES_LEVEL, PIPELINES_REMOVED,
-    RESTRICTED, Reads, Route,
+    RESTRICTED, Route,
 };
 use super::clock;
 use super::params::{Params, flag, integer, number_of, text};
@@ -30,16 +30,6 @@ pub(crate) struct Rights<'a> {
     /// The dialect: it may drop attributes, or refuse values.
     pub(crate) profile: &'a Profile,
     pub(crate) time: Timestamp,
-}
-
-/// The two texts of an answer that follow from the attributes: members of a JSON object without its
-/// braces.
-#[derive(Clone, Debug)]
-pub(crate) struct Shown {
-    /// What the simple form has.
-    pub(crate) brief: String,
-    /// What only the full form has.
-    pub(crate) full: String,
 }
 
 /// The attributes of a project that is made at this time.
@@ -172,7 +162,7 @@ fn tie(
 }
 
 /// The release from which on the role alone says who may pass variables to pipelines.
-const ROLE_ALONE: Release = Release::new(17, 7);
+pub(super) const ROLE_ALONE: Release = Release::new(17, 7);
 
 /// The level of a package registry that is on, by the visibility of the project.
 fn level_of(visibility: &str) -> &'static str {
@@ -314,13 +304,12 @@ const POLICY: &[(&str, Option<&[&str]>)] = &[
     ("cadence", Some(&["1d", "7d", "14d", "1month", "3month"])),
     ("older_than", Some(&["7d", "14d", "30d", "60d", "90d"])),
     ("name_regex", None),
-    ("name_regex_delete", None),
     ("name_regex_keep", None),
 ];
 const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
 
-/// Changes the keys of the policy that the call mentions. `name_regex` and `name_regex_delete` are
-/// one thing.
+/// Changes the keys of the policy that the call mentions. What the reference calls
+/// `name_regex_delete` as well is `name_regex` alone.
 fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<(), Failure> {
     let Value::Object(sent) = value else {
         return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
@@ -336,13 +325,7 @@ fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<(), Failu
         {
             return Err(not_listed(key));
         }
-        let same: &[&str] = match *key {
-            "name_regex" | "name_regex_delete" => &["name_regex", "name_regex_delete"],
-            _ => std::slice::from_ref(key),
-        };
-        for key in same {
-            policy[*key] = new.clone().into();
-        }
+        policy[*key] = new.into();
     }
     if let Some(value) = sent.get("keep_n") {
         let keep = integer(&format!("{name}[keep_n]"), value)?;
@@ -375,81 +358,17 @@ fn scheduled(mut policy: Value, time: Timestamp) -> Value {
     policy
 }
 
-/// What is read back of the attributes that there are.
-pub(crate) fn shown(stored: &Map<String, Value>, edition: Edition, fork: bool) -> Shown {
-    let value = |name: &str| stored.get(name).cloned().unwrap_or(Value::Null);
-    // What was stored before there was such an attribute has its preset.
-    let kept = |row: &Attribute| stored.get(row.name).cloned().unwrap_or_else(|| row.preset());
-    let is_on = |name: &str| stored.get(name).is_some_and(|level| level != "disabled");
-    let mut brief = Map::new();
-    for key in ["description", "default_branch", "topics"] {
-        brief.insert(key.to_owned(), value(key));
-    }
-    brief.insert("tag_list".to_owned(), value("topics"));
-
-    let mut full = Map::new();
-    for row in attributes::of(edition).filter(|row| row.is_shown_at(edition.release)) {
-        let key = match row.reads {
-            Reads::Same | Reads::Unlisted | Reads::Detail => row.name,
-            Reads::As(key) => key,
-            Reads::Never => continue,
-        };
-        let here = match row.kind {
-            Kind::TwinOf(target) => is_on(target).into(),
-            Kind::OppositeOf(target) => (value(target) != true).into(),
-            _ if row.name == RESTRICTED && edition.release >= ROLE_ALONE => {
-                (value(OVERRIDE_ROLE) != "developer").into()
-            }
-            _ if row.name == "mr_default_target_self" && !fork => continue,
-            // From then on it depends on the groups above.
-            _ if row.name == "emails_disabled" && edition.release >= Release::new(16, 3) => {
-                continue;
-            }
-            _ => kept(row),
-        };
-        if !brief.contains_key(key) {
-            full.insert(key.to_owned(), here);
-        }
-    }
-    let derived = json!({
-        "requirements_enabled": is_on("requirements_access_level"),
-        "security_and_compliance_enabled": is_on("security_and_compliance_access_level"),
-        "can_create_merge_request_in": is_on("merge_requests_access_level"),
-        "ci_job_token_scope_enabled": false,
-        "runner_token_expiration_interval": null,
-        "service_desk_address": null,
-        "compliance_frameworks": [],
-        "open_issues_count": 0,
-    });
-    if let Value::Object(derived) = derived {
-        full.extend(derived);
-    }
-    Shown { brief: members(brief), full: members(full) }
-}
-
-/// Takes the attributes that the reference does not list out of the full form that `text` has from
-/// `start` on.
-pub(crate) fn hide_unlisted(text: &mut Vec<u8>, start: usize) -> Result<(), serde_json::Error> {
-    let mut object: Map<String, Value> = serde_json::from_slice(&text[start..])?;
-    object.retain(|key, _| {
-        !attributes::all().any(|row| row.reads == Reads::Unlisted && row.name == key)
-    });
-    text.truncate(start);
-    serde_json::to_writer(text, &object)
-}
-
-/// An object's JSON text without its braces.
-fn members(object: Map<String, Value>) -> String {
-    let text = Value::Object(object).to_string();
-    text[1..text.len() - 1].to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::LazyLock;
 
+    use serde_json::json;
+
     use super::*;
     use crate::Tier;
+    use crate::access::OWNER;
+    use crate::attributes::{Reads, Seen};
+    use crate::reader::Reader;
     use undrift_release::REFERENCE;
 
     fn anybody() -> Rights<'static> {
@@ -476,9 +395,19 @@ mod tests {
         params.add_json(body.to_string().as_bytes())?;
         let mut stored = presets(rights.time);
         apply(Route::Edit, &params, rights, &mut stored)?;
-        let shown = shown(&stored, rights.edition, rights.fork);
-        let text = format!("{{{},{}}}", shown.brief, shown.full);
-        Ok(serde_json::from_str(&text).expect("JSON"))
+        let reader = Reader {
+            stored: &stored,
+            edition: rights.edition,
+            level: OWNER,
+            known: true,
+            administrator: true,
+            visibility: rights.visibility,
+            archived: false,
+            fork: rights.fork,
+            unlisted_hidden: false,
+        };
+        let members = reader.brief().chain(reader.rest());
+        Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
     }
 
     /// A value that differs from the preset and is valid.
@@ -512,7 +441,8 @@ mod tests {
             let value = other(row);
             // Of e-mails a later release shows what holds together with the groups above.
             let is_elsewhere = row.name == "emails_disabled" && rights.edition.release > REFERENCE;
-            if value.is_null() || !row.accepted_on(Route::Edit) || is_elsewhere {
+            let is_conditional = row.seen == Seen::WhileMirroring;
+            if value.is_null() || !row.accepted_on(Route::Edit) || is_elsewhere || is_conditional {
                 continue;
             }
             let answer = edited(&json!({ row.name: value }), rights).expect(row.name);

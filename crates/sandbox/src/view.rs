@@ -1,19 +1,19 @@
 //! Projects as answers: the simple and the full form (reference 1, 2.8).
 //!
-//! A project's row holds the members that only writes change as JSON text. Here the rest is put in
-//! front of it: names and addresses, which depend on the host that the client used, and what
-//! depends on the caller.
+//! The attributes come as their [`Reader`] sees them. The rest is added here: names and addresses,
+//! which depend on the host that the client used, and what is counted or looked up.
 
 use rusqlite::params;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::access::{MAINTAINER, REPORTER};
 use super::answer::Failure;
 use super::attributes::Tier;
 use super::call::Call;
+use super::profile::OBSERVED;
+use super::reader::Reader;
 use super::routes::{custom_attributes, group_settings, shares};
-use super::settings;
 use super::store::holder::Holder;
 use super::store::namespace::Namespace;
 use super::store::project::Project;
@@ -64,34 +64,36 @@ impl<'a> Object<'a> {
         self.name(name);
         Object::open(self.text)
     }
-
-    /// Members that are JSON text already.
-    fn prepared(&mut self, members: &str) {
-        if !members.is_empty() {
-            self.text.extend_from_slice(if self.empty { b"" } else { b"," });
-            self.empty = false;
-            self.text.extend_from_slice(members.as_bytes());
-        }
-    }
 }
 
-/// What a call asks to have in full forms besides what is always there.
+/// What an answer has besides what is always there.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
+    /// The caller's roles: where projects are read.
+    pub(crate) permissions: bool,
+    /// Why an import failed: of single projects that are read, made or edited.
+    import_error: bool,
     license: bool,
     statistics: bool,
     custom_attributes: bool,
 }
 
 impl Wanted {
-    /// Reads `license`, `statistics` and `with_custom_attributes`, the last for administrators.
+    /// The usual for reading, with `license`, `statistics` and `with_custom_attributes` as the call
+    /// says, the last for administrators.
     pub(crate) fn of(call: &Call<'_>) -> Result<Self, Failure> {
         Ok(Self {
+            permissions: true,
+            import_error: false,
             license: call.params.is_set("license")?,
             statistics: call.params.is_set("statistics")?,
             custom_attributes: call.params.is_set("with_custom_attributes")?
                 && call.is_administrator(),
         })
+    }
+
+    pub(crate) fn with_import(self) -> Self {
+        Self { import_error: true, ..self }
     }
 }
 
@@ -99,12 +101,49 @@ impl Wanted {
 pub(crate) fn simple(
     call: &Call<'_>,
     project: &Project,
+    wanted: Wanted,
     text: &mut Vec<u8>,
 ) -> Result<(), Failure> {
+    let stored = attributes(project);
+    let reader = reader(call, project, &stored)?;
     let mut object = Object::open(text);
-    simple_members(call, project, &mut object)?;
+    simple_members(call, project, &reader, &mut object)?;
+    if call.is_from(18, 2) {
+        object.plain("visibility", &[&project.visibility]);
+    }
+    if call.release() >= OBSERVED {
+        repository_members(call, project, &reader, &mut object)?;
+        if reader.administrator {
+            object.value("repository_storage", &stored["repository_storage"])?;
+        }
+        custom_members(call, project, wanted, &mut object)?;
+    }
     object.close();
     Ok(())
+}
+
+/// The attributes as stored.
+fn attributes(project: &Project) -> Map<String, Value> {
+    serde_json::from_str(&project.stored).unwrap_or_default()
+}
+
+/// The project's attributes as the caller sees them.
+fn reader<'a>(
+    call: &Call<'_>,
+    project: &'a Project,
+    stored: &'a Map<String, Value>,
+) -> Result<Reader<'a>, Failure> {
+    Ok(Reader {
+        stored,
+        edition: call.edition(),
+        level: call.level_in(project)?,
+        known: call.caller.is_some(),
+        administrator: call.is_administrator(),
+        visibility: &project.visibility,
+        archived: project.archived,
+        fork: project.forked_from_id.is_some(),
+        unlisted_hidden: call.service.profile.unlisted_attributes_hidden,
+    })
 }
 
 /// Writes the full form to the end of a JSON text.
@@ -114,44 +153,78 @@ pub(crate) fn full(
     wanted: Wanted,
     text: &mut Vec<u8>,
 ) -> Result<(), Failure> {
-    let start = text.len();
+    let stored = attributes(project);
+    let reader = reader(call, project, &stored)?;
     let mut object = Object::open(text);
-    simple_members(call, project, &mut object)?;
+    simple_members(call, project, &reader, &mut object)?;
+    repository_members(call, project, &reader, &mut object)?;
     object.value("creator_id", project.creator_id)?;
     object.plain("visibility", &[&project.visibility]);
     object.value("archived", project.archived)?;
     object.value("empty_repo", project.empty_repo)?;
-    object.value("forks_count", project.forks_count)?;
-    match project.empty_repo {
-        true => object.value("readme_url", Value::Null)?,
-        false => object
-            .plain("readme_url", &[&call.base, "/", &project.full_path, "/-/blob/HEAD/README.md"]),
-    }
     object.plain(
         "container_registry_image_prefix",
         &[host(call), "/", &project.full_path.to_lowercase()],
     );
     object.plain("import_status", &[project.import_status_at(call.now())]);
-    object.value("import_error", project.import_error_at(call.now()))?;
-    links(call, project.id, object.object("_links"));
+    links(call, project.id, &reader, object.object("_links"));
     object.value(
         "shared_with_groups",
         if project.shared { shares::shown(call, Holder::Project(project.id))? } else { Vec::new() },
     )?;
-    if let Some(user) = &call.caller {
+    if let Some(user) = call.caller.as_ref().filter(|_| wanted.permissions) {
         permissions(call, user, project, object.object("permissions"))?;
     }
-    object.prepared(&project.shown);
+    for (name, value) in reader.rest() {
+        object.value(name, value)?;
+    }
     if call.is_from(16, 3) {
         object.value("emails_disabled", are_emails_off(call, project)?)?;
     }
-    optional_members(call, project, &mut object)?;
-    wanted_members(call, project, wanted, &mut object)?;
+    if call.release() >= OBSERVED {
+        object.plain("updated_at", &[&project.updated_at]);
+        object.value("description_html", description_html(&stored))?;
+    }
+    if reader.level >= MAINTAINER {
+        maintainers_members(call, project, &stored, wanted, &mut object)?;
+    }
+    optional_members(call, project, wanted, &mut object)?;
+    wanted_members(call, project, &reader, wanted, &mut object)?;
     object.close();
-    if call.service.profile.unlisted_attributes_hidden {
-        settings::hide_unlisted(text, start).map_err(|error| Failure::internal(&error))?;
+    Ok(())
+}
+
+/// What only Maintainers read.
+fn maintainers_members(
+    call: &Call<'_>,
+    project: &Project,
+    stored: &Map<String, Value>,
+    wanted: Wanted,
+    object: &mut Object<'_>,
+) -> Result<(), Failure> {
+    object.plain("runners_token", &[&project.runners_token]);
+    object.value("import_url", stored.get("import_url"))?;
+    if call.is_from(15, 9) {
+        object.value("import_type", Value::Null)?;
+    }
+    if wanted.import_error {
+        object.value("import_error", project.import_error_at(call.now()))?;
     }
     Ok(())
+}
+
+/// The description as a paragraph: Markdown is not made into HTML here.
+fn description_html(stored: &Map<String, Value>) -> String {
+    let text = stored.get("description").and_then(Value::as_str).unwrap_or_default();
+    if text.is_empty() {
+        return String::new();
+    }
+    let (mut html, lines) = (String::new(), text.lines().count());
+    let last = text.lines().last().map_or(0, |line| line.chars().count());
+    html.push_str(&format!(r#"<p data-sourcepos="1:1-{lines}:{last}" dir="auto">"#));
+    html.push_str(&text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"));
+    html.push_str("</p>");
+    html
 }
 
 /// Whether a project sends no e-mails: it says so itself, or a group above it does.
@@ -170,6 +243,7 @@ fn are_emails_off(call: &Call<'_>, project: &Project) -> Result<bool, Failure> {
 fn simple_members(
     call: &Call<'_>,
     project: &Project,
+    reader: &Reader<'_>,
     object: &mut Object<'_>,
 ) -> Result<(), Failure> {
     let host = host(call);
@@ -191,7 +265,28 @@ fn simple_members(
     object.value("star_count", project.star_count)?;
     object.plain("last_activity_at", &[&project.last_activity_at]);
     object.value("namespace", project.namespace.brief(base))?;
-    object.prepared(&project.brief);
+    for (name, value) in reader.brief() {
+        object.value(name, value)?;
+    }
+    Ok(())
+}
+
+/// What is told of the repository to who may read it.
+fn repository_members(
+    call: &Call<'_>,
+    project: &Project,
+    reader: &Reader<'_>,
+    object: &mut Object<'_>,
+) -> Result<(), Failure> {
+    if !reader.reads_code() {
+        return Ok(());
+    }
+    object.value("forks_count", project.forks_count)?;
+    match project.empty_repo {
+        true => object.value("readme_url", Value::Null)?,
+        false => object
+            .plain("readme_url", &[&call.base, "/", &project.full_path, "/-/blob/HEAD/README.md"]),
+    }
     Ok(())
 }
 
@@ -199,6 +294,7 @@ fn simple_members(
 fn optional_members(
     call: &Call<'_>,
     project: &Project,
+    wanted: Wanted,
     object: &mut Object<'_>,
 ) -> Result<(), Failure> {
     if let Some(id) = project.namespace.owner_id {
@@ -208,11 +304,8 @@ fn optional_members(
         object.value("marked_for_deletion_at", project.marked_for_deletion_on.as_deref())?;
         object.value("marked_for_deletion_on", project.marked_for_deletion_on.as_deref())?;
     }
-    if call.level_in(project)? >= MAINTAINER {
-        object.plain("runners_token", &[&project.runners_token]);
-    }
     if let Some(upstream) = project.forked_from_id
-        && let Some(upstream) = upstream_of(call, upstream)?
+        && let Some(upstream) = upstream_of(call, upstream, wanted)?
     {
         object.value("forked_from_project", upstream)?;
     }
@@ -223,6 +316,7 @@ fn optional_members(
 fn wanted_members(
     call: &Call<'_>,
     project: &Project,
+    reader: &Reader<'_>,
     wanted: Wanted,
     object: &mut Object<'_>,
 ) -> Result<(), Failure> {
@@ -230,13 +324,22 @@ fn wanted_members(
         object.value("license_url", Value::Null)?;
         object.value("license", Value::Null)?;
     }
-    if wanted.statistics && call.level_in(project)? >= REPORTER {
+    if wanted.statistics && reader.level >= REPORTER {
         let mut sizes = object.object("statistics");
         for name in STATISTICS {
             sizes.value(name, 0)?;
         }
         sizes.close();
     }
+    custom_members(call, project, wanted, object)
+}
+
+fn custom_members(
+    call: &Call<'_>,
+    project: &Project,
+    wanted: Wanted,
+    object: &mut Object<'_>,
+) -> Result<(), Failure> {
     if wanted.custom_attributes {
         object.value(
             "custom_attributes",
@@ -268,18 +371,20 @@ fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value, Failu
 }
 
 /// The upstream of a fork, if the caller may see it.
-fn upstream_of(call: &Call<'_>, id: i64) -> Result<Option<Value>, Failure> {
+fn upstream_of(call: &Call<'_>, id: i64, wanted: Wanted) -> Result<Option<Value>, Failure> {
     let upstream = match Project::by_id(call.db, id)? {
         Some(upstream) if call.sees(&upstream)? => upstream,
         _ => return Ok(None),
     };
     let mut text = Vec::new();
-    simple(call, &upstream, &mut text)?;
+    simple(call, &upstream, wanted, &mut text)?;
     let mut brief: Value =
         serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))?;
-    brief["forks_count"] = upstream.forks_count.into();
-    brief["license_url"] = Value::Null;
-    brief["license"] = Value::Null;
+    if call.release() < OBSERVED {
+        brief["forks_count"] = upstream.forks_count.into();
+        brief["license_url"] = Value::Null;
+        brief["license"] = Value::Null;
+    }
     Ok(Some(brief))
 }
 
@@ -304,7 +409,7 @@ pub(crate) fn avatar_url(call: &Call<'_>, project: &Project) -> Option<String> {
 }
 
 /// The addresses of what belongs to a project.
-fn links(call: &Call<'_>, id: i64, mut object: Object<'_>) {
+fn links(call: &Call<'_>, id: i64, reader: &Reader<'_>, mut object: Object<'_>) {
     let own = format!("{}/api/v4/projects/{id}", call.base);
     object.plain("self", &[&own]);
     for (name, path) in [
@@ -316,7 +421,14 @@ fn links(call: &Call<'_>, id: i64, mut object: Object<'_>) {
         ("members", "/members"),
         ("cluster_agents", "/cluster_agents"),
     ] {
-        object.plain(name, &[&own, path]);
+        let is_closed = match name {
+            "issues" => !reader.uses("issues_access_level"),
+            "merge_requests" => !reader.uses("merge_requests_access_level"),
+            _ => false,
+        };
+        if !is_closed {
+            object.plain(name, &[&own, path]);
+        }
     }
     object.close();
 }

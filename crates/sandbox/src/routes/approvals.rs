@@ -133,7 +133,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         }
         let mut attributes = project.attributes(call.db)?;
         attributes.insert(BEFORE_MERGE.to_owned(), count.into());
-        project.save_attributes(call.db, &attributes, call.edition(), call.now())?;
+        project.save_attributes(call.db, &attributes, call.now())?;
     }
     Answer::created(&json(call, &project)?)
 }

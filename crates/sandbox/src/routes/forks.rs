@@ -62,7 +62,7 @@ fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
         attributes: &attributes,
     };
     let id = projects::store(call, new)?;
-    projects::answer(call, StatusCode::CREATED, id)
+    projects::saved(call, StatusCode::CREATED, id)
 }
 
 /// What of a fork is taken.
@@ -149,9 +149,6 @@ fn set_upstream(call: &Call<'_>, project: &Project, upstream: Option<i64>) -> Re
         "UPDATE projects SET forked_from_id = ?2 WHERE id = ?1",
         params![project.id, upstream],
     )?;
-    // What is shown of the attributes depends on whether the project is a fork.
-    let mut changed = project.clone();
-    changed.forked_from_id = upstream;
-    changed.save_attributes(call.db, &attributes, call.edition(), call.now())?;
+    project.save_attributes(call.db, &attributes, call.now())?;
     Ok(())
 }

@@ -380,7 +380,7 @@ fn spread_runners(call: &Call<'_>, group: &Namespace, wanted: &str) -> Result<()
         let Some(project) = Project::by_id(call.db, id)? else { continue };
         let mut attributes = project.attributes(call.db)?;
         attributes.insert("shared_runners_enabled".to_owned(), (wanted == ENABLED).into());
-        project.save_attributes(call.db, &attributes, call.edition(), call.now())?;
+        project.save_attributes(call.db, &attributes, call.now())?;
     }
     Ok(())
 }

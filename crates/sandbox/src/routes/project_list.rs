@@ -54,6 +54,8 @@ enum Takes {
 #[derive(Default)]
 pub(crate) struct Query {
     takes: Takes,
+    /// The lists of groups say nothing of the caller's permissions.
+    in_group: bool,
     conditions: Vec<&'static str>,
     bound: Vec<(&'static str, Box<dyn ToSql>)>,
 }
@@ -61,6 +63,10 @@ pub(crate) struct Query {
 impl Query {
     fn taking(takes: Takes) -> Self {
         Self { takes, ..Self::default() }
+    }
+
+    fn in_group() -> Self {
+        Self { in_group: true, ..Self::default() }
     }
 
     pub(crate) fn and(&mut self, condition: &'static str) -> &mut Self {
@@ -165,7 +171,7 @@ fn starred_by(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn of_group(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group()?;
-    let mut query = Query::default();
+    let mut query = Query::in_group();
     let within = match call.params.is_set("include_subgroups")? {
         true => group.subtree(call.db)?,
         false => vec![group.id],
@@ -186,7 +192,7 @@ fn of_group(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn shared_with_group(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group()?;
-    let mut query = Query::default();
+    let mut query = Query::in_group();
     query.and(SHARED).bind(":group", group.id);
     respond(call, query)
 }
@@ -219,7 +225,7 @@ fn search_group(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group()?;
     call.params.require(&["scope", "search"])?;
     call.params.one_of("scope", &["projects"])?;
-    let mut query = Query::default();
+    let mut query = Query::in_group();
     query
         .and("p.namespace_id IN (SELECT value FROM json_each(:within))")
         .bind(":within", Value::from(group.subtree(call.db)?).to_string());
@@ -252,7 +258,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
         let projects = query.fetch(call, &format!("p.id {direction}"), page.size, 0)?;
         let name = if descending { "id_before" } else { "id_after" };
         let cursor = projects.last().map(|last| (name, last.id));
-        return Ok(page::keyset(call, rendered(call, &projects)?, cursor));
+        return Ok(page::keyset(call, rendered(call, &query, &projects)?, cursor));
     }
     let page = page.bounded()?;
     let total = query.count(call)?;
@@ -274,7 +280,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let more = projects.len() > size;
     projects.truncate(size);
-    Ok(page.answer(call, rendered(call, &projects)?, total, more))
+    Ok(page.answer(call, rendered(call, &query, &projects)?, total, more))
 }
 
 fn order(call: &Call<'_>, takes: Takes) -> Result<String, Failure> {
@@ -429,16 +435,17 @@ fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>, Failure> 
     }
 }
 
-fn rendered(call: &Call<'_>, projects: &[Project]) -> Result<Items, Failure> {
+fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Items, Failure> {
     let simple = call.caller.is_none() || call.params.is_set("simple")?;
     if !simple {
         call.read_direct_levels(projects)?;
     }
-    let wanted = Wanted::of(call)?;
+    let mut wanted = Wanted::of(call)?;
+    wanted.permissions &= !query.in_group;
     let mut items = Items::default();
     for project in projects {
         items.add(|text| match simple {
-            true => view::simple(call, project, text),
+            true => view::simple(call, project, wanted, text),
             false => view::full(call, project, wanted, text),
         })?;
     }

@@ -41,19 +41,36 @@ pub(super) const ROUTES: &[Route] = &[
 const TEMPLATES: [&str; 8] =
     ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
 
-/// In full also for anonymous callers: only lists are simple for them (reference 1, 2.8).
+/// The simple form for anonymous callers.
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project()?;
     let mut text = Vec::new();
-    view::full(call, &project, Wanted::of(call)?, &mut text)?;
+    match call.caller {
+        None => view::simple(call, &project, Wanted::default(), &mut text)?,
+        Some(_) => view::full(call, &project, Wanted::of(call)?.with_import(), &mut text)?,
+    }
     Ok(Answer::json(StatusCode::OK, text))
 }
 
 /// The project as it is now, in the full form.
 pub(crate) fn answer(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer, Failure> {
+    present(call, status, id, Wanted::default())
+}
+
+/// The same after it was made or edited.
+pub(crate) fn saved(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer, Failure> {
+    present(call, status, id, Wanted::default().with_import())
+}
+
+fn present(
+    call: &Call<'_>,
+    status: StatusCode,
+    id: i64,
+    wanted: Wanted,
+) -> Result<Answer, Failure> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     let mut text = Vec::new();
-    view::full(call, &project, Wanted::default(), &mut text)?;
+    view::full(call, &project, wanted, &mut text)?;
     Ok(Answer::json(status, text))
 }
 
@@ -116,7 +133,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
         _ => return Err(Failure::model("namespace", "is not valid")),
     };
     let id = insert(call, Accepts::Create, user, &namespace, &call.params)?;
-    answer(call, StatusCode::CREATED, id)
+    saved(call, StatusCode::CREATED, id)
 }
 
 fn may_create_in(call: &Call<'_>, namespace: &Namespace) -> Result<bool, Failure> {
@@ -139,7 +156,7 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer, Failure> {
     };
     let namespace = namespace.ok_or_else(|| Failure::model("namespace", "is not valid"))?;
     let id = insert(call, Accepts::CreateForUser, &owner, &namespace, &call.params)?;
-    answer(call, StatusCode::CREATED, id)
+    saved(call, StatusCode::CREATED, id)
 }
 
 /// Creates a project from parameters, with all checks but those of the caller's rights.
@@ -267,7 +284,7 @@ fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>, Failure> {
 
 /// Inserts the project with its first members, and protects its default branch if it has one.
 pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure> {
-    let id = Project::insert(call.db, new, call.edition(), &call.random_hex(), call.now())?;
+    let id = Project::insert(call.db, new, &call.random_hex(), call.now())?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     if !new.empty_repo {
         repository::begin(call, &project, new.copies, new.readme)?;
@@ -478,7 +495,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         ));
     }
     edit(call, &project, &call.params)?;
-    answer(call, StatusCode::OK, project.id)
+    saved(call, StatusCode::OK, project.id)
 }
 
 /// Changes what the parameters say.
@@ -516,7 +533,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     if let (Some(former), Some(wanted)) = (former.as_str(), attributes["default_branch"].as_str()) {
         repository::change_head(call, project, former, wanted)?;
     }
-    project.save_attributes(call.db, &attributes, call.edition(), call.now())?;
+    project.save_attributes(call.db, &attributes, call.now())?;
     take_avatar(call, project.id, params)?;
     Ok(())
 }

@@ -94,7 +94,7 @@ pub(super) fn fill(call: &Call<'_>, project: &Project, branch: &str) -> Result<(
     call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
     let mut attributes = project.attributes(call.db)?;
     attributes.insert("default_branch".to_owned(), branch.into());
-    Ok(project.save_attributes(call.db, &attributes, call.edition(), call.now())?)
+    Ok(project.save_attributes(call.db, &attributes, call.now())?)
 }
 
 /// Lets the repository follow a new default branch, which has to be there already.

@@ -5,9 +5,8 @@ use rusqlite::types::ValueRef;
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Columns that are left out: digests of tokens, and what is prepared from other columns.
-const LEFT_OUT: [(&str, &str); 4] =
-    [("tokens", "digest"), ("tokens", "prefix"), ("projects", "brief"), ("projects", "shown")];
+/// Columns that are left out: digests of tokens.
+const LEFT_OUT: [(&str, &str); 2] = [("tokens", "digest"), ("tokens", "prefix")];
 /// Columns that hold JSON text.
 const JSON: [&str; 2] = ["attributes", "settings"];
 /// Names of columns, and of members in JSON, whose values depend on the clock or on chance.

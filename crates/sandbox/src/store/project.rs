@@ -1,5 +1,4 @@
-//! Projects: one row each, with the parts of the answer that only writes change prepared as JSON
-//! text.
+//! Projects: one row each, with the attributes as JSON text.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,8 +7,6 @@ use std::rc::Rc;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use serde_json::{Map, Value};
 
-use super::super::attributes::Edition;
-use super::super::settings;
 use super::namespace::Namespace;
 
 /// One project with its namespace.
@@ -24,6 +21,7 @@ pub(crate) struct Project {
     pub(crate) empty_repo: bool,
     pub(crate) creator_id: i64,
     pub(crate) created_at: String,
+    pub(crate) updated_at: String,
     pub(crate) last_activity_at: String,
     pub(crate) runners_token: String,
     /// The file name of the avatar.
@@ -37,10 +35,8 @@ pub(crate) struct Project {
     /// When the import or fork that is under way has finished.
     pub(crate) import_done_at: Option<String>,
     pub(crate) marked_for_deletion_on: Option<String>,
-    /// Prepared members of the simple form.
-    pub(crate) brief: String,
-    /// Prepared members that only the full form has.
-    pub(crate) shown: String,
+    /// The attributes as JSON text.
+    pub(crate) stored: String,
     pub(crate) star_count: i64,
     pub(crate) forks_count: i64,
     /// Whether any group is invited.
@@ -83,7 +79,7 @@ impl Project {
         format!(
             "SELECT {}, p.id, p.name, p.path, p.full_path, p.visibility, p.archived, p.empty_repo, p.creator_id,
                     p.created_at, p.last_activity_at, p.runners_token, p.avatar, p.forked_from_id, p.import_status,
-                    p.import_error, p.marked_for_deletion_on, p.brief, p.shown,
+                    p.import_error, p.marked_for_deletion_on, p.attributes, p.updated_at,
                     (SELECT count(*) FROM stars s WHERE s.project_id = p.id),
                     (SELECT count(*) FROM projects f WHERE f.forked_from_id = p.id),
                     p.import_source, p.import_done_at,
@@ -122,8 +118,8 @@ impl Project {
             import_status: row.get(own(13))?,
             import_error: row.get(own(14))?,
             marked_for_deletion_on: row.get(own(15))?,
-            brief: row.get(own(16))?,
-            shown: row.get(own(17))?,
+            stored: row.get(own(16))?,
+            updated_at: row.get(own(17))?,
             star_count: row.get(own(18))?,
             forks_count: row.get(own(19))?,
             import_source: row.get(own(20))?,
@@ -175,11 +171,9 @@ impl Project {
     pub(crate) fn insert(
         db: &Connection,
         new: NewProject<'_>,
-        edition: Edition,
         runners_token: &str,
         now: &str,
     ) -> Result<i64, rusqlite::Error> {
-        let shown = settings::shown(new.attributes, edition, new.forked_from_id.is_some());
         let (status, source, done_at, fails) = match new.import {
             Import::None => ("none", None, None, None),
             Import::Until { source, done_at, fails } => ("scheduled", source, Some(done_at), fails),
@@ -187,9 +181,9 @@ impl Project {
         db.prepare_cached(
             "INSERT INTO projects
                  (namespace_id, name, path, full_path, visibility, empty_repo, creator_id, created_at, updated_at,
-                  last_activity_at, runners_token, forked_from_id, import_status, attributes, brief, shown,
+                  last_activity_at, runners_token, forked_from_id, import_status, attributes,
                   import_source, import_done_at, import_error)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .insert(params![
             new.namespace.id,
@@ -204,8 +198,6 @@ impl Project {
             new.forked_from_id,
             status,
             Value::Object(new.attributes.clone()).to_string(),
-            shown.brief,
-            shown.full,
             source,
             done_at,
             fails,
@@ -239,17 +231,19 @@ impl Project {
         Ok(serde_json::from_str(&text).unwrap_or_default())
     }
 
-    /// Stores the attributes and what follows from them.
+    /// Stores the attributes.
     pub(crate) fn save_attributes(
         &self,
         db: &Connection,
         attributes: &Map<String, Value>,
-        edition: Edition,
         now: &str,
     ) -> Result<(), rusqlite::Error> {
-        let shown = settings::shown(attributes, edition, self.forked_from_id.is_some());
-        db.prepare_cached("UPDATE projects SET attributes = ?2, brief = ?3, shown = ?4, updated_at = ?5 WHERE id = ?1")?
-            .execute(params![self.id, serde_json::to_string(attributes).unwrap_or_default(), shown.brief, shown.full, now])?;
+        db.prepare_cached("UPDATE projects SET attributes = ?2, updated_at = ?3 WHERE id = ?1")?
+            .execute(params![
+                self.id,
+                serde_json::to_string(attributes).unwrap_or_default(),
+                now
+            ])?;
         Ok(())
     }
 }

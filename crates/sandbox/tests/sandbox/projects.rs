@@ -28,8 +28,7 @@ pub(crate) const FULL: &str = "id name name_with_namespace path path_with_namesp
     ci_allow_fork_pipelines_to_run_in_parent_project ci_job_token_scope_enabled ci_separated_caches build_timeout
     auto_cancel_pending_pipelines ci_config_path restrict_user_defined_variables runner_token_expiration_interval
     runners_token auto_devops_deploy_strategy container_expiration_policy visibility import_status import_error
-    permissions license shared_with_groups statistics mirror mirror_trigger_builds only_mirror_protected_branches
-    mirror_overwrites_diverged_branches mirror_user_id repository_storage
+    permissions license shared_with_groups statistics mirror repository_storage import_url
     external_authorization_classification_label compliance_frameworks service_desk_address issues_template
     merge_requests_template marked_for_deletion_at marked_for_deletion_on";
 
@@ -62,8 +61,16 @@ async fn names_and_paths_default_from_each_other() {
                 "/projects",
                 json!({"path": "other"}),
                 201,
-                json!({"name": "other", "path_with_namespace": "dan/other", "owner": {"name": "dan"},
-                       "permissions": {"project_access": {"access_level": 50}, "group_access": null}}),
+                json!({"name": "other", "path_with_namespace": "dan/other", "owner": {"name": "dan"}}),
+            ),
+            (
+                fact("permissions"),
+                "dan",
+                "GET",
+                "/projects/dan%2Fother",
+                NO,
+                200,
+                json!({"permissions": {"project_access": {"access_level": 50}, "group_access": null}}),
             ),
             (fact("project-taken"), "dan", "POST", "/projects", json!({"path": "other"}), 400, taken),
             (
@@ -292,7 +299,7 @@ async fn who_sees_and_changes_a_project() {
                 "/projects/acme%2Fsite",
                 NO,
                 200,
-                json!({"name": "site", "visibility": "public", "merge_method": "merge"}),
+                json!({"name": "site", "path": "site"}),
             ),
             (
                 fact("role"),
@@ -521,11 +528,77 @@ async fn the_full_object_has_every_field_of_the_reference() {
     for field in FULL.split_whitespace() {
         assert!(project.get(field).is_some(), "{}: {field}", fact("project-fields"));
     }
-    // Where the reference shows a text, it shows no null.
-    assert_eq!(project["ci_config_path"], "", "{}", fact("project-fields"));
-    for field in ["import_url", "mr_default_target_self", "forked_from_project", "public_builds"] {
+    for field in ["mr_default_target_self", "forked_from_project", "public_builds"] {
         assert!(project.get(field).is_none(), "{}: {field}", fact("project-fields"));
     }
+}
+
+/// Which keys an answer has depends on who asks, and for what.
+#[tokio::test]
+async fn what_a_project_shows_depends_on_who_reads() {
+    let world = World::usual().await;
+    let project = async |who, path: &str| world.get(who, path).await.body;
+    let has = |body: &Value, name: &str| body.get(name).is_some();
+    for (who, maintains) in [("olive", true), ("mia", true), ("dan", false), ("gus", false)] {
+        let body = project(who, SHOP).await;
+        for key in
+            ["build_timeout", "auto_devops_enabled", "runners_token", "import_url", "import_error"]
+        {
+            assert_eq!(has(&body, key), maintains, "{}: {who} {key}", fact("project-ci-settings"));
+        }
+        for key in ["default_branch", "forks_count", "ci_config_path", "merge_requests_template"] {
+            assert_eq!(
+                has(&body, key),
+                who != "gus",
+                "{}: {who} {key}",
+                fact("project-code-fields")
+            );
+        }
+        assert!(!has(&body, "repository_storage"), "{}: {who}", fact("project-storage-read"));
+        assert!(!has(&body, "mirror_trigger_builds"), "{}: {who}", fact("project-mirror-fields"));
+    }
+    let body = project(ROOT, SHOP).await;
+    assert!(has(&body, "repository_storage"), "{}", fact("project-storage-read"));
+    let open = project("stranger", "/projects/acme%2Fsite").await;
+    assert_eq!(
+        open["security_and_compliance_enabled"],
+        false,
+        "{}",
+        fact("project-feature-access")
+    );
+    assert!(has(&open, "default_branch"), "{}", fact("project-code-fields"));
+    let simple = project("", "/projects/acme%2Fsite").await;
+    assert!(!has(&simple, "merge_method"), "{}", fact("project-public"));
+
+    // Answers to writes tell no permissions, and lists no import_error.
+    let edited = world
+        .call(
+            "olive",
+            "PUT",
+            SHOP,
+            &json!({"issues_enabled": false, "merge_requests_enabled": false}),
+        )
+        .await
+        .body;
+    assert!(
+        !has(&edited, "permissions") && has(&edited, "import_error"),
+        "{}",
+        fact("permissions-read")
+    );
+    for key in
+        ["issues_template", "open_issues_count", "merge_requests_template", "service_desk_address"]
+    {
+        assert!(!has(&edited, key), "{}: {key}", fact("project-feature-fields"));
+    }
+    assert_eq!(edited["_links"].get("issues"), None, "{}", fact("project-feature-fields"));
+    let list = project("olive", "/groups/acme/projects").await;
+    assert!(!has(&list[0], "permissions"), "{}", fact("permissions-read"));
+    let list = project("olive", "/projects").await;
+    assert!(
+        has(&list[0], "permissions") && !has(&list[0], "import_error"),
+        "{}",
+        fact("permissions-read")
+    );
 }
 
 #[tokio::test]

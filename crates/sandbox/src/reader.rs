@@ -1,0 +1,154 @@
+//! What is read back of a project's attributes, and by whom.
+//!
+//! The rows of [`attributes`] say under which condition each is shown; here the conditions are
+//! decided. What follows from several attributes at once, or has no row, is here as well.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+use super::access::{GUEST, MAINTAINER, REPORTER};
+use super::attributes::{self, Attribute, Edition, Kind, OVERRIDE_ROLE, RESTRICTED, Reads, Seen};
+use super::settings::ROLE_ALONE;
+use undrift_release::Release;
+
+/// A project's attributes as somebody sees them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader<'a> {
+    pub(crate) stored: &'a Map<String, Value>,
+    pub(crate) edition: Edition,
+    /// The level of who reads; 0 without one.
+    pub(crate) level: i64,
+    /// Whether it is anybody at all.
+    pub(crate) known: bool,
+    pub(crate) administrator: bool,
+    pub(crate) visibility: &'a str,
+    pub(crate) archived: bool,
+    pub(crate) fork: bool,
+    /// The dialect: nothing but what the reference lists.
+    pub(crate) unlisted_hidden: bool,
+}
+
+/// A key of an answer with its value.
+type Member<'a> = (&'static str, Cow<'a, Value>);
+
+impl<'a> Reader<'a> {
+    /// What the simple form has as well.
+    pub(crate) fn brief(&self) -> impl Iterator<Item = Member<'a>> {
+        let tags = self.stored.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
+        self.rows()
+            .filter(|(row, _)| row.reads == Reads::Simple)
+            .map(|(_, member)| member)
+            .chain(tags)
+    }
+
+    /// What only the full form has.
+    pub(crate) fn rest(&self) -> impl Iterator<Item = Member<'a>> {
+        let rows =
+            self.rows().filter(|(row, _)| row.reads != Reads::Simple).map(|(_, member)| member);
+        rows.chain(self.derived())
+    }
+
+    /// The attributes that there are, and that are seen.
+    fn rows(&self) -> impl Iterator<Item = (&'static Attribute, Member<'a>)> {
+        let reader = *self;
+        attributes::of(self.edition)
+            .filter(move |row| row.is_shown_at(reader.edition.release) && reader.sees(row.seen))
+            .filter(move |row| !(reader.unlisted_hidden && row.reads == Reads::Unlisted))
+            // From then on it depends on the groups above.
+            .filter(move |row| {
+                row.name != "emails_disabled" || reader.edition.release < Release::new(16, 3)
+            })
+            .map(move |row| {
+                let key = match row.reads {
+                    Reads::As(key) => key,
+                    _ => row.name,
+                };
+                (row, (key, reader.value(row)))
+            })
+    }
+
+    fn value(&self, row: &'static Attribute) -> Cow<'a, Value> {
+        let flag = |on: bool| Cow::Owned(Value::Bool(on));
+        match row.kind {
+            Kind::TwinOf(target) => flag(self.uses(target)),
+            Kind::OppositeOf(target) => flag(self.stored.get(target) != Some(&Value::Bool(true))),
+            _ if row.name == RESTRICTED && self.edition.release >= ROLE_ALONE => {
+                flag(self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer"))
+            }
+            // What was stored before there was such an attribute has its preset.
+            _ => match self.stored.get(row.name) {
+                Some(value) => Cow::Borrowed(value),
+                None => Cow::Owned(row.preset()),
+            },
+        }
+    }
+
+    /// What has no attribute of its own.
+    fn derived(&self) -> impl Iterator<Item = Member<'a>> {
+        let reader = *self;
+        [
+            (Seen::Always, "requirements_enabled", self.uses("requirements_access_level").into()),
+            (
+                Seen::Always,
+                "security_and_compliance_enabled",
+                self.uses("security_and_compliance_access_level").into(),
+            ),
+            (
+                Seen::Always,
+                "can_create_merge_request_in",
+                (self.sees(Seen::WithMergeRequests) && self.known && !self.archived).into(),
+            ),
+            (Seen::Always, "compliance_frameworks", json!([])),
+            (Seen::WithIssues, "open_issues_count", json!(0)),
+            (Seen::ByHelpers, "service_desk_address", Value::Null),
+            (Seen::By(MAINTAINER), "ci_job_token_scope_enabled", json!(false)),
+            (Seen::By(MAINTAINER), "runner_token_expiration_interval", Value::Null),
+        ]
+        .into_iter()
+        .filter(move |(seen, ..)| reader.sees(*seen))
+        .map(|(_, key, value)| (key, Cow::Owned(value)))
+    }
+
+    fn level_of(&self, feature: &str) -> &'a str {
+        self.stored.get(feature).and_then(Value::as_str).unwrap_or("enabled")
+    }
+
+    /// Whether a feature, by its access level, is open to who reads.
+    pub(crate) fn uses(&self, feature: &str) -> bool {
+        let least = match feature {
+            "merge_requests_access_level" | "container_registry_access_level" => REPORTER,
+            "repository_access_level" if self.visibility == "private" => REPORTER,
+            _ => GUEST,
+        };
+        match self.level_of(feature) {
+            "disabled" => false,
+            "private" => self.level >= least,
+            _ => true,
+        }
+    }
+
+    /// Whether the repository is open to who reads: in a private project not to Guests.
+    pub(crate) fn reads_code(&self) -> bool {
+        self.uses("repository_access_level")
+            && (self.visibility != "private" || self.level >= REPORTER)
+    }
+
+    pub(crate) fn sees(&self, seen: Seen) -> bool {
+        match seen {
+            Seen::Always => true,
+            Seen::WithCode => self.reads_code(),
+            Seen::WithIssues => self.uses("issues_access_level"),
+            Seen::WithMergeRequests => {
+                self.uses("merge_requests_access_level") && self.reads_code()
+            }
+            Seen::ByHelpers => {
+                self.level >= REPORTER && !self.archived && self.sees(Seen::WithIssues)
+            }
+            Seen::WhileMirroring => self.stored.get("mirror") == Some(&Value::Bool(true)),
+            Seen::InForks => self.fork,
+            Seen::By(level) => self.level >= level,
+            Seen::ByAdministrators => self.administrator,
+        }
+    }
+}
