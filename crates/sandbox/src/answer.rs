@@ -179,6 +179,11 @@ impl Failure {
         Self::message(StatusCode::CONFLICT, text)
     }
 
+    /// 500 for null where the service's database has none, and its parameter checks do not say so.
+    pub(crate) fn not_null(name: &str) -> Self {
+        Self::internal(&format!("`{name}` cannot be null"))
+    }
+
     /// 500. The cause goes to the log of the process, never to the client.
     pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "the sandbox could not answer");

@@ -32,6 +32,7 @@ mod intake;
 mod kept;
 mod limit;
 mod model;
+mod outbound;
 mod page;
 mod params;
 mod patience;

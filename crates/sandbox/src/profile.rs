@@ -140,6 +140,8 @@ impl Profile {
             } else {
                 AbsentDelete::NotFound
             },
+            put_resets_omitted_flags: self.put_resets_omitted_flags && release < OBSERVED,
+            raw_masks_plainly: self.raw_masks_plainly && release < OBSERVED,
             ..self
         }
     }

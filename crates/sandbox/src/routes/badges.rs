@@ -2,12 +2,12 @@
 //!
 //! A project shows the badges of all groups above it among its own, and changes its own only.
 
-use http::Uri;
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER, ids};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
+use super::super::outbound::{self, Reach};
 use super::super::page;
 use super::super::scope::Scope;
 use super::super::store::holder::Holder;
@@ -99,9 +99,11 @@ fn own(call: &Call<'_>, scope: &Scope) -> Result<Record, Failure> {
 /// Takes what the call says.
 fn take(call: &Call<'_>, badge: &mut Record) -> Result<(), Failure> {
     for name in URLS.into_iter().filter(|name| call.params.has(name)) {
-        let url = call.params.text(name)?.unwrap_or_default();
-        if !is_web(&url) {
-            return Err(Failure::model(name, "is blocked: Only allowed schemes are http, https"));
+        let url = call.params.text(name)?.unwrap_or_default().trim().to_owned();
+        // Placeholders may be anywhere.
+        let plain = url.replace("%{", "").replace('}', "");
+        if let Some(why) = outbound::refused(&plain, &["http", "https"], Reach::Anywhere) {
+            return Err(Failure::model(name, why));
         }
         badge.set(name, url);
     }
@@ -109,16 +111,6 @@ fn take(call: &Call<'_>, badge: &mut Record) -> Result<(), Failure> {
         badge.set("name", call.params.text("name")?);
     }
     Ok(())
-}
-
-/// Whether a URL, whose placeholders may be anywhere, is one of the web.
-fn is_web(url: &str) -> bool {
-    let plain = url.replace("%{", "").replace('}', "");
-    let plain = plain.split('#').next().unwrap_or_default();
-    plain.parse::<Uri>().is_ok_and(|uri| {
-        matches!(uri.scheme_str(), Some("http" | "https"))
-            && uri.host().is_some_and(|host| !host.is_empty())
-    })
 }
 
 /// What a badge would look like.

@@ -18,6 +18,7 @@ mod group_moves;
 mod group_rules;
 pub(crate) mod group_settings;
 pub(crate) mod groups;
+mod hook_secrets;
 pub(crate) mod hooks;
 pub(crate) mod imports;
 pub(crate) mod instance;

@@ -188,11 +188,12 @@ async fn a_group_has_hooks_of_its_own() {
     let made = world.call("olive", "POST", HOOKS, &secret).await;
     let expected = json!({
         "id": 1, "url": "https://a.example", "group_id": 9, "created_at": made.body["created_at"],
-        "push_events": true, "push_events_branch_filter": "", "issues_events": false,
+        "push_events": true, "push_events_branch_filter": null, "issues_events": false,
         "confidential_issues_events": false, "merge_requests_events": false, "tag_push_events": false,
         "note_events": false, "confidential_note_events": null, "job_events": false, "pipeline_events": false,
         "wiki_page_events": false, "deployment_events": false, "releases_events": false, "subgroup_events": false,
-        "enable_ssl_verification": true, "repository_update_events": false,
+        "enable_ssl_verification": true, "repository_update_events": false, "alert_status": "executable",
+        "disabled_until": null, "url_variables": [],
     });
     assert_eq!((made.status, &made.body), (201, &expected), "{}", fact("group-hook-shape"));
     assert_eq!(world.running.hook_token(1).as_deref(), Some("hidden"));

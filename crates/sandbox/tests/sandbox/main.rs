@@ -17,6 +17,7 @@ mod facts;
 mod group_things;
 mod groups;
 mod hierarchy;
+mod hooks;
 mod imports;
 mod keys_and_mirrors;
 mod labels;

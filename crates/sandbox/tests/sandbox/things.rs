@@ -235,7 +235,7 @@ async fn hooks_live_and_die() {
                 json!({"url": url, "token": "s", "issues_events": "true"}),
                 201,
                 json!({"id": 1, "url": url, "push_events": true, "issues_events": true, "tag_push_events": false,
-                       "enable_ssl_verification": true, "confidential_note_events": false, "push_events_branch_filter": ""}),
+                       "enable_ssl_verification": true, "confidential_note_events": null, "push_events_branch_filter": null}),
             ),
             (
                 fact("hook-update"),
@@ -253,7 +253,7 @@ async fn hooks_live_and_die() {
                 ONE,
                 json!({"url": url, "push_events_branch_filter": null}),
                 200,
-                json!({"push_events_branch_filter": ""}),
+                json!({"push_events_branch_filter": null}),
             ),
             (fact("hook-url-required"), "mia", "PUT", ONE, json!({"push_events": false}), 400, json!({"error": "url is missing"})),
             (fact("hook-absent"), "mia", "GET", "/projects/acme%2Fshop/hooks/9", NO, 404, json!({"message": "404 Not found"})),

@@ -1,0 +1,116 @@
+//! Which URLs the service accepts: those that it sends requests to, and those of badges.
+
+use std::net::IpAddr;
+
+/// Where a URL may lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Anywhere: nobody but a browser follows it.
+    Anywhere,
+    /// Not into this machine or its network: the service itself sends requests there.
+    Outside,
+}
+
+/// Why the service refuses a URL, in its words. Only the scheme and the host are looked at: blanks
+/// in a path and hosts that are not ASCII are accepted, names are not resolved.
+pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach) -> Option<String> {
+    if url.is_empty() {
+        return Some("must be a valid URL".to_owned());
+    }
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let host = host(rest);
+    let odd = |host: &str| host.contains(|c: char| c.is_whitespace() || "<>{}\\\"".contains(c));
+    let why = if !scheme.is_empty() && host.is_none_or(|host| host.is_empty() || odd(host)) {
+        "URI is invalid".to_owned()
+    } else if !schemes.contains(&scheme) {
+        format!("Only allowed schemes are {}", schemes.join(", "))
+    } else if !host?.starts_with(|c: char| c.is_alphanumeric() || c == '[') {
+        "Hostname or IP address invalid".to_owned()
+    } else {
+        let place = local(host?).filter(|_| reach == Reach::Outside)?;
+        format!("Requests to {place} are not allowed")
+    };
+    Some(format!("is blocked: {why}"))
+}
+
+/// The host of what follows the scheme; none if the port is no number.
+fn host(rest: &str) -> Option<&str> {
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let address = authority.rsplit('@').next()?;
+    // An address in brackets has colons of its own.
+    let after = address.rfind(']').map_or(0, |at| at + 1);
+    match address[after..].split_once(':') {
+        Some((name, port)) => port.parse::<u16>().is_ok().then(|| &address[..after + name.len()]),
+        None => Some(address),
+    }
+}
+
+/// The name of what is not to be reached, if the host is in there.
+fn local(host: &str) -> Option<&'static str> {
+    const LOCALHOST: &str = "localhost";
+    let address = host.trim_matches(['[', ']']).parse().map(|address| match address {
+        IpAddr::V6(address) => address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4),
+        IpAddr::V4(_) => address,
+    });
+    match address {
+        Err(_) if host.eq_ignore_ascii_case(LOCALHOST) => Some(LOCALHOST),
+        Err(_) => None,
+        Ok(address) if address.is_loopback() || address.is_unspecified() => Some(LOCALHOST),
+        Ok(IpAddr::V4(address)) if address.is_link_local() => Some("the link local network"),
+        Ok(IpAddr::V4(address)) if address.is_broadcast() => Some("the limited broadcast address"),
+        Ok(IpAddr::V4(address)) => address.is_private().then_some("the local network"),
+        Ok(IpAddr::V6(address)) if address.is_unicast_link_local() => {
+            Some("the link local network")
+        }
+        Ok(IpAddr::V6(address)) => address.is_unique_local().then_some("the local network"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WEB: &[&str] = &["http", "https"];
+
+    #[test]
+    fn a_url_is_refused_in_the_words_of_the_service() {
+        for (url, why) in [
+            ("https://ci.example.org/x?y=1#z", None),
+            ("https://user:pw@ci.example.org:8443", None),
+            ("http://ci.example.org/x y", None),
+            ("https://münchen.example.org/ä", None),
+            ("http://203.0.113.1:8080/", None),
+            ("", Some("must be a valid URL")),
+            ("https://", Some("is blocked: URI is invalid")),
+            ("https://a b", Some("is blocked: URI is invalid")),
+            ("https://a.example:port/", Some("is blocked: URI is invalid")),
+            ("nope", Some("is blocked: Only allowed schemes are http, https")),
+            ("5", Some("is blocked: Only allowed schemes are http, https")),
+            ("javascript:x", Some("is blocked: Only allowed schemes are http, https")),
+            ("ftp://example.org", Some("is blocked: Only allowed schemes are http, https")),
+            ("HTTPS://example.org", Some("is blocked: Only allowed schemes are http, https")),
+            ("https://-x", Some("is blocked: Hostname or IP address invalid")),
+        ] {
+            assert_eq!(refused(url, WEB, Reach::Outside).as_deref(), why, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_the_service_requests_itself_is_outside_of_its_network() {
+        for (url, what) in [
+            ("http://localhost:1/", "localhost"),
+            ("http://u@127.9.9.9/", "localhost"),
+            ("http://[::1]/", "localhost"),
+            ("http://0.0.0.0/", "localhost"),
+            ("http://10.0.0.1/", "the local network"),
+            ("http://172.16.0.1/", "the local network"),
+            ("http://[::ffff:192.168.0.1]:80/", "the local network"),
+            ("http://[fd00::1]/", "the local network"),
+            ("http://169.254.169.254/", "the link local network"),
+        ] {
+            let why = format!("is blocked: Requests to {what} are not allowed");
+            assert_eq!(refused(url, WEB, Reach::Outside), Some(why), "{url}");
+            assert_eq!(refused(url, WEB, Reach::Anywhere), None, "{url}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The two sorts of secrets that a hook has by key: headers that it sends, and variables of its URL.
+//! Only the keys are ever shown.
+
+use serde_json::{Map, Value, json};
+
+use super::super::answer::Failure;
+use super::super::call::Call;
+use super::super::params::{self, Params};
+use undrift_release::{REFERENCE, Release};
+
+/// One sort of secrets.
+pub(super) struct Secrets {
+    pub(super) name: &'static str,
+    since: Release,
+    /// The longest value.
+    longest: usize,
+    /// What refusals call them, and what they call one.
+    pub(super) title: &'static str,
+    pub(super) one: &'static str,
+}
+
+pub(super) const URL_VARIABLES: Secrets = Secrets {
+    name: "url_variables",
+    since: REFERENCE,
+    longest: 100,
+    title: "Url variables",
+    one: "URL variable",
+};
+pub(super) const HEADERS: Secrets = Secrets {
+    name: "custom_headers",
+    since: Release::new(17, 1),
+    longest: 2_048,
+    title: "Custom headers",
+    one: "Custom header",
+};
+pub(super) const SORTS: [&Secrets; 2] = [&URL_VARIABLES, &HEADERS];
+
+/// How many of one sort a hook may have.
+const MOST: usize = 20;
+
+impl Secrets {
+    pub(super) fn is_known(&self, call: &Call<'_>) -> bool {
+        self.since <= call.release()
+    }
+
+    /// Earlier releases have no operations for them.
+    pub(super) fn require(&self, call: &Call<'_>) -> Result<(), Failure> {
+        if self.is_known(call) { Ok(()) } else { Err(Failure::no_route()) }
+    }
+
+    fn of<'a>(&self, settings: &'a Map<String, Value>) -> Option<&'a Map<String, Value>> {
+        settings.get(self.name).and_then(Value::as_object)
+    }
+
+    /// The keys, in the order in which they came.
+    pub(super) fn shown(&self, settings: &Map<String, Value>) -> Value {
+        self.of(settings).into_iter().flat_map(Map::keys).map(|key| json!({ "key": key })).collect()
+    }
+
+    /// Whether the call has any of them.
+    pub(super) fn has_any(&self, params: &Params) -> bool {
+        params.get(self.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
+    }
+
+    /// What the call has of them, by key.
+    pub(super) fn sent(&self, params: &Params) -> Result<Vec<(String, Value)>, Failure> {
+        let items = match params.get(self.name) {
+            None | Some(Value::Null) => return Ok(Vec::new()),
+            Some(Value::Array(items)) => items,
+            Some(_) => return Err(Failure::invalid(self.name)),
+        };
+        let mut missing = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let members = item.as_object().ok_or_else(|| Failure::invalid(self.name))?;
+            let absent = ["key", "value"].into_iter().filter(|name| !members.contains_key(*name));
+            missing.extend(absent.map(|name| format!("{}[{at}][{name}] is missing", self.name)));
+        }
+        if !missing.is_empty() {
+            return Err(Failure::error(http::StatusCode::BAD_REQUEST, missing.join(", ")));
+        }
+        let text = |item: &Value, name: &str| params::text(self.name, &item[name]);
+        let read = |item| Ok((text(item, "key")?.unwrap_or_default(), text(item, "value")?.into()));
+        items.iter().map(read).collect()
+    }
+
+    /// Adds to those that are there.
+    pub(super) fn add(
+        &self,
+        settings: &mut Map<String, Value>,
+        more: impl IntoIterator<Item = (String, Value)>,
+    ) {
+        let all = settings.entry(self.name).or_insert_with(|| json!({}));
+        if let Value::Object(all) = all {
+            all.extend(more);
+        }
+    }
+
+    /// Whether there was one with that key.
+    pub(super) fn remove(&self, settings: &mut Map<String, Value>, key: &str) -> bool {
+        let all = settings.get_mut(self.name).and_then(Value::as_object_mut);
+        all.is_some_and(|all| all.shift_remove(key).is_some())
+    }
+
+    pub(super) fn is_sound(&self, settings: &Map<String, Value>) -> bool {
+        let fits = |value: &Value| {
+            value.as_str().is_some_and(|text| (1..=self.longest).contains(&text.chars().count()))
+        };
+        self.of(settings).is_none_or(|all| {
+            all.len() <= MOST && all.iter().all(|(key, value)| is_key(key) && fits(value))
+        })
+    }
+}
+
+/// Letters, then digits, then more of both after single marks.
+fn is_key(text: &str) -> bool {
+    let mut parts = text.split(['.', '_', '-']);
+    let first = parts.next().unwrap_or_default();
+    let digits = first.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+    digits.len() < first.len()
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && parts.all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric()))
+}
+
+/// The URL that a hook calls, with its variables filled in; none if one of them is missing.
+pub(super) fn address(settings: &Map<String, Value>) -> Option<String> {
+    let mut rest = settings.get("url").and_then(Value::as_str).unwrap_or_default();
+    let variables = URL_VARIABLES.of(settings);
+    let mut filled = String::new();
+    while let Some(at) = rest.find('{') {
+        let (before, from) = rest.split_at(at);
+        filled.push_str(before);
+        let name = from[1..].split_once('}').filter(|(name, _)| is_key(name));
+        match name {
+            Some((name, after)) => {
+                filled.push_str(variables?.get(name)?.as_str()?);
+                rest = after;
+            }
+            None => {
+                filled.push('{');
+                rest = &from[1..];
+            }
+        }
+    }
+    Some(filled + rest)
+}
+
+/// Empties the secrets of a hook that now calls another address: the variables if any of them had
+/// been there before, and the headers.
+pub(super) fn reset(settings: &mut Map<String, Value>, before: &Map<String, Value>) {
+    if !before.contains_key("url") || address(settings) == address(before) {
+        return;
+    }
+    let keys = |settings| URL_VARIABLES.of(settings).into_iter().flat_map(Map::keys);
+    let kept = keys(before).any(|key| keys(settings).any(|other| key == other));
+    if kept {
+        settings.insert(URL_VARIABLES.name.to_owned(), json!({}));
+    }
+    settings.insert(HEADERS.name.to_owned(), json!({}));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_begin_with_letters() {
+        for (key, good) in [
+            ("X-A", true),
+            ("token", true),
+            ("a1.b_2-3c", true),
+            ("", false),
+            ("1x", false),
+            ("a1b", false),
+            ("X A", false),
+            ("a--b", false),
+            ("a-", false),
+        ] {
+            assert_eq!(is_key(key), good, "{key}");
+        }
+    }
+
+    #[test]
+    fn variables_are_filled_into_a_url() {
+        let with = |url: &str| json!({"url": url, "url_variables": {"a": "1", "b": "2"}});
+        for (url, address_of) in [
+            ("https://x/{a}/{b}?{a}", Some("https://x/1/2?1")),
+            ("https://x/{c}", None),
+            ("https://x/{1}{", Some("https://x/{1}{")),
+        ] {
+            let settings = with(url).as_object().cloned().unwrap_or_default();
+            assert_eq!(address(&settings).as_deref(), address_of, "{url}");
+        }
+    }
+}
