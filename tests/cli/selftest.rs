@@ -61,12 +61,12 @@ fn what_is_in_use_or_not_owned_is_refused() {
 #[test]
 fn what_differs_is_reported_without_names() {
     let place = Place::new().file("sandbox.yaml", &seed("free", ""));
-    let arguments = "selftest --group acme/void --user alice --tier premium --sandbox --yes";
-    let output = place.output(arguments);
-    let report = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{report}");
+    let arguments = "selftest --group acme/void --user alice --tier premium --sandbox --yes -o all";
+    let screen = place.run(arguments);
+    assert!(screen.ends_with("---- exit code 2\n") && screen.lines().count() < 40, "{screen}");
+    let report = std::fs::read_to_string(place.path().join("all")).unwrap();
     assert!(
-        report.contains("\notherwise than it should be:\n  create  ")
+        report.contains("\nnot as expected:\n  create  ")
             && report.contains("push-rule-add answered 4")
             && report.ends_with("send this report to the project\n"),
         "{report}"
@@ -76,6 +76,27 @@ fn what_differs_is_reported_without_names() {
     }
     let left = place.run("call group-descendant-list id=acme/void --sandbox");
     assert!(left.contains("[]"), "{left}");
+}
+
+/// The terminal has one screen; the file has every field, and nothing of whom it is about.
+#[test]
+fn each_field_is_tried_and_the_file_has_all() {
+    let place = Place::new().file("sandbox.yaml", &seed("free", ""));
+    let arguments = "selftest --group acme/void --attributes --sandbox --yes -o report.txt";
+    let screen = place.run(arguments);
+    assert!(screen.ends_with("---- exit code 0\n") && screen.lines().count() < 30, "{screen}");
+    let report = std::fs::read_to_string(place.path().join("report.txt")).unwrap();
+    assert!(
+        report.contains("\nleft out: project variables key: tells entries apart\n")
+            && report.ends_with("\nthe service does the same as the sandbox\n"),
+        "{report}"
+    );
+    let tried = report.lines().find(|line| line.starts_with("tried: ")).unwrap();
+    let fields: usize = tried.split(&[' ', ','][..]).nth(4).unwrap().parse().unwrap();
+    assert!(fields > 80, "{tried}");
+    for name in ["acme", "void", "root", "127.0.0.1", "undrift-selftest-", "http"] {
+        assert!(!report.contains(name), "{name}: {report}");
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ use super::{
     Context,
     connect::{self, ConnectArgs},
     exit::{Exit, Failure, Outcome},
-    reports::Reports,
+    reports::{self, Reports},
     session::{ChangeArgs, Manifests, Session, SessionArgs},
     signal,
 };
@@ -43,7 +43,7 @@ use crate::{
     text::escape,
     value::{Json, Object},
 };
-use outcome::{About, Findings};
+use outcome::{About, Findings, Report};
 use sample::{Ground, Phase};
 
 /// How the name of the group begins in which everything happens.
@@ -56,7 +56,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "Examples:
   undrift selftest --group acme/void --url https://gitlab.example.org
-  undrift selftest --group acme/void --user alice --tier premium --yes > selftest.txt";
+  undrift selftest --group acme/void --user alice --tier premium --attributes -o selftest.txt";
 
 /// The options of `selftest`.
 #[derive(Clone, Debug, clap::Args)]
@@ -71,9 +71,16 @@ pub(super) struct Args {
     /// Tier of the service (free, premium or ultimate); what needs a higher one is left out
     #[arg(long, value_name = "TIER", default_value = "free", value_parser = tier)]
     tier: Tier,
+    /// Also change each field of each kind and change it back; takes several hundred more groups
+    /// and projects
+    #[arg(long)]
+    attributes: bool,
     /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
+    /// Write the whole report to this file; it holds no names, values or secrets
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -108,8 +115,12 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     }
     let found = found?;
     let expected = expected(&ground, reports, cx).await?;
-    let text = outcome::report(&about, &ground.extent(), &found, expected.as_ref());
-    cx.output.print(&text)?;
+    let report = Report { about, ground: &ground, found: &found, expected: expected.as_ref() };
+    if let Some(file) = &args.output {
+        reports::write(file, &report.whole())
+            .map_err(|error| reports::cannot_write(file, &error))?;
+    }
+    cx.output.print(&report.screen(args.output.as_deref()))?;
     let differs = !found.is_as(&expected.unwrap_or_default());
     Ok(Exit::first_of([Exit::Unfinished.when(!is_clean), Exit::Differences.when(differs)]))
 }
@@ -148,7 +159,8 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<(Ground, About), Fa
         },
         tier: args.tier,
     };
-    Ok((Ground { root, user: args.user.clone(), tier: args.tier, release }, about))
+    let (user, attributes) = (args.user.clone(), args.attributes);
+    Ok((Ground { root, user, tier: args.tier, release, attributes }, about))
 }
 
 /// The caller's level of access to a group.

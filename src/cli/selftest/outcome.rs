@@ -1,12 +1,14 @@
 //! What a selftest found: without names, values, hosts and paths, so that it can be sent to anybody.
+//! The terminal gets one screen of it, a file gets all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     fmt::Write as _,
+    path::Path,
 };
 
-use super::sample::{LeftOut, Phase};
+use super::sample::{Ground, LeftOut, Phase, attribute_at};
 use crate::{
     address::Address,
     apply::{Applied, MismatchReason},
@@ -137,9 +139,16 @@ impl Findings {
         fields: &[String],
     ) {
         let answer = cause.map_or((None, None), |cause| (cause.operation, cause.status));
-        // What undrift does not know may be a name that somebody chose.
-        let fields = fields.iter().filter_map(|name| kinds::name(name)).collect();
-        self.all.insert(Finding { phase, of: (scope, address.section), what, answer, fields });
+        // A name that undrift does not know may be one that somebody chose.
+        let mut fields: Vec<_> = fields.iter().filter_map(|name| kinds::name(name)).collect();
+        let mut of = (scope, address.section);
+        if let Some((scope, section, field)) = attribute_at(&address.path.to_string()) {
+            of = (of.0.or(Some(scope)), of.1.or(kinds::name(section)));
+            if fields.is_empty() {
+                fields.extend(kinds::name(field));
+            }
+        }
+        self.all.insert(Finding { phase, of, what, answer, fields });
     }
 
     /// Whether there are none.
@@ -167,49 +176,122 @@ pub(super) struct About {
     pub(super) tier: Tier,
 }
 
-/// The report: what was tried and what was not, and what was found here, which in the sandbox is
-/// `expected`, if it was asked.
-pub(super) fn report(
-    about: &About,
-    extent: &(Vec<(Scope, &'static str)>, Vec<LeftOut>),
-    found: &Findings,
-    expected: Option<&Findings>,
-) -> String {
-    let mut text = format!(
-        "undrift {} selftest: service of release {}, tier {}\n",
-        env!("CARGO_PKG_VERSION"),
-        about.release,
-        about.tier
-    );
-    let (tried, left_out) = extent;
-    let done =
-        found.done.iter().map(|(phase, done)| format!("{} to {phase}", count(*done, "step")));
-    let done: Vec<_> = done.collect();
-    let _ = writeln!(text, "tried: {}; {}", count(tried.len(), "kind"), done.join(", "));
-    for LeftOut { of: (scope, section), why } in left_out {
-        let _ = writeln!(text, "left out: {} {section}: {why}", scope.noun());
-    }
-    let mut paragraph = |title: &str, findings: &Findings| {
-        if !findings.is_empty() {
-            let _ = writeln!(text, "\n{title}");
-            findings.all.iter().for_each(|finding| {
-                let _ = writeln!(text, "  {finding}");
-            });
+/// What was tried and what was not, and what was found here, which in the sandbox is `expected`, if
+/// it was asked.
+pub(super) struct Report<'a> {
+    pub(super) about: About,
+    pub(super) ground: &'a Ground,
+    pub(super) found: &'a Findings,
+    pub(super) expected: Option<&'a Findings>,
+}
+
+/// How many findings of a sort fit a screen.
+const MOST: usize = 6;
+
+impl Report<'_> {
+    /// All of it, for a file.
+    pub(super) fn whole(&self) -> String {
+        let mut text = self.head();
+        for LeftOut { of: (scope, section), why } in self.ground.extent().1 {
+            let _ = writeln!(text, "left out: {} {section}: {why}", scope.noun());
         }
-    };
-    let none = Findings::default();
-    let sandbox = expected.unwrap_or(&none);
-    let (here, there) = (found.without(sandbox), sandbox.without(found));
-    let both = found.without(&here);
-    paragraph("otherwise than it should be:", &here);
-    paragraph("expected from the sandbox, and not found:", &there);
-    paragraph("in the sandbox too:", &both);
-    let verdict = match (here.is_empty() && there.is_empty(), expected) {
-        (true, Some(_)) => "the service does the same as the sandbox",
-        (true, None) => "everything converged",
-        (false, Some(_)) => "the service differs from the sandbox; send this report to the project",
-        (false, None) => "not everything converged; send this report to the project",
-    };
-    let _ = writeln!(text, "\n{verdict}");
-    text
+        for (attribute, why) in self.ground.unchanged() {
+            let (scope, section, field) = attribute.of();
+            let _ = writeln!(text, "left out: {} {section} {field}: {why}", scope.noun());
+        }
+        self.findings(&mut text, usize::MAX);
+        text + self.verdict()
+    }
+
+    /// What fits a screen; `file` has the rest, if there is one.
+    pub(super) fn screen(&self, file: Option<&Path>) -> String {
+        let mut text = self.head();
+        let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+        for LeftOut { why, .. } in self.ground.extent().1 {
+            *reasons.entry(why).or_default() += 1;
+        }
+        for (why, kinds) in reasons {
+            let _ = writeln!(text, "left out: {}: {why}", count(kinds, "kind"));
+        }
+        let unchanged = self.ground.unchanged().len();
+        if unchanged > 0 {
+            let fields = count(unchanged, "field");
+            let _ = writeln!(text, "left out: {fields} that cannot be changed alone");
+        }
+        let folded = self.findings(&mut text, MOST);
+        match file {
+            Some(file) => {
+                let file = text::escape(&file.display().to_string()).into_owned();
+                let _ = writeln!(text, "\nthe whole report is in `{file}`");
+            }
+            None if folded => text.push_str("\n`--output FILE` writes the whole report\n"),
+            None => {}
+        }
+        text + self.verdict()
+    }
+
+    fn head(&self) -> String {
+        let mut text = format!(
+            "undrift {} selftest: service of release {}, tier {}\n",
+            env!("CARGO_PKG_VERSION"),
+            self.about.release,
+            self.about.tier
+        );
+        let done = self.found.done.iter();
+        let done = done.map(|(phase, done)| format!("{} to {phase}", count(*done, "step")));
+        let done: Vec<_> = done.collect();
+        let mut tried = count(self.ground.extent().0.len(), "kind");
+        let attributes = self.ground.attributes().len();
+        if attributes > 0 {
+            tried = format!("{tried}, {}", count(attributes, "field"));
+        }
+        let _ = writeln!(text, "tried: {tried}; {}", done.join(", "));
+        text
+    }
+
+    /// Adds what was found, the first `most` of each sort; whether there is more.
+    fn findings(&self, text: &mut String, most: usize) -> bool {
+        let (here, there, both) = self.compared();
+        let mut folded = false;
+        for (title, findings) in [
+            ("not as expected:", here),
+            ("expected from the sandbox, and not found:", there),
+            ("in the sandbox too:", both),
+        ] {
+            if findings.is_empty() {
+                continue;
+            }
+            let _ = writeln!(text, "\n{title}");
+            for finding in findings.all.iter().take(most) {
+                let _ = writeln!(text, "  {finding}");
+            }
+            let more = findings.all.len().saturating_sub(most);
+            if more > 0 {
+                let _ = writeln!(text, "  and {more} more");
+                folded = true;
+            }
+        }
+        folded
+    }
+
+    /// What is only here, only in the sandbox, and in both.
+    fn compared(&self) -> (Findings, Findings, Findings) {
+        let none = Findings::default();
+        let sandbox = self.expected.unwrap_or(&none);
+        let (here, there) = (self.found.without(sandbox), sandbox.without(self.found));
+        let both = self.found.without(&here);
+        (here, there, both)
+    }
+
+    fn verdict(&self) -> &'static str {
+        let (here, there, _) = self.compared();
+        match (here.is_empty() && there.is_empty(), self.expected) {
+            (true, Some(_)) => "\nthe service does the same as the sandbox\n",
+            (true, None) => "\neverything converged\n",
+            (false, Some(_)) => {
+                "\nthe service differs from the sandbox; send this report to the project\n"
+            }
+            (false, None) => "\nnot everything converged; send this report to the project\n",
+        }
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! They are made from the tables of the kinds alone, so that a new kind is tried by itself: what
 //! tells an entry from others and what it cannot be created without gets the example of its schema,
-//! and one more field is changed.
+//! and one more field is changed. With [`Ground::attributes`] each further field is changed too, in a
+//! group or project of its own, so that what the service does with one field stays apart from the rest.
 
 use std::fmt;
 
@@ -51,6 +52,22 @@ pub(super) struct Ground {
     pub(super) tier: Tier,
     /// Its release.
     pub(super) release: Known,
+    /// Whether each field is changed, not only one of each kind.
+    pub(super) attributes: bool,
+}
+
+/// A field that is changed in a group or project of its own.
+#[derive(Clone, Copy)]
+pub(super) struct Attribute {
+    section: Section,
+    spec: &'static Spec,
+}
+
+impl Attribute {
+    /// The scope, the section and the field.
+    pub(super) fn of(self) -> (Scope, &'static str, &'static str) {
+        (self.section.home.scope, self.section.section, &self.spec.name)
+    }
 }
 
 /// A kind that is not tried, and why.
@@ -65,6 +82,78 @@ pub(super) struct LeftOut {
 impl Ground {
     /// The documents of a phase.
     pub(super) fn documents(&self, phase: Phase) -> Vec<Json> {
+        let mut documents = self.kinds(phase);
+        let attributes = self.attributes();
+        if !attributes.is_empty() {
+            documents.push(document(
+                Scope::Group,
+                &format!("{}/{ATTRIBUTES}", self.root),
+                true.into(),
+            ));
+        }
+        for attribute in attributes {
+            let Ok(value) = self.entry(attribute.section, Some(attribute.spec), phase) else {
+                continue;
+            };
+            let scope = attribute.section.home.scope;
+            // A schedule needs a branch.
+            let create = match scope {
+                Scope::Group => true.into(),
+                Scope::Project => serde_json::json!({"initialize_with_readme": true}),
+            };
+            let mut document = document(scope, &self.path_of(attribute), create);
+            document.insert(attribute.section.section.to_owned(), value);
+            documents.push(document);
+        }
+        documents.into_iter().map(Json::Object).collect()
+    }
+
+    /// Where a field is changed.
+    pub(super) fn path_of(&self, attribute: Attribute) -> String {
+        let (scope, section, field) = attribute.of();
+        format!("{}/{ATTRIBUTES}/{}-{section}-{field}", self.root, scope.noun())
+    }
+
+    /// The fields that are changed one by one.
+    pub(super) fn attributes(&self) -> Vec<Attribute> {
+        if !self.attributes {
+            return Vec::new();
+        }
+        let all = every_field();
+        all.filter(|attribute| self.unchangeable(*attribute).is_none()).collect()
+    }
+
+    /// The fields that are not, each with the reason.
+    pub(super) fn unchanged(&self) -> Vec<(Attribute, String)> {
+        if !self.attributes {
+            return Vec::new();
+        }
+        every_field().filter_map(|one| Some((one, self.unchangeable(one)?))).collect()
+    }
+
+    /// Why a field cannot be changed by itself.
+    fn unchangeable(&self, attribute: Attribute) -> Option<String> {
+        let Attribute { section, spec } = attribute;
+        let field = &spec.field;
+        let reason = match () {
+            () if section.identity.contains(&&*spec.name) => "tells entries apart",
+            () if spec.name.contains('.') => "is part of another field",
+            () if !field.accepted.on(Route::Edit) => "is set when something is created",
+            () if field.read == Readback::Never => "is not shown by the service",
+            () if field.secrecy != Secrecy::Open => "may hold a secret",
+            () if field.names.is_some() => "names something else",
+            () if field.administrators => "is for administrators",
+            () if field.until.is_some() || field.replaced_by.is_some() => "has a successor",
+            () if field.tier > self.tier => return Some(format!("needs the tier {}", field.tier)),
+            () if !self.has(spec) => "is of a later release",
+            () if pair(spec).is_none() => "has no two values that always fit",
+            () => return self.entry(section, Some(spec), Phase::Create).err(),
+        };
+        Some(reason.to_owned())
+    }
+
+    /// The documents about every kind.
+    fn kinds(&self, phase: Phase) -> Vec<Object> {
         let path = |name: &str| format!("{}/{name}", self.root);
         let mut own = [
             document(Scope::Group, &self.root, true.into()),
@@ -91,7 +180,7 @@ impl Ground {
                 own[at].insert(section.section.to_owned(), value);
             }
         }
-        own.into_iter().chain(alone).map(Json::Object).collect()
+        own.into_iter().chain(alone).collect()
     }
 
     /// What is tried, and what is not.
@@ -107,28 +196,46 @@ impl Ground {
         (all, left_out)
     }
 
-    /// What a document says of `section`.
+    /// What a document says of `section`, of which one field is changed.
     ///
     /// # Errors
     /// Why it is not tried.
     fn value(&self, section: Section, phase: Phase) -> Result<Json, String> {
-        let tier = needs(section);
-        if tier > self.tier {
-            return Err(format!("needs the tier {tier}"));
-        }
-        let named = section.identity.iter().chain(section.required);
-        let named = named.filter_map(|name| section.table().get(name));
-        // What a lower tier tells entries apart by without has a default.
-        let named: Vec<&Spec> = named.filter(|spec| spec.field.tier <= self.tier).collect();
         let changing = section.table().specs().iter().filter(|spec| self.is_changeable(spec));
         let changing = changing.filter(|spec| !section.identity.contains(&&*spec.name));
         // A switch of two positions first: every service knows both.
         let rank = |spec: &&Spec| (!is_boolean(spec), spec.field.codec != Codec::Level);
-        let changing = changing.min_by_key(rank);
+        let value = self.entry(section, changing.min_by_key(rank), phase)?;
+        let Json::Array(entries) = &value else { return Ok(value) };
+        if phase != Phase::Remove {
+            return Ok(value);
+        }
+        let mut entry = entries[0].as_object().cloned().unwrap_or_default();
+        entry.retain(|name, _| section.identity.contains(&&**name));
+        entry.insert("state".to_owned(), "absent".into());
+        Ok(Json::Array(vec![entry.into()]))
+    }
+
+    /// What a document says of `section` if `changing` has the value of the phase, and what it needs
+    /// besides its example.
+    fn entry(
+        &self,
+        section: Section,
+        changing: Option<&Spec>,
+        phase: Phase,
+    ) -> Result<Json, String> {
+        let tier = needs(section);
+        if tier > self.tier {
+            return Err(format!("needs the tier {tier}"));
+        }
         if section.shape == Shape::Switch {
             let spec = section.table().specs().first().ok_or("has no field")?;
             return if phase == Phase::Create { self.sample(spec, phase) } else { Ok(off(spec)) };
         }
+        let named = section.identity.iter().chain(section.required);
+        let named = named.filter_map(|name| section.table().get(name));
+        // What a lower tier tells entries apart by without has a default.
+        let named = named.filter(|spec| spec.field.tier <= self.tier);
         let mut fields = Object::new();
         for spec in named {
             fields.insert(spec.name.clone(), self.sample(spec, Phase::Create)?);
@@ -139,23 +246,24 @@ impl Ground {
         if fields.is_empty() {
             return Err(format!("no field of the tier {} changes alone", self.tier));
         }
-        if section.shape == Shape::Mapping {
-            return Ok(fields.into());
-        }
-        if phase == Phase::Remove {
-            fields.retain(|name, _| section.identity.contains(&&**name));
-            fields.insert("state".to_owned(), "absent".into());
-        }
-        Ok(Json::Array(vec![fields.into()]))
+        Ok(match section.shape {
+            Shape::Mapping => fields.into(),
+            _ => Json::Array(vec![fields.into()]),
+        })
+    }
+
+    /// Whether the service is of a release that has the field.
+    fn has(&self, spec: &Spec) -> bool {
+        let release = match self.release {
+            Known::Is(release) => release,
+            Known::Hidden | Known::NotAsked => REFERENCE,
+        };
+        spec.field.since.is_none_or(|since| since <= release)
     }
 
     /// Whether a field can be changed by itself, and be seen to have been.
     fn is_changeable(&self, spec: &Spec) -> bool {
         let field = &spec.field;
-        let release = match self.release {
-            Known::Is(release) => release,
-            Known::Hidden | Known::NotAsked => REFERENCE,
-        };
         let is_two_valued = is_boolean(spec)
             || field.codec == Codec::Level
             || spec.schema["enum"].as_array().is_some_and(|words| words.len() > 1);
@@ -168,7 +276,7 @@ impl Ground {
             && field.secrecy == Secrecy::Open
             && field.names.is_none()
             && field.tier <= self.tier
-            && field.since.is_none_or(|since| since <= release)
+            && self.has(spec)
             && field.until.is_none()
             && field.replaced_by.is_none()
     }
@@ -186,27 +294,69 @@ impl Ground {
             None => {}
         }
         let is_other = phase == Phase::Change;
-        if is_boolean(spec) {
-            return Ok((!is_other).into());
-        }
-        if spec.field.codec == Codec::Level {
-            return Ok(if is_other { "reporter" } else { "developer" }.into());
-        }
-        if let Some(words) = spec.schema["enum"].as_array() {
-            let mut words = words.iter().filter(|word| !word.is_null());
-            return Ok(words.nth(usize::from(is_other)).cloned().unwrap_or_default());
+        if let Some([first, other]) = pair(spec) {
+            return Ok(if is_other { other } else { first });
         }
         let example = &spec.schema["examples"][0];
         Ok(if example.is_null() { "selftest".into() } else { example.clone() })
     }
 }
 
+/// The scope, the section and the field that a group or project at [`Ground::path_of`] is for.
+pub(super) fn attribute_at(path: &str) -> Option<(Scope, &str, &str)> {
+    let (_, name) = path.rsplit_once('/').filter(|(above, _)| above.ends_with(ATTRIBUTES))?;
+    let (noun, rest) = name.split_once('-')?;
+    let (section, field) = rest.split_once('-')?;
+    let scope = [Scope::Group, Scope::Project].into_iter().find(|scope| scope.noun() == noun)?;
+    Some((scope, section, field))
+}
+
+/// Two values of a field, if there are two that fit whatever else is declared.
+fn pair(spec: &Spec) -> Option<[Json; 2]> {
+    if is_boolean(spec) {
+        return Some([true.into(), false.into()]);
+    }
+    if spec.field.codec == Codec::Level {
+        return Some(["developer".into(), "reporter".into()]);
+    }
+    let schema = &spec.schema;
+    if let Some(words) = schema["enum"].as_array() {
+        let mut words = words.iter().filter(|word| !word.is_null()).cloned();
+        return Some([words.next()?, words.next()?]);
+    }
+    let is_a = |name: &str| {
+        let is = |kind: &Json| kind == name;
+        is(&schema["type"]) || schema["type"].as_array().is_some_and(|kinds| kinds.iter().any(is))
+    };
+    let example = &schema["examples"][0];
+    if is_a("integer") {
+        let first = example.as_i64().or_else(|| schema["minimum"].as_i64())?;
+        let most = schema["maximum"].as_i64().unwrap_or(i64::MAX);
+        return Some([first.into(), if first < most { first + 1 } else { first - 1 }.into()]);
+    }
+    if is_a("string") && spec.field.nullable {
+        let first = if example.is_null() { "selftest".into() } else { example.clone() };
+        return Some([first, Json::Null]);
+    }
+    None
+}
+
 /// The group that things are shared with, and in which what stands alone is.
 const PEER: &str = "peer";
+/// The group in which each field has a group or project of its own.
+const ATTRIBUTES: &str = "attributes";
 
 /// Every kind in every scope that has it, but the containers themselves.
 fn tried() -> impl Iterator<Item = Section> {
     kinds::everywhere().filter(|section| section.shape != Shape::Container)
+}
+
+/// Every field of every kind, but those of switches, which are tried as a whole.
+fn every_field() -> impl Iterator<Item = Attribute> {
+    let kinds = tried().filter(|section| section.shape != Shape::Switch);
+    kinds.flat_map(|section| {
+        section.table().specs().iter().map(move |spec| Attribute { section, spec })
+    })
 }
 
 fn document(scope: Scope, path: &str, create: Json) -> Object {
@@ -246,7 +396,13 @@ mod tests {
 
     fn ground(user: Option<&str>, tier: Tier) -> Ground {
         let user = user.map(str::to_owned);
-        Ground { root: "acme/void/x".to_owned(), user, tier, release: Known::Hidden }
+        Ground {
+            root: "acme/void/x".to_owned(),
+            user,
+            tier,
+            release: Known::Hidden,
+            attributes: false,
+        }
     }
 
     #[test]
@@ -268,6 +424,22 @@ mod tests {
                 .into_iter()
                 .chain((tier == Tier::Free).then(|| "needs the tier premium".to_owned()));
             assert_eq!(reasons, expected.collect());
+        }
+    }
+
+    #[test]
+    fn each_field_is_changed_and_changed_back_or_left_out_with_a_reason() {
+        let release = Known::Is("18.9".parse().unwrap());
+        let ground = ground(Some("alice"), Tier::Ultimate);
+        let ground = Ground { attributes: true, release, ..ground };
+        let (changed, unchanged) = (ground.attributes(), ground.unchanged());
+        assert_eq!(changed.len() + unchanged.len(), every_field().count());
+        assert!(changed.len() > 2 * unchanged.len(), "{}", unchanged.len());
+        for attribute in changed {
+            let value = |phase| ground.entry(attribute.section, Some(attribute.spec), phase);
+            let [first, other, back] = Phase::ALL.map(|phase| value(phase).expect("a value"));
+            assert!(first != other && first == back, "{:?}", attribute.of());
+            assert_eq!(attribute_at(&ground.path_of(attribute)), Some(attribute.of()));
         }
     }
 
