@@ -108,6 +108,11 @@ impl Call<'_> {
         self.release() >= Release::new(major, minor)
     }
 
+    /// Whether answers have the day on which something was marked for deletion.
+    pub(crate) fn shows_deletion(&self) -> bool {
+        self.tier() >= Tier::Premium || self.is_from(18, 0)
+    }
+
     /// What decides on the attributes that there are.
     pub(crate) fn edition(&self) -> Edition {
         Edition { tier: self.tier(), release: self.release() }

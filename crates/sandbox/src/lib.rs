@@ -266,9 +266,18 @@ impl Service {
         self.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
     }
 
-    /// How many days a deleted project can be restored; none where deletion is immediate.
+    /// How many days a deleted project can be restored; none where deletion is immediate. It waits
+    /// with every licence from 18.0 on, and with Premium always from 16.0 on.
     fn deletion_delay(&self) -> Option<u32> {
-        self.profile.deletion_delay.filter(|_| self.tier >= Tier::Premium)
+        let release = self.profile.release;
+        let from = |major, minor| release >= Release::new(major, minor);
+        let preset = match (from(18, 3), from(16, 0)) {
+            (true, _) => Some(30),
+            (false, true) => Some(7),
+            (false, false) => None,
+        };
+        let licensed = self.tier >= Tier::Premium || from(18, 0);
+        self.profile.deletion_delay.or(preset).filter(|_| licensed)
     }
 
     /// Deletes the projects and groups that were marked long enough ago; looks once a day.

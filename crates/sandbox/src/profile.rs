@@ -44,7 +44,8 @@ pub struct Profile {
     /// PUT of a group's variable heeds the filter, as releases from 16.9 on have it.
     pub group_variable_filter: bool,
     /// DELETE of a project or group only marks it; it can be restored until it is gone after this
-    /// many days. Premium.
+    /// many days. Premium before 18.0. From 16.0 on deletion always waits, if only for as long as
+    /// the release has it preset.
     pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,

@@ -9,7 +9,6 @@ use serde_json::{Map, Value, json};
 
 use super::access::{MAINTAINER, REPORTER};
 use super::answer::Failure;
-use super::attributes::Tier;
 use super::call::Call;
 use super::profile::OBSERVED;
 use super::reader::Reader;
@@ -300,7 +299,7 @@ fn optional_members(
     if let Some(id) = project.namespace.owner_id {
         object.value("owner", owner(call, id, &project.namespace)?)?;
     }
-    if call.tier() >= Tier::Premium {
+    if call.shows_deletion() {
         object.value("marked_for_deletion_at", project.marked_for_deletion_on.as_deref())?;
         object.value("marked_for_deletion_on", project.marked_for_deletion_on.as_deref())?;
     }

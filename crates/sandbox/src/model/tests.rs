@@ -207,7 +207,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
     }
     let all = routes::all().count();
 
-    assert!(successes.len() * 3 > all * 2, "{} of {all} routes ever succeed", successes.len());
+    assert!(successes.len() * 5 > all * 3, "{} of {all} routes ever succeed", successes.len());
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Actions on a project and the reads that go with them: stars, users, uploads, housekeeping,
-//! restoring (reference 2, 4.2 and 4.4).
+//! Actions on a project and the reads that go with them: stars, users, uploads, housekeeping
+//! (reference 2, 4.2 and 4.4).
 
 use http::StatusCode;
 use rusqlite::params;
@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::super::access::{GUEST, MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
-use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
 use super::super::scope::Scope;
@@ -22,7 +21,6 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/transfer_locations", transfer_locations),
     post("/projects/{id}/star", star),
     post("/projects/{id}/unstar", unstar),
-    post("/projects/{id}/restore", restore),
     post("/projects/{id}/uploads", upload),
     post("/projects/{id}/housekeeping", housekeeping),
 ];
@@ -134,20 +132,6 @@ fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer, Fail
         }
         _ => projects::answer(call, StatusCode::CREATED, project),
     }
-}
-
-fn restore(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.project_as(OWNER)?;
-    call.require_tier(Tier::Premium)?;
-    if project.marked_for_deletion_on.is_none() {
-        return Err(Failure::message(
-            StatusCode::BAD_REQUEST,
-            "Project has not been marked for deletion",
-        ));
-    }
-    call.db
-        .execute("UPDATE projects SET marked_for_deletion_on = NULL WHERE id = ?1", [project.id])?;
-    projects::answer(call, StatusCode::CREATED, project.id)
 }
 
 fn upload(call: &Call<'_>) -> Result<Answer, Failure> {

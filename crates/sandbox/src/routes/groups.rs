@@ -3,7 +3,6 @@
 //!
 //! A group is answered in two forms: lists have the short one; alone it has more.
 
-use http::StatusCode;
 use rusqlite::params;
 use serde_json::{Value, json};
 
@@ -18,8 +17,8 @@ use super::super::store::namespace::{Namespace, NewGroup};
 use super::super::view;
 use super::group_rules::{self, SHORTEST_PATH, Wanted, in_one_text};
 use super::{
-    Route, avatars, custom_attributes, delete, get, group_moves, group_settings, instance, members,
-    post, project_list, put, shares,
+    Route, avatars, custom_attributes, get, group_moves, group_settings, instance, members, post,
+    project_list, put, shares,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -27,8 +26,6 @@ pub(super) const ROUTES: &[Route] = &[
     post("/groups", create),
     get("/groups/{id}", show),
     put("/groups/{id}", update),
-    delete("/groups/{id}", remove),
-    post("/groups/{id}/restore", restore),
     get("/groups/{id}/subgroups", |call| below(call, false)),
     get("/groups/{id}/descendant_groups", |call| below(call, true)),
 ];
@@ -87,7 +84,7 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value, Fail
         "parent_id": group.parent_id,
     });
     group_settings::show(call, group, in_list, &mut body)?;
-    if call.tier() >= Tier::Premium {
+    if call.shows_deletion() {
         body["marked_for_deletion_on"] = group.marked_for_deletion_on.clone().into();
     }
     if call.is_administrator() {
@@ -313,63 +310,4 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     group_moves::rename_below(call, &group)?;
     let group = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
     Answer::ok(&with_projects(call, &group)?)
-}
-
-/// Deletes a group, or marks it where deletion waits. The answer does not say which.
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let group = call.group_as(OWNER)?;
-    let waits = call.service.deletion_delay().is_some();
-    if waits && call.params.is_set("permanently_remove")? {
-        check_permanent(call, &group)?;
-    } else if waits {
-        if group.marked_for_deletion_on.is_some() {
-            return Err(refused("Group has already been marked for deletion"));
-        }
-        mark(call, &group, Some(call.today()))?;
-        return accepted();
-    }
-    call.db.execute("DELETE FROM namespaces WHERE id = ?1", [group.id])?;
-    accepted()
-}
-
-fn accepted() -> Result<Answer, Failure> {
-    Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
-}
-
-fn refused(text: &str) -> Failure {
-    Failure::message(StatusCode::BAD_REQUEST, text)
-}
-
-fn mark(call: &Call<'_>, group: &Namespace, day: Option<&str>) -> Result<(), Failure> {
-    let sql = "UPDATE namespaces SET marked_for_deletion_on = ?2 WHERE id = ?1";
-    call.db.prepare_cached(sql)?.execute(params![group.id, day])?;
-    Ok(())
-}
-
-/// A subgroup that is marked may be removed at once, by who spells out its path.
-fn check_permanent(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
-    let path = call.params.text("full_path")?;
-    if group.parent_id.is_none() {
-        return Err(refused("`permanently_remove` option is only available for subgroups."));
-    }
-    if group.marked_for_deletion_on.is_none() {
-        return Err(refused("Group must be marked for deletion first."));
-    }
-    match path.as_ref() == Some(&group.full_path) {
-        true => Ok(()),
-        false => Err(refused(
-            "`full_path` is incorrect. You must enter the complete path for the subgroup.",
-        )),
-    }
-}
-
-/// Takes the mark of a group away (Premium).
-fn restore(call: &Call<'_>) -> Result<Answer, Failure> {
-    let group = call.group_as(OWNER)?;
-    call.require_tier(Tier::Premium)?;
-    if group.marked_for_deletion_on.is_none() {
-        return Err(refused("Group has not been marked for deletion"));
-    }
-    mark(call, &group, None)?;
-    Answer::created(&plain(call, &Namespace { marked_for_deletion_on: None, ..group })?)
 }

@@ -9,6 +9,7 @@ mod badges;
 pub(crate) mod bots;
 mod colors;
 pub(crate) mod custom_attributes;
+mod deletion;
 mod deploy_keys;
 mod files;
 pub(crate) mod forks;
@@ -169,6 +170,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         badges::ROUTES,
         bots::ROUTES,
         custom_attributes::ROUTES,
+        deletion::ROUTES,
         deploy_keys::ROUTES,
         files::ROUTES,
         forks::ROUTES,

@@ -34,6 +34,16 @@ const PUBLIC: &str = "p.visibility = 'public'";
 /// What `:group` is invited to.
 const SHARED: &str = "p.id IN (SELECT project_id FROM shares WHERE invited_id = :group)";
 
+/// Neither archived nor marked for deletion, and in no group that is.
+const ACTIVE: &str = "p.marked_for_deletion_on IS NULL AND NOT p.archived AND NOT EXISTS (
+    SELECT 1 FROM namespaces above, namespaces own
+    WHERE own.id = p.namespace_id AND above.marked_for_deletion_on IS NOT NULL
+        AND substr(own.traversal, 1, length(above.traversal)) = above.traversal)";
+const INACTIVE: &str = "(p.marked_for_deletion_on IS NOT NULL OR p.archived OR EXISTS (
+    SELECT 1 FROM namespaces above, namespaces own
+    WHERE own.id = p.namespace_id AND above.marked_for_deletion_on IS NOT NULL
+        AND substr(own.traversal, 1, length(above.traversal)) = above.traversal))";
+
 /// A group shows so many of its projects, and so many of those shared with it.
 const MOST_WITH_GROUP: i64 = 100;
 
@@ -344,6 +354,15 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     let params = &call.params;
     if let Some(archived) = params.flag("archived")? {
         query.and("p.archived = :archived").bind(":archived", archived);
+    }
+    if let Some(active) = params.flag("active")?.filter(|_| call.is_from(18, 0)) {
+        query.and(match active {
+            true => ACTIVE,
+            false => INACTIVE,
+        });
+    }
+    if let (Some(Some(day)), true) = (params.date("marked_for_deletion_on")?, call.is_from(17, 1)) {
+        query.and("p.marked_for_deletion_on = :marked").bind(":marked", day.to_string());
     }
     if let Some(visibility) = params.one_of("visibility", VISIBILITIES)? {
         query.and("p.visibility = :visibility").bind(":visibility", visibility);

@@ -20,7 +20,7 @@ use super::super::store::user::User;
 use super::super::view::{self, Wanted};
 use super::members;
 use super::{
-    Route, avatars, bots, delete, get, group_settings, post, protected_branches, push_rules, put,
+    Route, avatars, bots, get, group_settings, post, protected_branches, push_rules, put,
     repository,
 };
 
@@ -32,7 +32,6 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects", create),
     post("/projects/user/{user_id}", create_for_user),
     put("/projects/{id}", update),
-    delete("/projects/{id}", remove),
     post("/projects/{id}/archive", |call| set_archived(call, true)),
     post("/projects/{id}/unarchive", |call| set_archived(call, false)),
     put("/projects/{id}/transfer", transfer),
@@ -538,28 +537,15 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     Ok(())
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.project_as(OWNER)?;
-    let updated: String = call
-        .db
-        .prepare_cached("SELECT updated_at FROM projects WHERE id = ?1")?
-        .query_row([project.id], |row| row.get(0))?;
-    call.check_unmodified(&updated)?;
-    if call.service.deletion_delay().is_some() {
-        // Deleting again changes nothing: a repeated call must not take the time to restore away.
-        let sql = "UPDATE projects SET marked_for_deletion_on = coalesce(marked_for_deletion_on, ?2) WHERE id = ?1";
-        call.db.execute(sql, params![project.id, call.today()])?;
-    } else {
-        call.db.execute("DELETE FROM projects WHERE id = ?1", [project.id])?;
-    }
-    Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
-}
-
 /// Idempotent (reference 2, 4.4), unless a dialect says otherwise.
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer, Failure> {
     let project = call.project_as(OWNER)?;
+    let refused = |text: &str| Err(Failure::message(StatusCode::BAD_REQUEST, text));
     if archived && project.archived && call.service.profile.archive_twice_refused {
-        return Err(Failure::message(StatusCode::BAD_REQUEST, "Project is already archived."));
+        return refused("Project is already archived.");
+    }
+    if archived && project.marked_for_deletion_on.is_some() {
+        return refused("Cannot archive project since it is scheduled for deletion.");
     }
     call.db.execute(
         "UPDATE projects SET archived = ?2 WHERE id = ?1",

@@ -850,6 +850,7 @@ async fn a_group_moves_only_where_it_may() {
 async fn a_group_may_wait_to_be_deleted() {
     const DAY: i64 = 86_400;
     const DEEP: &str = "/groups/acme%2Fdeep";
+    const DOWN: &str = "/groups/acme%2Fdeep%2Fdown";
     const RESTORE: &str = "/groups/acme%2Fdeep/restore";
     let second = Arc::new(AtomicI64::new(1_900_000_000));
     let seen = Arc::clone(&second);
@@ -942,17 +943,21 @@ async fn a_group_may_wait_to_be_deleted() {
                 at_once("deep"),
                 "`full_path` is incorrect. You must enter the complete path for the subgroup.",
             ),
-            (fact("group-delete"), "ann", "DELETE", "/groups/acme%2Fdeep%2Fdown", NO, 202, NO),
+            (fact("delete-below"), "ann", "DELETE", DOWN, NO, 202, NO),
             (
-                permanently,
+                fact("delete-below"),
                 "ann",
-                "DELETE",
-                "/groups/acme%2Fdeep%2Fdown",
-                at_once("acme/deep/down"),
-                202,
+                "GET",
+                DOWN,
                 NO,
+                200,
+                json!({"marked_for_deletion_on": null}),
             ),
-            (permanently, "ann", "GET", "/groups/acme%2Fdeep%2Fdown", NO, 404, NO),
+            (fact("group-delete"), "ann", "POST", RESTORE, NO, 201, NO),
+            (fact("group-delete"), "ann", "DELETE", DOWN, NO, 202, NO),
+            (permanently, "ann", "DELETE", DOWN, at_once("acme/deep/down"), 202, NO),
+            (permanently, "ann", "GET", DOWN, NO, 404, NO),
+            (fact("group-delete"), "ann", "DELETE", DEEP, NO, 202, NO),
             refused(
                 permanently,
                 "DELETE",

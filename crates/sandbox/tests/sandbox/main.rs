@@ -12,6 +12,7 @@ mod authorisation;
 mod badges;
 mod client;
 mod crash;
+mod deletion;
 mod dialects;
 mod facts;
 mod group_things;

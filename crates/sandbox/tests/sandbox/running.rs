@@ -394,7 +394,7 @@ async fn a_marked_project_is_gone_after_its_days() {
     for (days, status) in [(6, 200), (7, 404)] {
         seconds.store(1_900_000_000 + days * 24 * 3600, Ordering::SeqCst);
         assert_eq!(
-            world.get("olive", SHOP).await.status,
+            world.get("olive", "/projects/1").await.status,
             status,
             "{} {days}",
             fact("project-restore")
@@ -557,23 +557,6 @@ async fn too_many_requests_are_refused_in_two_ways() {
     assert_eq!(world.get("mia", SHOP).await.status, 200);
     let plain = World::usual().await.get("mia", SHOP).await;
     assert_eq!(plain.header("ratelimit-limit"), "", "no limits unless asked for");
-}
-
-#[tokio::test]
-async fn a_deleted_project_can_be_restored_where_deletion_waits() {
-    let world = with_profile(Profile { deletion_delay: Some(7), ..Profile::default() }).await;
-    assert_eq!(world.call("olive", "DELETE", SHOP, &Value::Null).await.status, 202);
-    let again = world.call("olive", "DELETE", SHOP, &Value::Null).await;
-    assert_eq!(again.status, 202, "{}", fact("project-delete-marked"));
-    let marked = world.get("olive", SHOP).await.body;
-    assert!(marked["marked_for_deletion_on"].is_string());
-    let restored = world.call("olive", "POST", &format!("{SHOP}/restore"), &Value::Null).await;
-    assert_eq!(
-        (restored.status, restored.body.get("marked_for_deletion_on")),
-        (201, Some(&Value::Null)),
-        "{}",
-        fact("project-restore")
-    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

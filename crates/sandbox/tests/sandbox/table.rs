@@ -1164,11 +1164,11 @@ fn life() -> Vec<Step> {
             202,
             "message",
             json!({"message": "202 Accepted"}),
-            (one, 200, json!({"marked_for_deletion_at": "2030-01-01"})),
+            ("/projects/4", 200, json!({"marked_for_deletion_at": "2030-01-01"})),
         ),
         (
             "POST /projects/:id/restore",
-            "/projects/root%2Fnew/restore",
+            "/projects/4/restore",
             NO,
             201,
             SIMPLE,

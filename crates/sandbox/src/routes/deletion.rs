@@ -1,0 +1,227 @@
+//! Deleting projects and groups, and taking it back.
+//!
+//! Where deletion waits, a project or group is only marked, and renamed so that its path is free for
+//! something new (a group from release 18.0 on). It can be restored until its days are over, and
+//! removed at once by who spells out its path.
+
+use http::StatusCode;
+use rusqlite::params;
+use serde_json::json;
+
+use super::super::access::{OWNER, ids};
+use super::super::answer::{Answer, Failure};
+use super::super::attributes::Tier;
+use super::super::call::Call;
+use super::super::profile::OBSERVED;
+use super::super::store::namespace::Namespace;
+use super::super::store::project::Project;
+use super::{Route, delete, group_moves, groups, post, projects};
+
+pub(super) const ROUTES: &[Route] = &[
+    delete("/projects/{id}", |call| {
+        let project = call.project_as(OWNER)?;
+        let sql = "SELECT updated_at FROM projects WHERE id = ?1";
+        let changed: String = call.db.query_row(sql, [project.id], |row| row.get(0))?;
+        call.check_unmodified(&changed)?;
+        remove(call, &Deleted::project(call, &project))
+    }),
+    delete("/groups/{id}", |call| remove(call, &Deleted::group(call, &call.group_as(OWNER)?))),
+    post("/projects/{id}/restore", |call| {
+        let project = call.project_as(OWNER)?;
+        restore(call, &Deleted::project(call, &project))?;
+        projects::answer(call, StatusCode::CREATED, project.id)
+    }),
+    post("/groups/{id}/restore", |call| {
+        let group = call.group_as(OWNER)?;
+        restore(call, &Deleted::group(call, &group))?;
+        let group = Namespace::by_id(call.db, group.id)?;
+        Answer::created(&groups::plain(call, &group.ok_or_else(|| Failure::not_found("Group"))?)?)
+    }),
+];
+
+/// A project or group, as far as its deletion goes.
+struct Deleted<'a> {
+    /// What messages call it, and in requests for its path.
+    words: [&'static str; 2],
+    table: &'static str,
+    id: i64,
+    name: &'a str,
+    path: &'a str,
+    full_path: &'a str,
+    /// What it is below, by the traversal, if that is a group.
+    above: Vec<i64>,
+    marked: bool,
+    /// What a mark appends to its name and path.
+    suffix: String,
+    /// Whether `permanently_remove` is a parameter.
+    at_once: bool,
+}
+
+impl<'a> Deleted<'a> {
+    fn project(call: &Call<'_>, project: &'a Project) -> Self {
+        let word = if call.is_from(18, 0) { "deletion_scheduled" } else { "deleted" };
+        Self {
+            words: ["Project", "project"],
+            table: "projects",
+            id: project.id,
+            name: &project.name,
+            path: &project.path,
+            full_path: &project.full_path,
+            above: ids(&project.namespace.traversal).collect(),
+            marked: project.marked_for_deletion_on.is_some(),
+            suffix: format!("-{word}-{}", project.id),
+            at_once: call.is_from(15, 11),
+        }
+    }
+
+    fn group(call: &Call<'_>, group: &'a Namespace) -> Self {
+        let renamed = call.is_from(18, 0).then(|| format!("-deletion_scheduled-{}", group.id));
+        Self {
+            words: ["Group", "subgroup"],
+            table: "namespaces",
+            id: group.id,
+            name: &group.name,
+            path: &group.path,
+            full_path: &group.full_path,
+            above: ids(&group.traversal).filter(|id| *id != group.id).collect(),
+            marked: group.marked_for_deletion_on.is_some(),
+            suffix: renamed.unwrap_or_default(),
+            at_once: true,
+        }
+    }
+
+    fn is_group(&self) -> bool {
+        self.table == "namespaces"
+    }
+
+    fn refused(&self, why: &str) -> Failure {
+        Failure::message(StatusCode::BAD_REQUEST, format!("{} {why}", self.words[0]))
+    }
+
+    /// Gives it another name and path, and marks it or takes the mark away.
+    fn save(
+        &self,
+        call: &Call<'_>,
+        name: &str,
+        path: &str,
+        day: Option<&str>,
+    ) -> Result<(), Failure> {
+        let sql = format!(
+            "UPDATE {} SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1",
+            self.table
+        );
+        call.db.execute(&sql, params![self.id, name, path, day])?;
+        if self.is_group() {
+            let group = Namespace::by_id(call.db, self.id)?;
+            return group.map_or(Ok(()), |group| group_moves::rename_below(call, &group));
+        }
+        let sql = "UPDATE projects SET full_path = ?2 WHERE id = ?1";
+        call.db.execute(sql, params![self.id, self.full_path_with(path)])?;
+        // Until then a mark also archived a project.
+        if call.release() < OBSERVED {
+            let sql = "UPDATE projects SET archived = ?2 WHERE id = ?1";
+            call.db.execute(sql, params![self.id, day.is_some()])?;
+        }
+        Ok(())
+    }
+
+    fn full_path_with(&self, path: &str) -> String {
+        match self.full_path.rsplit_once('/') {
+            Some((above, _)) => format!("{above}/{path}"),
+            None => path.to_owned(),
+        }
+    }
+}
+
+/// Deletes it, or marks it where deletion waits. The answer does not say which.
+fn remove(call: &Call<'_>, it: &Deleted<'_>) -> Result<Answer, Failure> {
+    let waits = call.service.deletion_delay().is_some();
+    let at_once = it.at_once && call.params.is_set("permanently_remove")?;
+    if waits && at_once {
+        check_permanent(call, it)?;
+    } else if waits && it.marked {
+        return Err(it.refused("has already been marked for deletion"));
+    } else if waits {
+        // What is below a mark goes with it.
+        if !is_any_marked(call, &it.above)? {
+            let with_suffix = |text: &str| format!("{text}{}", it.suffix);
+            it.save(call, &with_suffix(it.name), &with_suffix(it.path), Some(call.today()))?;
+        }
+        return accepted();
+    }
+    call.db.execute(&format!("DELETE FROM {} WHERE id = ?1", it.table), [it.id])?;
+    accepted()
+}
+
+fn accepted() -> Result<Answer, Failure> {
+    Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
+}
+
+/// Whether one of these groups is marked.
+pub(super) fn is_any_marked(call: &Call<'_>, groups: &[i64]) -> Result<bool, Failure> {
+    for id in groups {
+        let group = Namespace::by_id(call.db, *id)?;
+        if group.is_some_and(|group| group.marked_for_deletion_on.is_some()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What is marked may be removed at once, by who spells out its path. A group at the top may not.
+fn check_permanent(call: &Call<'_>, it: &Deleted<'_>) -> Result<(), Failure> {
+    let refused = |text: &str| Err(Failure::message(StatusCode::BAD_REQUEST, text));
+    let path = call.params.text("full_path")?;
+    if it.is_group() && it.above.is_empty() {
+        return refused("`permanently_remove` option is only available for subgroups.");
+    }
+    if !it.marked {
+        return Err(it.refused("must be marked for deletion first."));
+    }
+    match path.as_deref() == Some(it.full_path) {
+        true => Ok(()),
+        false => refused(&format!(
+            "`full_path` is incorrect. You must enter the complete path for the {}.",
+            it.words[1]
+        )),
+    }
+}
+
+/// Takes the mark away, and what it appended. Where the path was taken meanwhile, name and path get
+/// some characters of their own.
+fn restore(call: &Call<'_>, it: &Deleted<'_>) -> Result<(), Failure> {
+    if !call.is_from(18, 0) {
+        call.require_tier(Tier::Premium)?;
+    }
+    if !it.marked {
+        return Err(it.refused("has not been marked for deletion"));
+    }
+    let original = |text: &str| text.strip_suffix(&it.suffix).unwrap_or(text).to_owned();
+    let (mut name, mut path) = (original(it.name), original(it.path));
+    let full_path = it.full_path_with(&path);
+    let mut statement = call.db.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND (?3 OR id <> ?2))
+             OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND NOT (?3 AND id = ?2))",
+    )?;
+    let taken: bool =
+        statement.query_row(params![full_path, it.id, it.is_group()], |row| row.get(0))?;
+    if taken {
+        let infix = format!("-{}", &call.random_hex()[..5]);
+        name.push_str(&infix);
+        path.push_str(&infix);
+    }
+    let (above, whose) = match it.is_group() {
+        true => ("parent_id", ""),
+        false => ("namespace_id", "Project namespace name has already been taken and "),
+    };
+    let sql = format!(
+        "SELECT EXISTS (SELECT 1 FROM {0} other JOIN {0} own USING ({above})
+                        WHERE own.id = ?1 AND other.id <> ?1 AND other.name = ?2)",
+        it.table
+    );
+    if call.db.query_row(&sql, params![it.id, name], |row| row.get(0))? {
+        let text = format!("{whose}Name has already been taken");
+        return Err(Failure::message(StatusCode::BAD_REQUEST, text));
+    }
+    it.save(call, &name, &path, None)
+}

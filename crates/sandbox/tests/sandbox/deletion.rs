@@ -1,0 +1,181 @@
+//! Deletion that waits: marks, former paths, restoring, removal at once.
+
+use serde_json::{Value, json};
+use undrift_release::Release;
+use undrift_sandbox::{Config, OBSERVED, Profile, Seed, Tier};
+
+use super::client::{ROOT, World, usual_seed};
+use super::facts::fact;
+
+const NO: Value = Value::Null;
+const ONE: &str = "/projects/1";
+const RESTORE: &str = "/projects/1/restore";
+
+async fn at(release: Release, tier: Tier, profile: Profile) -> World {
+    World::start(Config {
+        seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
+        release: Some(release),
+        tier: Some(tier),
+        profile,
+        ..Config::default()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn deletion_waits_by_release_and_licence() {
+    for (release, tier, status) in [
+        (Release::new(15, 8), Tier::Ultimate, 404),
+        (Release::new(16, 0), Tier::Premium, 200),
+        (Release::new(16, 0), Tier::Free, 404),
+        (Release::new(18, 0), Tier::Free, 200),
+    ] {
+        let world = at(release, tier, Profile::default()).await;
+        assert_eq!(world.call("olive", "DELETE", ONE, &NO).await.status, 202);
+        let left = world.get("olive", ONE).await;
+        assert_eq!(left.status, status, "{}: {release} {tier:?}", fact("deletion-waits"));
+        let shown = left.body.get("marked_for_deletion_on").is_some_and(Value::is_string);
+        assert_eq!(shown, status == 200, "{}: {release} {tier:?}", fact("deletion-waits"));
+    }
+}
+
+#[tokio::test]
+async fn a_mark_renames_a_project() {
+    let waits = || Profile { deletion_delay: Some(7), ..Profile::default() };
+    for (release, word, archived) in [
+        (Release::new(15, 8), "deleted", true),
+        (Release::new(18, 0), "deletion_scheduled", true),
+        (OBSERVED, "deletion_scheduled", false),
+    ] {
+        let world = at(release, Tier::Premium, waits()).await;
+        let path = format!("shop-{word}-1");
+        let shown = json!({
+            "name": path,
+            "path_with_namespace": format!("acme/{path}"),
+            "archived": archived,
+        });
+        let text = |text: &str| json!({ "message": text });
+        let (renamed, marked) = (fact("project-delete-path"), fact("project-delete-marked"));
+        let refused = "Cannot archive project since it is scheduled for deletion.";
+        world
+            .check(vec![
+                (marked, "olive", "POST", RESTORE, NO, 400, text("Project has not been marked for deletion")),
+                (renamed, "olive", "DELETE", ONE, NO, 202, NO),
+                (renamed, "olive", "GET", ONE, NO, 200, shown),
+                (renamed, "olive", "GET", "/projects/acme%2Fshop", NO, 301, NO),
+                (marked, "olive", "DELETE", ONE, NO, 400, text("Project has already been marked for deletion")),
+                (marked, "olive", "POST", "/projects/1/unarchive", NO, 201, NO),
+                (marked, "olive", "POST", "/projects/1/archive", NO, 400, text(refused)),
+                (fact("role"), "mia", "POST", RESTORE, NO, 403, NO),
+                (
+                    fact("project-restore"),
+                    "olive",
+                    "POST",
+                    RESTORE,
+                    NO,
+                    201,
+                    json!({"name": "shop", "path": "shop", "archived": false, "marked_for_deletion_on": null}),
+                ),
+            ])
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_marked_is_removed_at_once_by_its_path() {
+    let world = at(Release::new(18, 0), Tier::Free, Profile::default()).await;
+    let rule = fact("project-delete-permanently");
+    let at_once = |path: &str| json!({"permanently_remove": true, "full_path": path});
+    let refused = |path: &str, text: &str| {
+        (rule, "olive", "DELETE", ONE, at_once(path), 400, json!({ "message": text }))
+    };
+    let wrong = "`full_path` is incorrect. You must enter the complete path for the project.";
+    world
+        .check(vec![
+            refused("acme/shop", "Project must be marked for deletion first."),
+            (rule, "olive", "DELETE", ONE, NO, 202, NO),
+            refused("acme/shop", wrong),
+            (rule, "olive", "DELETE", ONE, at_once("acme/shop-deletion_scheduled-1"), 202, NO),
+            (rule, "olive", "GET", ONE, NO, 404, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn a_taken_path_or_name_counts_when_something_is_restored() {
+    let world = at(Release::new(18, 0), Tier::Free, Profile::default()).await;
+    let rule = fact("restore-taken");
+    let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
+    let new = |name: &str, path: &str| json!({"name": name, "path": path, "namespace_id": acme});
+    let taken = "Project namespace name has already been taken and Name has already been taken";
+    world
+        .check(vec![
+            (rule, "olive", "DELETE", ONE, NO, 202, NO),
+            (rule, "olive", "POST", "/projects", new("shop", "other"), 201, NO),
+            (rule, "olive", "POST", RESTORE, NO, 400, json!({ "message": taken })),
+            (rule, "olive", "POST", "/projects", new("new", "shop"), 201, NO),
+        ])
+        .await;
+    let restored = world.call("olive", "POST", RESTORE, &NO).await;
+    for key in ["name", "path"] {
+        let text = restored.body[key].as_str().unwrap_or_default();
+        assert_eq!(text.strip_prefix("shop-").map(str::len), Some(5), "{rule}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn lists_of_projects_narrow_by_whether_they_are_active() {
+    let world = at(Release::new(18, 0), Tier::Free, Profile::default()).await;
+    let rule = fact("list-active");
+    const LIST: &str = "/groups/acme/projects?order_by=id&sort=asc";
+    const ACTIVE: &str = "/groups/acme/projects?active=true";
+    const INACTIVE: &str = "/groups/acme/projects?active=false";
+    world
+        .check(vec![
+            (rule, "olive", "DELETE", ONE, NO, 202, NO),
+            (rule, "olive", "GET", LIST, NO, 200, json!([{"id": 1}, {"id": 2}])),
+            (rule, "olive", "GET", ACTIVE, NO, 200, json!([{"id": 2}])),
+            (rule, "olive", "GET", INACTIVE, NO, 200, json!([{"id": 1}])),
+            (rule, "olive", "DELETE", "/groups/acme", NO, 202, NO),
+            (rule, "olive", "GET", "/projects?active=true&membership=true", NO, 200, json!([])),
+        ])
+        .await;
+}
+
+/// From 18.0 on a group leaves its path, too.
+#[tokio::test]
+async fn a_group_that_is_marked_leaves_its_path() {
+    let world = at(Release::new(18, 0), Tier::Free, Profile::default()).await;
+    let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
+    let new = |name: &str| json!({"name": name, "path": "deep", "parent_id": acme});
+    let made = world.call("olive", "POST", "/groups", &new("Deep")).await.body["id"].clone();
+    let group = &*format!("/groups/{made}").leak();
+    let suffix = format!("-deletion_scheduled-{made}");
+    let shown = json!({
+        "name": format!("Deep{suffix}"),
+        "full_path": format!("acme/deep{suffix}"),
+    });
+    let rule = fact("group-delete-path");
+    world
+        .check(vec![
+            (rule, "olive", "DELETE", group, NO, 202, NO),
+            (rule, "olive", "GET", group, NO, 200, shown),
+            (rule, "olive", "GET", "/groups/acme%2Fdeep", NO, 404, NO),
+            (
+                rule,
+                "olive",
+                "POST",
+                "/groups",
+                new("again"),
+                201,
+                json!({"full_path": "acme/deep"}),
+            ),
+        ])
+        .await;
+    let restored = world.call("olive", "POST", &format!("{group}/restore"), &NO).await;
+    for key in ["name", "path"] {
+        let text = restored.body[key].as_str().unwrap_or_default().to_lowercase();
+        let own = text.strip_prefix("deep-").map(str::len);
+        assert_eq!(own, Some(5), "{}: {text}", fact("restore-taken"));
+    }
+}
