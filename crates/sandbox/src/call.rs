@@ -7,8 +7,9 @@ use std::time::Duration;
 use http::StatusCode;
 use jiff::Timestamp;
 use rusqlite::Connection;
+use serde_json::Value;
 
-use super::access::{self, OWNER, Standing, Token};
+use super::access::{self, GUEST, OWNER, REPORTER, Standing, Token};
 use super::answer::{Answer, Failure};
 use super::attributes::{Edition, Tier};
 use super::clock;
@@ -267,6 +268,19 @@ impl Call<'_> {
         Err(Failure::moved(format!("{}{}{mark}{query}", self.base, segments.join("/"))))
     }
 
+    /// Whether the caller may read what an access level of a project closes or leaves to members. In
+    /// a private project that takes a reporter.
+    pub(crate) fn may_use(&self, project: &Project, access_level: &str) -> Result<bool, Failure> {
+        let level = self.level_in(project)?;
+        let everybody = project.visibility != "private";
+        let attributes = project.attributes(self.db)?;
+        Ok(match attributes.get(access_level).and_then(Value::as_str) {
+            Some("disabled") => false,
+            Some("private") => level >= REPORTER || everybody && level >= GUEST,
+            _ => level >= REPORTER || everybody,
+        })
+    }
+
     /// The project of `:id`.
     pub(crate) fn project(&self) -> Result<Project, Failure> {
         self.visible_project(self.segment("id"))
@@ -280,6 +294,15 @@ impl Call<'_> {
             return Err(Failure::forbidden());
         }
         Ok(project)
+    }
+
+    /// As [`Call::project_as`], but an anonymous caller is one without a level.
+    pub(crate) fn project_with(&self, level: i64) -> Result<Project, Failure> {
+        let project = self.project()?;
+        match self.level_in(&project)? < level {
+            true => Err(Failure::forbidden()),
+            false => Ok(project),
+        }
     }
 
     /// As [`Call::project_as`], for contents and variables, which an archived project closes: 403.

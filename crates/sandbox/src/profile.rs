@@ -91,17 +91,16 @@ pub struct Profile {
     pub raw_masks_plainly: bool,
     /// What the licence does not have is 403 instead of 404.
     pub unlicensed_forbidden: bool,
-    /// Developers may read protected branches, as releases from 16 on have it.
+    /// Developers may read protected branches before 16.0, too.
     pub developers_read_protections: bool,
-    /// Grants of users and groups have no level, as the documentation shows them.
-    pub grants_without_level: bool,
-    /// Only a level can be said of protected tags: `allowed_to_create` is ignored.
+    /// Only a level can be said of protected tags: `allowed_to_create` is ignored. Before 16.1 that
+    /// is not known.
     pub tag_lists_ignored: bool,
     /// PUT of an approval rule takes away the approvers of a list that it does not name, as the
     /// documentation has it.
     pub approvers_cleared: bool,
-    /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as later
-    /// releases have it.
+    /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as release 18.9
+    /// has it; when that began is not known.
     pub code_owner_approval_kept: bool,
     /// The level of a member who does not come from a directory cannot be overridden: 403. No
     /// member comes from one here.
@@ -129,13 +128,15 @@ impl Profile {
         let from = |major, minor| release >= Release::new(major, minor);
         Self {
             release,
-            developers_read_protections: self.developers_read_protections || from(16, 0),
+            // Known from 16.1 on.
+            tag_lists_ignored: self.tag_lists_ignored && !from(16, 1),
             runners_setting_shown: self.runners_setting_shown || from(16, 2),
             group_variable_filter: self.group_variable_filter || from(16, 9),
             later_errors: self.later_errors || from(17, 0),
             // A hidden variable has no value that could be repeated.
             optional_variable_value: self.optional_variable_value || from(17, 4),
             archive_twice_refused: self.archive_twice_refused || from(18, 0),
+            code_owner_approval_kept: self.code_owner_approval_kept || release >= OBSERVED,
             absent_delete: if release < OBSERVED {
                 self.absent_delete
             } else {
@@ -169,7 +170,6 @@ impl Profile {
             ),
             ("empty_has_no_branch", with(|profile| profile.empty_has_no_branch = true)),
             ("former_paths_answer", with(|profile| profile.former_paths_answer = true)),
-            ("grants_without_level", with(|profile| profile.grants_without_level = true)),
             ("group_variable_filter", with(|profile| profile.group_variable_filter = true)),
             ("import_members_created", with(|profile| profile.import_members_created = true)),
             ("last_owner_bad_request", with(|profile| profile.last_owner_bad_request = true)),

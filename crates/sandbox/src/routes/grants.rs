@@ -3,16 +3,17 @@
 //! Such a list is a difference. An element without `id` adds a grant, one with `id` changes that
 //! grant, one with `id` and `_destroy` takes it away; grants that no element names stay.
 
+use rusqlite::OptionalExtension as _;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{self, DEVELOPER, MAINTAINER, OWNER, Standing};
 use super::super::answer::Failure;
 use super::super::attributes::Tier;
 use super::super::call::Call;
-use super::super::params::{Params, flag, integer};
+use super::super::params::{Params, flag, integer, number_of};
 use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
-use super::super::store::protection::{self, Action, Grant, Grantee, Protection};
+use super::super::store::protection::{self, Action, Grant, Grantee};
 use super::super::store::user::User;
 
 /// Nobody.
@@ -27,29 +28,39 @@ const LEVELS: [(i64, &str); 4] = [
     (ADMINISTRATORS, "Instance admins"),
 ];
 
-/// As answers show a grant. Users and groups are of the licensed build.
+/// As answers show a grant. Users and groups are of the licensed build, and no key unprotects or
+/// merges.
 pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value, Failure> {
-    // The column of the level has a default, which grants of users and groups keep.
-    let kept = Some(MAINTAINER).filter(|_| !call.service.profile.grants_without_level);
-    let (level, user, group) = match grant.to {
-        Grantee::Level(level) => (Some(level), None, None),
-        Grantee::User(id) => (kept, Some(id), None),
-        Grantee::Group(id) => (kept, None, Some(id)),
-    };
     let name = match grant.to {
-        Grantee::Level(level) => describe(level).to_owned(),
-        Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name).unwrap_or_default(),
-        Grantee::Group(id) => {
-            Namespace::by_id(call.db, id)?.map(|group| group.name).unwrap_or_default()
-        }
+        Grantee::Level(level) => Some(describe(level).to_owned()),
+        Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
+        Grantee::Group(id) => Namespace::by_id(call.db, id)?.map(|group| group.name),
+        Grantee::Key(id) => key_title(call, id)?,
     };
-    let mut body =
-        json!({ "id": grant.id, "access_level": level, "access_level_description": name });
+    let [level, user, group, key] = grant.columns();
+    let mut body = json!({
+        "id": grant.id,
+        "access_level": level,
+        "access_level_description": name.unwrap_or_default(),
+    });
+    if takes_keys(grant.action) && call.is_from(16, 0) {
+        body["deploy_key_id"] = key.into();
+    }
     if call.tier() >= Tier::Premium {
         body["user_id"] = user.into();
         body["group_id"] = group.into();
     }
     Ok(body)
+}
+
+/// Whether an action can be granted to a deploy key.
+fn takes_keys(action: Action) -> bool {
+    matches!(action, Action::Push | Action::Create)
+}
+
+fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>, Failure> {
+    let mut statement = call.db.prepare_cached("SELECT title FROM deploy_keys WHERE id = ?1")?;
+    Ok(statement.query_row([id], |row| row.get(0)).optional()?)
 }
 
 /// What answers call a level.
@@ -68,25 +79,19 @@ pub(super) struct Change {
     action: Action,
     id: Option<i64>,
     destroy: bool,
+    level: Option<i64>,
     to: Option<Grantee>,
 }
 
-/// A level that may be granted for an action.
-fn checked_level(action: Action, name: &str, level: i64) -> Result<i64, Failure> {
-    let known = LEVELS.iter().any(|(value, _)| *value == level);
-    let refused = match action {
-        Action::Push | Action::Merge => false,
-        Action::Unprotect => level == NO_ONE,
-        Action::Create => level == ADMINISTRATORS,
-    };
-    match known && !refused {
-        true => Ok(level),
-        false => Err(Failure::no_valid_value(name)),
-    }
+/// Whether a level may be granted for an action.
+fn is_grantable(action: Action, level: i64) -> bool {
+    let refused = action == Action::Unprotect && level == NO_ONE;
+    !refused && LEVELS.iter().any(|(value, _)| *value == level)
 }
 
 /// Reads the lists of these actions; they need Premium, and are ignored below.
 pub(super) fn changes(
+    call: &Call<'_>,
     tier: Tier,
     params: &Params,
     actions: &[Action],
@@ -107,8 +112,8 @@ pub(super) fn changes(
     let mut changes = Vec::new();
     for (action, list) in lists {
         let elements = list.and_then(Value::as_array).into_iter().flatten();
-        for (number, element) in elements.filter_map(Value::as_object).enumerate() {
-            changes.push(change(action, number, element)?);
+        for element in elements.filter_map(Value::as_object) {
+            changes.push(change(call, action, element)?);
         }
     }
     Ok(changes)
@@ -123,48 +128,43 @@ fn is_list(value: &Value) -> bool {
     }
 }
 
-/// Reads one element. It names one of a level, a user and a group.
-fn change(action: Action, number: usize, element: &Map<String, Value>) -> Result<Change, Failure> {
+/// Reads one element. Of several grantees the first in this order counts; without one, the grant is
+/// for a level.
+fn change(
+    call: &Call<'_>,
+    action: Action,
+    element: &Map<String, Value>,
+) -> Result<Change, Failure> {
     let list = list_name(action);
-    let name = |key: &str| format!("{list}[{number}][{key}]");
+    let name = |key: &str| format!("{list}[{key}]");
     let read = |key: &str| element.get(key).map_or(Ok(None), |value| integer(&name(key), value));
-    let level = read("access_level")?
-        .map(|level| checked_level(action, &name("access_level"), level))
-        .transpose()?;
-    let targets = [
-        level.map(Grantee::Level),
-        read("user_id")?.map(Grantee::User),
-        read("group_id")?.map(Grantee::Group),
-    ];
-    let id = read("id")?;
+    let level = element.get("access_level").map_or(Ok(None), |value| {
+        number_of(&name("access_level"), value, |level| is_grantable(action, level))
+    })?;
+    let [user, group, key] = [read("user_id")?, read("group_id")?, read("deploy_key_id")?];
+    let key = key.filter(|_| takes_keys(action) && call.is_from(17, 5));
+    let to = user.map(Grantee::User).or(group.map(Grantee::Group)).or(key.map(Grantee::Key));
     let destroy = element.get("_destroy").map_or(Ok(None), |on| flag(&name("_destroy"), on))?;
-    let mut named = targets.into_iter().flatten();
-    let to = named.next();
-    if named.next().is_some() || (to.is_none() && id.is_none()) {
-        return Err(Failure::invalid(&list));
-    }
-    Ok(Change { action, id, destroy: destroy == Some(true), to })
+    Ok(Change { action, id: read("id")?, destroy: destroy == Some(true), level, to })
 }
 
 /// The grants of a new protection for these actions: what the lists say, the single levels, and a level where neither
 /// says something.
 pub(super) fn of_new(
+    call: &Call<'_>,
     tier: Tier,
     params: &Params,
     actions: &[Action],
 ) -> Result<Vec<Change>, Failure> {
-    let listed = changes(tier, params, actions)?;
+    let listed = changes(call, tier, params, actions)?;
     let licensed = |action| action != Action::Unprotect || tier >= Tier::Premium;
     let mut all = Vec::new();
     for action in actions.iter().copied().filter(|action| licensed(*action)) {
         let name = format!("{}_access_level", action.word());
-        let level = match params.integer(&name)? {
-            Some(level) => Some(checked_level(action, &name, level)?),
-            None if listed.iter().any(|change| change.action == action) => None,
-            None => Some(MAINTAINER),
-        };
-        let to = level.map(Grantee::Level);
-        all.extend(to.map(|to| Change { action, id: None, destroy: false, to: Some(to) }));
+        let level = params.number_of(&name, |level| is_grantable(action, level))?;
+        if level.is_some() || !listed.iter().any(|change| change.action == action) {
+            all.push(Change { action, id: None, destroy: false, level, to: None });
+        }
     }
     all.extend(listed);
     Ok(all)
@@ -174,8 +174,8 @@ pub(super) fn of_new(
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) revoked: Vec<i64>,
-    pub(super) regranted: Vec<(i64, Grantee)>,
-    pub(super) added: Vec<(Action, Grantee)>,
+    pub(super) regranted: Vec<Grant>,
+    pub(super) added: Vec<Grant>,
     pub(super) complaints: Vec<String>,
 }
 
@@ -193,45 +193,49 @@ impl Plan {
                 None => None,
                 Some(id) => Some(find(stored, change.action, id)?),
             };
-            match (own, change.to) {
-                (Some(own), _) if change.destroy => plan.revoked.push(own.id),
-                (Some(own), Some(to)) if is_changed(own.to, to) => {
-                    plan.check(call, project, stored, change.action, own.id, to)?;
-                    plan.regranted.push((own.id, to));
+            match own {
+                Some(own) if change.destroy => plan.revoked.push(own.id),
+                Some(own) => {
+                    let changed = own.with(change.level, change.to);
+                    if changed != own {
+                        plan.check(call, project, stored, &changed)?;
+                        plan.regranted.push(changed);
+                    }
                 }
-                (None, Some(to)) if !change.destroy => {
-                    plan.check(call, project, stored, change.action, 0, to)?;
-                    plan.added.push((change.action, to));
+                None if change.destroy => {}
+                None => {
+                    let new = Grant::new(change.action, change.level, change.to);
+                    plan.check(call, project, stored, &new)?;
+                    plan.added.push(new);
                 }
-                _ => {}
             }
         }
         plan.complaints.dedup();
         Ok(plan)
     }
 
-    /// Checks a grant against those that are stored, also against what the same call takes away.
+    /// Checks a grant against those that are stored, also against what the same call takes away, but
+    /// not against what it adds.
     fn check(
         &mut self,
         call: &Call<'_>,
         project: &Project,
         stored: &[Grant],
-        action: Action,
-        own: i64,
-        to: Grantee,
+        wanted: &Grant,
     ) -> Result<(), Failure> {
-        let taken =
-            stored.iter().any(|other| other.action == action && other.to == to && other.id != own)
-                || self.added.contains(&(action, to));
+        let taken = stored.iter().any(|other| {
+            other.action == wanted.action && other.to == wanted.to && other.id != wanted.id
+        });
         let complaint =
-            if taken { Some("has already been taken") } else { fault(call, project, to)? };
+            if taken { Some("has already been taken") } else { fault(call, project, wanted.to)? };
         if let Some(complaint) = complaint {
-            let mut words = format!("{} access levels", action.word());
+            let mut words = format!("{} access levels", wanted.action.word());
             words[..1].make_ascii_uppercase();
-            let field = match to {
+            let field = match wanted.to {
                 Grantee::Level(_) => "access level",
                 Grantee::User(_) => "user",
                 Grantee::Group(_) => "group",
+                Grantee::Key(_) => "deploy key",
             };
             self.complaints.push(format!("{words} {field} {complaint}"));
         }
@@ -243,11 +247,11 @@ impl Plan {
         for id in &self.revoked {
             protection::revoke(call.db, *id)?;
         }
-        for (id, to) in &self.regranted {
-            protection::regrant(call.db, *id, *to)?;
+        for changed in &self.regranted {
+            protection::regrant(call.db, changed)?;
         }
-        for (action, to) in &self.added {
-            protection::grant(call.db, branch, *action, *to)?;
+        for new in &self.added {
+            protection::grant(call.db, branch, new)?;
         }
         Ok(())
     }
@@ -258,13 +262,8 @@ fn find(stored: &[Grant], action: Action, id: i64) -> Result<Grant, Failure> {
     found.copied().ok_or_else(Failure::no_record)
 }
 
-/// A level does not turn the grant of a user or group into one of a role.
-fn is_changed(from: Grantee, to: Grantee) -> bool {
-    from != to && (matches!(from, Grantee::Level(_)) || !matches!(to, Grantee::Level(_)))
-}
-
 /// Why something cannot be granted to somebody: a user has to be a member, in any way; a group has
-/// to be invited to the project itself, as a developer or higher.
+/// to be invited to the project itself, as a developer or higher; a key has to push to it.
 fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'static str>, Failure> {
     let blank = Some("can't be blank");
     Ok(match to {
@@ -275,6 +274,9 @@ fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'sta
         Grantee::Group(id) if Namespace::by_id(call.db, id)?.is_none() => blank,
         Grantee::Group(id) if is_invited(call, project.id, id)? => None,
         Grantee::Group(_) => Some("does not have access to the project"),
+        Grantee::Key(id) if key_title(call, id)?.is_none() => blank,
+        Grantee::Key(id) if pushes(call, project.id, id)? => None,
+        Grantee::Key(_) => Some("is not enabled for this project"),
     })
 }
 
@@ -294,39 +296,46 @@ fn is_invited(call: &Call<'_>, project: i64, group: i64) -> Result<bool, Failure
     Ok(call.db.prepare_cached(sql)?.query_row([project, group, DEVELOPER], |row| row.get(0))?)
 }
 
+fn pushes(call: &Call<'_>, project: i64, key: i64) -> Result<bool, Failure> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2 AND can_push)";
+    Ok(call.db.prepare_cached(sql)?.query_row([project, key], |row| row.get(0))?)
+}
+
 /// Whether the caller is among those who may unprotect: everybody who may protect, unless grants
 /// say who (Premium).
 pub(super) fn may_unprotect(
     call: &Call<'_>,
     project: &Project,
-    granted: &[Grantee],
+    grants: &[Grant],
 ) -> Result<bool, Failure> {
-    if call.tier() < Tier::Premium || call.is_administrator() || granted.is_empty() {
+    let unprotect = grants.iter().filter(|grant| grant.action == Action::Unprotect);
+    let granted: Vec<Grantee> = unprotect.map(|grant| grant.to).collect();
+    if call.tier() < Tier::Premium || granted.is_empty() {
         return Ok(true);
     }
-    is_granted(call, project, granted)
+    is_granted(call, project, &granted)
 }
 
-/// Whether the caller is among those to whom something is granted. Administrators are, unless it is
-/// granted to nobody.
+/// Whether the caller is among those to whom something is granted. That goes for administrators,
+/// too: what is granted to somebody by name is not granted to them.
 pub(super) fn is_granted(
     call: &Call<'_>,
     project: &Project,
     granted: &[Grantee],
 ) -> Result<bool, Failure> {
-    if call.is_administrator() {
-        return Ok(granted.iter().any(|to| *to != Grantee::Level(NO_ONE)));
-    }
-    let user = call.user()?.id;
+    let Some(caller) = &call.caller else { return Ok(false) };
     let level = call.level_in(project)?;
     for to in granted {
         let named = match *to {
-            Grantee::Level(NO_ONE | ADMINISTRATORS) => false,
+            Grantee::Level(NO_ONE) | Grantee::Key(_) => false,
+            Grantee::Level(ADMINISTRATORS) => caller.admin,
             Grantee::Level(least) => level >= least,
-            Grantee::User(id) => id == user,
+            Grantee::User(id) => id == caller.id,
             Grantee::Group(id) => match Namespace::by_id(call.db, id)? {
-                Some(group) => call.standing()?.in_namespace(&group.traversal) > 0,
-                None => false,
+                Some(group) if is_invited(call, project.id, id)? => {
+                    call.standing()?.in_namespace(&group.traversal) > 0
+                }
+                _ => false,
             },
         };
         if named {
@@ -334,9 +343,4 @@ pub(super) fn is_granted(
         }
     }
     Ok(false)
-}
-
-/// Who may unprotect a branch that is protected already.
-pub(super) fn unprotectors(protection: &Protection) -> Vec<Grantee> {
-    protection.granted(Action::Unprotect).map(|grant| grant.to).collect()
 }

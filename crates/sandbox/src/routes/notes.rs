@@ -46,14 +46,7 @@ impl Place {
     fn of(call: &Call<'_>) -> Result<Self, Failure> {
         let project = call.project()?;
         let level = call.level_in(&project)?;
-        let attributes = project.attributes(call.db)?;
-        let everybody = project.visibility != "private";
-        let may = match attributes.get("merge_requests_access_level").and_then(Value::as_str) {
-            Some("disabled") => false,
-            Some("private") => level >= REPORTER || everybody && level >= GUEST,
-            _ => level >= REPORTER || everybody,
-        };
-        let found = match may {
+        let found = match call.may_use(&project, "merge_requests_access_level")? {
             true => MergeRequest::find(call.db, project.id, call.segment_id("merge_request_iid")?)?,
             false => None,
         };

@@ -11,12 +11,15 @@ use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
 use super::super::page;
 use super::super::params::Params;
+use super::super::profile::OBSERVED;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
-use super::super::store::protection::{self, Action, Grantee, NewProtection, Protection, covers};
+use super::super::store::protection::{
+    self, Action, Grant, Grantee, NewProtection, Protection, covers,
+};
 use super::grants::{self, Plan};
 use super::group_settings::BRANCH_PROTECTION;
-use super::{Route, delete, get, instance, patch, post};
+use super::{Route, delete, get, instance, patch, post, repository};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/protected_branches", list),
@@ -29,18 +32,40 @@ pub(super) const ROUTES: &[Route] = &[
 const FORCE_PUSH: &str = "allow_force_push";
 const CODE_OWNERS: &str = "code_owner_approval_required";
 
-/// The project of a call that reads. Developers may since later releases.
+/// The project of a call: from 16.0 on for whoever reads its code.
 fn readable(call: &Call<'_>) -> Result<Project, Failure> {
+    if call.is_from(16, 0) {
+        return repository::readable(call);
+    }
     let developers = call.service.profile.developers_read_protections;
-    call.project_as(if developers { DEVELOPER } else { MAINTAINER })
+    call.project_with(if developers { DEVELOPER } else { MAINTAINER })
+}
+
+/// 403 unless the caller may change protections.
+fn check_change(call: &Call<'_>, project: &Project) -> Result<(), Failure> {
+    let closed = project.archived && call.release() >= OBSERVED;
+    match closed || call.level_in(project)? < MAINTAINER {
+        true => Err(Failure::forbidden()),
+        false => call.check_writable(project),
+    }
+}
+
+/// Whether a search finds a name. Fewer than three characters have to be the whole name.
+fn is_found(name: &str, search: &str) -> bool {
+    let (name, search) = (name.to_lowercase(), search.to_lowercase());
+    match search.chars().count() {
+        0 => true,
+        1 | 2 => name == search,
+        _ => name.contains(&search),
+    }
 }
 
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = readable(call)?;
-    let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let search = call.params.text("search")?.unwrap_or_default();
     let all: Vec<Value> = Protection::all(call.db, project.id, call.now())?
         .iter()
-        .filter(|protection| protection.name.to_lowercase().contains(&search))
+        .filter(|protection| is_found(&protection.name, &search))
         .map(|protection| json(call, protection))
         .collect::<Result<_, _>>()?;
     page::list(call, &all)
@@ -55,6 +80,16 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 fn named(call: &Call<'_>, project: i64) -> Result<Protection, Failure> {
     Protection::named(call.db, project, call.segment("name"), call.now())?
         .ok_or_else(Failure::no_record)
+}
+
+/// The same for a call that changes it, for which it has to be there first.
+fn changeable(call: &Call<'_>, project: &Project) -> Result<Protection, Failure> {
+    let protection = named(call, project.id)?;
+    check_change(call, project)?;
+    match grants::may_unprotect(call, project, &protection.grants)? {
+        true => Ok(protection),
+        false => Err(Failure::forbidden()),
+    }
 }
 
 /// As the service shows one. Users, groups and code owners are of the licensed build.
@@ -72,12 +107,16 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value, Fa
     if call.tier() >= Tier::Premium {
         body["unprotect_access_levels"] = rows(Action::Unprotect)?.into();
         body[CODE_OWNERS] = protection.code_owner_approval_required.into();
+        if call.release() >= OBSERVED {
+            // Groups have no protected branches here.
+            body["inherited"] = false.into();
+        }
     }
     Ok(body)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = readable(call)?;
     Answer::created(&json(call, &protect(call, &project, &call.params)?)?)
 }
 
@@ -85,16 +124,18 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protection, Failure> {
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
-    let changes = grants::of_new(call.tier(), params, &Action::ALL)?;
+    let changes = grants::of_new(call, call.tier(), params, &Action::ALL)?;
     let allow_force_push = params.is_set(FORCE_PUSH)?;
-    let code_owners = params.is_set(CODE_OWNERS)?;
+    let code_owners = params.flag(CODE_OWNERS)?;
+    check_change(call, project)?;
+    if code_owners.is_none() && params.has(CODE_OWNERS) {
+        return Err(Failure::internal(&"code_owner_approval_required is null"));
+    }
     if Protection::named(call.db, project.id, &name, call.now())?.is_some() {
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = Plan::new(call, project, &[], &changes)?;
-    let unprotect = plan.added.iter().filter(|(action, _)| *action == Action::Unprotect);
-    let unprotectors: Vec<Grantee> = unprotect.map(|(_, to)| *to).collect();
-    if !grants::may_unprotect(call, project, &unprotectors)? {
+    if !grants::may_unprotect(call, project, &plan.added)? {
         return Err(Failure::forbidden());
     }
     if name.trim().is_empty() {
@@ -106,7 +147,7 @@ fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protec
         project: project.id,
         name: &name,
         allow_force_push,
-        code_owner_approval_required: code_owners && call.tier() >= Tier::Premium,
+        code_owner_approval_required: code_owners == Some(true) && call.tier() >= Tier::Premium,
         grants: &plan.added,
         due_at: None,
     };
@@ -137,20 +178,17 @@ pub(crate) fn plant(call: &Call<'_>, project: &Project, params: &Params) -> Resu
 /// Only what is named changes, with one exception: whether code owners have to approve has a
 /// default in calls that change, too.
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = readable(call)?;
     let params = &call.params;
     let licensed = call.tier() >= Tier::Premium;
     let lists = Action::ALL.map(grants::list_name);
     let licensed_names = lists.iter().map(String::as_str).chain([CODE_OWNERS]);
     let names = [FORCE_PUSH].into_iter().chain(licensed_names.filter(|_| licensed));
     refuse_blank(params, names)?;
-    let changes = grants::changes(call.tier(), params, &Action::ALL)?;
+    let changes = grants::changes(call, call.tier(), params, &Action::ALL)?;
     let force_push = params.flag(FORCE_PUSH)?;
     let code_owners = params.flag(CODE_OWNERS)?;
-    let mut protection = named(call, project.id)?;
-    if !grants::may_unprotect(call, &project, &grants::unprotectors(&protection))? {
-        return Err(Failure::forbidden());
-    }
+    let mut protection = changeable(call, &project)?;
     let plan = Plan::new(call, &project, &protection.grants, &changes)?;
     refuse(&plan)?;
     plan.apply(call, protection.id)?;
@@ -177,11 +215,7 @@ fn refuse_blank<'a>(
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.writable_project_as(MAINTAINER)?;
-    let protection = named(call, project.id)?;
-    if !grants::may_unprotect(call, &project, &grants::unprotectors(&protection))? {
-        return Err(Failure::forbidden());
-    }
+    let protection = changeable(call, &readable(call)?)?;
     call.check_unmodified(&protection.updated_at)?;
     protection.remove(call.db)?;
     Ok(Answer::no_content())
@@ -214,7 +248,8 @@ pub(super) fn protect_default(
         name: branch,
         allow_force_push: false,
         code_owner_approval_required: false,
-        grants: &[(Action::Push, Grantee::Level(push)), (Action::Merge, Grantee::Level(merge))],
+        grants: &[(Action::Push, push), (Action::Merge, merge)]
+            .map(|(action, level)| Grant::new(action, Some(level), None)),
         due_at,
     };
     Ok(Protection::insert(call.db, new, call.now())?)

@@ -9,6 +9,7 @@ use super::super::answer::{Answer, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
+use super::super::store::project::Project;
 use super::super::store::protected_tag::ProtectedTag;
 use super::super::store::protection::Action;
 use super::grants::{self, Plan};
@@ -33,7 +34,7 @@ fn named(call: &Call<'_>, project: i64) -> Result<ProtectedTag, Failure> {
 }
 
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.project_as(MAINTAINER)?;
+    let project = call.project_with(MAINTAINER)?;
     let all: Vec<Value> = ProtectedTag::all(call.db, project.id)?
         .iter()
         .map(|tag| json(call, tag))
@@ -42,16 +43,23 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.project_as(MAINTAINER)?;
+    let project = call.project_with(MAINTAINER)?;
     Answer::ok(&json(call, &named(call, project.id)?)?)
 }
 
+/// The project of a call that writes.
+fn writable(call: &Call<'_>) -> Result<Project, Failure> {
+    let project = call.project_with(MAINTAINER)?;
+    call.check_writable(&project)?;
+    Ok(project)
+}
+
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = writable(call)?;
     call.params.require(&["name"])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let tier = if call.service.profile.tag_lists_ignored { Tier::Free } else { call.tier() };
-    let changes = grants::of_new(tier, &call.params, &[Action::Create])?;
+    let changes = grants::of_new(call, tier, &call.params, &[Action::Create])?;
     let mut plan = Plan::new(call, &project, &[], &changes)?;
     if name.trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
@@ -62,14 +70,13 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     if !plan.complaints.is_empty() {
         return Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, plan.complaints));
     }
-    let grantees = plan.added.iter().map(|(_, to)| to);
-    ProtectedTag::insert(call.db, project.id, &name, grantees, call.now())?;
+    ProtectedTag::insert(call.db, project.id, &name, &plan.added, call.now())?;
     let tag = ProtectedTag::named(call.db, project.id, &name)?.ok_or_else(Failure::no_record)?;
     Answer::created(&json(call, &tag)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = writable(call)?;
     let tag = named(call, project.id)?;
     call.check_unmodified(&tag.updated_at)?;
     tag.remove(call.db)?;

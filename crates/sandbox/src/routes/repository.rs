@@ -4,13 +4,13 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::super::access::{DEVELOPER, MAINTAINER, REPORTER};
+use super::super::access::{DEVELOPER, MAINTAINER};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
 use super::super::store::protection::{
-    Action, Grantee, NewProtection, Protection, covers, grant, revoke,
+    Action, Grant, Grantee, NewProtection, Protection, covers, grant, revoke,
 };
 use super::super::store::repository::{Branch, Commit, Edit, NewCommit, Repository, is_ref_name};
 use super::{Route, delete, get, grants, post, protected_branches, put};
@@ -34,9 +34,9 @@ pub(super) fn of<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
 /// private.
 pub(super) fn readable(call: &Call<'_>) -> Result<Project, Failure> {
     let project = call.project()?;
-    match project.visibility == "private" && call.level_in(&project)? < REPORTER {
-        true => Err(Failure::forbidden()),
-        false => Ok(project),
+    match call.may_use(&project, "repository_access_level")? {
+        true => Ok(project),
+        false => Err(Failure::forbidden()),
     }
 }
 
@@ -246,7 +246,9 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
 fn protect(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
-    let level = |developers| Grantee::Level(if developers { DEVELOPER } else { MAINTAINER });
+    let new = |action, developers| {
+        Grant::new(action, Some(if developers { DEVELOPER } else { MAINTAINER }), None)
+    };
     let wanted = [
         (Action::Push, call.params.flag("developers_can_push")?),
         (Action::Merge, call.params.flag("developers_can_merge")?),
@@ -256,11 +258,11 @@ fn protect(call: &Call<'_>) -> Result<Answer, Failure> {
             let changes = wanted.iter().filter_map(|(action, flag)| Some((*action, (*flag)?)));
             for (action, developers) in changes {
                 known.granted(action).try_for_each(|old| revoke(call.db, old.id))?;
-                grant(call.db, known.id, action, level(developers))?;
+                grant(call.db, known.id, &new(action, developers))?;
             }
         }
         None => {
-            let grants = wanted.map(|(action, flag)| (action, level(flag == Some(true))));
+            let grants = wanted.map(|(action, flag)| new(action, flag == Some(true)));
             let new = NewProtection {
                 project: project.id,
                 name: &branch.name,

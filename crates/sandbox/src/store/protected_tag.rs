@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::protection::{Action, Grant, Grantee};
+use super::protection::{Action, Grant};
 
 /// One protected tag, or wildcard.
 #[derive(Clone, Debug)]
@@ -33,32 +33,30 @@ impl ProtectedTag {
 
     fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         let id = row.get(0)?;
-        let mut statement = db.prepare_cached(
-            "SELECT id, access_level, user_id, group_id FROM protected_tag_grants
-             WHERE tag_id = ?1 ORDER BY id",
-        )?;
-        let grants = statement.query_map([id], |row| {
-            let to = Grantee::from_columns(row.get(1)?, row.get(2)?, row.get(3)?);
-            Ok(Grant { id: row.get(0)?, action: Action::Create, to })
-        })?;
+        let columns = Grant::COLUMNS;
+        let mut statement = db.prepare_cached(&format!(
+            "SELECT {columns} FROM protected_tag_grants WHERE tag_id = ?1 ORDER BY id"
+        ))?;
+        let grants = statement.query_map([id], |row| Grant::from_row(row, Action::Create))?;
         let grants = grants.collect::<Result<_, _>>()?;
         Ok(Self { id, name: row.get(1)?, updated_at: row.get(2)?, grants })
     }
 
     /// Inserts a protected tag whose name is free.
-    pub(crate) fn insert<'a>(
+    pub(crate) fn insert(
         db: &Connection,
         project: i64,
         name: &str,
-        grants: impl Iterator<Item = &'a Grantee>,
+        grants: &[Grant],
         now: &str,
     ) -> Result<(), rusqlite::Error> {
         let sql = "INSERT INTO protected_tags (project_id, name, updated_at) VALUES (?1, ?2, ?3)";
         let id = db.prepare_cached(sql)?.insert(params![project, name, now])?;
-        let sql = "INSERT INTO protected_tag_grants (tag_id, access_level, user_id, group_id) VALUES (?1, ?2, ?3, ?4)";
-        for to in grants {
-            let [level, user, group] = to.columns();
-            db.prepare_cached(sql)?.execute(params![id, level, user, group])?;
+        let sql = "INSERT INTO protected_tag_grants (tag_id, access_level, user_id, group_id, deploy_key_id)
+                   VALUES (?1, ?2, ?3, ?4, ?5)";
+        for grant in grants {
+            let [level, user, group, key] = grant.columns();
+            db.prepare_cached(sql)?.execute(params![id, level, user, group, key])?;
         }
         Ok(())
     }

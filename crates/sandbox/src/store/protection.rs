@@ -37,34 +37,62 @@ pub(crate) enum Grantee {
     User(i64),
     /// The members of the group with this id.
     Group(i64),
+    /// Whoever has the deploy key with this id.
+    Key(i64),
 }
 
-impl Grantee {
-    /// The level, user and group, of which one is set.
-    pub(crate) fn columns(self) -> [Option<i64>; 3] {
-        match self {
-            Self::Level(level) => [Some(level), None, None],
-            Self::User(user) => [None, Some(user), None],
-            Self::Group(group) => [None, None, Some(group)],
-        }
-    }
+/// The level of a grant for which none is named.
+const USUAL_LEVEL: i64 = 40;
 
-    /// The way back. One of the three is set.
-    pub(crate) fn from_columns(level: Option<i64>, user: Option<i64>, group: Option<i64>) -> Self {
-        match (user, group) {
-            (Some(user), _) => Self::User(user),
-            (None, Some(group)) => Self::Group(group),
-            (None, None) => Self::Level(level.unwrap_or_default()),
-        }
-    }
-}
-
-/// One grant.
+/// One grant. Each has a level; it counts where the grant is for nobody in particular.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
+    /// 0 until it is stored.
     pub(crate) id: i64,
     pub(crate) action: Action,
+    pub(crate) level: i64,
     pub(crate) to: Grantee,
+}
+
+impl Grant {
+    /// The columns that [`Grant::from_row`] reads.
+    pub(crate) const COLUMNS: &str = "id, access_level, user_id, group_id, deploy_key_id";
+
+    /// A new one for whom it is named, or else for a level.
+    pub(crate) fn new(action: Action, level: Option<i64>, to: Option<Grantee>) -> Self {
+        let level = level.unwrap_or(USUAL_LEVEL);
+        Self { id: 0, action, level, to: to.unwrap_or(Grantee::Level(level)) }
+    }
+
+    /// The same with another level, or for somebody else.
+    pub(crate) fn with(self, level: Option<i64>, to: Option<Grantee>) -> Self {
+        let level = level.unwrap_or(self.level);
+        let to = match (to, self.to) {
+            (Some(to), _) => to,
+            (None, Grantee::Level(_)) => Grantee::Level(level),
+            (None, to) => to,
+        };
+        Self { level, to, ..self }
+    }
+
+    /// The level, user, group and key.
+    pub(crate) fn columns(&self) -> [Option<i64>; 4] {
+        let [user, group, key] = match self.to {
+            Grantee::Level(_) => [None; 3],
+            Grantee::User(id) => [Some(id), None, None],
+            Grantee::Group(id) => [None, Some(id), None],
+            Grantee::Key(id) => [None, None, Some(id)],
+        };
+        [Some(self.level), user, group, key]
+    }
+
+    /// The way back.
+    pub(crate) fn from_row(row: &Row<'_>, action: Action) -> Result<Self, rusqlite::Error> {
+        let level = row.get(1)?;
+        let [user, group, key]: [Option<i64>; 3] = [row.get(2)?, row.get(3)?, row.get(4)?];
+        let named = user.map(Grantee::User).or(group.map(Grantee::Group)).or(key.map(Grantee::Key));
+        Ok(Self { id: row.get(0)?, action, level, to: named.unwrap_or(Grantee::Level(level)) })
+    }
 }
 
 /// One protected branch, or wildcard.
@@ -85,7 +113,7 @@ pub(crate) struct NewProtection<'a> {
     pub(crate) name: &'a str,
     pub(crate) allow_force_push: bool,
     pub(crate) code_owner_approval_required: bool,
-    pub(crate) grants: &'a [(Action, Grantee)],
+    pub(crate) grants: &'a [Grant],
     /// When it appears, if not at once.
     pub(crate) due_at: Option<&'a str>,
 }
@@ -152,7 +180,7 @@ impl Protection {
                 now,
                 new.due_at
             ])?;
-        new.grants.iter().try_for_each(|(action, to)| grant(db, id, *action, *to))
+        new.grants.iter().try_for_each(|new| grant(db, id, new))
     }
 
     /// Stores the flags.
@@ -172,43 +200,37 @@ impl Protection {
 }
 
 fn grants(db: &Connection, branch: i64) -> Result<Vec<Grant>, rusqlite::Error> {
-    let mut statement = db.prepare_cached(
-        "SELECT id, action, access_level, user_id, group_id FROM protected_branch_grants
-         WHERE branch_id = ?1 ORDER BY id",
-    )?;
-    statement.query_map([branch], grant_from_row)?.collect()
-}
-
-fn grant_from_row(row: &Row<'_>) -> Result<Grant, rusqlite::Error> {
-    let word: String = row.get(1)?;
-    let action = Action::ALL.into_iter().find(|action| action.word() == word);
-    let to = Grantee::from_columns(row.get(2)?, row.get(3)?, row.get(4)?);
-    Ok(Grant { id: row.get(0)?, action: action.unwrap_or(Action::Push), to })
+    let columns = Grant::COLUMNS;
+    let mut statement = db.prepare_cached(&format!(
+        "SELECT {columns}, action FROM protected_branch_grants WHERE branch_id = ?1 ORDER BY id"
+    ))?;
+    let rows = statement.query_map([branch], |row| {
+        let word: String = row.get(5)?;
+        let action = Action::ALL.into_iter().find(|action| action.word() == word);
+        Grant::from_row(row, action.unwrap_or(Action::Push))
+    })?;
+    rows.collect()
 }
 
 /// Adds a grant.
-pub(crate) fn grant(
-    db: &Connection,
-    branch: i64,
-    action: Action,
-    to: Grantee,
-) -> Result<(), rusqlite::Error> {
-    let [level, user, group] = to.columns();
+pub(crate) fn grant(db: &Connection, branch: i64, new: &Grant) -> Result<(), rusqlite::Error> {
+    let [level, user, group, key] = new.columns();
     db.prepare_cached(
-        "INSERT INTO protected_branch_grants (branch_id, action, access_level, user_id, group_id)
-         VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO protected_branch_grants (branch_id, action, access_level, user_id, group_id, deploy_key_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
-    .execute(params![branch, action.word(), level, user, group])?;
+    .execute(params![branch, new.action.word(), level, user, group, key])?;
     Ok(())
 }
 
-/// Gives a grant to somebody else.
-pub(crate) fn regrant(db: &Connection, id: i64, to: Grantee) -> Result<(), rusqlite::Error> {
-    let [level, user, group] = to.columns();
+/// Stores another level or grantee of a grant.
+pub(crate) fn regrant(db: &Connection, changed: &Grant) -> Result<(), rusqlite::Error> {
+    let [level, user, group, key] = changed.columns();
     db.prepare_cached(
-        "UPDATE protected_branch_grants SET access_level = ?2, user_id = ?3, group_id = ?4 WHERE id = ?1",
+        "UPDATE protected_branch_grants SET access_level = ?2, user_id = ?3, group_id = ?4, deploy_key_id = ?5
+         WHERE id = ?1",
     )?
-    .execute(params![id, level, user, group])?;
+    .execute(params![changed.id, level, user, group, key])?;
     Ok(())
 }
 

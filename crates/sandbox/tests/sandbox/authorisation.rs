@@ -29,12 +29,13 @@ enum Verdict {
 
 /// What `caller` should get from an operation that is for `need`, in `place`.
 fn expected(need: &str, caller: &str, place: &str) -> Verdict {
+    let need_rank = if need == "keeper" { "maintainer" } else { need };
     let rank = |name: &str| CALLERS.iter().position(|known| *known == name).expect("a role");
     let seen =
         place == "open" || caller == ROOT || (place == "own" && rank(caller) >= rank("guest"));
     match caller {
         "blocked" => Verdict::Forbidden,
-        "" if !["anyone", "coder"].contains(&need) => Verdict::Unauthorized,
+        "" if !["anyone", "coder", "keeper"].contains(&need) => Verdict::Unauthorized,
         _ if !seen => Verdict::Unseen,
         ROOT => Verdict::Passes,
         _ if need == "anyone" || need == "user" => Verdict::Passes,
@@ -52,7 +53,9 @@ fn expected(need: &str, caller: &str, place: &str) -> Verdict {
         _ if need == "scheduler" => Verdict::Passes,
         _ if need == "root" && place == "own" && caller == "owner" => Verdict::Passes,
         _ if need == "root" => Verdict::Bad,
-        _ if need != "admin" && place == "own" && rank(caller) >= rank(need) => Verdict::Passes,
+        _ if need != "admin" && place == "own" && rank(caller) >= rank(need_rank) => {
+            Verdict::Passes
+        }
         _ => Verdict::Forbidden,
     }
 }

@@ -130,15 +130,6 @@ fn calls(switch: &str) -> Vec<Row> {
             (fact("protected-branch-read"), "dan", "GET", BRANCH, NO, 404, NO),
             (fact("protected-branch-read"), "rita", "GET", BRANCHES, NO, 403, NO),
         ],
-        "grants_without_level" => vec![(
-            fact("protected-branch-shape"),
-            "mia",
-            "POST",
-            BRANCHES,
-            json!({"name": "main", "allowed_to_push": [{"user_id": 4}]}),
-            201,
-            json!({"push_access_levels": [{"access_level": null, "user_id": 4, "group_id": null}]}),
-        )],
         "former_paths_answer" => vec![
             (fact("project-edit"), "mia", "PUT", SHOP, json!({"path": "store"}), 200, NO),
             (fact("project-moved"), "mia", "GET", SHOP, NO, 200, json!({"path": "store"})),

@@ -86,14 +86,15 @@ const OPERATIONS: &str = "
 
 /// What the reference leaves out and clients manage, alike. What the service refuses with other words
 /// than its usual ones is for a `user` here, and tested where it belongs; but a `mirrorer` is a
-/// maintainer, where others get 401, and a `scheduler` a developer, where who is less than a reporter
+/// maintainer, where others get 401, a `keeper` one, where an anonymous caller is just another without a
+/// role, and a `scheduler` a developer, where who is less than a reporter
 /// gets 404 in other words.
 const BEYOND: &str = "
-    maintainer GET    /projects/:id/protected_branches
-    maintainer GET    /projects/:id/protected_branches/:name
-    maintainer POST   /projects/:id/protected_branches
-    maintainer PATCH  /projects/:id/protected_branches/:name
-    maintainer DELETE /projects/:id/protected_branches/:name
+    keeper     GET    /projects/:id/protected_branches
+    keeper     GET    /projects/:id/protected_branches/:name
+    keeper     POST   /projects/:id/protected_branches
+    keeper     PATCH  /projects/:id/protected_branches/:name
+    keeper     DELETE /projects/:id/protected_branches/:name
     opener     GET    /projects/:id/approvals
     maintainer POST   /projects/:id/approvals
     opener     GET    /projects/:id/approval_rules
@@ -101,10 +102,10 @@ const BEYOND: &str = "
     maintainer POST   /projects/:id/approval_rules
     maintainer PUT    /projects/:id/approval_rules/:rule_id
     maintainer DELETE /projects/:id/approval_rules/:rule_id
-    maintainer GET    /projects/:id/protected_tags
-    maintainer GET    /projects/:id/protected_tags/:name
-    maintainer POST   /projects/:id/protected_tags
-    maintainer DELETE /projects/:id/protected_tags/:name
+    keeper     GET    /projects/:id/protected_tags
+    keeper     GET    /projects/:id/protected_tags/:name
+    keeper     POST   /projects/:id/protected_tags
+    keeper     DELETE /projects/:id/protected_tags/:name
     anyone     GET    /projects/:id/labels
     anyone     GET    /projects/:id/labels/:name
     reporter   POST   /projects/:id/labels

@@ -182,25 +182,13 @@ async fn what_cannot_be_protected_is_refused() {
                 fact("protected-branch-levels"),
                 push(json!({"access_level": 20})),
                 400,
-                error("allowed_to_push[0][access_level] does not have a valid value"),
+                error("allowed_to_push[access_level] does not have a valid value"),
             ),
             post(
                 fact("protected-branch-list-type"),
                 json!({"name": "main", "allowed_to_push": "a", "allowed_to_merge": [1]}),
                 400,
                 error("allowed_to_push is invalid, allowed_to_merge is invalid"),
-            ),
-            post(
-                fact("protected-branch-list-type"),
-                push(json!({})),
-                400,
-                error("allowed_to_push is invalid"),
-            ),
-            post(
-                fact("protected-branch-list-type"),
-                push(json!({"user_id": 1, "group_id": 1})),
-                400,
-                error("allowed_to_push is invalid"),
             ),
             post(
                 fact("protected-branch-user"),
@@ -225,6 +213,20 @@ async fn what_cannot_be_protected_is_refused() {
                 push(json!({"group_id": reporters})),
                 422,
                 sentence(no_access),
+            ),
+            // A key is none before 17.5.
+            post(
+                fact("protected-branch-rows"),
+                json!({"name": "b", "allowed_to_push": [{"deploy_key_id": 9}], "allowed_to_merge": [{}, {}]}),
+                201,
+                json!({"push_access_levels": [{"access_level": 40}],
+                       "merge_access_levels": [{"access_level": 40}, {"access_level": 40}]}),
+            ),
+            post(
+                fact("protected-branch-rows"),
+                json!({"name": "c", "allowed_to_push": [{"user_id": DAN, "access_level": 30}]}),
+                201,
+                json!({"push_access_levels": [{"user_id": DAN, "access_level": 30}]}),
             ),
             post(fact("protected-branch-user"), push(json!({"user_id": DAN})), 201, NO),
             post(
@@ -264,6 +266,7 @@ async fn protected_branches_are_listed_and_found() {
                 json!([{"name": "release/*"}, {"name": "Release-1"}]),
             ),
             list(kept(format!("{BRANCHES}?per_page=1&page=2")), json!([{"name": "release/*"}])),
+            list(kept(format!("{BRANCHES}?search=el")), json!([])),
             (fact("protected-branch-read"), "dan", "GET", BRANCHES, NO, 403, NO),
             (fact("protected-branch-delete"), "mia", "DELETE", MAIN, NO, 204, NO),
             (fact("protected-branch-absent"), "mia", "DELETE", MAIN, NO, 404, NO),
@@ -424,9 +427,75 @@ async fn grants_say_who_may_unprotect() {
             row(ROOT, "POST", BRANCHES, body(json!({"access_level": 60})), 201),
             row("olive", "DELETE", MAIN, NO, 403),
             row(ROOT, "DELETE", MAIN, NO, 204),
+            row(ROOT, "POST", BRANCHES, body(json!({"user_id": 2})), 403),
+            row("olive", "POST", BRANCHES, body(json!({"user_id": 2})), 201),
+            row(ROOT, "DELETE", MAIN, NO, 403),
+            row("olive", "DELETE", MAIN, NO, 204),
             row("mia", "POST", BRANCHES, body(json!({"access_level": 30})), 201),
             row("dan", "DELETE", MAIN, NO, 403),
             row("mia", "DELETE", MAIN, NO, 204),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn what_a_grant_is_for_changes_apart_from_its_level() {
+    let world = on(Tier::Premium).await;
+    let first = ids(&protect(&world, json!({"name": "main"})).await)[0];
+    let patch = |element: Value, answer: Value| {
+        let body = json!({"allowed_to_push": [element]});
+        (fact("protected-branch-rows"), "mia", "PATCH", MAIN, body, 200, answer)
+    };
+    let one = |user: Value, level: i64| json!({"push_access_levels": [{"user_id": user, "access_level": level}]});
+    world
+        .check(vec![
+            patch(json!({"id": first, "user_id": DAN}), one(json!(DAN), 40)),
+            patch(json!({"id": first, "access_level": 0}), one(json!(DAN), 0)),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn later_releases_order_the_checks_in_another_way() {
+    let world = super::releases::at("18.9").await;
+    let shop = "/projects/acme%2Fshop";
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB";
+    let keys = "/projects/acme%2Fshop/deploy_keys";
+    let body = json!({"title": "robot", "key": key, "can_push": true});
+    let robot = world.call("mia", "POST", keys, &body).await.body["id"].clone();
+    let push =
+        |name: &str, id: Value| json!({"name": name, "allowed_to_push": [{"deploy_key_id": id}]});
+    let granted = json!({"inherited": false, "push_access_levels": [
+        {"access_level": 40, "access_level_description": "robot", "deploy_key_id": robot, "user_id": null},
+    ]});
+    let absent = json!({"message": "404 Not found"});
+    let blank = json!({"message": ["Push access levels deploy key can't be blank"]});
+    let (read, order) = (fact("protected-branch-read"), fact("protected-branch-order"));
+    let (keys, archived) = (fact("protected-branch-keys"), fact("protected-branch-archived"));
+    world
+        .check(vec![
+            (keys, "mia", "POST", BRANCHES, push("main", robot), 201, granted),
+            (keys, "mia", "POST", BRANCHES, push("x", json!(999)), 422, blank),
+            (read, "rita", "GET", BRANCHES, NO, 200, json!([{"name": "main"}])),
+            (read, "gus", "GET", BRANCHES, NO, 403, NO),
+            (order, "rita", "DELETE", "/projects/acme%2Fshop/protected_branches/no", NO, 404, absent),
+            (order, "rita", "DELETE", MAIN, NO, 403, NO),
+            (order, "rita", "POST", BRANCHES, json!({}), 400, json!({"error": "name is missing"})),
+            (fact("archive"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
+            (archived, ROOT, "PATCH", MAIN, json!({"allow_force_push": true}), 403, NO),
+            (read, "mia", "GET", MAIN, NO, 200, NO),
+            (fact("archive"), "olive", "POST", "/projects/1/unarchive", NO, 201, NO),
+            (
+                fact("project-edit"),
+                "mia",
+                "PUT",
+                shop,
+                json!({"repository_access_level": "disabled", "merge_requests_access_level": "disabled",
+                       "builds_access_level": "disabled"}),
+                200,
+                NO,
+            ),
+            (read, ROOT, "GET", BRANCHES, NO, 403, NO),
         ])
         .await;
 }

@@ -67,6 +67,15 @@ async fn protected_tags_are_made_and_removed_but_not_changed() {
     world
         .check(vec![
             (fact("protected-tag-role"), "dan", "GET", TAGS, NO, 403, NO),
+            (
+                fact("protected-tag-role"),
+                "",
+                "GET",
+                "/projects/acme%2Fsite/protected_tags",
+                NO,
+                403,
+                NO,
+            ),
             (fact("protected-tag-role"), "stranger", "GET", TAGS, NO, 404, NO),
             post(fact("protected-tag-level"), json!({"name": "v*"}), 201, level(40)),
             post(
@@ -83,9 +92,15 @@ async fn protected_tags_are_made_and_removed_but_not_changed() {
             ),
             post(
                 fact("protected-tag-level"),
-                json!({"name": "y", "create_access_level": 60}),
+                json!({"name": "y", "create_access_level": 50}),
                 400,
                 json!({"error": "create_access_level does not have a valid value"}),
+            ),
+            post(
+                fact("protected-tag-level"),
+                json!({"name": "z", "create_access_level": 60}),
+                201,
+                level(60),
             ),
             post(fact("parameter-missing"), json!({}), 400, json!({"error": "name is missing"})),
             post(
@@ -137,7 +152,7 @@ async fn protected_tags_are_made_and_removed_but_not_changed() {
                 TAGS,
                 NO,
                 200,
-                json!([{"name": "w"}, {"name": "x"}]),
+                json!([{"name": "w"}, {"name": "x"}, {"name": "z"}]),
             ),
         ])
         .await;
