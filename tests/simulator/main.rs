@@ -11,7 +11,8 @@
 //! UNDRIFT_EXHAUSTIVE=all cargo test --profile simulator --test simulator every    each fault at each request of each scenario
 //! ```
 //!
-//! `UNDRIFT_ONLY=share-replace,protect` looks at these scenarios only, `UNDRIFT_VERBOSE=1` tells each
+//! `UNDRIFT_ONLY=share-replace,protect` looks at these scenarios only, `UNDRIFT_FAULTS=surprise` at
+//! faults whose names begin so, `UNDRIFT_VERBOSE=1` tells each
 //! request and output, and `UNDRIFT_GATHER=1` tells all that fails instead of keeping the first. A
 //! schedule that fails is made as small as it can be, and written to
 //! `tests/simulator/schedules/`; those are played on every run. [`kept`] lists the attacks that
@@ -38,7 +39,7 @@ use std::{
     time::Duration,
 };
 
-use ::undrift::sandbox::Profile;
+use ::undrift::{release::Release, sandbox::Profile};
 
 use oracle::{Evidence, Violation};
 use scenario::Prepared;
@@ -84,6 +85,8 @@ impl Simulator {
             .collect();
         let faithful = Profile::default;
         dialects.insert("faithful".to_owned(), faithful());
+        let later = Release::new(18, 9);
+        dialects.insert("release 18.9".to_owned(), faithful().at(later));
         dialects.insert("pages of 3".to_owned(), Profile { page_cap: Some(3), ..faithful() });
         dialects.insert(
             "nulls dropped".to_owned(),

@@ -80,6 +80,8 @@ pub(crate) enum Fault {
     List(Damage),
     /// Its answer lacks some of its fields.
     FieldsMissing,
+    /// The service does otherwise than it was told, and says so nowhere.
+    Surprise(Surprise),
     /// Somebody else does something just before it arrives.
     Foreign(Act),
     /// Another run of the same starts just before it arrives.
@@ -122,6 +124,29 @@ pub(crate) enum Missing {
     Route,
     /// The feature, which is switched off or not licensed.
     Feature,
+}
+
+/// How the service's own code was seen to answer writes. What is no such write is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Surprise {
+    /// Nothing of an edit is saved, and the answer is 200 with `null`.
+    Null,
+    /// Nothing of an edit is saved, and the answer shows the object as it was.
+    Ignored,
+    /// One attribute of a write, which the service does not know, is dropped.
+    Dropped,
+    /// A text is saved in another spelling.
+    Normalised,
+    /// A visibility is lowered.
+    Lowered,
+    /// An edit of one attribute is refused, because that one does not count alone.
+    Alone,
+}
+
+impl Surprise {
+    const ALL: [Self; 6] =
+        [Self::Null, Self::Ignored, Self::Dropped, Self::Normalised, Self::Lowered, Self::Alone];
 }
 
 /// What is wrong with a page of a list.
@@ -224,7 +249,7 @@ impl Act {
 impl Fault {
     /// Every fault that a single request can suffer, each with numbers that matter.
     pub(crate) fn all() -> Vec<Self> {
-        use Fault::*;
+        use Fault::{Surprise as Surprising, *};
         let mut all = vec![
             NotSent, DropBefore, DropAfter, Truncated, Empty, Html, HtmlAfter, Object, Locked,
             Revoked, Forbidden, Refused,
@@ -267,7 +292,11 @@ impl Fault {
             ]
             .map(List),
         );
+        all.extend(self::Surprise::ALL.map(Surprising));
         all.extend(Act::ALL.map(Foreign));
+        if let Ok(only) = std::env::var("UNDRIFT_FAULTS") {
+            all.retain(|fault| fault.name().starts_with(&only));
+        }
         all
     }
 

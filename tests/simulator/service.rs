@@ -23,7 +23,7 @@ use undrift::{
 
 use crate::{
     scenario::{Prepared, TOKEN},
-    schedule::{Act, Damage, Fault, Missing, Numbers, Schedule, Throttle},
+    schedule::{Act, Damage, Fault, Missing, Numbers, Schedule, Surprise, Throttle},
 };
 
 /// When a simulation begins, in seconds of the Unix epoch.
@@ -484,6 +484,7 @@ impl Wire {
             }
             Fault::List(damage) => Ok(self.damaged(*damage, request)),
             Fault::FieldsMissing => Ok(self.without_fields(self.answer(request))),
+            Fault::Surprise(surprise) => Ok(self.surprise(*surprise, request)),
             Fault::KillAfter => {
                 self.answer(request);
                 self.die().await
@@ -495,6 +496,50 @@ impl Wire {
             | Fault::Revoked
             | Fault::ForbiddenFromHere => Ok(self.answer(request)),
         }
+    }
+
+    /// The answer to a write with which the service does what it was not told.
+    fn surprise(&self, surprise: Surprise, request: &WireRequest) -> WireResponse {
+        let is_edit = matches!(request.method, Method::Put | Method::Patch);
+        let told = match &request.content {
+            Content::Json(json) => serde_json::from_slice::<Json>(json).ok(),
+            _ => None,
+        };
+        let Some(Json::Object(mut told)) = told else { return self.answer(request) };
+        // What a service that knows these at all does not drop or change without a word: what tells
+        // things apart, and secrets, which it never shows.
+        let plain = |name: &String| {
+            let name = name.as_str();
+            !matches!(name, "key" | "name" | "path" | "url" | "token" | "value" | "title")
+                && !name.ends_with("_id")
+        };
+        let names: Vec<_> = told.keys().filter(|name| plain(name)).cloned().collect();
+        let texts: Vec<_> = names.iter().filter(|name| told[*name].is_string()).cloned().collect();
+        let draw = |names: &[String]| self.world.draw(|numbers| numbers.pick(names).clone());
+        match surprise {
+            Surprise::Null if is_edit => return said(200, &Json::Null),
+            Surprise::Ignored if is_edit => {
+                let read =
+                    WireRequest { method: Method::Get, content: Content::Empty, ..request.clone() };
+                return self.answer(&read);
+            }
+            Surprise::Alone if is_edit && told.len() == 1 => {
+                let error =
+                    "description, name are missing, at least one parameter must be provided";
+                return said(400, &json!({"error": error}));
+            }
+            Surprise::Dropped if !names.is_empty() => drop(told.remove(&draw(&names))),
+            Surprise::Normalised if !texts.is_empty() => {
+                let name = draw(&texts);
+                told[&name] = told[&name].as_str().unwrap_or_default().to_lowercase().into();
+            }
+            Surprise::Lowered if told.contains_key("visibility") => {
+                told["visibility"] = "private".into();
+            }
+            _ => {}
+        }
+        let content = Content::Json(Json::Object(told).to_string().into());
+        self.answer(&WireRequest { content, ..request.clone() })
     }
 
     /// The run ends here.

@@ -55,13 +55,11 @@ impl Truth {
             .chain(rows("projects").map(|row| (false, row)));
         let mut projects = BTreeMap::new();
         for (is_group, row) in groups_and_projects {
-            let (attributes, columns, owner) = if is_group {
-                ("settings", &["name", "visibility", "description"][..], "group_id")
-            } else {
-                ("attributes", &["name", "visibility"][..], "project_id")
-            };
+            let (attributes, owner) =
+                if is_group { ("settings", "group_id") } else { ("attributes", "project_id") };
             let mut settings = row[attributes].as_object().cloned().unwrap_or_default();
-            settings.extend(columns.iter().map(|name| ((*name).to_owned(), row[*name].clone())));
+            let columns = ["name", "visibility"];
+            settings.extend(columns.map(|name| (name.to_owned(), row[name].clone())));
             let own = |table: &str| {
                 let id = row["id"].clone();
                 rows(table).filter(move |other| other.get(owner) == Some(&id))
