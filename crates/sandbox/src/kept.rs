@@ -24,17 +24,24 @@ pub(crate) const OF_USERS: Kept = Kept { table: "users", rows: USER };
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 const GROUP: &[Attribute] = &[
-    row("description", Kind::Text(500), Preset::Null),
+    row("description", Kind::Text(usize::MAX), Preset::Null),
     flag("share_with_group_lock", false),
     flag("require_two_factor_authentication", false),
-    row("two_factor_grace_period", Kind::Number(0, 1 << 31, NOT_NEGATIVE), Preset::Number(48)),
-    one_of("project_creation_level", &["noone", "maintainer", "developer"], "developer"),
+    row("two_factor_grace_period", Kind::Number(i64::MIN, 1 << 31, ""), Preset::Number(48)),
+    one_of("project_creation_level", &["noone", "maintainer", "developer"], "developer")
+        .until(17, 7),
+    one_of(
+        "project_creation_level",
+        &["noone", "owner", "maintainer", "developer", "administrator"],
+        "developer",
+    )
+    .since(17, 7),
     one_of("subgroup_creation_level", &["owner", "maintainer"], "maintainer"),
     row("auto_devops_enabled", Kind::Flag, Preset::Null),
     row("emails_disabled", Kind::Flag, Preset::Null),
     // What it reads depends on the old one, and on the groups above: see `group_settings`.
     row("emails_enabled", Kind::OppositeOf("emails_disabled"), Preset::Null).since(16, 6),
-    flag("show_diff_preview_in_email", true).since(18, 4),
+    flag("show_diff_preview_in_email", true).on("E").since(18, 4),
     row("default_branch", Kind::Text(255), Preset::Null).since(16, 11),
     one_of("enabled_git_access_protocol", &["all", "ssh", "http"], "all")
         .reads(Reads::Detail)
@@ -60,7 +67,7 @@ const GROUP: &[Attribute] = &[
         .premium()
         .reads(Reads::Detail)
         .since(18, 7),
-    row("allowed_email_domains_list", Kind::Text(1_000), Preset::Null)
+    row("allowed_email_domains_list", Kind::Elsewhere, Preset::Null)
         .on("E")
         .premium()
         .reads(Reads::Detail)
@@ -78,6 +85,18 @@ const GROUP: &[Attribute] = &[
         .since(18, 9),
     flag("duo_features_enabled", true).on("E").premium().since(16, 10),
     flag("lock_duo_features_enabled", false).on("E").premium().since(16, 10),
+    one_of("duo_availability", &["default_on", "default_off", "never_on"], "default_on")
+        .premium()
+        .reads(Reads::Never)
+        .since(18, 9),
+    flag("experiment_features_enabled", false).premium().reads(Reads::Never).since(18, 9),
+    flag("auto_duo_code_review_enabled", false).on("E").premium().reads(Reads::Never).since(18, 0),
+    flag("web_based_commit_signing_enabled", false)
+        .on("E")
+        .premium()
+        .reads(Reads::Never)
+        .since(18, 2),
+    flag("allow_personal_snippets", true).on("E").premium().reads(Reads::Never).since(18, 5),
     row("duo_core_features_enabled", Kind::Elsewhere, Preset::Null).premium().since(18, 9),
     row("duo_namespace_access_rules", Kind::Elsewhere, Preset::Nothing).premium().since(18, 9),
     flag("request_access_enabled", true),
@@ -94,30 +113,35 @@ const GROUP: &[Attribute] = &[
         "enabled",
     )
     .on("E")
-    .reads(Reads::Never),
+    .reads(Reads::Never)
+    .until(18, 9),
+    one_of(
+        "shared_runners_setting",
+        &["enabled", "disabled_and_overridable", "disabled_and_unoverridable"],
+        "enabled",
+    )
+    .on("E")
+    .reads(Reads::Never)
+    .since(18, 9),
     flag("membership_lock", false).premium().reads(Reads::Detail),
     // Links to a directory are made in another way, and no directory is here.
     row("ldap_cn", Kind::Elsewhere, Preset::Null).premium(),
     row("ldap_access", Kind::Elsewhere, Preset::Null).premium(),
-    row("shared_runners_minutes_limit", Kind::Number(0, i64::MAX, NOT_NEGATIVE), Preset::Null)
+    row("shared_runners_minutes_limit", Kind::Count(i64::MIN, i64::MAX, ""), Preset::Null)
         .premium()
         .administrators()
         .reads(Reads::Detail),
-    row(
-        "extra_shared_runners_minutes_limit",
-        Kind::Number(0, i64::MAX, NOT_NEGATIVE),
-        Preset::Null,
-    )
-    .premium()
-    .administrators()
-    .reads(Reads::Detail),
+    row("extra_shared_runners_minutes_limit", Kind::Count(i64::MIN, i64::MAX, ""), Preset::Null)
+        .premium()
+        .administrators()
+        .reads(Reads::Detail),
     flag("service_access_tokens_expiration_enforced", true)
         .on("E")
         .premium()
         .reads(Reads::Detail)
         .since(18, 9),
-    limit("unique_project_download_limit", 10_000),
-    limit("unique_project_download_limit_interval_in_seconds", 864_000),
+    limit("unique_project_download_limit"),
+    limit("unique_project_download_limit_interval_in_seconds"),
     flag("auto_ban_user_on_excessive_projects_download", false)
         .on("E")
         .ultimate()
@@ -141,9 +165,9 @@ const GROUP: &[Attribute] = &[
         .reads(Reads::Detail),
 ];
 
-/// A limit of downloads, up to this.
-const fn limit(name: &'static str, most: i64) -> Attribute {
-    row(name, Kind::Number(0, most, "must be less than or equal to"), Preset::Number(0))
+/// A limit of downloads; its bounds are in `group_settings`.
+const fn limit(name: &'static str) -> Attribute {
+    row(name, Kind::Count(i64::MIN, i64::MAX, ""), Preset::Number(0))
         .on("E")
         .ultimate()
         .reads(Reads::Detail)
@@ -246,7 +270,35 @@ impl Kept {
         self.store(db, id, set)
     }
 
-    /// Keeps what the call says. Null clears what has no value unless it is set.
+    /// Whether a route has a setting.
+    pub(crate) fn accepts(&self, name: &str, route: Route, edition: Edition) -> bool {
+        let mut rows = self.rows.iter();
+        rows.any(|row| row.name == name && row.accepted_on(route) && row.is_of(edition))
+    }
+
+    /// Refuses values of a wrong sort, and words that are none of a list. The service looks at those
+    /// before everything else.
+    pub(crate) fn check(
+        &self,
+        route: Route,
+        edition: Edition,
+        params: &Params,
+    ) -> Result<(), Failure> {
+        let rows = self.rows.iter().filter(|row| row.accepted_on(route) && row.is_of(edition));
+        for row in rows {
+            let Some(value) = params.get(row.name) else { continue };
+            if let Kind::OppositeOf(_) = row.kind {
+                flag_of(row.name, value)?;
+            }
+            match settings::plain(row, row.name, value) {
+                Err(failure) if failure.body.get("error").is_some() => return Err(failure),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what the call says. Null makes a flag, and what has no value unless it is set, unset.
     pub(crate) fn take(
         &self,
         db: &Connection,
@@ -272,7 +324,12 @@ impl Kept {
             }
             match settings::plain(row, row.name, value)? {
                 Some(new) => drop(set.insert(row.name.to_owned(), new)),
-                None if row.preset().is_null() || row.preset() == "" => drop(set.remove(row.name)),
+                None if matches!(row.kind, Kind::Flag)
+                    || row.preset().is_null()
+                    || row.preset() == "" =>
+                {
+                    drop(set.remove(row.name));
+                }
                 None => {}
             }
         }

@@ -207,6 +207,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
     }
     let all = routes::all().count();
 
+    // Some routes are of later releases only.
     assert!(successes.len() * 5 > all * 3, "{} of {all} routes ever succeed", successes.len());
 }
 

@@ -51,6 +51,16 @@ pub(crate) fn name(call: &Call<'_>, holder: Holder) -> Result<Option<String>, Fa
     Ok(call.db.prepare_cached(&sql)?.query_row([id], |row| row.get(0)).optional()?)
 }
 
+/// Refuses a picture that is no file.
+pub(super) fn check_type(params: &Params) -> Result<(), Failure> {
+    match params.text("avatar")? {
+        Some(text) if !text.is_empty() && params.file("avatar").is_none() => {
+            Err(Failure::invalid("avatar"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The picture of a multipart body: `None` when the call has none, `Some(None)` for a blank value,
 /// which removes it.
 fn sent(params: &Params) -> Result<Option<Option<&Upload>>, Failure> {

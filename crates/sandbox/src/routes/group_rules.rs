@@ -6,11 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, OWNER, ids};
 use super::super::answer::Failure;
-use super::super::attributes::VISIBILITIES;
+use super::super::attributes::{Route as Accepts, VISIBILITIES};
 use super::super::call::Call;
 use super::super::kept::{OF_GROUPS, OF_USERS};
+use super::super::profile::OBSERVED;
 use super::super::store::namespace::Namespace;
-use super::instance;
+use super::{group_settings, instance};
 
 const LONGEST: usize = 255;
 pub(super) const SHORTEST_PATH: usize = 2;
@@ -96,19 +97,20 @@ pub(super) struct Wanted<'a> {
     pub(super) shortest: usize,
 }
 
-/// What is wrong with a group, a text at a time, by field.
+/// What is wrong with a group or project, a text at a time, by field. Answers list it in the order
+/// in which it was found.
 #[derive(Debug, Default)]
-struct Complaints(Map<String, Value>);
+pub(super) struct Complaints(Map<String, Value>);
 
 impl Complaints {
-    fn add(&mut self, field: &str, text: impl Into<String>) {
+    pub(super) fn add(&mut self, field: &str, text: impl Into<String>) {
         let texts = self.0.entry(field).or_insert_with(|| json!([]));
         if let Value::Array(texts) = texts {
             texts.push(text.into().into());
         }
     }
 
-    fn refuse(self) -> Result<(), Failure> {
+    pub(super) fn refuse(self) -> Result<(), Failure> {
         match self.0.is_empty() {
             true => Ok(()),
             false => Err(Failure::message(StatusCode::BAD_REQUEST, self.0)),
@@ -116,22 +118,59 @@ impl Complaints {
     }
 }
 
+pub(super) const BLANK: &str = "can't be blank";
+pub(super) const TAKEN: &str = "has already been taken";
+/// What paths have to be where images are named after them, as the service says it from 18.9 on.
+pub(super) const PLAIN_PATH: &str = "can only include non-accented letters, digits, '_', '-' and '.'. \
+     It must not start with '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.";
+
+const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
+
+pub(super) fn too_long() -> String {
+    format!("is too long (maximum is {LONGEST} characters)")
+}
+
+/// Letters and digits, with single special characters in between.
+pub(super) fn is_plain_path(path: &str) -> bool {
+    path.split(['-', '_', '.'])
+        .all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric()))
+}
+
+/// Whether a name is one of a page of a project.
+pub(super) fn is_page(path: &str) -> bool {
+    BELOW.contains(&path.to_ascii_lowercase().as_str())
+}
+
 /// Checks everything about a group but the caller's rights; what it has already is not looked at.
 pub(super) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<(), Failure> {
     let own = wanted.own;
+    let (new_name, new_path) = (
+        own.is_none_or(|own| own.name != wanted.name),
+        own.is_none_or(|own| own.path != wanted.path),
+    );
+    let is_below = wanted.parent.is_some();
+    let route = if own.is_some() { Accepts::Edit } else { Accepts::Create };
     let mut complaints = Complaints::default();
-    if own.is_none_or(|own| own.name != wanted.name) {
+    group_settings::check(call, is_below, route, true, &mut complaints)?;
+    if new_name {
         check_name(call, wanted, &mut complaints)?;
     }
-    if own.is_none_or(|own| own.path != wanted.path) {
-        check_path(call, wanted, &mut complaints)?;
-    }
-    if own.is_none_or(|own| own.visibility != wanted.visibility) {
-        check_visibility(call, wanted, &mut complaints)?;
+    if new_path {
+        check_path(call, wanted, &mut complaints);
     }
     let above = wanted.parent.map_or(0, |parent| ids(&parent.traversal).count());
     if own.is_none() && above > MOST_ABOVE {
         complaints.add("parent_id", "has too deep level of nesting");
+    }
+    group_settings::check(call, is_below, route, false, &mut complaints)?;
+    if own.is_none_or(|own| own.visibility != wanted.visibility) {
+        check_visibility(call, wanted, &mut complaints)?;
+    }
+    if new_name {
+        check_letters(wanted.name, &mut complaints);
+    }
+    if new_path {
+        check_place(call, wanted, &mut complaints)?;
     }
     complaints.refuse()
 }
@@ -142,26 +181,31 @@ fn check_name(
     complaints: &mut Complaints,
 ) -> Result<(), Failure> {
     let name = wanted.name;
+    if name.trim().is_empty() {
+        complaints.add("name", BLANK);
+    }
+    if name.chars().count() > LONGEST {
+        complaints.add("name", too_long());
+    }
+    // Groups at the top may share a name.
+    if let Some(parent) = wanted.parent
+        && has_child_named(call, parent, name, wanted.own)?
+    {
+        complaints.add("name", TAKEN);
+    }
+    Ok(())
+}
+
+fn check_letters(name: &str, complaints: &mut Complaints) {
     let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
     let rest = |c: char| first(c) || ".-() ".contains(c);
-    if name.trim().is_empty() {
-        complaints.add("name", "can't be blank");
-    } else if name.chars().count() > LONGEST {
-        complaints.add("name", format!("is too long (maximum is {LONGEST} characters)"));
-    } else if !name.starts_with(first) || !name.chars().all(rest) {
+    if !name.starts_with(first) || !name.chars().all(rest) {
         complaints.add(
             "name",
             "can contain only letters, digits, emoji, '_', '.', dash, space, parenthesis. \
              It must start with letter, digit, emoji or '_'.",
         );
     }
-    // Groups at the top may share a name.
-    if let Some(parent) = wanted.parent
-        && has_child_named(call, parent, name, wanted.own)?
-    {
-        complaints.add("name", "has already been taken");
-    }
-    Ok(())
 }
 
 /// Whether another group directly below `parent` has a name.
@@ -179,33 +223,51 @@ pub(super) fn has_child_named(
         .query_row(params![parent.id, name, except], |row| row.get(0))?)
 }
 
-fn check_path(
+fn check_path(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) {
+    let path = wanted.path;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if path.is_empty() {
+        complaints.add("path", BLANK);
+    }
+    if path.chars().count() > LONGEST {
+        complaints.add("path", too_long());
+    }
+    if call.release() >= OBSERVED && !is_plain_path(path) {
+        complaints.add("path", PLAIN_PATH);
+    }
+    let reserved = match wanted.parent {
+        Some(_) => is_page(path),
+        None => AT_THE_TOP.contains(&path.to_ascii_lowercase().as_str()),
+    };
+    if !path.chars().all(plain)
+        || path.is_empty()
+        || path.starts_with('-')
+        || [".", ".git", ".atom"].iter().any(|end| path.ends_with(end))
+    {
+        complaints.add("path", PATH_FORM);
+    } else if reserved {
+        complaints.add("path", format!("{path} is a reserved name"));
+    }
+    if path.chars().count() < wanted.shortest {
+        let least = wanted.shortest;
+        complaints.add("path", format!("is too short (minimum is {least} characters)"));
+    }
+}
+
+/// What the whole path of a group must be.
+fn check_place(
     call: &Call<'_>,
     wanted: Wanted<'_>,
     complaints: &mut Complaints,
 ) -> Result<(), Failure> {
-    let path = wanted.path;
-    let reserved = if wanted.parent.is_some() { BELOW } else { AT_THE_TOP };
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    if path.is_empty() {
-        complaints.add("path", "can't be blank");
-    } else if path.len() > LONGEST {
-        complaints.add("path", format!("is too long (maximum is {LONGEST} characters)"));
-    } else if !path.chars().all(plain)
-        || path.starts_with('-')
-        || [".", ".git", ".atom"].iter().any(|end| path.ends_with(end))
+    let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
+    if above + wanted.path.chars().count() > LONGEST {
+        complaints.add("path", too_long());
+    }
+    if !wanted.path.is_empty()
+        && is_taken(call, wanted.parent, wanted.path, wanted.own.map(|own| own.id))?
     {
-        complaints.add(
-            "path",
-            "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.",
-        );
-    } else if reserved.contains(&path.to_ascii_lowercase().as_str()) {
-        complaints.add("path", format!("{path} is a reserved name"));
-    } else if path.len() < wanted.shortest {
-        let least = wanted.shortest;
-        complaints.add("path", format!("is too short (minimum is {least} characters)"));
-    } else if is_taken(call, wanted.parent, path, wanted.own.map(|own| own.id))? {
-        complaints.add("path", "has already been taken");
+        complaints.add("path", TAKEN);
     }
     Ok(())
 }
@@ -287,9 +349,24 @@ pub(super) fn in_one_text(failure: Failure) -> Failure {
             texts.as_array().into_iter().flatten().map(Value::to_string).collect();
         texts.join(", ")
     };
-    let fields: Vec<String> =
-        fields.iter().map(|(field, texts)| format!(":{field}=>[{}]", written(texts))).collect();
+    let symbol = |field: &str| match field.contains('.') {
+        true => format!(":\"{field}\""),
+        false => format!(":{field}"),
+    };
+    let fields: Vec<String> = fields
+        .iter()
+        .map(|(field, texts)| format!("{}=>[{}]", symbol(field), written(texts)))
+        .collect();
     Failure::message(failure.status, format!("Failed to save group {{{}}}", fields.join(", ")))
+}
+
+/// What a group is told that has null for its path.
+pub(super) fn without_path() -> Failure {
+    let mut complaints = Complaints::default();
+    for text in [BLANK, PATH_FORM, "is too short (minimum is 1 character)", BLANK] {
+        complaints.add("path", text);
+    }
+    complaints.refuse().map_or_else(in_one_text, |()| Failure::invalid("path"))
 }
 
 /// Whether the caller may make groups below one: its owners may, and its maintainers unless a

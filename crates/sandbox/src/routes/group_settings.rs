@@ -3,16 +3,21 @@
 use std::net::IpAddr;
 
 use rusqlite::params;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER, ids};
 use super::super::answer::Failure;
-use super::super::attributes::{Route as Accepts, Tier};
+use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::kept::{OF_GROUPS, Taking};
+use super::super::params::{flag, integer};
+use super::super::profile::OBSERVED;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
+use super::super::store::repository::is_ref_name;
+use super::super::store::user::User;
+use super::group_rules::Complaints;
 use super::{avatars, instance};
 
 pub(super) const BRANCH_PROTECTION: &str = "default_branch_protection";
@@ -21,6 +26,15 @@ const TEMPLATES: &str = "file_template_project_id";
 const ADDRESSES: &str = "ip_restriction_ranges";
 const SHARE_LOCK: &str = "share_with_group_lock";
 const RUNNERS: &str = "shared_runners_setting";
+const GRACE: &str = "two_factor_grace_period";
+const MINUTES: &str = "shared_runners_minutes_limit";
+const BRANCH: &str = "default_branch";
+const DOMAINS: &str = "allowed_email_domains_list";
+pub(super) const ARCHIVED: &str = "archived";
+/// The protection of default branches that holds where nobody says so.
+const FULL: i64 = 2;
+/// The level of nobody.
+const NO_ONE: i64 = 0;
 pub(super) const GIT_ACCESS: &str = "enabled_git_access_protocol";
 /// Settings of whole hierarchies, which only the group at the top can change.
 const OF_HIERARCHIES: [&str; 2] = ["prevent_sharing_groups_outside_hierarchy", NO_FORKS];
@@ -33,15 +47,16 @@ const CASCADING: [&str; 2] = ["math_rendering_limits_enabled", "duo_features_ena
 const NO_FORKS: &str = "prevent_forking_outside_group";
 const DEFAULTS: &str = "default_branch_protection_defaults";
 const WATCHERS: &str = "unique_project_download_limit_alertlist";
+const EXEMPT: &str = "unique_project_download_limit_allowlist";
 /// Settings that only the group at the top shows.
 const OF_TOPS: [&str; 9] = [
     OF_HIERARCHIES[0],
     GIT_ACCESS,
     "duo_namespace_access_rules",
     "service_access_tokens_expiration_enforced",
-    "unique_project_download_limit",
-    "unique_project_download_limit_interval_in_seconds",
-    "unique_project_download_limit_allowlist",
+    DOWNLOADS[0],
+    DOWNLOADS[1],
+    EXEMPT,
     WATCHERS,
     "auto_ban_user_on_excessive_projects_download",
 ];
@@ -52,9 +67,9 @@ const OF_OWNERS: [&str; 10] = [
     "duo_features_enabled",
     "lock_duo_features_enabled",
     "duo_namespace_access_rules",
-    "unique_project_download_limit",
-    "unique_project_download_limit_interval_in_seconds",
-    "unique_project_download_limit_allowlist",
+    DOWNLOADS[0],
+    DOWNLOADS[1],
+    EXEMPT,
     WATCHERS,
     "auto_ban_user_on_excessive_projects_download",
 ];
@@ -86,9 +101,9 @@ pub(super) fn show(
             PROJECT_CREATION if !set.contains_key(PROJECT_CREATION) => {
                 who_creates_projects(call)?.into()
             }
-            DEFAULTS if value.is_null() => branch_defaults(),
+            DEFAULTS if value.is_null() || value == json!({}) => protection(FULL),
             NO_EMAILS if call.is_from(16, 6) => is_set_above(call, group, NO_EMAILS, true)?.into(),
-            "archived" | NO_FORKS => is_set_above(call, group, &name, true)?.into(),
+            ARCHIVED | NO_FORKS => is_set_above(call, group, &name, true)?.into(),
             DIFFS if is_set_above(call, group, DIFFS, false)? => false.into(),
             TEMPLATES => match template(call, &value)? {
                 Some(project) => project.into(),
@@ -106,15 +121,6 @@ pub(super) fn show(
         body[RUNNERS] = runners(call, group.id)?.into();
     }
     Ok(())
-}
-
-/// How the default branches of new projects are protected where nobody says so.
-fn branch_defaults() -> Value {
-    let maintainers = json!([{ "access_level": MAINTAINER }]);
-    json!({
-        "allowed_to_push": maintainers, "allow_force_push": false, "allowed_to_merge": maintainers,
-        "developer_can_initial_push": false,
-    })
 }
 
 /// The project with templates, if there is one that the caller sees.
@@ -175,44 +181,48 @@ fn who_creates_projects(call: &Call<'_>) -> Result<&'static str, Failure> {
     })
 }
 
-/// The level that it takes to create projects in a group; none where nobody may.
-pub(super) fn creators_of_projects(
-    call: &Call<'_>,
-    group: &Namespace,
-) -> Result<Option<i64>, Failure> {
+/// Whether the caller may create projects in a group: as it says, and not in an archived one.
+pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<bool, Failure> {
     let own = OF_GROUPS.set(call.db, group.id)?.remove(PROJECT_CREATION);
     let word = match own.as_ref().and_then(Value::as_str) {
         Some(own) => own,
         None => who_creates_projects(call)?,
     };
-    Ok(match word {
-        "noone" => None,
-        "maintainer" => Some(MAINTAINER),
-        _ => Some(DEVELOPER),
-    })
+    let least = match word {
+        "noone" => return Ok(false),
+        "administrator" if !call.is_administrator() => return Ok(false),
+        "owner" | "administrator" => OWNER,
+        "maintainer" => MAINTAINER,
+        _ => DEVELOPER,
+    };
+    Ok(call.level_in_group(group)? >= least && !is_set_above(call, group, ARCHIVED, true)?)
+}
+
+/// Refuses what has a wrong type, before anything else is looked at.
+pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<(), Failure> {
+    OF_GROUPS.check(route, call.edition(), &call.params)?;
+    avatars::check_type(&call.params)?;
+    call.params.one_of("visibility", VISIBILITIES)?;
+    defaults(call).map(drop)
 }
 
 /// Keeps the settings and the picture that a call has; what the caller may not set is dropped.
 pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<(), Failure> {
+    let licensed = call.tier() >= Tier::Premium && route == Accepts::Edit;
     check_share_lock(call, group)?;
+    if licensed {
+        check_template(call)?;
+        check_skipped(call, group)?;
+    }
     let mut dropped = Vec::new();
     if group.parent_id.is_some() {
         dropped.extend(OF_HIERARCHIES);
         dropped.extend(OF_TOPS);
     }
-    if call.tier() >= Tier::Premium && !call.is_administrator() {
-        let owners =
-            instance::setting(call.db, "group_owners_can_manage_default_branch_protection")?;
-        dropped.extend((owners == Value::Bool(false)).then_some(BRANCH_PROTECTION));
+    let owners = instance::setting(call.db, "group_owners_can_manage_default_branch_protection")?;
+    if call.tier() >= Tier::Premium && !call.is_administrator() && owners == Value::Bool(false) {
+        dropped.push(BRANCH_PROTECTION);
     }
-    let licensed = call.tier() >= Tier::Premium && route == Accepts::Edit;
-    if licensed && let Some(id) = call.params.integer(TEMPLATES)? {
-        let project = Project::by_id(call.db, id)?;
-        if !project.is_some_and(|project| call.sees(&project).unwrap_or(false)) {
-            return Err(Failure::model(TEMPLATES, "is invalid"));
-        }
-    }
-    check_skipped(call, group)?;
     let was_locked = is_share_locked(call, group.id)?;
     let how = Taking {
         route,
@@ -221,8 +231,21 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
         dropped: &dropped,
     };
     OF_GROUPS.take(call.db, group.id, how, &call.params)?;
+    if call.params.get(SHARE_LOCK).is_some() && call.params.flag(SHARE_LOCK)?.is_none() {
+        OF_GROUPS.put(call.db, group.id, SHARE_LOCK, Value::Null)?;
+    }
+    if call.is_from(16, 11) && call.params.has(BRANCH) {
+        let name = call.params.text(BRANCH)?.filter(|name| is_ref_name(name));
+        OF_GROUPS.put(call.db, group.id, BRANCH, name)?;
+    }
+    if !dropped.contains(&BRANCH_PROTECTION) {
+        take_defaults(call, group, route)?;
+    }
     if licensed {
         take_addresses(call, group)?;
+        take_domains(call, group)?;
+        take_downloads(call, group)?;
+        take_availability(call, group)?;
     }
     if route == Accepts::Edit {
         take_runners(call, group)?;
@@ -233,28 +256,177 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
     avatars::take(call, Holder::Group(group.id), &call.params).map(drop)
 }
 
+/// The settings that a call gives up for what the groups above say: only its own answer has null for
+/// them.
+pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static str>, Failure> {
+    let set = OF_GROUPS.set(call.db, group.id)?;
+    let given_up = |name: &&'static str| {
+        let blank = |value: &Value| value.is_null() || value == "";
+        OF_GROUPS.accepts(name, Accepts::Edit, call.edition())
+            && call.params.get(name).is_some_and(blank)
+            && set.contains_key(*name)
+    };
+    Ok(CASCADING.into_iter().filter(given_up).collect())
+}
+
+/// Settings that null is no value for, with the field and the texts of the complaint; from 18.9 on.
+const REQUIRED: [(&str, &str, &[&str]); 4] = [
+    (GRACE, GRACE, &["can't be blank", "is not a number"]),
+    (
+        GIT_ACCESS,
+        "namespace_settings.enabled_git_access_protocol",
+        &["is not included in the list"],
+    ),
+    (
+        DOWNLOADS[0],
+        "namespace_settings.unique_project_download_limit",
+        &["is not a number", "can't be blank"],
+    ),
+    (
+        DOWNLOADS[1],
+        "namespace_settings.unique_project_download_limit_interval_in_seconds",
+        &["is not a number", "can't be blank"],
+    ),
+];
+
+/// Limits of downloads with the most that they may be.
+const DOWNLOADS: [&str; 2] =
+    ["unique_project_download_limit", "unique_project_download_limit_interval_in_seconds"];
+const MOST_DOWNLOADS: [i64; 2] = [10_000, 864_000];
+
+/// Complains about null where a setting has to have a value, and about values that the place of a
+/// group does not allow: first of what is kept apart from the group, then of the rest.
+pub(super) fn check(
+    call: &Call<'_>,
+    is_below: bool,
+    route: Accepts,
+    apart: bool,
+    complaints: &mut Complaints,
+) -> Result<(), Failure> {
+    let is_blank = |value: &Value| value.is_null() || value == "";
+    for (name, field, texts) in REQUIRED {
+        let is_one = field.contains('.') == apart && call.params.get(name).is_some_and(is_blank);
+        if is_one && OF_GROUPS.accepts(name, route, call.edition()) {
+            texts.iter().for_each(|text| complaints.add(field, *text));
+        }
+    }
+    if apart {
+        let experiments = "experiment_features_enabled";
+        if is_below && call.release() >= OBSERVED && call.params.is_set(experiments)? {
+            let text = "Experiment features' settings not allowed.";
+            complaints.add(&format!("namespace_settings.{experiments}"), text);
+        }
+        return Ok(());
+    }
+    let licensed = call.tier() >= Tier::Premium && call.is_administrator();
+    if is_below && licensed && call.params.integer(MINUTES)?.is_some() {
+        complaints.add(MINUTES, "is not supported for this namespace");
+    }
+    if call.params.integer(GRACE)?.is_some_and(|hours| hours < 0) {
+        complaints.add(GRACE, "must be greater than or equal to 0");
+    }
+    Ok(())
+}
+
+/// A project with templates has to be one that the caller sees.
+fn check_template(call: &Call<'_>) -> Result<(), Failure> {
+    let Some(id) = call.params.integer(TEMPLATES)? else { return Ok(()) };
+    match template(call, &id.into())? {
+        Some(_) => Ok(()),
+        None => Err(Failure::model(TEMPLATES, "is invalid")),
+    }
+}
+
 /// That a skipped pipeline counts says something only where pipelines have to succeed.
 fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
-    let succeeds = "only_allow_merge_if_pipeline_succeeds";
-    let skipped = "allow_merge_on_skipped_pipeline";
-    let must = match call.params.flag(succeeds)? {
-        Some(sent) => sent,
+    let (succeeds, skipped) =
+        ("only_allow_merge_if_pipeline_succeeds", "allow_merge_on_skipped_pipeline");
+    let must = match call.params.get(succeeds) {
+        Some(_) => call.params.is_set(succeeds)?,
         None => OF_GROUPS.is_on(call.db, group.id, succeeds)?,
     };
     match call.params.flag(skipped)? {
-        Some(true) if call.is_from(18, 7) && !must => {
-            Err(Failure::model(skipped, format!("requires {succeeds}")))
-        }
+        Some(true) if call.is_from(18, 7) && !must => Err(Failure::bad_request(&format!(
+            "{skipped} can only be enabled when {succeeds} is true"
+        ))),
         _ => Ok(()),
     }
+}
+
+/// The protection of default branches as a call has it: what it does not name is not kept either.
+fn defaults(call: &Call<'_>) -> Result<Option<Value>, Failure> {
+    let sent = match call.params.get(DEFAULTS) {
+        Some(Value::Object(sent)) if call.is_from(16, 3) => sent,
+        None | Some(Value::Null) => return Ok(None),
+        Some(_) if !call.is_from(16, 3) => return Ok(None),
+        Some(_) => return Err(Failure::invalid(DEFAULTS)),
+    };
+    let mut kept = Map::new();
+    for name in ["allowed_to_push", "allowed_to_merge"] {
+        let place = format!("{DEFAULTS}[{name}]");
+        let rows = match sent.get(name) {
+            Some(Value::Array(rows)) => rows,
+            None | Some(Value::Null) => continue,
+            Some(_) => return Err(Failure::invalid(&place)),
+        };
+        let mut levels = Vec::new();
+        for (number, row) in rows.iter().enumerate() {
+            let place = format!("{place}[{number}][access_level]");
+            let level = integer(&place, row.get("access_level").unwrap_or(&Value::Null))?;
+            match level {
+                Some(level) if [NO_ONE, DEVELOPER, MAINTAINER].contains(&level) => {
+                    levels.push(json!({ "access_level": level }));
+                }
+                _ => return Err(Failure::no_valid_value(&place)),
+            }
+        }
+        kept.insert(name.to_owned(), levels.into());
+    }
+    for name in ["allow_force_push", "code_owner_approval_required", "developer_can_initial_push"] {
+        if let Some(value) = sent.get(name) {
+            let on = flag(&format!("{DEFAULTS}[{name}]"), value)?;
+            kept.insert(name.to_owned(), on.into());
+        }
+    }
+    Ok(Some(kept.into()))
+}
+
+/// Keeps how default branches are protected. The old number sets the new object, too, but not when
+/// a group is created.
+fn take_defaults(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<(), Failure> {
+    let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
+    let sent = match (defaults(call)?, number) {
+        (Some(sent), _) => sent,
+        (None, Some(number)) => protection(number),
+        (None, None) => return Ok(()),
+    };
+    OF_GROUPS.put(call.db, group.id, DEFAULTS, sent)
+}
+
+/// What a number says about default branches.
+fn protection(number: i64) -> Value {
+    let (push, merge, force, initial) = match number {
+        0 => (DEVELOPER, DEVELOPER, true, false),
+        1 => (DEVELOPER, MAINTAINER, false, false),
+        3 => (MAINTAINER, DEVELOPER, false, false),
+        4 => (MAINTAINER, MAINTAINER, false, true),
+        _ => (MAINTAINER, MAINTAINER, false, false),
+    };
+    let mut body = json!({
+        "allowed_to_push": [{ "access_level": push }], "allow_force_push": force,
+        "allowed_to_merge": [{ "access_level": merge }], "developer_can_initial_push": initial,
+    });
+    if [0, 4].contains(&number) {
+        body["code_owner_approval_required"] = false.into();
+    }
+    body
 }
 
 /// The addresses from which a group can be reached: a text with commas. A blank one clears them,
 /// null leaves them.
 fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
     let Some(text) = call.params.text(ADDRESSES)? else { return Ok(()) };
-    let ranges: Vec<&str> =
-        text.split(',').map(str::trim).filter(|range| !range.is_empty()).collect();
+    let ranges = items(&text);
     if group.parent_id.is_some() && !ranges.is_empty() {
         let text = "IP subnet restriction only allowed for top-level groups";
         return Err(Failure::model("ip_restrictions.base", text));
@@ -262,8 +434,111 @@ fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
     if !ranges.iter().all(|range| is_range(range)) {
         return Err(Failure::model("ip_restrictions.range", "is an invalid IP address range"));
     }
-    let kept = if ranges.is_empty() { Value::Null } else { ranges.join(",").into() };
+    let kept = (!ranges.is_empty()).then(|| ranges.join(","));
     OF_GROUPS.put(call.db, group.id, ADDRESSES, kept)
+}
+
+/// Providers that everybody has an address of.
+const PROVIDERS: [&str; 10] = [
+    "gmail.com",
+    "yahoo.com",
+    "hotmail.com",
+    "aol.com",
+    "msn.com",
+    "hotmail.co.uk",
+    "hotmail.fr",
+    "live.com",
+    "outlook.com",
+    "icloud.com",
+];
+
+/// The domains of e-mail addresses that members may have: a text with commas.
+fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+    if !call.is_from(17, 4) || !call.params.has(DOMAINS) {
+        return Ok(());
+    }
+    let text = call.params.text(DOMAINS)?.unwrap_or_default();
+    let domains = items(&text);
+    if group.parent_id.is_some() && !domains.is_empty() {
+        let text = "Allowed email domain restriction only permitted for top-level groups";
+        return Err(Failure::model("allowed_email_domains.base", text));
+    }
+    let mut complaints = Complaints::default();
+    let field = "allowed_email_domains.domain";
+    for domain in &domains {
+        if PROVIDERS.contains(domain) {
+            complaints.add(field, "The domain you entered is not allowed.");
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
+        if !domain.contains('.') || !domain.chars().all(plain) {
+            complaints.add(field, "The domain you entered is misformatted.");
+        }
+    }
+    complaints.refuse()?;
+    let kept = (!domains.is_empty()).then(|| domains.join(","));
+    OF_GROUPS.put(call.db, group.id, DOMAINS, kept)
+}
+
+fn items(text: &str) -> Vec<&str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
+}
+
+/// How many projects somebody may download, whom that does not concern, and who is told.
+fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+    let has = |name| OF_GROUPS.accepts(name, Accepts::Edit, call.edition());
+    if group.parent_id.is_some() || !has(WATCHERS) {
+        return Ok(());
+    }
+    let mut complaints = Complaints::default();
+    for (name, most) in DOWNLOADS.into_iter().zip(MOST_DOWNLOADS) {
+        let field = format!("namespace_settings.{name}");
+        match call.params.integer(name)? {
+            Some(number) if number < 0 => {
+                complaints.add(&field, "must be greater than or equal to 0");
+            }
+            Some(number) if number > most => {
+                complaints.add(&field, format!("must be less than or equal to {most}"));
+            }
+            _ => {}
+        }
+    }
+    if let Some(names) = call.params.texts(EXEMPT)? {
+        for name in &names {
+            if User::by_username(call.db, name)?.is_none() {
+                let field = format!("namespace_settings.{EXEMPT}");
+                complaints.add(
+                    &field,
+                    format!("should be an array of existing usernames. {name} does not exist"),
+                );
+            }
+        }
+        OF_GROUPS.put(call.db, group.id, EXEMPT, names)?;
+    }
+    if let Some(ids) = call.params.integers(WATCHERS)? {
+        for id in &ids {
+            if User::by_id(call.db, *id)?.is_none() {
+                let field = format!("namespace_settings.{WATCHERS}");
+                complaints.add(
+                    &field,
+                    format!("should be an array of existing user ids. {id} does not exist"),
+                );
+            }
+        }
+        OF_GROUPS.put(call.db, group.id, WATCHERS, ids)?;
+    }
+    complaints.refuse()
+}
+
+/// The word for two flags.
+fn take_availability(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+    let (on, locked) = match call.params.text("duo_availability")?.as_deref() {
+        Some("default_on") => (true, false),
+        Some("default_off") => (false, false),
+        Some("never_on") => (false, true),
+        _ => return Ok(()),
+    };
+    OF_GROUPS.put(call.db, group.id, CASCADING[1], on)?;
+    OF_GROUPS.put(call.db, group.id, "lock_duo_features_enabled", locked)
 }
 
 /// Whether a text is an address, or one with the length of its prefix.
@@ -350,15 +625,42 @@ fn take_runners(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
         return Ok(());
     }
     let wanted = runners(call, group.id)?;
-    if let Some(parent) = group.parent_id
-        && wanted == ENABLED
-        && runners(call, parent)? == FORBIDDEN
-    {
-        let text = "Validation failed: Shared runners enabled cannot be enabled because parent group has \
-                    shared Runners disabled";
-        return Err(Failure::model("update_shared_runners", text));
+    let above = match group.parent_id {
+        Some(parent) => runners(call, parent)?,
+        None => ENABLED.to_owned(),
+    };
+    if wanted != FORBIDDEN && above == FORBIDDEN {
+        let (field, what, text) = match wanted.as_str() {
+            ENABLED => (
+                "shared_runners_enabled",
+                "Shared runners enabled",
+                "cannot be enabled because parent group has shared Runners disabled",
+            ),
+            _ => (
+                "allow_descendants_override_disabled_shared_runners",
+                "Allow descendants override disabled shared runners",
+                RUNNERS_FORBIDDEN,
+            ),
+        };
+        let mut complaints = Complaints::default();
+        complaints.add(field, text);
+        complaints.add("update_shared_runners", format!("Validation failed: {what} {text}"));
+        return complaints.refuse();
     }
     spread_runners(call, group, &wanted)
+}
+
+pub(super) const RUNNERS_FORBIDDEN: &str =
+    "cannot be enabled because parent group does not allow it";
+
+/// What a group says about the runners of its projects: whether new ones have them, and whether they
+/// may.
+pub(super) fn runners_of_projects(
+    call: &Call<'_>,
+    group: &Namespace,
+) -> Result<(bool, bool), Failure> {
+    let own = if group.is_group() { runners(call, group.id)? } else { ENABLED.to_owned() };
+    Ok((own == ENABLED, own != FORBIDDEN))
 }
 
 /// Sets the runners of a group, and of all groups and projects below it.

@@ -3,19 +3,23 @@
 //!
 //! A group is answered in two forms: lists have the short one; alone it has more.
 
+use http::StatusCode;
 use rusqlite::params;
 use serde_json::{Value, json};
 
-use super::super::access::OWNER;
+use super::super::access::{OWNER, ids};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
+use super::super::kept::OF_GROUPS;
 use super::super::page;
+use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::{Namespace, NewGroup};
 use super::super::view;
 use super::group_rules::{self, SHORTEST_PATH, Wanted, in_one_text};
+use super::group_settings::ARCHIVED;
 use super::{
     Route, avatars, custom_attributes, get, group_moves, group_settings, instance, members, post,
     project_list, put, shares,
@@ -26,6 +30,8 @@ pub(super) const ROUTES: &[Route] = &[
     post("/groups", create),
     get("/groups/{id}", show),
     put("/groups/{id}", update),
+    post("/groups/{id}/archive", |call| set_archived(call, true)),
+    post("/groups/{id}/unarchive", |call| set_archived(call, false)),
     get("/groups/{id}/subgroups", |call| below(call, false)),
     get("/groups/{id}/descendant_groups", |call| below(call, true)),
 ];
@@ -228,10 +234,12 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?;
     call.params.require(&["name", "path"])?;
-    let name = call.params.text("name")?.unwrap_or_default();
-    let path = call.params.text("path")?.unwrap_or_default();
+    let name = call.params.text("name")?;
+    let path = call.params.text("path")?;
+    let above = call.params.integer("parent_id")?;
+    group_settings::check_types(call, Accepts::Create)?;
     let visibility = call.params.one_of("visibility", VISIBILITIES)?;
-    let parent = match call.params.integer("parent_id")? {
+    let parent = match above {
         None => None,
         Some(id) => Some(call.visible_group(&id.to_string())?),
     };
@@ -243,9 +251,10 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     if !may || (minutes && call.tier() >= Tier::Premium && !call.is_administrator()) {
         return Err(Failure::forbidden());
     }
+    let Some(path) = path else { return Err(group_rules::without_path()) };
     let preset = instance::setting(call.db, "default_group_visibility")?;
     let new = NewGroup {
-        name: &name,
+        name: name.as_ref().unwrap_or(&path),
         path: &path,
         parent: parent.as_ref(),
         visibility: visibility.as_deref().or(preset.as_str()).unwrap_or("private"),
@@ -284,6 +293,8 @@ fn changed(call: &Call<'_>, name: &str, stored: &str) -> Result<String, Failure>
 
 /// What the call does not name stays; a call that names nothing is fine, too.
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.user()?;
+    group_settings::check_types(call, Accepts::Edit)?;
     let group = call.group_as(OWNER)?;
     let name = changed(call, "name", &group.name)?;
     let path = changed(call, "path", &group.path)?;
@@ -306,8 +317,47 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
         "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4 WHERE id = ?1",
         params![group.id, name, path, visibility],
     )?;
+    let unset = group_settings::unset(call, &group)?;
     group_settings::take(call, &group, Accepts::Edit)?;
     group_moves::rename_below(call, &group)?;
     let group = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
-    Answer::ok(&with_projects(call, &group)?)
+    let mut body = with_projects(call, &group)?;
+    for name in unset {
+        body[name] = Value::Null;
+    }
+    Answer::ok(&body)
+}
+
+/// Archives a group with all that is in it, or ends that.
+fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer, Failure> {
+    if call.release() < OBSERVED {
+        return Err(Failure::no_route());
+    }
+    let group = call.group_as(OWNER)?;
+    let refused = |text: &str| Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, text));
+    match (archived, OF_GROUPS.is_on(call.db, group.id, ARCHIVED)?) {
+        (true, true) => return refused("Group is already archived!"),
+        (false, false) => return refused("Group is already unarchived!"),
+        (true, false) if group_settings::is_set_above(call, &group, ARCHIVED, true)? => {
+            let text = "Cannot archive group since one of the ancestor groups is already archived!";
+            return refused(text);
+        }
+        (true, false) if is_marked(call, &group)? => {
+            return refused("Cannot archive group since it is scheduled for deletion.");
+        }
+        _ => OF_GROUPS.put(call.db, group.id, ARCHIVED, archived)?,
+    }
+    match call.params.is_set("with_projects")? {
+        true => Answer::ok(&with_projects(call, &group)?),
+        false => Answer::ok(&whole(call, &group)?),
+    }
+}
+
+/// Whether a group, or one above it, is marked for deletion.
+fn is_marked(call: &Call<'_>, group: &Namespace) -> Result<bool, Failure> {
+    let above: Vec<i64> = ids(&group.traversal).collect();
+    let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE marked_for_deletion_on IS NOT NULL
+                              AND id IN (SELECT value FROM json_each(?1)))";
+    let mut statement = call.db.prepare_cached(sql)?;
+    Ok(statement.query_row([Value::from(above).to_string()], |row| row.get(0))?)
 }

@@ -136,12 +136,10 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn may_create_in(call: &Call<'_>, namespace: &Namespace) -> Result<bool, Failure> {
-    let least = match namespace.is_group() {
-        true => group_settings::creators_of_projects(call, namespace)?,
-        false => Some(OWNER),
-    };
-    let level = call.level_in_group(namespace)?;
-    Ok(least.is_some_and(|least| level >= least))
+    match namespace.is_group() {
+        true => group_settings::may_create_projects(call, namespace),
+        false => Ok(call.level_in_group(namespace)? >= OWNER),
+    }
 }
 
 fn create_for_user(call: &Call<'_>) -> Result<Answer, Failure> {

@@ -15,6 +15,7 @@ mod crash;
 mod deletion;
 mod dialects;
 mod facts;
+mod group_rules;
 mod group_things;
 mod groups;
 mod hierarchy;

@@ -1,0 +1,179 @@
+//! Groups at 18.9, as the service's own code has them.
+
+use serde_json::{Value, json};
+use undrift_sandbox::{Config, OBSERVED, Profile, Seed, Tier};
+
+use super::client::{ROOT, Row, World};
+use super::facts::fact;
+
+const NO: Value = Value::Null;
+const TOP: &str = "/groups/acme";
+const BELOW: &str = "/groups/acme%2Fdeep";
+
+async fn world() -> World {
+    let member = |user: &str, level: &str| json!({"user": user, "access_level": level});
+    let user = |name: &str| json!({"username": name, "token": name});
+    let seed = json!({
+        "users": [user("ann"), user("max")],
+        "groups": [
+            {"path": "acme", "members": [member("ann", "owner"), member("max", "maintainer")]},
+            {"path": "acme/deep"},
+        ],
+        "projects": [{"path": "acme/thing"}],
+    });
+    World::start(Config {
+        seed: Some(Seed::from_json(seed).expect("a seed")),
+        profile: Profile::default().at(OBSERVED),
+        tier: Some(Tier::Ultimate),
+        ..Config::default()
+    })
+    .await
+}
+
+fn put(name: &'static str, path: &'static str, body: Value, status: u16, answer: Value) -> Row {
+    (fact(name), "ann", "PUT", path, body, status, answer)
+}
+
+#[tokio::test]
+async fn words_and_empty_values_of_groups() {
+    let levels = |value: i64| json!([{"access_level": value}]);
+    let blank = |field: &str, texts: &[&str]| json!({"message": {field: texts}});
+    let (number, defaults) = ("default_branch_protection", "default_branch_protection_defaults");
+    let same = |name: &'static str, body: Value| put(name, TOP, body.clone(), 200, body);
+    let refused = |name: &'static str, body: Value| put(name, TOP, body, 400, NO);
+    let skipped = "400 Bad request - allow_merge_on_skipped_pipeline can only be enabled when \
+                   only_allow_merge_if_pipeline_succeeds is true";
+    let rows = vec![
+        same("group-words", json!({"project_creation_level": "owner"})),
+        same("group-words", json!({"project_creation_level": "administrator"})),
+        refused("group-words", json!({"shared_runners_setting": "disabled_with_override"})),
+        put(
+            "group-null",
+            TOP,
+            json!({"two_factor_grace_period": null}),
+            400,
+            blank("two_factor_grace_period", &["can't be blank", "is not a number"]),
+        ),
+        put(
+            "group-null",
+            TOP,
+            json!({"unique_project_download_limit": null}),
+            400,
+            blank(
+                "namespace_settings.unique_project_download_limit",
+                &["is not a number", "can't be blank"],
+            ),
+        ),
+        same("group-null", json!({"share_with_group_lock": null})),
+        put("group-null", TOP, json!({"lfs_enabled": false}), 200, json!({"lfs_enabled": false})),
+        put("group-null", TOP, json!({"lfs_enabled": null}), 200, json!({"lfs_enabled": true})),
+        same("group-null", json!({"default_branch": "trunk"})),
+        put(
+            "group-null",
+            TOP,
+            json!({"default_branch": "a b"}),
+            200,
+            json!({"default_branch": null}),
+        ),
+        put(
+            "group-protection",
+            TOP,
+            json!({number: 0}),
+            200,
+            json!({number: 0, defaults: {"allowed_to_push": levels(30), "allow_force_push": true}}),
+        ),
+        put(
+            "group-protection",
+            TOP,
+            json!({defaults: {"allowed_to_push": levels(40)}}),
+            200,
+            json!({number: 0, defaults: {"allowed_to_push": levels(40)}}),
+        ),
+        put("group-protection", TOP, json!({defaults: {"allowed_to_push": levels(50)}}), 400, NO),
+        put(
+            "group-merge-checks",
+            TOP,
+            json!({"allow_merge_on_skipped_pipeline": true}),
+            400,
+            json!({"message": skipped}),
+        ),
+        put("group-domains", TOP, json!({"allowed_email_domains_list": "x"}), 400, NO),
+        same("group-domains", json!({"allowed_email_domains_list": "example.org"})),
+        put("group-domains", BELOW, json!({"allowed_email_domains_list": "example.org"}), 400, NO),
+    ];
+    world().await.check(rows).await;
+}
+
+#[tokio::test]
+async fn a_group_follows_the_ones_above() {
+    let (math, runners) = ("math_rendering_limits_enabled", "shared_runners_setting");
+    let forbidden = "cannot be enabled because parent group does not allow it";
+    let rows = vec![
+        put("group-cascade", TOP, json!({math: false}), 200, json!({math: false})),
+        put("group-cascade", BELOW, json!({}), 200, json!({math: false})),
+        put("group-cascade", BELOW, json!({math: true}), 200, json!({math: true})),
+        put("group-cascade", BELOW, json!({math: null}), 200, json!({math: null})),
+        put("group-cascade", BELOW, json!({}), 200, json!({math: false})),
+        put("group-runners", TOP, json!({runners: "disabled_and_unoverridable"}), 200, NO),
+        put(
+            "group-runners",
+            BELOW,
+            json!({runners: "disabled_and_overridable"}),
+            400,
+            json!({"message": {"allow_descendants_override_disabled_shared_runners": [forbidden]}}),
+        ),
+    ];
+    world().await.check(rows).await;
+}
+
+#[tokio::test]
+async fn paths_of_groups_are_plain() {
+    let world = world().await;
+    let rule = fact("group-path");
+    for path in ["a-", "_a", "a--b", "a__b", "a..b", ".a", "\u{e4}b"] {
+        let got = world.call("ann", "POST", "/groups", &json!({"name": "new", "path": path})).await;
+        let text = got.body["message"].as_str().unwrap_or_default();
+        assert_eq!(got.status, 400, "{rule}: {path}");
+        assert!(text.contains("can only include non-accented letters"), "{rule}: {text}");
+    }
+    let named = json!({"name": null, "path": "new"});
+    let got = world.call("ann", "POST", "/groups", &named).await;
+    assert_eq!((got.status, &got.body["name"]), (201, &json!("new")), "{rule}");
+}
+
+#[tokio::test]
+async fn groups_are_archived() {
+    let world = world().await;
+    let post = |token, path: &'static str, status, answer: Value| {
+        (fact("group-archive"), token, "POST", path, NO, status, answer)
+    };
+    let thing = |path: &'static str, answer: Value| {
+        (fact("group-archive"), "ann", "GET", path, NO, 200, answer)
+    };
+    let (on, off) = (json!({"archived": true}), json!({"archived": false}));
+    let text = |text: &str| json!({"message": text});
+    let rows = vec![
+        post("max", "/groups/acme/archive", 403, NO),
+        post("ann", "/groups/acme/archive", 200, on.clone()),
+        post("ann", "/groups/acme/archive", 422, text("Group is already archived!")),
+        thing(BELOW, on),
+        post("ann", "/groups/acme%2Fdeep/archive", 422, NO),
+        post("ann", "/groups/acme/unarchive", 200, off.clone()),
+        post("ann", "/groups/acme/unarchive", 422, text("Group is already unarchived!")),
+        thing(BELOW, off),
+    ];
+    world.check(rows).await;
+    world.call("ann", "POST", "/groups/acme/archive", &NO).await;
+    let id = world.get(ROOT, TOP).await.body["id"].clone();
+    let new = json!({"name": "new", "namespace_id": id});
+    let got = world.call("ann", "POST", "/projects", &new).await;
+    assert_eq!(
+        (got.status, got.body),
+        (400, json!({"message": {"namespace": ["is not valid"]}})),
+        "{}",
+        fact("group-archive")
+    );
+    let earlier = World::usual().await;
+    let got = earlier.call(ROOT, "POST", "/groups/acme/archive", &NO).await;
+    assert_eq!(got.status, 404, "{}: not before 18.9", fact("group-archive"));
+}
