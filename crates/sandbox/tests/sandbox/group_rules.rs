@@ -1,7 +1,7 @@
 //! Groups at 18.9, as the service's own code has them.
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Config, OBSERVED, Profile, Seed, Tier};
+use undrift_sandbox::{Config, Fact, OBSERVED, Profile, Seed, Tier};
 
 use super::client::{ROOT, Row, World};
 use super::facts::fact;
@@ -30,8 +30,8 @@ async fn world() -> World {
     .await
 }
 
-fn put(name: &'static str, path: &'static str, body: Value, status: u16, answer: Value) -> Row {
-    (fact(name), "ann", "PUT", path, body, status, answer)
+fn put(rule: &'static Fact, path: &'static str, body: Value, status: u16, answer: Value) -> Row {
+    (rule, "ann", "PUT", path, body, status, answer)
 }
 
 #[tokio::test]
@@ -39,23 +39,23 @@ async fn words_and_empty_values_of_groups() {
     let levels = |value: i64| json!([{"access_level": value}]);
     let blank = |field: &str, texts: &[&str]| json!({"message": {field: texts}});
     let (number, defaults) = ("default_branch_protection", "default_branch_protection_defaults");
-    let same = |name: &'static str, body: Value| put(name, TOP, body.clone(), 200, body);
-    let refused = |name: &'static str, body: Value| put(name, TOP, body, 400, NO);
+    let same = |rule, body: Value| put(rule, TOP, body.clone(), 200, body);
+    let refused = |rule, body: Value| put(rule, TOP, body, 400, NO);
     let skipped = "400 Bad request - allow_merge_on_skipped_pipeline can only be enabled when \
                    only_allow_merge_if_pipeline_succeeds is true";
     let rows = vec![
-        same("group-words", json!({"project_creation_level": "owner"})),
-        same("group-words", json!({"project_creation_level": "administrator"})),
-        refused("group-words", json!({"shared_runners_setting": "disabled_with_override"})),
+        same(fact("group-words"), json!({"project_creation_level": "owner"})),
+        same(fact("group-words"), json!({"project_creation_level": "administrator"})),
+        refused(fact("group-words"), json!({"shared_runners_setting": "disabled_with_override"})),
         put(
-            "group-null",
+            fact("group-null"),
             TOP,
             json!({"two_factor_grace_period": null}),
             400,
             blank("two_factor_grace_period", &["can't be blank", "is not a number"]),
         ),
         put(
-            "group-null",
+            fact("group-null"),
             TOP,
             json!({"unique_project_download_limit": null}),
             400,
@@ -64,42 +64,66 @@ async fn words_and_empty_values_of_groups() {
                 &["is not a number", "can't be blank"],
             ),
         ),
-        same("group-null", json!({"share_with_group_lock": null})),
-        put("group-null", TOP, json!({"lfs_enabled": false}), 200, json!({"lfs_enabled": false})),
-        put("group-null", TOP, json!({"lfs_enabled": null}), 200, json!({"lfs_enabled": true})),
-        same("group-null", json!({"default_branch": "trunk"})),
+        same(fact("group-null"), json!({"share_with_group_lock": null})),
         put(
-            "group-null",
+            fact("group-null"),
+            TOP,
+            json!({"lfs_enabled": false}),
+            200,
+            json!({"lfs_enabled": false}),
+        ),
+        put(
+            fact("group-null"),
+            TOP,
+            json!({"lfs_enabled": null}),
+            200,
+            json!({"lfs_enabled": true}),
+        ),
+        same(fact("group-null"), json!({"default_branch": "trunk"})),
+        put(
+            fact("group-null"),
             TOP,
             json!({"default_branch": "a b"}),
             200,
             json!({"default_branch": null}),
         ),
         put(
-            "group-protection",
+            fact("group-protection"),
             TOP,
             json!({number: 0}),
             200,
             json!({number: 0, defaults: {"allowed_to_push": levels(30), "allow_force_push": true}}),
         ),
         put(
-            "group-protection",
+            fact("group-protection"),
             TOP,
             json!({defaults: {"allowed_to_push": levels(40)}}),
             200,
             json!({number: 0, defaults: {"allowed_to_push": levels(40)}}),
         ),
-        put("group-protection", TOP, json!({defaults: {"allowed_to_push": levels(50)}}), 400, NO),
         put(
-            "group-merge-checks",
+            fact("group-protection"),
+            TOP,
+            json!({defaults: {"allowed_to_push": levels(50)}}),
+            400,
+            NO,
+        ),
+        put(
+            fact("group-merge-checks"),
             TOP,
             json!({"allow_merge_on_skipped_pipeline": true}),
             400,
             json!({"message": skipped}),
         ),
-        put("group-domains", TOP, json!({"allowed_email_domains_list": "x"}), 400, NO),
-        same("group-domains", json!({"allowed_email_domains_list": "example.org"})),
-        put("group-domains", BELOW, json!({"allowed_email_domains_list": "example.org"}), 400, NO),
+        put(fact("group-domains"), TOP, json!({"allowed_email_domains_list": "x"}), 400, NO),
+        same(fact("group-domains"), json!({"allowed_email_domains_list": "example.org"})),
+        put(
+            fact("group-domains"),
+            BELOW,
+            json!({"allowed_email_domains_list": "example.org"}),
+            400,
+            NO,
+        ),
     ];
     world().await.check(rows).await;
 }
@@ -109,14 +133,14 @@ async fn a_group_follows_the_ones_above() {
     let (math, runners) = ("math_rendering_limits_enabled", "shared_runners_setting");
     let forbidden = "cannot be enabled because parent group does not allow it";
     let rows = vec![
-        put("group-cascade", TOP, json!({math: false}), 200, json!({math: false})),
-        put("group-cascade", BELOW, json!({}), 200, json!({math: false})),
-        put("group-cascade", BELOW, json!({math: true}), 200, json!({math: true})),
-        put("group-cascade", BELOW, json!({math: null}), 200, json!({math: null})),
-        put("group-cascade", BELOW, json!({}), 200, json!({math: false})),
-        put("group-runners", TOP, json!({runners: "disabled_and_unoverridable"}), 200, NO),
+        put(fact("group-cascade"), TOP, json!({math: false}), 200, json!({math: false})),
+        put(fact("group-cascade"), BELOW, json!({}), 200, json!({math: false})),
+        put(fact("group-cascade"), BELOW, json!({math: true}), 200, json!({math: true})),
+        put(fact("group-cascade"), BELOW, json!({math: null}), 200, json!({math: null})),
+        put(fact("group-cascade"), BELOW, json!({}), 200, json!({math: false})),
+        put(fact("group-runners"), TOP, json!({runners: "disabled_and_unoverridable"}), 200, NO),
         put(
-            "group-runners",
+            fact("group-runners"),
             BELOW,
             json!({runners: "disabled_and_overridable"}),
             400,
