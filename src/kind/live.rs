@@ -92,6 +92,9 @@ pub struct Facts {
     pub personal_owner: Option<u64>,
     /// The caller's level of access; `None` if the object does not tell.
     pub level: Option<u8>,
+    /// The highest tier of which the object certainly tells that the service has it now: by keys that
+    /// are there with a licence only.
+    pub tier: Tier,
     /// If it is marked for deletion, the day on which it was, if the service told.
     pub deleting: Option<Option<String>>,
     /// If its contents come from elsewhere and have not all arrived, how that stands.

@@ -98,8 +98,9 @@ pub struct Home {
     pub rows: Rows,
     /// The level of access (reference 1, 2.1) from which on the service shows every entry.
     pub seen_from: u8,
-    /// Whether what is absent is answered like what is hidden from the caller, so that only a caller
-    /// who sees every entry may conclude that it is absent.
+    /// Whether the service answers what is absent like what it hides, from the caller or for want of a
+    /// licence. Then it is absent only if the caller sees every entry and the container's object
+    /// tells of the tier ([`Facts::tier`]).
     pub hides_absence: bool,
     /// What the container has to have for the entries to be read and written.
     pub needs: &'static [Capability],

@@ -3,7 +3,7 @@
 
 use super::creation::{self, Creation};
 use crate::{
-    field::{Field, Route, Scope},
+    field::{Field, Route, Scope, Tier},
     kind::{
         Call, Facts, Former, Home, Itself, Job, Kind, Place, Rules, Shape, Unable,
         calls::{Act, Turn},
@@ -31,7 +31,14 @@ pub static KIND: Kind = Kind {
             },
             path: "full_path",
             facts,
-            looked_at: &["id", "full_path", "marked_for_deletion_on", RUNNERS_TOKEN],
+            looked_at: &[
+                "id",
+                "full_path",
+                "marked_for_deletion_on",
+                RUNNERS_TOKEN,
+                LICENSED[0],
+                LICENSED[1],
+            ],
             signs: &[RUNNERS_TOKEN],
             arrives_with: &[],
             level: Some(|group, user| {
@@ -86,6 +93,9 @@ fn relocate(job: &Job<'_>, former: &Former) -> Vec<Call> {
 /// The field that the service shows to owners only. Its value is never looked at.
 const RUNNERS_TOKEN: &str = "runners_token";
 
+/// The fields that a service shows, to everybody, with a licence for Premium only (beyond: groups, F).
+const LICENSED: [&str; 2] = ["ip_restriction_ranges", "wiki_access_level"];
+
 /// What the object of a group says whatever is declared. It does not tell the caller's level, but
 /// what it shows to owners only does.
 fn facts(raw: &Object) -> Facts {
@@ -93,6 +103,11 @@ fn facts(raw: &Object) -> Facts {
     Facts {
         id: raw.get("id").and_then(Json::as_u64),
         level: raw.contains_key(RUNNERS_TOKEN).then_some(OWNER),
+        tier: if LICENSED.iter().any(|name| raw.contains_key(*name)) {
+            Tier::Premium
+        } else {
+            Tier::Free
+        },
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
         ..Facts::default()
     }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     diagnostic::Severity,
-    field::{Field, Route, Scope},
+    field::{Field, Route, Scope, Tier},
     kind::{
         Arrival, Call, Effect, Facts, Fault, Former, Home, Itself, Job, Kind, Namespace,
         NamespaceOwner, Place, Rules, Shape, Table, Unable,
@@ -124,6 +124,7 @@ fn facts(raw: &Object) -> Facts {
         level: raw.get("permissions").map(level),
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
         arrival: arrival(raw),
+        tier: Tier::Free,
     }
 }
 

@@ -32,7 +32,7 @@ use crate::{
     cause::Cause,
     desired::{Container, Creation, DeclaredSection, Moves, State},
     field::{Named, Scope},
-    kind::{Id, LiveEntry, Names, Namespace, Place, Target, forms},
+    kind::{Facts, Id, LiveEntry, Names, Namespace, Place, Section, Target, forms},
     kinds,
     live::{Caller, Collection, Inherited, Live, Presence, Question, Token},
     operation::{self, Op, Read},
@@ -195,14 +195,14 @@ impl Observer {
         let Presence::Here(target, facts) = &live.presence else {
             return self.container(container).await;
         };
-        let (mut target, mut level) = (target.clone(), facts.level);
+        let (mut target, mut facts) = (target.clone(), facts.clone());
         if !objects.is_empty() || facts.arrival.is_some() || target.scope == Scope::Group {
             match self.point_read(container).await {
                 Ok(Found::Here(seen)) if seen.target.id != target.id => {
                     return self.here(container, seen).await;
                 }
                 Ok(Found::Here(seen)) => {
-                    (target, level) = (seen.target.clone(), seen.facts.level);
+                    (target, facts) = (seen.target.clone(), seen.facts.clone());
                     live.take_in(seen);
                 }
                 Ok(Found::Not(presence)) => return self.absent(container, presence).await,
@@ -216,7 +216,7 @@ impl Observer {
         let is_read =
             !matches!(&live.presence, Presence::Here(_, facts) if facts.arrival.is_some());
         for section in lists.into_iter().filter(|_| is_read) {
-            let collection = self.section(section, &target, level).await?;
+            let collection = self.section(section, &target, &facts).await?;
             live.sections.insert(section.of.section, collection);
         }
         // What is no longer there may have to be named now.
@@ -357,7 +357,7 @@ impl Observer {
         let mut live = Live::of(presence, self.now());
         let is_read = (!seen.facts.archived || container.unarchives(&seen.object))
             && seen.facts.arrival.is_none();
-        let (target, level) = (&seen.target, seen.facts.level);
+        let (target, facts) = (&seen.target, &seen.facts);
         let mut reads = Vec::new();
         for section in kinds::sections(container.scope)
             .filter_map(|section| container.section(section.section))
@@ -371,7 +371,7 @@ impl Observer {
             reads.push(async move {
                 let collection = match part {
                     Some(part) => part,
-                    None => self.section(section, target, level).await?,
+                    None => self.section(section, target, facts).await?,
                 };
                 Ok::<_, ApiError>((section, collection))
             });
@@ -388,7 +388,7 @@ impl Observer {
             live.sections.insert(section.of.section, collection);
         }
         if container.life.undeclared_projects.is_some() {
-            let projects = self.projects_below(target, &seen.at, level).await?;
+            let projects = self.projects_below(target, &seen.at, facts.level).await?;
             live.projects = Some(projects);
         }
         live.read_at = seen.read_at.unwrap_or_else(|| self.now());
@@ -400,10 +400,10 @@ impl Observer {
         &self,
         section: &DeclaredSection,
         target: &Target,
-        level: Option<u8>,
+        facts: &Facts,
     ) -> Result<Collection, ApiError> {
         let home = section.of.home;
-        let sees_all = self.caller.administrator || level >= Some(home.seen_from);
+        let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from);
         let result = match home.place {
             Place::Part { .. } => {
                 let why = "the token does not see what it names";
@@ -421,7 +421,7 @@ impl Observer {
                 ))
             }
             Place::List(op) => self.list(section, target, op).await,
-            Place::Optional(op) => self.optional(section, target, op, sees_all).await,
+            Place::Optional(op) => self.optional(section, target, op, facts, sees_all).await,
         };
         match result {
             Err(error) if ends_everything(&error) => Err(error),
@@ -458,11 +458,13 @@ impl Observer {
         section: &DeclaredSection,
         target: &Target,
         op: Op<Read>,
+        facts: &Facts,
         sees_all: bool,
     ) -> Result<Collection, ApiError> {
         let names: BTreeSet<&str> = section.names().collect();
         let read = |raw: &Object| section.of.read(raw, &|name| names.contains(name));
-        let may_be_absent = section.of.home.hides_absence && sees_all;
+        let hides_absence = section.of.home.hides_absence;
+        let is_licensed = facts.tier >= section.of.tier();
         let request = op.request().arg("id", target.id());
         match self.client.get_optional_known(request, section.of.home.rows.keys).await {
             Ok(answer) => {
@@ -471,10 +473,14 @@ impl Observer {
             Err(error)
                 if section.of.is_removable()
                     && error.is_not_found()
-                    && (!error.is_unknown_route() || (may_be_absent && error.is_hidden()))
+                    && (!error.is_unknown_route()
+                        || (hides_absence && sees_all && is_licensed && error.is_hidden()))
                     && !error.is_container_missing() =>
             {
                 Ok(Collection::One(None))
+            }
+            Err(error) if hides_absence && sees_all && error.is_hidden() => {
+                Ok(Collection::Unreadable(unlicensed(section.of, target.scope, &error)))
             }
             Err(error) => Err(error),
         }
@@ -578,7 +584,7 @@ impl Observer {
                 Some(known) => known.clone(),
                 None => {
                     let nothing = DeclaredSection::with(of, &container.origin, Vec::new());
-                    self.section(&nothing, target, facts.level).await?
+                    self.section(&nothing, target, facts).await?
                 }
             };
             match collection.entries() {
@@ -627,6 +633,18 @@ impl Live {
         let within = seen.within.into_iter();
         self.sections.extend(within.map(|(name, rows)| (name, Collection::Within(rows))));
     }
+}
+
+/// Why a 404 that may mean two things proves nothing.
+fn unlicensed(of: Section, scope: Scope, error: &ApiError) -> Cause {
+    let (noun, tier) = (of.noun, of.tier());
+    let message = format!("the service answers 404 both without a {noun} and without a licence");
+    let message = format!("{message}, and the {} shows no sign of one", scope.noun());
+    let help = format!(
+        "renew the service's licence for {tier}, or remove `{}` from the manifest",
+        of.section
+    );
+    Cause { message: message.into(), help: Some(help.into()), ..Cause::from(error) }
 }
 
 /// What a level of access is called in a sentence.

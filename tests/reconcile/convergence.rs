@@ -18,7 +18,7 @@ use undrift::{
     sandbox::{AbsentDelete, Profile},
 };
 
-use crate::world::{World, project, seed};
+use crate::world::{LATER, World, project, seed};
 
 /// Fields that are tried elsewhere or cannot be tried alone, with the reason.
 const APART: &[(&str, &str)] = &[
@@ -42,9 +42,6 @@ const TOP_LEVEL: &[&str] = &[
     "allowed_email_domains_list",
     "enabled_git_access_protocol",
 ];
-
-/// A release that is later than what any field needs.
-const LATER: Release = Release::new(18, 9);
 
 /// Fields that never come back; they are sent and not compared.
 const NEVER_READ: &[&str] = &["hooks.previously", "hooks.token", "settings.import_url"];

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use undrift::{apply::Outcome, sandbox::Profile};
+use undrift::{apply::Outcome, release::REFERENCE, sandbox::Profile};
 
-use crate::world::{World, project, seed};
+use crate::world::{LATER, World, project, seed};
 
 fn group(path: &str, body: Json) -> Json {
     let mut document = project(path, body);
@@ -203,5 +203,30 @@ async fn a_push_rule_comes_and_goes_where_absence_looks_like_a_missing_licence()
     {
         world.declare(&[group("acme", json!({"push_rule": rule}))]);
         world.converge("a rule, and none").await;
+    }
+}
+
+/// Without a licence the service gives the same answer as without a rule. (On a licence that lapsed a
+/// group's rule once was planned anew.)
+#[tokio::test]
+async fn a_push_rule_without_a_licence_is_not_readable() {
+    for release in [REFERENCE, LATER] {
+        for tier in ["free", "premium"] {
+            let mut seed = seed(&[]);
+            seed["tier"] = tier.into();
+            let world = World::new(Profile::default().at(release), seed).await;
+            for rule in [json!({"max_file_size": 3}), json!(null)] {
+                world.declare(&[group("acme", json!({"push_rule": rule}))]);
+                let plan = world.plan().await;
+                let unread = plan.incomplete.iter();
+                let unread: Vec<_> =
+                    unread.map(|i| (i.address.to_string(), i.reason.status)).collect();
+                let expected = match tier {
+                    "free" => (0, vec![("acme#push_rule".to_owned(), Some(404))]),
+                    _ => (usize::from(!rule.is_null()), vec![]),
+                };
+                assert_eq!((plan.steps.len(), unread), expected, "{release} {tier} {rule}");
+            }
+        }
     }
 }

@@ -11,7 +11,7 @@ use undrift::{
     sandbox::{Fault, Misfortune, Profile},
 };
 
-use crate::world::{World, project, seed};
+use crate::world::{LATER, World, project, seed};
 
 fn group(path: &str, body: Json) -> Json {
     let mut document = project(path, body);
@@ -22,8 +22,6 @@ fn group(path: &str, body: Json) -> Json {
 async fn at(release: Release) -> World {
     World::new(Profile::default().at(release), seed(&[json!({"path": "acme/shop"})])).await
 }
-
-const LATER: Release = Release::new(18, 9);
 
 /// How often the release was asked for.
 fn asked(world: &World) -> usize {

@@ -21,10 +21,14 @@ use undrift::{
     manifest::{self, Includes, Loaded, Surroundings},
     observe::Observer,
     plan::{self, Extent, Plan, Policy, Settings},
+    release::Release,
     sandbox::{self, Profile, Running, Seed},
     secret::{Secret, Secrets},
     value::Value,
 };
+
+/// A release that is later than what any field needs.
+pub(crate) const LATER: Release = Release::new(18, 9);
 
 /// A clock on which waiting takes no time.
 #[derive(Debug, Default)]
