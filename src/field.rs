@@ -85,6 +85,18 @@ pub struct Field {
     /// The field whose change makes the service forget this one, so that it is sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forgotten_with: Option<Cow<'static, str>>,
+    /// What a create sends where nothing is declared, because the service does not do without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_with: Option<Json>,
+    /// The field beside which the service refuses it in one request, whatever the two say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_with: Option<Cow<'static, str>>,
+    /// Whether it is a regular expression, in the syntax of RE2, which the service compiles.
+    #[serde(skip_serializing_if = "is_default")]
+    pub expression: bool,
+    /// Whether the service takes white space away from both ends of it.
+    #[serde(skip_serializing_if = "is_default")]
+    pub trimmed: bool,
     /// Whether it is a mapping whose keys are fields of their own, called `mapping.key`.
     #[serde(skip_serializing_if = "is_default")]
     pub spread: bool,
@@ -319,6 +331,10 @@ pub const FIELD: Field = Field {
     codec: Codec::Same,
     with_every_edit: false,
     forgotten_with: None,
+    created_with: None,
+    expression: false,
+    trimmed: false,
+    not_with: None,
     spread: false,
     hidden_by: None,
     only: None,
@@ -504,6 +520,18 @@ impl Field {
     #[must_use]
     pub fn spread(self) -> Self {
         Self { spread: true, ..self }
+    }
+
+    /// A regular expression in the syntax of RE2.
+    #[must_use]
+    pub fn expression(self) -> Self {
+        Self { expression: true, ..self }
+    }
+
+    /// Without white space at its ends.
+    #[must_use]
+    pub fn trimmed(self) -> Self {
+        Self { trimmed: true, ..self }
     }
 
     /// In one scope only.

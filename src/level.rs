@@ -19,6 +19,10 @@ pub struct Level {
     description: &'static str,
 }
 
+/// The level of members who see nothing by that alone.
+pub const MINIMAL: u8 = 5;
+/// The level from which on somebody may push.
+pub const DEVELOPER: u8 = 30;
 /// The level from which on somebody may administer a project.
 pub const MAINTAINER: u8 = 40;
 /// The level of whoever may do everything.
@@ -26,14 +30,18 @@ pub const OWNER: u8 = 50;
 
 /// The levels that a member can have. Whoever has no access (0) is not one.
 pub const LEVELS: [Level; 7] = [
-    level(5, "minimal_access", "Is a member, and sees nothing by that alone."),
+    level(MINIMAL, "minimal_access", "Is a member, and sees nothing by that alone."),
     level(10, "guest", "Sees and writes issues."),
     Level {
         since: Some(Release::new(17, 7)),
         ..level(15, "planner", "Plans with issues, milestones and the like (from release 17.7).")
     },
     level(20, "reporter", "Reads the repository too."),
-    level(30, "developer", "Pushes to branches that are not protected, and runs pipelines too."),
+    level(
+        DEVELOPER,
+        "developer",
+        "Pushes to branches that are not protected, and runs pipelines too.",
+    ),
     level(MAINTAINER, "maintainer", "Manages settings, variables, hooks and members too."),
     level(OWNER, "owner", "Does everything."),
 ];
@@ -88,7 +96,7 @@ impl JsonSchema for RuleLevel {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let levels: Vec<_> = OF_RULES[..1]
             .iter()
-            .chain(LEVELS.iter().filter(|level| [30, MAINTAINER].contains(&level.number)))
+            .chain(LEVELS.iter().filter(|level| [DEVELOPER, MAINTAINER].contains(&level.number)))
             .chain(&OF_RULES[1..])
             .copied()
             .collect();

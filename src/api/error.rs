@@ -345,6 +345,9 @@ impl ApiError {
             405 if refusal.message.contains("Offset pagination") => {
                 "the list is too long for pages by number"
             }
+            400 if refusal.message.contains("is ambiguous") => {
+                "create the branch or tag first; a full name, `refs/heads/NAME`, need not exist"
+            }
             _ if self.is_moved() => "write the project's new path in the manifest",
             _ => return None,
         })

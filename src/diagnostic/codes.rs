@@ -43,6 +43,11 @@ pub static CODES: &[(&str, &str)] = &[
          nothing is known of whose each difference is, and everything else of the plan holds.",
     ),
     (
+        "blank",
+        "The service takes white space away from both ends of this value, and shows it without. A manifest that has it would differ from the \
+         service for ever.",
+    ),
+    (
         "boolean",
         "In YAML 1.2 only `true` and `false` are booleans. Older readers also took `yes`, `no`, `on` and `off` for booleans, which is why \
          they turn up where one is meant. undrift refuses them rather than guess, because elsewhere they are ordinary text.",
@@ -113,9 +118,13 @@ pub static CODES: &[(&str, &str)] = &[
          Files and documents have no order, so neither could win.",
     ),
     (
+        "exclusive",
+        "The service refuses a request with both of these fields, so an entry cannot have both.",
+    ),
+    (
         "expression",
-        "The service checks pushes against this regular expression, in RE2 syntax. undrift tries a grammar that is nearly the same, so this is \
-         a warning; look-around and backreferences exist in neither. With an invalid expression the service refuses the change, or every push.",
+        "The service compiles this regular expression, in RE2 syntax, and refuses the change if it cannot. Look-around and backreferences do not \
+         exist there. undrift tries a grammar that is nearly the same: what RE2 may take all the same is a warning.",
     ),
     (
         "extra",
@@ -147,7 +156,8 @@ pub static CODES: &[(&str, &str)] = &[
     ),
     (
         "hook-url",
-        "A webhook is called at an `http://` or `https://` URL with a host and without white space; the service refuses others.",
+        "A webhook is called at an `http://` or `https://` URL, written in lower case, with a host and at most 8192 characters; the service refuses \
+         others.",
     ),
     (
         "idle-rule",
@@ -185,9 +195,22 @@ pub static CODES: &[(&str, &str)] = &[
          it comes from instead: `{env: NAME}` or `{file: PATH}`.",
     ),
     (
+        "locked-out",
+        "The service lets nobody protect a branch who could not unprotect it, and then lets them neither change nor unprotect it. Administrators \
+         are no exception. Levels and groups may include the token's user, so undrift says so only where all rows name other users.",
+    ),
+    (
+        "low-share",
+        "A rule that names a group needs a share of the project with that group, as developer or more. The service refuses the rule otherwise.",
+    ),
+    (
         "masked-value",
         "The service masks a variable in job logs only if its value can be found there for certain: one line, 8 characters or more, and \
          only letters, digits and a few signs unless the variable is raw. It refuses other values, so the apply would fail.",
+    ),
+    (
+        "minimal-access",
+        "Members with minimal access exist in top-level groups only. The service refuses the level in subgroups and projects.",
     ),
     (
         "missing",

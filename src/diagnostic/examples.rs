@@ -90,6 +90,21 @@ settings: {merge_method: merge}
 ",
     },
     Example {
+        code: "blank",
+        wrong: "\
+kind: Project
+path: acme/shop
+hooks:
+  - {url: 'https://ci.example.org/build '}
+",
+        right: "\
+kind: Project
+path: acme/shop
+hooks:
+  - {url: 'https://ci.example.org/build'}
+",
+    },
+    Example {
         code: "boolean",
         wrong: "\
 kind: Project
@@ -267,6 +282,21 @@ kind: Project
 path: acme/shop
 archived: false
 variables: []
+",
+    },
+    Example {
+        code: "exclusive",
+        wrong: "\
+kind: Project
+path: acme/shop
+remote_mirrors:
+  - {url: https://git.example.org/shop.git, only_protected_branches: true, mirror_branch_regex: ^main}
+",
+        right: "\
+kind: Project
+path: acme/shop
+remote_mirrors:
+  - {url: https://git.example.org/shop.git, mirror_branch_regex: ^main}
 ",
     },
     Example {

@@ -76,6 +76,22 @@ impl<'a> Comparing<'a> {
         Some(Self { is_alone: self.is_alone, ..met })
     }
 
+    /// The same with what a create has to send although nobody declares it.
+    fn filled_in(&self) -> Option<Self> {
+        let specs = self.section.table().specs().iter();
+        let missing = specs.filter(|spec| !self.values.contains_key(&spec.name));
+        let missing: Vec<_> = missing
+            .filter_map(|spec| Some((spec.name.clone(), spec.field.created_with.clone()?.into())))
+            .collect();
+        if missing.is_empty() {
+            return None;
+        }
+        let values = self.values.clone().into_iter().chain(missing).collect();
+        let address = self.address.clone();
+        let whole = Self::of(self.section, self.entry, self.context, address, values);
+        Some(Self { is_alone: self.is_alone, ..whole })
+    }
+
     /// The same where `crowded` address several entries in paths.
     pub(super) fn among(self, crowded: &BTreeSet<String>) -> Self {
         let path = self.section.home.handle.first();
@@ -119,7 +135,7 @@ impl<'a> Comparing<'a> {
     pub(super) fn copy(&self, copy: &LiveEntry) -> Step {
         let address = self.address.entry(format!("{}@{}", self.entry.key, copy.handle_text()));
         let step = removal(self.section, address, &self.entry.origin, copy, self.context);
-        let step = step.expect("what may come twice can be removed, as a test holds");
+        let step = step.ok().expect("what may come twice can be removed, as a test holds");
         Step { is_copy: true, ..step }
     }
 
@@ -216,7 +232,7 @@ impl<'a> Comparing<'a> {
     pub(super) fn secrets_unfit(&self, findings: &mut Findings) {
         let is_secret = |name: &str| matches!(self.values.get(name), Some(Value::Secret(_)));
         if self.entry.state == State::Present && self.values.keys().any(|name| is_secret(name)) {
-            self.section.rules.check(&self.known, false, &mut |fault| {
+            self.section.check(&self.known, false, &mut |fault| {
                 if let Some(field) = fault.field.filter(|field| is_secret(field)) {
                     let problem = self.problem(fault.code, fault.message, fault.help, field);
                     findings.problems.push(problem);
@@ -257,7 +273,7 @@ impl<'a> Comparing<'a> {
         if self.entry.state == State::Absent {
             let address = self.address.clone();
             let origin = &self.entry.origin;
-            findings.steps.extend(removal(self.section, address, origin, live, self.context));
+            findings.remove(removal(self.section, address, origin, live, self.context));
             return;
         }
         match self.meeting(&live.fields) {
@@ -360,6 +376,15 @@ impl<'a> Comparing<'a> {
             findings.problems.push(self.problem("missing-field", message, help, ""));
             return;
         }
+        let waits = |name: &&&str| {
+            let (rules, values) = (self.section.rules, &self.values);
+            rules.waits(self.section, name, values, None, self.context.is_empty)
+        };
+        let mut needed = self.section.required.iter();
+        if let Some((name, why)) = needed.find_map(|name| Some((name, waits(&name)?))) {
+            let note = self.note(Reason::Waits { why: why.into() }, vec![(*name).to_owned()]);
+            return findings.notes.push(note);
+        }
         if let Some(step) = self.creation(findings) {
             self.push(step, findings);
         }
@@ -375,6 +400,9 @@ impl<'a> Comparing<'a> {
     fn creation(&self, findings: &mut Findings) -> Option<Step> {
         if let Some(met) = self.meeting(&Object::new()) {
             return met.creation(findings);
+        }
+        if let Some(whole) = self.filled_in() {
+            return whole.creation(findings);
         }
         for (name, value) in &self.known {
             self.fits(name, value, findings);

@@ -45,6 +45,14 @@ impl Findings {
         others.questions.into_iter().for_each(|question| self.ask(question));
     }
 
+    /// Takes in a removal, or why there is none.
+    pub(super) fn remove(&mut self, removal: Result<Step, Option<Problem>>) {
+        match removal {
+            Ok(step) => self.steps.push(step),
+            Err(problem) => self.problems.extend(problem),
+        }
+    }
+
     /// Takes in a question, once.
     pub fn ask(&mut self, question: Question) {
         if !self.questions.contains(&question) {

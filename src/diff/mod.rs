@@ -191,7 +191,7 @@ fn unlisted(
     match (policy, spared) {
         (Unlisted::Delete, None) => {
             let origin = &declared.unlisted.origin;
-            findings.steps.extend(removal(section, address, origin, live, context));
+            findings.remove(removal(section, address, origin, live, context));
         }
         (Unlisted::Delete, Some(why)) => {
             findings.notes.push(note(Reason::Protected { why: why.into() }));
@@ -232,17 +232,23 @@ fn user_of(section: Section, live: &LiveEntry) -> Option<u64> {
     section.identity.iter().find(names_a_user).and_then(|_| live.id())
 }
 
-/// The step that removes `live`; none if undrift never removes one.
+/// The step that removes `live`.
+///
+/// # Errors
+/// Why there is none: undrift never removes one, or the service would refuse it.
 fn removal(
     section: Section,
     address: Address,
     origin: &Origin,
     live: &LiveEntry,
     context: Context<'_>,
-) -> Option<Step> {
+) -> Result<Step, Option<Problem>> {
     let (target, names, act) = (context.target, context.names, Act::Remove(live));
     let job = Job { section, target, names, release: context.release, is_alone: true, act };
-    let sends = section.rules.calls(&job).ok()?;
+    let sends = section
+        .rules
+        .calls(&job)
+        .map_err(|unable| problem(unable, &address, |_| origin.clone()))?;
     let changes = live.fields.iter().filter(|(name, _)| {
         !section.identity.contains(&name.as_str()) && section.table().get(name).is_some()
     });
@@ -262,7 +268,7 @@ fn removal(
         sends,
     );
     let effects = section.rules.effects(user_of(section, live), &live.fields, &Object::new());
-    Some(Step { effects, ..step.of(live) })
+    Ok(Step { effects, ..step.of(live) })
 }
 
 /// A live value as it may be shown.

@@ -270,6 +270,9 @@ impl Declaring<'_> {
         if spec.field.secrecy == Secrecy::Open {
             return None;
         }
+        if value.is_null() && !forms::is_hidden(&spec.field, live) {
+            return Some("it has none, which no manifest can say".into());
+        }
         let Some(text) = value.as_str() else { return Some("the service hides it".into()) };
         if spec.field.secrecy == Secrecy::Address {
             let has_credential = mask_url(text) != text || secret::looks_so(text);

@@ -65,7 +65,10 @@ impl Unable {
     /// Something that is named and is not there.
     pub fn unknown(named: Named, name: &str, field: &str) -> Self {
         let (code, help) = match named {
-            Named::User => ("unknown-user", "correct the username, or create the user first"),
+            Named::User => (
+                "unknown-user",
+                "correct the username, or create the user first; only administrators find blocked users",
+            ),
             Named::Group => (
                 "unknown-group",
                 "correct the path, create the group first, or use a token that sees it",

@@ -14,6 +14,8 @@ pub enum Capability {
     Writable,
     /// CI/CD is switched on.
     Ci,
+    /// Its repository has a branch.
+    Branch,
     /// Those whom rules name have access.
     People,
     /// Somebody owns it.
@@ -33,7 +35,8 @@ impl Capability {
                 Scope::Project => "the project must exist",
             },
             Self::Writable => "an archived project cannot be changed",
-            Self::Ci => "variables need CI/CD",
+            Self::Ci => "CI/CD must be on",
+            Self::Branch => "the repository must have a branch",
             Self::People => "whom a rule names must have access",
             Self::Owner => "the new owner comes before the old one goes",
             Self::OwnAccess => "the token's owner needs this access until then",
@@ -69,6 +72,8 @@ pub enum Effect {
     },
     /// It names this user, who must have access to the container.
     NeedsAccess(u64),
+    /// It names the group with this id, with which the container must be shared, as developer or more.
+    NeedsShare(u64),
     /// What protected it protects it less: how, as the end of a sentence that starts with "would".
     Weakens(String),
     /// Something that its fields do not show: what, as a sentence that starts with "it".

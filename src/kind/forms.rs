@@ -255,7 +255,27 @@ pub fn body(
     names: &Names,
 ) -> Result<Fields, Unable> {
     let accepted = declared.iter().filter(|(name, _)| section.field(name).accepted.on(route));
-    accepted.map(|(name, value)| sent(section, name, value, names)).collect()
+    let accepted = without_unset_twins(section, accepted.collect());
+    accepted.into_iter().map(|(name, value)| sent(section, name, value, names)).collect()
+}
+
+/// `fields` without those that say nothing and whose request the service would refuse for what
+/// stands beside them ([`Field::not_with`]).
+fn without_unset_twins<'d>(
+    section: Section,
+    fields: Vec<(&'d String, &'d Value)>,
+) -> Vec<(&'d String, &'d Value)> {
+    let excludes = |one: &str, other: &str| section.field(one).not_with.as_deref() == Some(other);
+    let twins =
+        |name: &str| fields.iter().any(|(other, _)| excludes(name, other) || excludes(other, name));
+    let is_kept = |(name, value): &(&String, &Value)| !(is_unset(value) && twins(name));
+    fields.iter().copied().filter(is_kept).collect()
+}
+
+/// Whether a value says no more than none: nothing, no text, or off.
+pub fn is_unset(value: &Value) -> bool {
+    matches!(value.plain(), Some(Json::Null | Json::Bool(false)))
+        || value.plain().and_then(Json::as_str) == Some("")
 }
 
 /// The body of an edit: what changes, what is declared of what the service would reset, and what it
@@ -279,7 +299,7 @@ pub fn edit_body(
                 || is_forgotten(field, changed))
     });
     let mut body = Fields::new();
-    for (name, value) in sent_fields {
+    for (name, value) in without_unset_twins(section, sent_fields.collect()) {
         let (sent_name, mut value) = sent(section, name, value, names)?;
         if section.field(name).compare == Compare::Rows
             && let Value::Plain(rows) = &value

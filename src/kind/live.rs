@@ -101,6 +101,14 @@ pub struct Facts {
     pub arrival: Option<Arrival>,
 }
 
+/// The path that a group or project with this `id` has, or had before it was marked for deletion:
+/// until it is gone it has another one, so that the old one is free (since 15.8: 9).
+pub fn unmarked_path(path: &str, id: u64) -> &str {
+    let marks = ["-deletion_scheduled-", "-deleted-"];
+    let mut own = marks.iter().filter_map(|mark| path.strip_suffix(&format!("{mark}{id}")));
+    own.next().unwrap_or(path)
+}
+
 /// How it stands with contents that have not arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {

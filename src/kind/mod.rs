@@ -13,6 +13,7 @@
 //! Kinds are pure: they look at values and return values.
 
 pub mod calls;
+mod checks;
 mod effect;
 pub mod forms;
 mod live;
@@ -36,7 +37,9 @@ use crate::{
 pub use calls::{Call, Job, Unable};
 pub use effect::{Capability, Effect};
 pub use forms::{plain_text, same};
-pub use live::{Arrival, Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target};
+pub use live::{
+    Arrival, Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target, unmarked_path,
+};
 pub use names::{Created, Id, Names};
 pub use table::{Spec, Table, Unfit, is_list};
 

@@ -107,7 +107,7 @@ pub(crate) fn said(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fi
 
 /// The field and code of every fault that a kind finds.
 pub(crate) fn faults(section: Section, declared: &Fields) -> Vec<(&'static str, &'static str)> {
-    collect(|report| section.rules.check(declared, false, report))
+    collect(|report| section.check(declared, false, report))
 }
 
 /// The field and code of every fault that `check` reports.

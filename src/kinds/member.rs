@@ -15,7 +15,7 @@ use crate::{
         Beside, Call, Change, Create, Effect, Fault, Handle, Home, Job, Kind, Place, Rules, Shape,
         Table, Unable, calls::Act,
     },
-    level::{Level, OWNER},
+    level::{Level, MINIMAL, OWNER},
     operation::{self, Op, Write},
     page::Rows,
     schema,
@@ -138,6 +138,18 @@ impl Rules for Members {
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let own = ["override", "membership"];
+        if let Act::Create(declared) | Act::Change(declared, ..) = job.act
+            && let Some(level) = declared.get("access_level").and_then(Value::plain)
+            && Level::parse(level).is_some_and(|level| level.number == MINIMAL)
+            && (job.target.scope == Scope::Project || job.target.path.contains('/'))
+        {
+            return Err(Unable::Because {
+                code: "minimal-access",
+                message: "only a top-level group has members with minimal access".into(),
+                help: "write `guest` or more, or declare it in the top-level group".into(),
+                field: "access_level".into(),
+            });
+        }
         let (declared, user, changed) = match job.act {
             Act::Remove(_) | Act::Itself(_) => return job.plain(),
             Act::Create(declared) => {
@@ -218,10 +230,11 @@ mod tests {
     use super::*;
     use crate::{
         kind::{
-            Names,
+            Names, Target,
             testing::{act, faults, fields, live, object, remove, said, section, update},
         },
         operation::{MEMBER_CREATE, MEMBER_DELETE, MEMBER_UPDATE},
+        release::Known,
     };
 
     const RAW: &str =
@@ -259,6 +272,33 @@ mod tests {
         assert_eq!(add(&declared), [MEMBER_CREATE.request().arg("id", 7).fields(body)]);
         for unknown in ["nobody", "never-looked-up"] {
             assert_eq!(add(&fields(json!({"user": unknown, "access_level": "guest"}))), []);
+        }
+    }
+
+    #[test]
+    fn minimal_access_is_for_top_level_groups() {
+        let mut names = Names::default();
+        names.insert(Named::User, "alice", Some(4));
+        let declared = fields(json!({"user": "alice", "access_level": "minimal_access"}));
+        for (scope, path, is_refused) in [
+            (Scope::Group, "acme", false),
+            (Scope::Group, "acme/sub", true),
+            (Scope::Project, "acme/shop", true),
+        ] {
+            let target = Target::new(scope, path.into());
+            let job = Job {
+                section: KIND.in_scope(scope).unwrap(),
+                target: &target,
+                names: &names,
+                release: Known::NotAsked,
+                is_alone: true,
+                act: Act::Create(&declared),
+            };
+            let refused = matches!(
+                Members.calls(&job),
+                Err(Unable::Because { code: "minimal-access", .. })
+            );
+            assert_eq!(refused, is_refused, "{path}");
         }
     }
 

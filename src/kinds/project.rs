@@ -13,7 +13,7 @@ use crate::{
     diagnostic::Severity,
     field::{Field, Route, Scope, Tier},
     kind::{
-        Arrival, Call, Effect, Facts, Fault, Former, Home, Itself, Job, Kind, Namespace,
+        Arrival, Call, Capability, Effect, Facts, Fault, Former, Home, Itself, Job, Kind, Namespace,
         NamespaceOwner, Place, Rules, Shape, Table, Unable,
         calls::{Act, Turn},
     },
@@ -98,6 +98,9 @@ impl Rules for Project {
         let mut effects = Vec::new();
         if source::fills(after) {
             effects.push(Effect::Fills);
+        }
+        if after.get("initialize_with_readme") == Some(&Json::Bool(true)) {
+            effects.push(Effect::Provides(Capability::Branch));
         }
         if source::is_imported(after)
             && after.get("visibility").is_some_and(|wanted| wanted != "public")

@@ -14,7 +14,7 @@ use crate::{
     field::{Accepted, FIELD, Named, Scope, Tier},
     kind::{
         Call, Capability, Change, Create, Effect, Fault, Handle, Home, Job, Kind, LiveEntry, Place,
-        Rules, Shape, Table, Unable, calls::Act,
+        Rules, Shape, Table, Unable, calls::Act, forms,
     },
     level::{Level, RuleLevel},
     operation::{self, Request, Write},
@@ -114,6 +114,7 @@ impl Rules for ProtectedBranches {
     }
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        self.keeps_the_right(job)?;
         let calls = match job.act {
             Act::Change(declared, live, changed) if is_replaced(live, changed) => {
                 job.replace(declared, live)?
@@ -131,8 +132,51 @@ impl Rules for ProtectedBranches {
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let weaker = weaknesses(before, after).into_iter().map(Effect::Weakens);
         let lists = RULES.map(|(list, _)| list);
-        weaker.chain(users(after, &lists).map(Effect::NeedsAccess)).collect()
+        let people = users(after, &lists).map(Effect::NeedsAccess);
+        weaker.chain(people).chain(groups(after, &lists).map(Effect::NeedsShare)).collect()
     }
+}
+
+impl ProtectedBranches {
+    /// Nobody protects, changes or unprotects what they may not unprotect; administrators are no
+    /// exception.
+    ///
+    /// # Errors
+    /// If the rows, declared or live, certainly leave the token's user out.
+    fn keeps_the_right(&self, job: &Job<'_>) -> Result<(), Unable> {
+        let spec = job.section.table().get(UNPROTECT);
+        let declared = |declared: &Fields| {
+            Some(forms::comparable(spec, declared.get(UNPROTECT)?.plain()?, job.names))
+        };
+        let (rows, what) = match job.act {
+            Act::Create(new) => (declared(new), "would"),
+            Act::Change(_, live, _) | Act::Remove(live) => (live.fields.get(UNPROTECT).cloned(), "do"),
+            Act::Itself(_) => (None, ""),
+        };
+        let caller = job.names.caller();
+        let is_locked_out = rows.is_some_and(|rows| caller.is_some_and(|id| leave_out(&rows, id)));
+        if !is_locked_out {
+            return Ok(());
+        }
+        Err(Unable::Because {
+            code: "locked-out",
+            message: format!(
+                "those who may unprotect the branch {what} not include the token's user, and the service then refuses this"
+            ),
+            help: "add the token's user, or a level that it has, to `allowed_to_unprotect`; what is protected so already, one of those named there has to change".into(),
+            field: UNPROTECT.into(),
+        })
+    }
+}
+
+const UNPROTECT: &str = "allowed_to_unprotect";
+
+/// Whether `rows` name users only, and not this one.
+fn leave_out(rows: &Json, id: u64) -> bool {
+    let users: Option<Vec<u64>> = rows
+        .as_array()
+        .and_then(|rows| rows.iter().map(|row| row.get("user_id")?.as_u64()).collect());
+    users.is_some_and(|users| !users.is_empty() && !users.contains(&id))
 }
 
 /// Whether the service has no edit for what changes: without tiers it only edits one flag.
@@ -190,6 +234,12 @@ pub(super) fn users(fields: &Object, lists: &[&str]) -> impl Iterator<Item = u64
     rows.filter_map(|row| row.get("user_id")?.as_u64())
 }
 
+/// The groups that rows of `lists` name.
+pub(super) fn groups(fields: &Object, lists: &[&str]) -> impl Iterator<Item = u64> {
+    let rows = lists.iter().filter_map(|list| fields.get(*list)?.as_array()).flatten();
+    rows.filter_map(|row| row.get("group_id")?.as_u64())
+}
+
 /// Whether the rows `after` let somebody whom those `before` do not. What is not known lets nobody.
 pub(super) fn is_weaker(before: Option<&Json>, after: Option<&Json>) -> bool {
     let rows = |rows: Option<&Json>| rows.and_then(Json::as_array).cloned().unwrap_or_default();
@@ -245,6 +295,40 @@ mod tests {
         names.insert(Named::User, "alice", Some(5));
         names.insert(Named::Group, "acme/leads", Some(6));
         names
+    }
+
+    #[test]
+    fn nobody_is_locked_out_in_silence() {
+        let of = section("protected_branches");
+        let mut names = names().for_caller(4);
+        names.insert(Named::User, "me", Some(4));
+        let target = target();
+        let is_refused = |names: &Names, act: Act<'_>| {
+            let release = Known::NotAsked;
+            let (section, target) = (of, &target);
+            let job = Job { section, target, names, release, is_alone: true, act };
+            matches!(of.rules.calls(&job), Err(Unable::Because { code: "locked-out", .. }))
+        };
+        for (rows, refused) in [
+            (json!([{"user": "alice"}]), true),
+            (json!([{"user": "alice"}, {"user": "me"}]), false),
+            (json!([{"user": "alice"}, {"access_level": "maintainer"}]), false),
+            (json!([{"group": "acme/leads"}]), false),
+        ] {
+            let declared = fields(json!({"name": "main", "allowed_to_unprotect": rows}));
+            assert_eq!(is_refused(&names, Act::Create(&declared)), refused, "{rows}");
+            assert!(!is_refused(&self::names(), Act::Create(&declared)), "by whom is not known");
+        }
+        for (user, refused) in [(5, true), (4, false)] {
+            let mut raw = premium();
+            raw["unprotect_access_levels"] = json!([{"id": 4, "access_level": 40, "user_id": user}]);
+            let branch = live(of, raw);
+            let declared = fields(json!({"name": "main", "allow_force_push": true}));
+            let change = Act::Change(&declared, &branch, &["allow_force_push"]);
+            assert_eq!(is_refused(&names, change), refused);
+            assert_eq!(is_refused(&names, Act::Remove(&branch)), refused);
+        }
+        assert!(!is_refused(&names, Act::Remove(&live(of, premium()))));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 
-use super::protected_branch::{Grant, is_weaker, users, with_levels};
+use super::protected_branch::{Grant, groups, is_weaker, users, with_levels};
 use crate::{
     field::{Accepted, FIELD, Scope},
     kind::{
@@ -74,7 +74,9 @@ impl Rules for ProtectedTags {
             is_weaker(before.get(LIST), after.get(LIST)).then_some("let more people create it")
         };
         let weaker = weaker.map(|how| Effect::Weakens(how.to_owned()));
-        weaker.into_iter().chain(users(after, &[LIST]).map(Effect::NeedsAccess)).collect()
+        let people = users(after, &[LIST]).map(Effect::NeedsAccess);
+        let people = people.chain(groups(after, &[LIST]).map(Effect::NeedsShare));
+        weaker.into_iter().chain(people).collect()
     }
 }
 

@@ -3,15 +3,13 @@
 
 use std::sync::LazyLock;
 
-use regex_syntax::ast::parse::Parser;
 use schemars::JsonSchema;
 
 use crate::{
-    diagnostic::Severity,
     field::{FIELD, Scope},
-    kind::{Change, Create, Effect, Fault, Home, Kind, Place, Rules, Shape, Table},
+    kind::{Change, Create, Effect, Home, Kind, Place, Rules, Shape, Table},
     operation, schema,
-    value::{Fields, Object, Value},
+    value::Object,
 };
 
 /// What a push has to look like. `push_rule: null` removes the rule as a whole.
@@ -20,10 +18,10 @@ use crate::{
 #[schemars(deny_unknown_fields, extend("minProperties" = 1))]
 pub struct Rule {
     /// What every author's e-mail address has to match.
-    #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"@example\\.org$")]
+    #[schemars(transform = FIELD.premium().nullable().expression(), length(max = 511), example = &"@example\\.org$")]
     pub author_email_regex: Option<String>,
     /// What every branch name has to match.
-    #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"^(feature|fix)/")]
+    #[schemars(transform = FIELD.premium().nullable().expression(), length(max = 511), example = &"^(feature|fix)/")]
     pub branch_name_regex: Option<String>,
     /// Whether the committer's e-mail address must be a verified one of whoever pushes.
     #[schemars(transform = FIELD.premium())]
@@ -32,16 +30,16 @@ pub struct Rule {
     #[schemars(transform = FIELD.premium().since(16, 7))]
     pub commit_committer_name_check: Option<bool>,
     /// What no commit message may match. Before release 16.4 at most 511 characters.
-    #[schemars(transform = FIELD.premium().nullable(), length(max = 2047), example = &"^WIP")]
+    #[schemars(transform = FIELD.premium().nullable().expression(), length(max = 2047), example = &"^WIP")]
     pub commit_message_negative_regex: Option<String>,
     /// What every commit message has to match.
-    #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"^(feat|fix): ")]
+    #[schemars(transform = FIELD.premium().nullable().expression(), length(max = 511), example = &"^(feat|fix): ")]
     pub commit_message_regex: Option<String>,
     /// Whether a push cannot delete tags.
     #[schemars(transform = FIELD.premium())]
     pub deny_delete_tag: Option<bool>,
     /// What no name of a committed file may match.
-    #[schemars(transform = FIELD.premium().nullable(), length(max = 511), example = &"\\.(exe|jar)$")]
+    #[schemars(transform = FIELD.premium().nullable().expression(), length(max = 511), example = &"\\.(exe|jar)$")]
     pub file_name_regex: Option<String>,
     /// The largest size of a file, in megabytes; 0 is no limit.
     #[schemars(transform = FIELD.premium(), example = &100)]
@@ -101,22 +99,6 @@ impl Rules for PushRule {
     // A new project gets a copy of the rule of the next group above.
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         if before == after { Vec::new() } else { vec![Effect::HandsDown] }
-    }
-
-    // The service uses RE2, whose grammar is nearly, but not quite, the one that is tried here:
-    // hence a warning.
-    fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
-        for spec in TABLE.specs().iter().filter(|spec| written && spec.name.ends_with("_regex")) {
-            let Some(text) = declared.get(&spec.name).and_then(Value::text) else { continue };
-            let Err(error) = Parser::new().parse(text) else { continue };
-            report(Fault {
-                severity: Severity::Warning,
-                code: "expression",
-                field: Some(&spec.name),
-                message: format!("`{}` is not a valid regular expression: {}", spec.name, error.kind()),
-                help: Some("correct it; the service takes RE2 syntax, which has no look-around and no backreferences".into()),
-            });
-        }
     }
 }
 

@@ -10,13 +10,13 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 
 use crate::{
-    field::FIELD,
-    kind::{Call, Change, Create, Handle, Home, Job, Kind, Place, Rules, Shape, Table, Unable},
+    field::{Compare, FIELD},
+    kind::{Call, Capability, Change, Create, Handle, Home, Job, Kind, Place, Rules, Section, Shape, Table, Unable, same},
     kind::{LiveEntry, calls::Act},
     operation,
     page::Rows,
     schema,
-    value::Json,
+    value::{Fields, Json},
 };
 
 /// A schedule on which a pipeline is started.
@@ -27,7 +27,8 @@ pub struct Schedule {
     /// does not.
     #[schemars(length(min = 1), example = &"nightly")]
     pub description: String,
-    /// The branch, or a tag as `refs/tags/NAME`. A branch may have `refs/heads/` before it.
+    /// The branch, or a tag as `refs/tags/NAME`. A branch may have `refs/heads/` before it. In an empty
+    /// repository a short name waits for the first branch.
     #[schemars(rename = "ref", transform = FIELD.as_git_ref(), length(min = 1), example = &"main")]
     pub reference: Option<String>,
     /// When it runs, in the five fields of cron.
@@ -59,6 +60,7 @@ pub static KIND: Kind = Kind {
         handle: &[Handle::path("id", "pipeline_schedule_id")],
         rows: Rows::with_id(&["description"]),
         besides: &["owner"],
+        needs: &[Capability::Ci],
         ..Home::PLAIN
     }],
     rules: &Schedules,
@@ -70,6 +72,24 @@ const TAKES: &str =
 struct Schedules;
 
 impl Rules for Schedules {
+    // The service looks for a short name among the branches and tags that are there.
+    fn waits(
+        &self,
+        _section: Section,
+        name: &str,
+        declared: &Fields,
+        live: Option<&LiveEntry>,
+        is_empty: bool,
+    ) -> Option<&'static str> {
+        let declared = declared.get(name)?.plain()?;
+        let is_short = !declared.as_str()?.starts_with("refs/");
+        let differs = |live: &LiveEntry| {
+            live.fields.get(name).is_none_or(|found| !same(Compare::Ref, declared, found))
+        };
+        let is_looked_for = name == "ref" && is_empty && is_short && live.is_none_or(differs);
+        is_looked_for.then_some("until the repository has a branch")
+    }
+
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let mut calls = job.plain()?;
         if let Act::Change(_, live, _) = job.act
@@ -94,7 +114,7 @@ mod tests {
     use super::*;
     use crate::{
         kind::testing::{act, fields, live, section, target},
-        kind::{Names, same},
+        kind::Names,
         operation::{SCHEDULE_TAKE, SCHEDULE_UPDATE},
         release::{self, Known},
     };
@@ -142,6 +162,24 @@ mod tests {
         let besides: Vec<_> =
             Schedules.calls(&job).unwrap().iter().map(|call| call.besides).collect();
         assert_eq!(besides, [Some(TAKES), None]);
+    }
+
+    #[test]
+    fn a_short_name_waits_for_the_first_branch() {
+        let there = live(section("pipeline_schedules"), raw(Json::Null));
+        for (declared, found, is_empty, waits) in [
+            ("main", None, true, true),
+            ("main", None, false, false),
+            ("refs/heads/main", None, true, false),
+            ("main", Some(&there), true, false),
+            ("next", Some(&there), true, true),
+        ] {
+            let declared = fields(json!({"description": "nightly", "ref": declared}));
+            let of = section("pipeline_schedules");
+            let why = Schedules.waits(of, "ref", &declared, found, is_empty);
+            assert_eq!(why.is_some(), waits, "{declared:?} {is_empty}");
+            assert_eq!(Schedules.waits(of, "cron", &declared, found, is_empty), None);
+        }
     }
 
     #[test]

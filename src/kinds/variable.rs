@@ -30,7 +30,7 @@ pub struct Variable {
     pub key: String,
     /// The environments that see it: a name, or a pattern such as `review/*`. `*` is every
     /// environment.
-    #[schemars(default = "everywhere", length(min = 1, max = 255))]
+    #[schemars(default = "everywhere", transform = FIELD.trimmed(), length(min = 1, max = 255))]
     pub environment_scope: String,
     /// The value: text, or a reference to a secret.
     #[schemars(transform = FIELD.secrecy(Secrecy::Sensitive).with_every_edit().hidden_by("masked_and_hidden"))]
@@ -74,7 +74,7 @@ fn everywhere() -> String {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Variable>()));
 static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| {
-    Table::new(&schema::with_field(schema::of::<Variable>(), "environment_scope", FIELD.premium()))
+    Table::new(&schema::with_field(schema::of::<Variable>(), "environment_scope", FIELD.premium().trimmed()))
 });
 
 /// The section `variables`.

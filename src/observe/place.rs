@@ -19,7 +19,7 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, Move},
     field::{Named, Scope},
-    kind::{Former, LiveEntry, Names, Target},
+    kind::{Former, LiveEntry, Names, Target, unmarked_path},
     kinds,
     level::MAINTAINER,
     live::{Collection, Presence, Project},
@@ -220,7 +220,13 @@ impl Observer {
                 .iter()
                 .map(|raw| {
                     let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                    Project { path: path.into(), facts: (itself.facts)(raw) }
+                    let facts = (itself.facts)(raw);
+                    // It is declared, if at all, at the path that it had.
+                    let path = match (&facts.deleting, facts.id) {
+                        (Some(_), Some(id)) => unmarked_path(path, id),
+                        _ => path,
+                    };
+                    Project { path: path.into(), facts }
                 })
                 // What is only shared with the group is elsewhere.
                 .filter(|project| project.path.to_lowercase().starts_with(&below))

@@ -40,7 +40,7 @@ operations! {
     Write GROUP_VARIABLE_UPDATE = "group-variable-update" Put "/groups/:id/variables/:key", "update a variable of a group", "supporting", One,
         [GROUP, KEY, FILTER].fields_of(Scope::Group, "variables", Route::Edit).shows();
     Write GROUP_VARIABLE_DELETE = "group-variable-delete" Delete "/groups/:id/variables/:key", "delete a variable of a group", "supporting", Nothing,
-        [GROUP, KEY, FILTER];
+        [GROUP, KEY, FILTER].conditional();
 
     Write IMPORT_EXTGIT = "import-extgit" Post "/import/extgit", "import a repository from a hosted external service", "1, 4.2", One,
         [EXTERNAL_TOKEN, EXTGIT].again(Again::Never);

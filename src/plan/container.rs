@@ -53,6 +53,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             resend: &settings.resend,
         },
     };
+    let nothing = Facts { is_empty: true, ..Facts::default() };
     match &live.presence {
         Presence::Here(target, facts) => {
             planning(target, facts).here(facts, &mut plan);
@@ -71,14 +72,14 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         {
             plan.vanished(declared);
         }
-        Presence::Missing(target) => planning(target, &Facts::default()).missing(&mut plan),
+        Presence::Missing(target) => planning(target, &nothing).missing(&mut plan),
         // What is in a group that this run creates is missing too.
         Presence::NoNamespace(group) => match settings.created.id(Scope::Group, group) {
             Some(id) => {
                 let namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
                 let path = declared.path.clone();
                 let target = Target { namespace, ..Target::new(declared.scope, path) };
-                planning(&target, &Facts::default()).missing(&mut plan);
+                planning(&target, &nothing).missing(&mut plan);
             }
             None => plan.close(missing_namespace(declared, &address, group)),
         },
@@ -305,6 +306,7 @@ impl Planning<'_> {
                 }
             }
         }
+        self.refuse_low_shares(plan);
         self.after_replacements(plan);
         self.say_what_goes_along(plan);
         self.say_besides(plan);
@@ -422,6 +424,9 @@ impl Planning<'_> {
             Ok(step) => plan.findings.steps.push(step),
             Err(problem) => return plan.close(*problem),
         }
+        let branch = Effect::Provides(Capability::Branch);
+        let is_empty = !plan.steps.iter().any(|step| step.effects.contains(&branch));
+        let inside = Planning { context: Context { is_empty, ..self.context }, ..*self };
         for (name, section) in self.in_order().filter(|(_, s)| !s.of.comes_with_container()) {
             // Nothing is there yet, but that those whom a section names are known may have to be
             // read.
@@ -432,7 +437,7 @@ impl Planning<'_> {
                     let condition = "unless it comes along with what the project is created from";
                     Ok(self.possible(section, condition))
                 }
-                _ => self.compare(section, found),
+                _ => inside.compare(section, found),
             };
             match findings {
                 Ok(findings) => plan.findings.extend(findings),
@@ -442,6 +447,7 @@ impl Planning<'_> {
                 }
             }
         }
+        self.refuse_low_shares(plan);
         self.say_besides(plan);
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }

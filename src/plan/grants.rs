@@ -1,16 +1,19 @@
 //! What rules grant to a group goes with its share: what has to be put right after a share was replaced,
 //! and what nobody would put right.
 
+use std::collections::BTreeMap;
+
 use jiff::civil::Date;
 
 use super::{ContainerPlan, container::Planning};
 use crate::{
     address::Address,
     desired::{DeclaredSection, State, Unlisted},
-    diff::{self, Action, Change, Findings, Held, Note, Reason, Step},
-    field::{Compare, Named},
-    kind::{Capability, LiveEntry, Section},
+    diff::{self, Action, Change, Findings, Held, Note, Problem, Reason, Step},
+    field::{Codec, Compare, Named},
+    kind::{Capability, Effect, LiveEntry, Section},
     kinds,
+    level::{DEVELOPER, Level},
     live::Collection,
 };
 
@@ -56,6 +59,70 @@ impl Planning<'_> {
         let without = |entry: &LiveEntry| entry.without_grants(table, Named::Group, gone);
         let supposed = found.entries().ok()?.iter().map(without).collect();
         diff::section(section, &Collection::Written(supposed), self.context).ok()
+    }
+
+    /// Refuses steps that name a group whose share is below developer, as declared or else as it is: the
+    /// service does.
+    pub(super) fn refuse_low_shares(&self, plan: &mut ContainerPlan) {
+        let levels = self.levels_of_shares();
+        let low = |step: &Step| {
+            let groups = step.effects.iter().filter_map(|effect| match effect {
+                Effect::NeedsShare(group) => levels.get(group),
+                _ => None,
+            });
+            groups.copied().find(|level| level.number < DEVELOPER)
+        };
+        let steps = std::mem::take(&mut plan.findings.steps);
+        for step in steps {
+            let Some(level) = low(&step) else {
+                plan.findings.steps.push(step);
+                continue;
+            };
+            let message = format!(
+                "it names a group with which the {} is shared as {} only, and the service refuses that",
+                self.declared.scope.noun(),
+                level.word
+            );
+            plan.findings.problems.push(Problem {
+                address: step.address,
+                code: "low-share",
+                message,
+                help: Some(
+                    "share it as developer or more, or take the group out of the rule".into(),
+                ),
+                origin: step.origin,
+            });
+        }
+    }
+
+    /// The levels as which the container is shared with groups, by their ids, where they are known.
+    fn levels_of_shares(&self) -> BTreeMap<u64, Level> {
+        let mut levels = BTreeMap::new();
+        for (name, section) in self.in_order() {
+            let of = section.of;
+            let Some(group) =
+                of.identity.iter().find(|name| of.field(name).names == Some(Named::Group))
+            else {
+                continue;
+            };
+            let specs = of.table().specs().iter();
+            let Some(level) = specs.clone().find(|spec| spec.field.codec == Codec::Level) else {
+                continue;
+            };
+            let live = self.live.sections.get(name).and_then(|found| found.entries().ok());
+            let live = live.into_iter().flatten();
+            levels.extend(live.filter_map(|entry| {
+                Some((entry.id()?, Level::parse(entry.fields.get(&level.name)?)?))
+            }));
+            let declared = section.entries.iter().filter(|entry| entry.state == State::Present);
+            levels.extend(declared.filter_map(|entry| {
+                let name = entry.fields.get(group)?.value;
+                let id = self.context.names.known_id(Named::Group, name.text()?)?;
+                let level = entry.fields.get(&level.name)?.value;
+                Some((id, Level::parse(level.plain()?)?))
+            }));
+        }
+        levels
     }
 
     /// Holds what would be replaced, because that would take something along that is held.

@@ -85,6 +85,7 @@ impl Placed {
                 | Effect::Follows(_)
                 | Effect::Transfers { .. }
                 | Effect::NeedsAccess(_)
+                | Effect::NeedsShare(_)
                 | Effect::Weakens(_)
                 | Effect::Besides(_)
                 | Effect::Fills

@@ -221,6 +221,10 @@ fn cases(form: Form, release: Release) -> Vec<Case> {
             let above = if of_group && TOP_LEVEL.contains(&&*spec.name) { "" } else { "acme/" };
             let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
             let mut document = project(&path, json!({"create": true, section.section: value}));
+            // The service looks for the branch of a schedule.
+            if section.section == "pipeline_schedules" {
+                document["create"] = json!({"initialize_with_readme": true});
+            }
             document["kind"] = section.home.scope.document().into();
             // Only members may approve.
             if name == "approval_rules.users" {
@@ -281,6 +285,63 @@ async fn converges(profile: Profile, name: &str) {
             }
         }
     }
+}
+
+/// The service refuses a push mirror whose request has both of what excludes each other, whatever the
+/// two say, and a freeze period without a time zone.
+#[tokio::test]
+async fn what_the_service_wants_together_or_apart_is_sent_so() {
+    for release in [REFERENCE, LATER] {
+        let there = [json!({"path": "acme/shop"})];
+        let world = World::new(Profile::default().at(release), seed(&there)).await;
+        for (only, regex) in [(false, "^m"), (true, ""), (false, "^x"), (false, "")] {
+            let mut mirror = json!({"url": "https://git.example.org/x.git", "enabled": true});
+            if release == LATER {
+                mirror["mirror_branch_regex"] = regex.into();
+            }
+            mirror["only_protected_branches"] = only.into();
+            let freeze = json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"});
+            let sections = json!({"remote_mirrors": [mirror], "freeze_periods": [freeze]});
+            world.declare(&[project("acme/shop", sections)]);
+            world.converge(&format!("{release} {only} {regex}")).await;
+        }
+        let there = world.get("/projects/acme%2Fshop/freeze_periods").await;
+        assert_eq!(there[0]["cron_timezone"], "UTC");
+    }
+}
+
+/// What the service refuses for what stands elsewhere is said in the plan.
+#[tokio::test]
+async fn rules_that_the_service_refuses_are_foreseen() {
+    let mut seed = seed(&[json!({"path": "acme/shop"})]);
+    seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
+    let world = World::new(Profile::default(), seed).await;
+    let people = json!([{"user": "alice", "access_level": "maintainer"}]);
+    let problems = async |sections: Json| {
+        world.declare(&[project("acme/shop", sections)]);
+        let plan = world.plan().await;
+        plan.problems.iter().map(|p| format!("{} {}", p.address, p.code)).collect::<Vec<_>>()
+    };
+    let unprotect = json!([{"name": "main", "allowed_to_unprotect": [{"user": "alice"}]}]);
+    let found = problems(json!({"members": people, "protected_branches": unprotect})).await;
+    assert_eq!(found, ["acme/shop#protected_branches/main locked-out"]);
+    let rows = json!([{"group": "acme/security"}]);
+    let rules = |level: &str| {
+        json!({
+            "shares": [{"group": "acme/security", "group_access": level}],
+            "protected_branches": [{"name": "main", "allowed_to_push": rows}],
+            "protected_tags": [{"name": "v*", "allowed_to_create": rows}],
+        })
+    };
+    let low =
+        ["acme/shop#protected_branches/main low-share", "acme/shop#protected_tags/v* low-share"];
+    assert_eq!(problems(rules("reporter")).await, low);
+    assert_eq!(problems(rules("developer")).await, [] as [&str; 0]);
+    // As it is there.
+    world.converge("shared").await;
+    let mut without = rules("developer");
+    without.as_object_mut().unwrap().remove("shares");
+    assert_eq!(problems(without).await, [] as [&str; 0]);
 }
 
 /// Nothing is sent that the page of operations does not know to be sent.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use undrift::sandbox::{Fault, Misfortune, Profile};
 
-use crate::world::{World, project, seed};
+use crate::world::{LATER, World, project, seed};
 
 fn absent(path: &str) -> Json {
     project(path, json!({"state": "absent"}))
@@ -16,8 +16,33 @@ fn shop() -> Json {
 }
 
 /// Whether deletion waits, or is done at once.
-fn profiles() -> [Profile; 2] {
-    [Profile { deletion_delay: Some(7), ..Profile::default() }, Profile::default()]
+fn profiles() -> [Profile; 3] {
+    let later = Profile::default().at(LATER);
+    [
+        Profile { deletion_delay: Some(7), ..Profile::default() },
+        Profile { deletion_delay: Some(7), ..later },
+        Profile::default(),
+    ]
+}
+
+/// From release 18 on what is marked for deletion has another path until it is restored.
+#[tokio::test]
+async fn what_is_marked_is_restored_from_wherever_it_is() {
+    let profile = Profile { deletion_delay: Some(7), ..Profile::default().at(LATER) };
+    let world = World::new(profile, seed(&[shop()])).await;
+    let group =
+        |policy: &str| json!({"kind": "Group", "path": "acme", "undeclared_projects": policy});
+    world.call("DELETE", "/projects/acme%2Fshop", None).await;
+    // What is declared to be gone, and is on its way, is nothing that nobody declares.
+    world.declare(&[group("fail"), absent("acme/shop")]);
+    let plan = world.plan().await;
+    assert!(plan.steps.is_empty() && plan.notes.is_empty(), "{:#?}", plan.notes);
+    let variables = json!({"variables": [{"key": "A", "value": "new"}]});
+    world.declare(&[group("fail"), project("acme/shop", variables)]);
+    let plan = world.converge("declared again").await;
+    let steps: Vec<_> = plan.steps.iter().map(|step| step.address.to_string()).collect();
+    assert_eq!(steps, ["acme/shop", "acme/shop#variables/A@*"]);
+    assert!(world.get("/projects/acme%2Fshop").await["marked_for_deletion_on"].is_null());
 }
 
 /// How often the project was deleted.

@@ -1,9 +1,9 @@
 //! Pipeline schedules, which only their owners change.
 
 use serde_json::{Value as Json, json};
-use undrift::{diff::Action, diff::Reason, plan::Plan, sandbox::Profile};
+use undrift::{diff::Action, diff::Reason, plan::Plan, release::REFERENCE, sandbox::Profile};
 
-use crate::world::{World, project, seed};
+use crate::world::{LATER, World, project, seed};
 
 const SCHEDULES: &str = "/projects/acme%2Fshop/pipeline_schedules";
 
@@ -13,7 +13,7 @@ async fn world(crons: &[&str]) -> World {
     let there = [json!({"path": "acme/shop", "members": members})];
     let world = World::new(Profile::default(), seed(&there)).await;
     for cron in crons {
-        let new = json!({"description": "nightly", "ref": "main", "cron": cron, "sudo": "bob"});
+        let new = json!({"description": "nightly", "ref": "refs/heads/main", "cron": cron, "sudo": "bob"});
         let made = world.call("POST", SCHEDULES, Some(new)).await;
         assert_eq!(made["owner"]["username"], "bob", "{made}");
     }
@@ -74,4 +74,31 @@ async fn a_copy_is_removed_and_what_nobody_lists() {
     declare(&world, json!([]));
     let plan = world.plan().await;
     assert_eq!(plan.steps.iter().map(|step| step.action).collect::<Vec<_>>(), [Action::Delete]);
+}
+
+/// The service looks for a short name among the branches that are there, and refuses one that is not.
+#[tokio::test]
+async fn a_schedule_waits_for_the_first_branch() {
+    for release in [REFERENCE, LATER] {
+        let there = [json!({"path": "acme/shop"})];
+        let world = World::new(Profile::default().at(release), seed(&there)).await;
+        let of = |name: &str| json!([{"description": name, "ref": name, "cron": "0 4 * * *"}]);
+        declare(&world, of("main"));
+        let plan = world.converge("an empty repository").await;
+        assert!(plan.steps.is_empty(), "{:#?}", plan.steps);
+        let waits =
+            |plan: &Plan| plan.notes.iter().any(|note| matches!(note.reason, Reason::Waits { .. }));
+        assert!(waits(&plan) && !plan.differs(false), "{:#?}", plan.notes);
+        let new = project("acme/new", json!({"create": true, "pipeline_schedules": of("main")}));
+        world.declare(&[new]);
+        assert!(waits(&world.converge("a new project").await));
+        declare(&world, of("refs/heads/main"));
+        assert_eq!(world.converge("a full name").await.steps.len(), 1);
+        let file = "/projects/acme%2Fshop/repository/files/README.md";
+        let commit = json!({"branch": "main", "content": "x", "commit_message": "first"});
+        world.call("POST", file, Some(commit)).await;
+        declare(&world, of("main"));
+        let plan = world.converge("a branch").await;
+        assert!(plan.steps.iter().any(|step| step.action == Action::Create), "{plan:#?}");
+    }
 }

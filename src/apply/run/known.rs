@@ -165,11 +165,16 @@ impl Known {
             return;
         };
         let mut facts = container.facts(body);
-        let is_new = !matches!(self.live.presence, Presence::Here(..));
-        if is_new {
-            // The answer to a create may not show what its creator may do.
-            facts.level = facts.level.max(Some(itself.creator));
-        }
+        let before = match &self.live.presence {
+            Presence::Here(_, before) => Some(before.level),
+            _ => None,
+        };
+        let is_new = before.is_none();
+        // The answer to a write may not show what the caller may do; a creator may do everything.
+        facts.level = match before {
+            Some(level) => facts.level.or(level),
+            None => facts.level.max(Some(itself.creator)),
+        };
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
         self.live.presence = Presence::Here(target, facts);
@@ -275,6 +280,21 @@ mod tests {
         known.renew(read(), &BTreeSet::from(["protected_tags"]));
         assert!(known.live.sections["protected_tags"].entries().unwrap().is_empty());
         assert!(known.stale().is_empty());
+    }
+
+    /// Without the role no list below the container could be trusted to be whole.
+    #[test]
+    fn an_answer_without_the_callers_role_changes_none() {
+        let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
+        let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
+        let facts = Facts { id: Some(1), level: Some(40), ..Facts::default() };
+        let mut known = Known::new(Live::of(Presence::Here(target, facts), Duration::ZERO));
+        let edit = PROJECT_UPDATE.request().arg("id", 1);
+        let answer =
+            json!({"id": 1, "path_with_namespace": &*container.path, "description": "new"});
+        known.hear(&container, &step(&container, "settings"), &edit, &answer, Duration::ZERO);
+        let Presence::Here(_, facts) = &known.live.presence else { panic!("it is there") };
+        assert_eq!(facts.level, Some(40));
     }
 
     /// The answer to an edit may be older than what another step came to meanwhile.

@@ -32,6 +32,7 @@ use crate::{
     apply::{Apply, TRUSTED},
     desired::Acknowledgement,
     field::Tier,
+    kind::unmarked_path,
     level::OWNER,
     manifest::{self, Config, Surroundings},
     observe::Observer,
@@ -176,20 +177,30 @@ async fn level(client: &ReadClient, group: u64, user: u64) -> Result<u8, ApiErro
 }
 
 /// Something that is in a group, as it may be shown. What an earlier selftest left, and the service
-/// is about to delete, is nothing.
+/// is about to delete, is nothing, with all that is in it.
 async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<String>, ApiError> {
     let groups = operation::GROUP_DESCENDANTS.request().arg("id", id);
     let groups = groups.query("all_available", true);
     let projects = operation::GROUP_PROJECTS.request().arg("id", id);
     let projects = projects.query("include_subgroups", true);
     let own = format!("{path}/{PREFIX}");
+    let mut left = Vec::new();
     for (list, name) in [(groups, "full_path"), (projects, "path_with_namespace")] {
         let rows = client.list_known(list, Rows::with_id(&[])).await?;
+        let path =
+            |row: &Object| row.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
+        let marks = ["marked_for_deletion_on", "marked_for_deletion_at"];
+        let is_marked = |row: &&Object| {
+            marks.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null()))
+                && path(row).starts_with(&own)
+        };
+        left.extend(rows.iter().filter(is_marked).map(path));
         let is_left = |row: &Object| {
-            let path = row.get(name).and_then(Json::as_str).unwrap_or_default();
-            let marks = ["marked_for_deletion_on", "marked_for_deletion_at"];
-            path.starts_with(&own)
-                && marks.iter().any(|mark| row.get(*mark).is_some_and(|day| !day.is_null()))
+            left.iter().any(|left| {
+                path(row)
+                    .strip_prefix(left)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
         };
         if let Some(row) = rows.iter().find(|row| !is_left(row)) {
             let found = row.get(name).and_then(Json::as_str).unwrap_or("something");
@@ -462,40 +473,54 @@ enum Left {
 async fn remove(observer: &Observer, path: &str) -> Result<Left, ApiError> {
     let client = observer.client();
     let writer = WriteClient::new(client.clone());
-    let Some((id, _)) = group(client, path).await? else { return Ok(Left::Nothing) };
+    let Some(own) = group(client, path, path).await? else { return Ok(Left::Nothing) };
+    let id = own.id;
     let delete = || operation::GROUP_DELETE.request().arg("id", id);
     writer.send(delete()).await?;
+    // What is marked for deletion may have another path: it is followed by its id.
+    let look = || async { group(client, &id.to_string(), path).await };
     for _ in 0..LOOKS {
-        match group(client, path).await? {
+        match look().await? {
             None => return Ok(Left::Nothing),
-            Some((_, true)) => {
+            Some(own) if own.is_marked => {
                 // Where that is possible nothing has to wait for its day.
-                let at_once = delete().query("permanently_remove", true).query("full_path", path);
-                if writer.send(at_once).await.is_err() {
+                let at_once = delete().query("permanently_remove", true);
+                if writer.send(at_once.query("full_path", own.path)).await.is_err() {
                     return Ok(Left::Marked);
                 }
             }
-            Some((_, false)) => {}
+            Some(_) => {}
         }
         client.clock().sleep(PAUSE).await;
     }
-    Ok(match group(client, path).await? {
+    Ok(match look().await? {
         None => Left::Nothing,
-        Some((_, true)) => Left::Marked,
-        Some((_, false)) => Left::All,
+        Some(own) if own.is_marked => Left::Marked,
+        Some(_) => Left::All,
     })
 }
 
-/// The id of the group that is exactly at `path`, and whether it is marked for deletion.
-async fn group(client: &ReadClient, path: &str) -> Result<Option<(u64, bool)>, ApiError> {
-    let request = operation::GROUP_GET.request().arg("id", path).query("with_projects", false);
-    match client.get_known(request, &["id", "full_path"]).await {
-        Ok(answer) if answer.body["full_path"] == path => {
-            let is_marked = !answer.body["marked_for_deletion_on"].is_null();
-            Ok(answer.body["id"].as_u64().map(|id| (id, is_marked)))
-        }
-        Ok(_) => Ok(None),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
+/// The group in which everything happened.
+struct Own {
+    id: u64,
+    /// The path that it has now.
+    path: String,
+    /// Whether it is marked for deletion.
+    is_marked: bool,
+}
+
+/// The group that `handle` stands for, if it is exactly the one at `path`, or was before it was marked
+/// for deletion.
+async fn group(client: &ReadClient, handle: &str, path: &str) -> Result<Option<Own>, ApiError> {
+    let request = operation::GROUP_GET.request().arg("id", handle).query("with_projects", false);
+    let answer = match client.get_known(request, &["id", "full_path"]).await {
+        Ok(answer) => answer.body,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let is_marked = !answer["marked_for_deletion_on"].is_null();
+    let id = answer["id"].as_u64().unwrap_or_default();
+    let live = answer["full_path"].as_str().unwrap_or_default();
+    let before = if is_marked { unmarked_path(live, id) } else { live };
+    Ok((before == path).then(|| Own { id, path: live.to_owned(), is_marked }))
 }

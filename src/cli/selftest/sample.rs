@@ -8,7 +8,7 @@
 use std::fmt;
 
 use crate::{
-    field::{Accepted, Codec, Named, Readback, Route, Scope, Secrecy, Tier},
+    field::{Accepted, Codec, Compare, Named, Readback, Route, Scope, Secrecy, Tier},
     kind::{Place, Section, Shape, Spec},
     kinds,
     release::{Known, REFERENCE},
@@ -292,6 +292,10 @@ impl Ground {
                 return Ok(format!("{}/{}", self.root, Scope::Project.noun()).into());
             }
             None => {}
+        }
+        if spec.field.compare == Compare::Ref {
+            // A short name is looked for among the branches that are there.
+            return Ok("refs/heads/main".into());
         }
         let is_other = phase == Phase::Change;
         if let Some([first, other]) = pair(spec) {

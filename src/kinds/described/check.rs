@@ -149,6 +149,9 @@ impl Check<'_> {
         if let Some(other) = &field.forgotten_with {
             self.known(format!("{at}/forgotten_with"), other);
         }
+        if let Some(other) = &field.not_with {
+            self.known(format!("{at}/not_with"), other);
+        }
         self.value(at, field);
         self.sending(at, field);
         if self.faults.is_empty() {
@@ -168,6 +171,8 @@ impl Check<'_> {
         only("words", has_words, &[Value::Word], "words go with the type `word`");
         let text = [Value::Text];
         only("pattern", field.pattern.is_some(), &text, "a pattern goes with the type `text`");
+        only("trimmed", field.trimmed, &text, "this goes with the type `text`");
+        only("expression", field.expression, &text, "an expression goes with the type `text`");
         let number = [Value::Integer];
         let of_number = "limits go with the type `integer`";
         only("minimum", field.minimum.is_some(), &number, of_number);
@@ -241,6 +246,9 @@ impl Check<'_> {
         } else if field.example.as_ref().is_some_and(|example| !validator.is_valid(&example.0)) {
             let help = "give an example that the field takes";
             self.fault(format!("{at}/example"), "the field does not take this example", help);
+        } else if field.created_with.as_ref().is_some_and(|value| !validator.is_valid(&value.0)) {
+            let help = "give a value that the field takes";
+            self.fault(format!("{at}/created_with"), "the field does not take this value", help);
         }
     }
 

@@ -235,6 +235,18 @@ pub struct Field {
     /// The field whose change makes the service forget this one.
     #[serde(default)]
     pub forgotten_with: Option<String>,
+    /// What undrift sends where a new entry leaves it out, because the service does not do without.
+    #[serde(default)]
+    pub created_with: Option<Scalar>,
+    /// The field beside which the service refuses it in one request, whatever the two say.
+    #[serde(default)]
+    pub not_with: Option<String>,
+    /// Whether the service takes white space away from both ends of it (default: `false`).
+    #[serde(default)]
+    pub trimmed: bool,
+    /// Whether it is a regular expression, in the syntax of RE2 (default: `false`).
+    #[serde(default)]
+    pub expression: bool,
     /// The only scope that has it, if not both do.
     #[serde(default)]
     pub only: Option<Scope>,

@@ -90,6 +90,10 @@ fn treatment(field: &Field) -> field::Field {
         },
         with_every_edit: field.with_every_edit,
         forgotten_with: field.forgotten_with.clone().map(Into::into),
+        created_with: field.created_with.as_ref().map(|value| value.0.clone()),
+        not_with: field.not_with.clone().map(Into::into),
+        expression: field.expression,
+        trimmed: field.trimmed,
         only: field.only,
         ..FIELD
     }

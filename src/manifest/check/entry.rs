@@ -66,7 +66,7 @@ impl Check<'_> {
 
     /// What its kind finds wrong with an entry.
     fn rules(&mut self, of: Section, part: &Part, values: &Fields) {
-        of.rules.check(values, true, &mut |fault| {
+        of.check(values, true, &mut |fault| {
             let at = match fault.field.and_then(|field| part.fields.origin(field)) {
                 // A value that should not be written is not pointed at.
                 Some(field) if fault.code == "literal-secret" => Spot::key(&field),

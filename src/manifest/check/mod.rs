@@ -243,7 +243,7 @@ impl Check<'_> {
             self.said_twice(own, parts[0], section(of.section));
         }
         let declared = parts.iter().flat_map(|part| part.fields.values()).collect();
-        own.rules.check(&declared, true, &mut |fault| {
+        own.check(&declared, true, &mut |fault| {
             let field = fault
                 .field
                 .and_then(|field| parts.iter().find_map(|part| part.fields.origin(field)));

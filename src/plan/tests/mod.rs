@@ -453,7 +453,7 @@ fn a_switch_opens_or_closes_what_needs_it() {
     };
     // Off and to stay off: what cannot be read is closed, and that is no hole in what was read.
     let closed = plan(off(), off(), false);
-    let why = Reason::Closed { why: "variables need CI/CD".into() };
+    let why = Reason::Closed { why: "CI/CD must be on".into() };
     assert_eq!(reasons(&closed), [("acme/shop#variables".to_owned(), why)]);
     assert_eq!((closed.steps.len(), closed.incomplete.len()), (0, 0));
     assert!(closed.is_shut("variables") && !closed.is_shut("settings"));
@@ -468,7 +468,7 @@ fn a_switch_opens_or_closes_what_needs_it() {
             ("acme/shop#variables/A@*".to_owned(), Some("unless it turns out to be so already")),
         ]
     );
-    assert_eq!(opened.steps[1].after[0].reason, "variables need CI/CD");
+    assert_eq!(opened.steps[1].after[0].reason, "CI/CD must be on");
     assert_eq!(opened.incomplete, []);
     // On, or nothing said: what could not be read could not be read.
     for declared in [on(), json!({"merge_method": "ff"})] {
@@ -546,7 +546,7 @@ fn strictly_what_nobody_could_compare_differs() {
         (Reason::Unlisted, true),
         (Reason::Archived, false),
         (Reason::Protected { why: "bot user".into() }, false),
-        (Reason::Closed { why: "variables need CI/CD".into() }, false),
+        (Reason::Closed { why: "CI/CD must be on".into() }, false),
         (Reason::Waits { why: "until then".into() }, false),
     ] {
         let findings = Findings { notes: vec![note(reason.clone())], ..Findings::default() };

@@ -24,7 +24,7 @@ fn the_new_is_in_place_before_the_old_goes() {
             .collect::<Vec<_>>(),
         want
     );
-    assert_eq!(plan.steps[1].after[0].reason, "variables need CI/CD");
+    assert_eq!(plan.steps[1].after[0].reason, "CI/CD must be on");
     assert!(plan.steps[2].after.iter().any(|edge| edge.reason == "create first, then remove"));
 }
 
@@ -80,9 +80,9 @@ fn each_reason_puts_one_before_the_other() {
     let archive = step("acme/shop#archived", Update, takes(Writable));
     assert_before(&variable, &archive, "an archived project cannot be changed");
     let ci_on = step("acme/shop#settings", Update, provides(Ci));
-    assert_before(&ci_on, &variable, "variables need CI/CD");
+    assert_before(&ci_on, &variable, "CI/CD must be on");
     let ci_off = step("acme/shop#settings", Update, takes(Ci));
-    assert_before(&variable, &ci_off, "variables need CI/CD");
+    assert_before(&variable, &ci_off, "CI/CD must be on");
     let removal = step("acme/shop#variables/A@prod", Delete, vec![]);
     assert_before(&variable, &removal, "create first, then remove");
     let new_owner = step("acme/shop#members/alice", Create, access(3, 0, 50));

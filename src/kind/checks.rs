@@ -1,0 +1,148 @@
+//! What is wrong with declared fields whatever their kind, seen without the service.
+
+use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
+
+use super::{Fault, Section, forms};
+use crate::{
+    diagnostic::Severity,
+    field::{Compare, Field},
+    value::{Fields, Json, Value},
+};
+
+impl Section {
+    /// What is wrong with a declared entry, seen without the service: with its fields, whatever its
+    /// kind, and what its [rules](super::Rules::check) say.
+    pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
+        for spec in self.table().specs() {
+            let Some(value) = declared.get(&spec.name) else { continue };
+            let field = Some(spec.name.as_str());
+            if written {
+                expressions(
+                    &spec.name,
+                    &spec.field,
+                    &spec.schema,
+                    value,
+                    &mut |message, severity| {
+                        let help = "correct it; the service takes RE2 syntax, which has no look-around and no backreferences";
+                        report(Fault {
+                            severity,
+                            code: "expression",
+                            field,
+                            message,
+                            help: Some(help.into()),
+                        });
+                    },
+                );
+            }
+            let is_url = matches!(spec.field.compare, Compare::Url | Compare::Location);
+            let is_trimmed = is_url || spec.field.trimmed;
+            if is_trimmed && value.text().is_some_and(|text| text.trim() != text) {
+                report(Fault {
+                    severity: Severity::Error,
+                    code: "blank",
+                    field,
+                    message: format!("`{}` must not start or end with white space", spec.name),
+                    help: Some("take it away: the service does, and shows another value".into()),
+                });
+            }
+            let other = spec.field.not_with.as_deref();
+            if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
+                && ![value, twin].into_iter().any(forms::is_unset)
+            {
+                report(Fault {
+                    severity: Severity::Error,
+                    code: "exclusive",
+                    field,
+                    message: format!("`{}` and `{other}` cannot be combined", spec.name),
+                    help: Some("leave one of them out: the service refuses both together".into()),
+                });
+            }
+        }
+        self.rules.check(declared, written, report);
+    }
+}
+
+/// Reports the expressions in `value` that are none, those within a mapping too.
+fn expressions(
+    name: &str,
+    field: &Field,
+    schema: &Json,
+    value: &Value,
+    report: &mut impl FnMut(String, Severity),
+) {
+    let mut one = |name: &str, text: &str| {
+        if let Some((why, severity)) = fault(text) {
+            report(format!("`{name}` is not a valid regular expression: {why}"), severity);
+        }
+    };
+    if let Some(text) = value.text().filter(|_| field.expression) {
+        one(name, text);
+    }
+    let within = value.plain().and_then(Json::as_object).into_iter().flatten();
+    for (key, value) in within {
+        if let Some(text) = value.as_str()
+            && Field::of(&schema["properties"][key]).expression
+        {
+            one(key, text);
+        }
+    }
+}
+
+/// Why `text` is no regular expression. The grammar that is tried is nearly, but not quite, that of
+/// RE2: what only one of the two might refuse is a warning.
+fn fault(text: &str) -> Option<(String, Severity)> {
+    let error = Parser::new().parse(text).err()?;
+    let is_certain = is_certain(&error) && !text.contains("\\Q");
+    let severity = if is_certain { Severity::Error } else { Severity::Warning };
+    Some((error.kind().to_string(), severity))
+}
+
+/// Whether RE2 refuses it too.
+fn is_certain(error: &Error) -> bool {
+    let rest = &error.pattern()[error.span().start.offset..];
+    match error.kind() {
+        ErrorKind::ClassRangeInvalid
+        | ErrorKind::ClassUnclosed
+        | ErrorKind::EscapeUnexpectedEof
+        | ErrorKind::GroupUnclosed
+        | ErrorKind::GroupUnopened
+        | ErrorKind::RepetitionMissing
+        | ErrorKind::UnsupportedLookAround => true,
+        // `\0` and `\12` are octal numbers there.
+        ErrorKind::UnsupportedBackreference => {
+            let mut digits = rest.trim_start_matches('\\').chars().map(|c| c.is_digit(8));
+            let is_zero = rest.starts_with("\\0");
+            !is_zero && !(digits.next() == Some(true) && digits.next() == Some(true))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_certainly_is_no_re2_is_an_error() {
+        for (text, expected) in [
+            ("^(feat|fix): ", None),
+            (r"\.(exe|jar)$", None),
+            ("(", Some(Severity::Error)),
+            (")", Some(Severity::Error)),
+            ("[a", Some(Severity::Error)),
+            ("[z-a]", Some(Severity::Error)),
+            ("*a", Some(Severity::Error)),
+            ("a\\", Some(Severity::Error)),
+            ("(?=x)", Some(Severity::Error)),
+            (r"\d+(?<!x)", Some(Severity::Error)),
+            (r"(a)\1", Some(Severity::Error)),
+            // RE2 takes these.
+            (r"\012", Some(Severity::Warning)),
+            (r"\12", Some(Severity::Warning)),
+            (r"\Qa(b\E", Some(Severity::Warning)),
+            ("a{,5}", Some(Severity::Warning)),
+        ] {
+            assert_eq!(fault(text).map(|(_, severity)| severity), expected, "{text}");
+        }
+    }
+}
