@@ -17,6 +17,7 @@ use super::clock;
 use super::store::{namespace::Namespace, project::Project, user::User};
 
 /// The roles (reference 1, 2.1).
+pub(crate) const MINIMAL: i64 = 5;
 pub(crate) const GUEST: i64 = 10;
 /// From release 17.7 on.
 pub(crate) const PLANNER: i64 = 15;
@@ -27,7 +28,7 @@ pub(crate) const OWNER: i64 = 50;
 
 /// The values that a member's or invitation's level may have, with their names.
 pub(crate) const LEVELS: [(i64, &str); 7] = [
-    (5, "Minimal Access"),
+    (MINIMAL, "Minimal Access"),
     (GUEST, "Guest"),
     (PLANNER, "Planner"),
     (REPORTER, "Reporter"),
@@ -191,7 +192,7 @@ impl Standing {
         let mut statement = db.prepare_cached(
             "SELECT group_id, access_level FROM members
              WHERE user_id = ?1 AND group_id IS NOT NULL AND state = 'active'
-               AND (expires_at IS NULL OR expires_at > ?2)",
+               AND (expires_at IS NULL OR expires_at >= ?2)",
         )?;
         let mut rows = statement.query(params![user, today])?;
         while let Some(row) = rows.next()? {
@@ -208,7 +209,7 @@ impl Standing {
         let mut statement = db.prepare_cached(
             "SELECT s.group_id, s.access_level, n.traversal
              FROM shares s JOIN namespaces n ON n.id = s.invited_id
-             WHERE s.group_id IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at > ?1)",
+             WHERE s.group_id IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at >= ?1)",
         )?;
         let mut rows = statement.query([today])?;
         let mut invited: Vec<(i64, i64)> = Vec::new();
@@ -265,7 +266,7 @@ pub(crate) fn direct_level(
 ) -> Result<Option<i64>, rusqlite::Error> {
     db.prepare_cached(
         "SELECT access_level FROM members WHERE project_id = ?1 AND user_id = ?2 AND state = 'active'
-         AND (expires_at IS NULL OR expires_at > ?3)",
+         AND (expires_at IS NULL OR expires_at >= ?3)",
     )?
     .query_row(params![project, user, today], |row| row.get(0))
     .optional()
@@ -283,7 +284,7 @@ pub(crate) fn direct_levels(
     let mut statement = db.prepare_cached(
         "SELECT project_id, access_level FROM members
          WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2)) AND state = 'active'
-           AND (expires_at IS NULL OR expires_at > ?3)",
+           AND (expires_at IS NULL OR expires_at >= ?3)",
     )?;
     let mut rows =
         statement.query(params![user, serde_json::Value::from(ids).to_string(), today])?;
@@ -307,7 +308,7 @@ pub(crate) fn inherited_level(
     }
     let mut statement = db.prepare_cached(
         "SELECT s.access_level, n.traversal FROM shares s JOIN namespaces n ON n.id = s.invited_id
-         WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at > ?2)",
+         WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2)",
     )?;
     let mut rows = statement.query(params![project.id, today])?;
     while let Some(row) = rows.next()? {

@@ -114,6 +114,11 @@ impl Failure {
         Self::message(StatusCode::BAD_REQUEST, json!({ field: [text.into()] }))
     }
 
+    /// 400 from a model that has several complaints about one field.
+    pub(crate) fn models(field: &str, texts: &[&str]) -> Self {
+        Self::message(StatusCode::BAD_REQUEST, json!({ field: texts }))
+    }
+
     /// 400 with a text for a whole request.
     pub(crate) fn bad_request(text: &str) -> Self {
         Self::message(StatusCode::BAD_REQUEST, format!("400 Bad request - {text}"))

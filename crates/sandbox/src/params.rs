@@ -41,17 +41,18 @@ pub(crate) enum Need<'a> {
     /// Sent with a value out of a list. The list is checked where the value is read; what is missing
     /// is in no list either.
     Listed(&'a str),
+    /// One of these sent, if only as null.
+    OneOf(&'a [&'a str]),
 }
 
 impl Need<'_> {
-    fn name(&self) -> &str {
-        match self {
-            Self::Sent(name) | Self::Filled(name) | Self::Listed(name) => name,
-        }
-    }
-
-    fn complaints(&self, value: Option<&Value>) -> Vec<String> {
-        let name = self.name();
+    fn complaints(&self, params: &Params) -> Vec<String> {
+        let (Self::Sent(name) | Self::Filled(name) | Self::Listed(name)) = self else {
+            let Self::OneOf(names) = self else { return Vec::new() };
+            let none = !names.iter().any(|name| params.has(name));
+            return none.then(|| format!("{} {NONE_SENT}", names.join(", "))).into_iter().collect();
+        };
+        let value = params.get(name);
         let blank = |value: &Value| match value {
             Value::Null => true,
             Value::String(text) => text.trim().is_empty(),
@@ -59,15 +60,18 @@ impl Need<'_> {
         };
         let missing = value.is_none().then(|| format!("{name} is missing"));
         let wrong = match self {
-            Self::Sent(_) => None,
             Self::Filled(_) => value.is_none_or(blank).then(|| format!("{name} is empty")),
             Self::Listed(_) => value
                 .is_none_or(Value::is_null)
                 .then(|| format!("{name} does not have a valid value")),
+            Self::Sent(_) | Self::OneOf(_) => None,
         };
         missing.into_iter().chain(wrong).collect()
     }
 }
+
+/// What is said of several parameters when none of them was sent.
+const NONE_SENT: &str = "are missing, at least one parameter must be provided";
 
 /// All parameters of one call. Those of the body win over those of the query.
 #[derive(Debug, Default)]
@@ -158,8 +162,7 @@ impl Params {
 
     /// Fails with one message that says of every parameter what is wrong with it.
     pub(crate) fn require_all(&self, needs: &[Need]) -> Result<(), Failure> {
-        let complaints: Vec<String> =
-            needs.iter().flat_map(|need| need.complaints(self.get(need.name()))).collect();
+        let complaints: Vec<String> = needs.iter().flat_map(|need| need.complaints(self)).collect();
         match complaints.is_empty() {
             true => Ok(()),
             false => Err(Failure::error(http::StatusCode::BAD_REQUEST, complaints.join(", "))),
@@ -168,13 +171,7 @@ impl Params {
 
     /// Fails when none of these parameters was sent. Null counts as sent.
     pub(crate) fn require_any(&self, names: &[&str]) -> Result<(), Failure> {
-        match names.iter().any(|name| self.has(name)) {
-            true => Ok(()),
-            false => Err(Failure::parameter(
-                &names.join(", "),
-                "are missing, at least one parameter must be provided",
-            )),
-        }
+        self.require_all(&[Need::OneOf(names)])
     }
 
     /// A text; numbers and booleans are taken as written. None when absent or null.
@@ -197,16 +194,11 @@ impl Params {
         self.get(name).map_or(Ok(None), |value| integer(name, value))
     }
 
-    /// A list of integers: an array, or one text with commas.
+    /// A list of integers: an array, or one text with commas. What is no number is 0, as which
+    /// nothing is known.
     pub(crate) fn integers(&self, name: &str) -> Result<Option<Vec<i64>>, Failure> {
-        let Some(items) = self.texts(name)? else {
-            return Ok(None);
-        };
-        items
-            .iter()
-            .map(|item| item.parse().map_err(|_| Failure::invalid(name)))
-            .collect::<Result<_, _>>()
-            .map(Some)
+        let items = self.texts(name)?;
+        Ok(items.map(|items| items.iter().map(|item| item.parse().unwrap_or(0)).collect()))
     }
 
     /// A list of texts: an array, or one text with commas. Blank items are left out.
@@ -250,19 +242,29 @@ impl Params {
     /// A calendar date. The outer option is whether it was sent, the inner one is empty when it was
     /// blank or null.
     pub(crate) fn date(&self, name: &str) -> Result<Option<Option<jiff::civil::Date>>, Failure> {
-        if self.get(name).is_none() {
-            return Ok(None);
-        }
-        match self.text(name)?.as_deref().map(str::trim) {
-            None | Some("") => Ok(Some(None)),
-            Some(value) => value
-                .get(..10)
-                .unwrap_or(value)
-                .parse()
-                .map(|date| Some(Some(date)))
-                .map_err(|_| Failure::invalid(name)),
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Null) => Ok(Some(None)),
+            Some(Value::String(text)) if text.trim().is_empty() => Ok(Some(None)),
+            Some(Value::String(text)) => {
+                day(text.trim()).map(|day| Some(Some(day))).ok_or_else(|| Failure::invalid(name))
+            }
+            Some(_) => Err(Failure::invalid(name)),
         }
     }
+}
+
+/// Reads a day: year, month and day, or these the other way round, whatever divides them. A time of
+/// day may follow.
+fn day(text: &str) -> Option<jiff::civil::Date> {
+    let text = text.split(['T', ' ']).next()?;
+    let parts: Vec<&str> = text.split(['-', '.', '/']).collect();
+    let [first, month, last] = parts.as_slice() else {
+        // Without a divider.
+        return text.parse().ok();
+    };
+    let (year, day) = if first.len() == 4 { (first, last) } else { (last, first) };
+    jiff::civil::Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()
 }
 
 /// What the reference calls a parameter that has the name of an external host (1, 1).
@@ -490,6 +492,6 @@ mod tests {
     fn lists_are_arrays_or_text_with_commas() {
         assert_eq!(form("ids=1,2").integers("ids").expect("ids"), Some(vec![1, 2]));
         assert_eq!(form("ids[]=1&ids[]=2").integers("ids").expect("ids"), Some(vec![1, 2]));
-        assert!(form("ids=1,x").integers("ids").is_err());
+        assert_eq!(form("ids=1,x").integers("ids").expect("ids"), Some(vec![1, 0]));
     }
 }

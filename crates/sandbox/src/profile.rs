@@ -126,24 +126,28 @@ impl Profile {
     #[must_use]
     pub fn at(self, release: Release) -> Self {
         let from = |major, minor| release >= Release::new(major, minor);
+        // What its own code settled.
+        let observed = release >= OBSERVED;
         Self {
             release,
             // Known from 16.1 on.
             tag_lists_ignored: self.tag_lists_ignored && !from(16, 1),
+            import_members_created: self.import_members_created || observed,
+            last_owner_bad_request: self.last_owner_bad_request && !observed,
+            maintainer_grants_owner: self.maintainer_grants_owner && !observed,
+            maintainer_relates_forks: self.maintainer_relates_forks && !from(16, 5),
+            override_needs_directory: self.override_needs_directory || observed,
+            put_clears_expiry: self.put_clears_expiry && !observed,
             runners_setting_shown: self.runners_setting_shown || from(16, 2),
             group_variable_filter: self.group_variable_filter || from(16, 9),
             later_errors: self.later_errors || from(17, 0),
             // A hidden variable has no value that could be repeated.
             optional_variable_value: self.optional_variable_value || from(17, 4),
             archive_twice_refused: self.archive_twice_refused || from(18, 0),
-            code_owner_approval_kept: self.code_owner_approval_kept || release >= OBSERVED,
-            absent_delete: if release < OBSERVED {
-                self.absent_delete
-            } else {
-                AbsentDelete::NotFound
-            },
-            put_resets_omitted_flags: self.put_resets_omitted_flags && release < OBSERVED,
-            raw_masks_plainly: self.raw_masks_plainly && release < OBSERVED,
+            code_owner_approval_kept: self.code_owner_approval_kept || observed,
+            absent_delete: if observed { AbsentDelete::NotFound } else { self.absent_delete },
+            put_resets_omitted_flags: self.put_resets_omitted_flags && !observed,
+            raw_masks_plainly: self.raw_masks_plainly && !observed,
             ..self
         }
     }

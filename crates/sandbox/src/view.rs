@@ -456,10 +456,10 @@ pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
     OR p.namespace_id IN (SELECT id FROM namespaces WHERE owner_id = :user)
     OR p.namespace_id IN (SELECT value FROM json_each(:namespaces))
     OR p.id IN (SELECT m.project_id FROM members m WHERE m.user_id = :user AND m.project_id IS NOT NULL
-                AND m.access_level >= :least AND m.state = 'active' AND (m.expires_at IS NULL OR m.expires_at > :today))
+                AND m.access_level >= :least AND m.state = 'active' AND (m.expires_at IS NULL OR m.expires_at >= :today))
     OR p.id IN (SELECT s.project_id FROM shares s WHERE s.project_id IS NOT NULL AND s.access_level >= :least
                 AND s.invited_id IN (SELECT value FROM json_each(:namespaces))
-                AND (s.expires_at IS NULL OR s.expires_at > :today)))";
+                AND (s.expires_at IS NULL OR s.expires_at >= :today)))";
 
 /// Marks that something happened in a project.
 pub(crate) fn touch(call: &Call<'_>, project: i64) -> Result<(), Failure> {

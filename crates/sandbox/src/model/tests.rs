@@ -148,7 +148,7 @@ fn parameters(random: &mut StdRng) -> Map<String, Value> {
     let mut all = json!({
         "key": format!("KEY_{}", number % 3), "value": format!("value {number}"), "url": format!("https://Hook-{number}.example"),
         "path": format!("path-{number}"), "name": format!(" name {number} "), "description": format!("text {number} "),
-        "username": format!("user{number}"), "email": format!("user{number}@example.org"), "user_id": random.random_range(1..6),
+        "username": format!("user{number}"), "force_random_password": true, "email": format!("user{number}@example.org"), "user_id": random.random_range(1..6),
         "access_level": level, "group_id": random.random_range(5..9), "group_access": level, "member_check": true,
         "personal_access_token": "x", "repo_id": number, "target_namespace": "acme", "namespace_path": "acme",
         "extserver_url": "x", "extserver_username": "x", "extserver_project": "P", "extserver_repo": format!("repository-{number}"),

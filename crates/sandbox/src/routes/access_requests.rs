@@ -1,7 +1,6 @@
 //! Access requests of groups and projects: users who ask to become members. Who asks is no member
 //! yet. The reference leaves them out; all of this is the real service's.
 
-use http::StatusCode;
 use rusqlite::{OptionalExtension, params};
 use serde_json::Value;
 
@@ -93,8 +92,10 @@ fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     if !is_open {
         return Err(Failure::forbidden());
     }
-    let is_member = scope.level(call)? > 0 || Member::one(call, scope, user.id)?.is_some();
-    if is_member || asked_at(call, scope, user.id)?.is_some() {
+    if scope.level(call)? > 0 || Member::one(call, scope, user.id)?.is_some() {
+        return Err(Failure::forbidden());
+    }
+    if asked_at(call, scope, user.id)?.is_some() {
         return Err(Failure::model("user_id", "already exists in source"));
     }
     let sql = format!(
@@ -105,18 +106,33 @@ fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     Answer::created(&json(call, user, call.now()))
 }
 
-/// Makes a developer of who asked, unless the call says otherwise.
+/// Makes a developer of who asked, unless the call says otherwise. With a level that there is not,
+/// the answer looks the same, and nothing is kept.
 fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     check_manager(call, scope)?;
     let user = requester(call, scope)?;
-    let level = match call.params.has("access_level") {
-        true => members::wanted_level(call, scope)?,
-        false => DEVELOPER,
-    };
+    let given = call.params.integer("access_level")?;
+    let exists = |level| members::valid_level(call, level, matches!(scope, Scope::Group(_)));
+    if let Some(level) = given.filter(|level| !exists(*level)) {
+        call.db.execute_batch("SAVEPOINT unsaved")?;
+        let body = welcome(call, scope, user, level)?;
+        call.db.execute_batch("ROLLBACK TO unsaved; RELEASE unsaved")?;
+        return Answer::created(&body);
+    }
+    let level = if given.is_some() { members::wanted_level(call, scope)? } else { DEVELOPER };
     forget(call, scope, user)?;
+    Answer::created(&welcome(call, scope, user, level)?)
+}
+
+/// Adds a member, and shows it as it is shown to everybody.
+fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value, Failure> {
     members::insert(call, scope, user, level, None, call.caller.as_ref())?;
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
-    Answer::with(StatusCode::CREATED, &member.json(call)?)
+    let mut body = member.json(call)?;
+    if let Some(body) = body.as_object_mut() {
+        body.remove("email");
+    }
+    Ok(body)
 }
 
 /// For who manages members, and for who asked.

@@ -89,7 +89,7 @@ fn eligible(call: &Call<'_>, rule: &ApprovalRule) -> Result<Vec<i64>, Failure> {
     let mut statement = call.db.prepare_cached(
         "SELECT u.id FROM users u WHERE u.state = 'active' AND (u.id IN (SELECT value FROM json_each(?1))
              OR u.id IN (SELECT m.user_id FROM members m WHERE m.state = 'active'
-                 AND (m.expires_at IS NULL OR m.expires_at > ?3)
+                 AND (m.expires_at IS NULL OR m.expires_at >= ?3)
                  AND m.group_id IN (SELECT value FROM json_each(?2))))
          ORDER BY u.id",
     )?;

@@ -170,7 +170,7 @@ fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>, Failure> {
     let mut statement = call.db.prepare_cached(
         "SELECT n.traversal FROM members m LEFT JOIN projects p ON p.id = m.project_id
          JOIN namespaces n ON n.id = coalesce(m.group_id, p.namespace_id)
-         WHERE m.user_id = ?1 AND m.state = 'active' AND (m.expires_at IS NULL OR m.expires_at > ?2)
+         WHERE m.user_id = ?1 AND m.state = 'active' AND (m.expires_at IS NULL OR m.expires_at >= ?2)
              AND n.kind = 'group'",
     )?;
     let paths = statement.query_map(params![user, call.today()], |row| row.get(0))?;

@@ -2,8 +2,9 @@
 //! pending members of a root group (1, 2.6) and has no operation that invites; the real service's
 //! are here.
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::super::access::{MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
@@ -13,21 +14,25 @@ use super::super::params::Need;
 use super::super::scope::Scope;
 use super::super::store::user::User;
 use super::members;
-use super::{Route, delete, get, post};
+use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/invitations", |call| list(call, &Scope::project(call, MAINTAINER)?)),
     post("/projects/{id}/invitations", |call| create(call, &Scope::project(call, MAINTAINER)?)),
+    put("/projects/{id}/invitations/{email}", |call| {
+        update(call, &Scope::project(call, MAINTAINER)?)
+    }),
     delete("/projects/{id}/invitations/{email}", |call| {
         remove(call, &Scope::project(call, MAINTAINER)?)
     }),
     get("/groups/{id}/invitations", |call| list(call, &Scope::group(call, OWNER)?)),
     post("/groups/{id}/invitations", |call| create(call, &Scope::group(call, OWNER)?)),
+    put("/groups/{id}/invitations/{email}", |call| update(call, &Scope::group(call, OWNER)?)),
     delete("/groups/{id}/invitations/{email}", |call| remove(call, &Scope::group(call, OWNER)?)),
 ];
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
-    let query = call.params.text("query")?.unwrap_or_default();
+/// The invitations to a group or project, of one address or of all.
+fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>, Failure> {
     let sql = format!(
         "SELECT m.id, m.email, m.access_level, m.created_at, m.expires_at, u.name
          FROM members m LEFT JOIN users u ON u.id = m.created_by
@@ -35,73 +40,109 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
         scope.column()
     );
     let mut statement = call.db.prepare_cached(&sql)?;
-    let rows = statement.query_map(params![scope.id(), query], |row| {
-        Ok(json!({
-            "id": row.get::<_, i64>(0)?,
-            "invite_email": row.get::<_, String>(1)?,
-            "access_level": row.get::<_, i64>(2)?,
-            "created_at": row.get::<_, String>(3)?,
-            "expires_at": row.get::<_, Option<String>>(4)?,
-            "user_name": null,
-            "created_by_name": row.get::<_, Option<String>>(5)?,
-        }))
-    })?;
-    let all: Vec<Value> = rows.collect::<Result<_, _>>()?;
-    page::list(call, &all)
+    let rows = statement.query_map(params![scope.id(), email], json)?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Invites each address; somebody who has an account is a member at once.
+/// The token would let somebody accept, which nobody does here.
+fn json(row: &Row<'_>) -> Result<Value, rusqlite::Error> {
+    let (id, email): (i64, String) = (row.get(0)?, row.get(1)?);
+    Ok(json!({
+        "access_level": row.get::<_, i64>(2)?,
+        "created_at": row.get::<_, String>(3)?,
+        "expires_at": row.get::<_, Option<String>>(4)?,
+        "invite_email": email,
+        "invite_token": format!("{:x}", Sha256::digest(format!("{id} {email}"))),
+        "created_by_name": row.get::<_, Option<String>>(5)?,
+    }))
+}
+
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let query = call.params.text("query")?.unwrap_or_default();
+    page::list(call, &invited(call, scope, &query)?)
+}
+
+/// Invites each address; somebody who has an account is a member at once. Who is invited or a
+/// member already gets the level.
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
-    call.params.require_all(&[Need::Sent("email"), Need::Listed("access_level")])?;
+    call.params.require_all(&[Need::Listed("access_level")])?;
+    let emails = call.params.texts("email")?.unwrap_or_default();
+    if emails.iter().any(|email| !User::is_address(email)) {
+        return Err(Failure::parameter("email", "contains an invalid email address"));
+    }
+    // A list of ids is a text or an array; a single number is none.
+    let ids = call.params.get("user_id").is_some_and(|ids| !ids.is_number());
+    let ids = if ids { call.params.integers("user_id")?.unwrap_or_default() } else { Vec::new() };
+    if emails.is_empty() && ids.is_empty() {
+        return Err(Failure::bad_request("Must provide either email or user_id as a parameter"));
+    }
     let level = members::wanted_level(call, scope)?;
     let expires_at = members::wanted_expiry(call)?.flatten();
     let mut reasons = Map::new();
-    for email in call.params.texts("email")?.unwrap_or_default() {
-        if let Some(reason) = invite(call, scope, &email, level, expires_at.as_deref())? {
-            reasons.insert(email, reason);
+    let mut set = |user: &User, key: &str| {
+        if let Err(failure) = members::set_one(call, scope, user, level, expires_at.as_deref()) {
+            let reason = failure.body.get("message").cloned().unwrap_or_default();
+            reasons.insert(key.to_owned(), reason);
+        }
+    };
+    for id in ids {
+        if let Some(user) = User::by_id(call.db, id)? {
+            set(&user, &user.username);
+        }
+    }
+    for email in &emails {
+        match User::by_email(call.db, email)? {
+            Some(user) => set(&user, email),
+            None => invite(call, scope, email, level, expires_at.as_deref())?,
         }
     }
     members::each_succeeded(reasons)
 }
 
-/// Invites one address; answers why it could not.
+/// Invites one address without an account.
 fn invite(
     call: &Call<'_>,
     scope: &Scope,
     email: &str,
     level: i64,
     expires_at: Option<&str>,
-) -> Result<Option<Value>, Failure> {
-    if let Some(user) = User::by_email(call.db, email)? {
-        let added = members::add_one(call, scope, &user, level, expires_at);
-        return Ok(added
-            .err()
-            .map(|failure| failure.body.get("message").cloned().unwrap_or_default()));
-    }
-    if !email.contains('@') {
-        return Ok(Some("Invite email is invalid".into()));
-    }
+) -> Result<(), Failure> {
     let sql = format!(
-        "INSERT INTO members ({}, email, access_level, expires_at, created_at, created_by, state)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'awaiting') ON CONFLICT DO NOTHING",
+        "INSERT INTO members ({0}, email, access_level, expires_at, created_at, created_by, state)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'awaiting')
+         ON CONFLICT ({0}, email) DO UPDATE SET access_level = ?3, expires_at = ?4",
         scope.column()
     );
     let by = call.caller.as_ref().map(|user| user.id);
-    let added = call.db.prepare_cached(&sql)?.execute(params![
-        scope.id(),
-        email,
-        level,
-        expires_at,
-        call.now(),
-        by
-    ])?;
-    Ok((added == 0).then(|| "Invite email has already been taken".into()))
+    let row = params![scope.id(), email, level, expires_at, call.now(), by];
+    call.db.prepare_cached(&sql)?.execute(row)?;
+    Ok(())
+}
+
+fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+    let email = call.segment("email");
+    let known = || Ok::<_, Failure>(invited(call, scope, email)?.into_iter().next());
+    let before = known()?.ok_or_else(Failure::hidden)?;
+    let level = match call.params.has("access_level") {
+        true => members::wanted_level(call, scope)?.into(),
+        false => before["access_level"].clone(),
+    };
+    let expires_at = match members::wanted_expiry(call)? {
+        Some(day) => day,
+        None => before["expires_at"].as_str().map(str::to_owned),
+    };
+    let sql = format!(
+        "UPDATE members SET access_level = ?3, expires_at = ?4 WHERE {} = ?1 AND email = ?2",
+        scope.column()
+    );
+    call.db.execute(&sql, params![scope.id(), email, level.as_i64(), expires_at])?;
+    Answer::ok(&known()?)
 }
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND email = ?2", scope.column());
     match call.db.execute(&sql, params![scope.id(), call.segment("email")])? {
-        0 => Err(Failure::no_record()),
+        0 => Err(Failure::hidden()),
         _ => Ok(Answer::no_content()),
     }
 }

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use rusqlite::{Row, ToSql, params};
 use serde_json::{Map, Value, json};
 
-use super::super::access::{GUEST, LEVELS, MAINTAINER, OWNER, PLANNER, ids, level_name};
+use super::super::access::{GUEST, LEVELS, MAINTAINER, MINIMAL, OWNER, PLANNER, ids, level_name};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::clock;
 use super::super::page;
-use super::super::params::Params;
+use super::super::params::{Need, Params};
 use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
@@ -71,7 +71,7 @@ impl Member {
         let sql = format!(
             "SELECT {}, m.id, m.access_level, m.expires_at, m.state, m.created_at, m.created_by
              FROM members m JOIN users u ON u.id = m.user_id
-             WHERE {condition} AND (m.expires_at IS NULL OR m.expires_at > ?2) ORDER BY u.id",
+             WHERE {condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2) ORDER BY m.id",
             User::COLUMNS
         );
         let mut statement = call.db.prepare_cached(&sql)?;
@@ -125,7 +125,9 @@ impl Member {
                 take(Self::select(call, "m.group_id = ?1", &group)?, cap);
             }
         }
-        Ok(best.into_values().collect())
+        let mut all: Vec<Self> = best.into_values().collect();
+        all.sort_unstable_by_key(|member| member.id);
+        Ok(all)
     }
 
     /// The groups invited here and above, with the caps of the invitations.
@@ -141,13 +143,20 @@ impl Member {
         let mut statement = call.db.prepare_cached(
             "SELECT invited_id, access_level FROM shares
              WHERE (project_id = ?1 OR group_id IN (SELECT value FROM json_each(?2)))
-               AND (expires_at IS NULL OR expires_at > ?3)",
+               AND (expires_at IS NULL OR expires_at >= ?3)",
         )?;
         let groups = Value::from(groups.to_vec()).to_string();
         let rows = statement.query_map(params![project, groups, call.today()], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn change(&self, call: &Call<'_>, level: i64, expires_at: Option<&str>) -> Result<(), Failure> {
+        call.db
+            .prepare_cached("UPDATE members SET access_level = ?2, expires_at = ?3 WHERE id = ?1")?
+            .execute(params![self.id, level, expires_at])?;
+        Ok(())
     }
 
     /// As the reference shows a member (1, 2.3).
@@ -225,7 +234,7 @@ fn filtered(call: &Call<'_>, members: Vec<Member>) -> Result<Vec<Value>, Failure
         .into_iter()
         .filter(|member| {
             let user = &member.user;
-            user.is_found_by(&query)
+            user.is_found_by(&query, true)
                 && wanted.as_ref().is_none_or(|wanted| wanted.contains(&user.id))
                 && !skipped.contains(&user.id)
         })
@@ -269,8 +278,16 @@ fn show_any(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 /// The wanted level, checked against what the caller may grant.
 pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64, Failure> {
     let level = call.params.integer("access_level")?.unwrap_or(0);
-    if !valid_level(call, level, matches!(scope, Scope::Group(_))) {
-        return Err(Failure::model("access_level", "is not included in the list"));
+    const UNLISTED: &str = "is not included in the list";
+    match scope {
+        Scope::Group(group) if level == MINIMAL && group.parent_id.is_some() => {
+            let texts = [UNLISTED, "supported on top level groups only"];
+            return Err(Failure::models("access_level", &texts));
+        }
+        _ if !valid_level(call, level, matches!(scope, Scope::Group(_))) => {
+            return Err(Failure::model("access_level", UNLISTED));
+        }
+        _ => {}
     }
     let own = scope.level(call)?;
     let grants_owner = call.service.profile.maintainer_grants_owner
@@ -323,9 +340,12 @@ fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Res
     }
 }
 
-/// Checks what a new member shall do first. That is behind a flag that is off (reference 1, 9), so
-/// nothing comes of it.
+/// Checks what a new member shall do first, as releases before 16.5 do. That is behind a flag that
+/// is off (reference 1, 9), so nothing comes of it.
 fn check_tasks(call: &Call<'_>) -> Result<(), Failure> {
+    if call.is_from(16, 5) {
+        return Ok(());
+    }
     let tasks = call.params.texts("tasks_to_be_done")?.unwrap_or_default();
     if tasks.iter().any(|task| !["ci", "code", "issues"].contains(&task.as_str())) {
         return Err(Failure::no_valid_value("tasks_to_be_done"));
@@ -337,35 +357,78 @@ fn check_tasks(call: &Call<'_>) -> Result<(), Failure> {
     }
 }
 
+/// How a call names who becomes a member: by ids, or from 17.1 on by names. Commas divide several.
+enum Named {
+    Ids(String),
+    Names(String),
+}
+
+impl Named {
+    fn of(call: &Call<'_>) -> Result<Self, Failure> {
+        if !call.is_from(17, 1) {
+            call.params.require(&["user_id", "access_level"])?;
+            return Ok(Self::Ids(call.params.text("user_id")?.unwrap_or_default()));
+        }
+        let either = ["user_id", "username"];
+        call.params.require_all(&[Need::Sent("access_level"), Need::OneOf(&either)])?;
+        match either.map(|name| call.params.has(name)) {
+            [true, true] => Err(Failure::parameter(&either.join(", "), "are mutually exclusive")),
+            [false, _] => Ok(Self::Names(call.params.text("username")?.unwrap_or_default())),
+            _ => Ok(Self::Ids(call.params.text("user_id")?.unwrap_or_default())),
+        }
+    }
+
+    /// Each of several, with the user if there is one; one alone is not looked up yet.
+    fn several(&self) -> Option<Vec<&str>> {
+        let (Self::Ids(text) | Self::Names(text)) = self;
+        text.contains(',').then(|| text.split(',').map(str::trim).collect())
+    }
+
+    /// The user; names are found as they are spelled.
+    fn find(&self, call: &Call<'_>, one: &str) -> Result<Option<User>, Failure> {
+        Ok(match self {
+            Self::Ids(_) => {
+                one.parse().ok().map(|id| User::by_id(call.db, id)).transpose()?.flatten()
+            }
+            Self::Names(_) => User::by_username(call.db, one)?.filter(|user| user.username == one),
+        })
+    }
+}
+
+/// One alone is refused for what is wrong. Of several, those who are unknown are left out, and those
+/// who are members already get the level.
 fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
-    call.params.require(&["user_id", "access_level"])?;
+    let named = Named::of(call)?;
     check_tasks(call)?;
-    let level = wanted_level(call, scope)?;
-    let expires_at = wanted_expiry(call)?.flatten();
-    let wanted = call.params.texts("user_id")?.unwrap_or_default();
-    if let [one] = wanted.as_slice() {
-        let id = one.parse().map_err(|_| Failure::not_found("User"))?;
-        let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
-        add_one(call, scope, &user, level, expires_at.as_deref())?;
+    call.params.integer("access_level")?;
+    let Some(several) = named.several() else {
+        let (Named::Ids(one) | Named::Names(one)) = &named;
+        let user = named.find(call, one)?.ok_or_else(|| Failure::not_found("User"))?;
+        if Member::one(call, scope, user.id)?.is_some() {
+            return Err(already_member());
+        }
+        let level = wanted_level(call, scope)?;
+        let expires_at = wanted_expiry(call)?.flatten();
+        set_one(call, scope, &user, level, expires_at.as_deref())?;
         let member = Member::one(call, scope, user.id)?.ok_or_else(Failure::no_record)?;
         return Answer::created(&member.json(call)?);
-    }
+    };
+    let level = wanted_level(call, scope)?;
+    let expires_at = wanted_expiry(call)?.flatten();
     let mut reasons = Map::new();
-    for one in wanted {
-        let known = match one.parse() {
-            Ok(id) => User::by_id(call.db, id)?,
-            Err(_) => None,
-        };
-        let Some(user) = known else {
-            reasons.insert(one, "User not found".into());
-            continue;
-        };
-        if let Err(failure) = add_one(call, scope, &user, level, expires_at.as_deref()) {
+    for one in several {
+        if let Some(user) = named.find(call, one)?
+            && let Err(failure) = set_one(call, scope, &user, level, expires_at.as_deref())
+        {
             let reason = failure.body.get("message").cloned().unwrap_or_default();
             reasons.insert(user.username, reason);
         }
     }
     each_succeeded(reasons)
+}
+
+fn already_member() -> Failure {
+    Failure::conflict("Member already exists")
 }
 
 /// The answer to several at once: success, or why some failed.
@@ -376,8 +439,8 @@ pub(super) fn each_succeeded(reasons: Map<String, Value>) -> Result<Answer, Fail
     }
 }
 
-/// Adds somebody who has an account.
-pub(super) fn add_one(
+/// Gives somebody who has an account this level: adds them, or changes their membership.
+pub(super) fn set_one(
     call: &Call<'_>,
     scope: &Scope,
     user: &User,
@@ -390,10 +453,10 @@ pub(super) fn add_one(
             "project bots cannot be added to other groups / projects",
         ));
     }
-    if Member::one(call, scope, user.id)?.is_some() {
-        return Err(Failure::conflict("Member already exists"));
-    }
     check_inherited(call, scope, user.id, level)?;
+    if let Some(member) = Member::one(call, scope, user.id)? {
+        return member.change(call, level, expires_at);
+    }
     // An expired membership still has its row.
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.column());
     call.db.prepare_cached(&sql)?.execute([scope.id(), user.id])?;
@@ -409,15 +472,17 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     if member.access_level > scope.level(call)? {
         return Err(Failure::forbidden());
     }
-    if level < member.access_level && is_last_owner(call, scope, &member)? {
+    if is_last_owner(call, scope, &member)? {
         return Err(call.last_owner());
+    }
+    // There are no roles but the usual ones.
+    if call.is_from(15, 9) && call.params.integer("member_role_id")?.is_some() {
+        return Err(Failure::model("member_role", "not found"));
     }
     let kept = || member.expires_at.clone().filter(|_| !call.service.profile.put_clears_expiry);
     let expires_at = wanted_expiry(call)?.unwrap_or_else(kept);
     check_inherited(call, scope, user, level)?;
-    call.db
-        .prepare_cached("UPDATE members SET access_level = ?2, expires_at = ?3 WHERE id = ?1")?
-        .execute(params![member.id, level, expires_at])?;
+    member.change(call, level, expires_at.as_deref())?;
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     Answer::ok(&member.json(call)?)
 }
@@ -445,15 +510,13 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     // There are no issues and merge requests here that somebody could be assigned to.
     call.params.flag("unassign_issuables")?;
     let level = scope.level(call)?;
-    let leaves = caller.id == user;
-    if !leaves && level < scope.manager() {
-        return Err(Failure::forbidden());
-    }
     if let Scope::Project(project) = scope {
         call.check_writable(project)?;
     }
+    // That nobody is there is said first, to whoever sees the group or project.
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
-    if member.user.bot || member.access_level > level {
+    let leaves = caller.id == user;
+    if (!leaves && level < scope.manager()) || member.user.bot || member.access_level > level {
         return Err(Failure::forbidden());
     }
     if is_last_owner(call, scope, &member)? {

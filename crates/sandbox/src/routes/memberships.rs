@@ -15,15 +15,17 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Need;
+use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::User;
 use super::members::{Member, STATES, remove_below};
-use super::{Route, delete, get, post, put};
+use super::{Route, delete, get, post, put, users};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/billable_members", billable),
     get("/groups/{id}/billable_members/{user_id}/memberships", billable_memberships),
+    get("/groups/{id}/billable_members/{user_id}/indirect", indirect_memberships),
     delete("/groups/{id}/billable_members/{user_id}", remove_billable),
     put("/groups/{id}/members/{user_id}/state", set_state),
     put("/groups/{id}/members/{user_id}/approve", approve),
@@ -73,6 +75,33 @@ impl Membership {
             ),
             source_path: row.get(User::WIDTH + 7)?,
         })
+    }
+
+    /// Whether this is a direct membership of a group.
+    fn is_of(&self, group: &Namespace) -> bool {
+        self.source.2 && self.source.0 == group.id
+    }
+
+    fn json(&self, call: &Call<'_>) -> Value {
+        let (source_id, name, is_group) = &self.source;
+        let (before, after) =
+            if *is_group { ("groups/", "group_members") } else { ("", "project_members") };
+        let mut body = json!({
+            "id": self.id,
+            "source_id": source_id,
+            "source_full_name": name,
+            "source_members_url": format!("{}/{before}{}/-/{after}", call.base, self.source_path),
+            "created_at": self.created_at,
+            "expires_at": self.expires_at,
+            "access_level": {
+                "string_value": level_name(self.access_level),
+                "integer_value": self.access_level,
+            },
+        });
+        if call.release() >= OBSERVED {
+            body["access_level"]["custom_role"] = Value::Null;
+        }
+        body
     }
 
     /// All memberships at and below a group.
@@ -140,17 +169,21 @@ impl Seat {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// As the reference shows a billable member (1, 2.4). Nobody signs in here; people count as
-    /// having done so, and done something, when they were created.
-    fn json(&self, call: &Call<'_>) -> Value {
-        let created_at = self.user.created_at.as_str();
+    /// As the reference shows a billable member (1, 2.4). Nobody signs in here. `owners` are
+    /// those of the group.
+    fn json(&self, call: &Call<'_>, owners: &[i64]) -> Result<Value, Failure> {
         let mut body = self.user.brief(call);
-        body["last_activity_on"] = created_at.get(..10).into();
+        body["last_activity_on"] = users::last_activity(call, &self.user)?.into();
         body["membership_type"] = if self.invited { "group_invite" } else { "group_member" }.into();
         body["removable"] = (!self.invited).into();
-        body["created_at"] = created_at.into();
-        body["last_login_at"] = created_at.into();
-        body
+        body["created_at"] = self.user.created_at.as_str().into();
+        body["last_login_at"] = Value::Null;
+        if call.release() >= OBSERVED {
+            let email = Some(&self.user.email).filter(|_| call.is_administrator());
+            body["email"] = json!(email);
+            body["is_last_owner"] = (*owners == [self.user.id]).into();
+        }
+        Ok(body)
     }
 }
 
@@ -185,8 +218,11 @@ fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
     let sort = call.params.one_of("sort", &SORTS)?.unwrap_or_default();
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let mut seats = Seat::all(call, &group)?;
-    seats.retain(|seat| seat.user.is_found_by(&search));
+    seats.retain(|seat| seat.user.is_found_by(&search, true));
+    // What sorts memberships does nothing there.
+    let by_user = call.release() >= OBSERVED;
     match sort.as_str() {
+        "access_level_asc" | "access_level_desc" if by_user => {}
         "access_level_asc" => seats.sort_by_key(|seat| seat.level),
         "access_level_desc" => seats.sort_by_key(|seat| Reverse(seat.level)),
         "name_asc" => seats.sort_by_key(|seat| seat.user.name.to_lowercase()),
@@ -196,56 +232,80 @@ fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
             seats.sort_by_key(|seat| Reverse(seat.user.id));
         }
         // Memberships come in the order in which people joined.
-        "last_joined" => seats.reverse(),
+        "last_joined" if !by_user => seats.reverse(),
         _ => {}
     }
-    let all: Vec<Value> = seats.iter().map(|seat| seat.json(call)).collect();
+    let owners: Vec<i64> = Membership::all(call, &group)?
+        .into_iter()
+        .filter(|member| member.is_of(&group) && member.access_level == OWNER)
+        .map(|member| member.user.id)
+        .collect();
+    let all: Vec<Value> =
+        seats.iter().map(|seat| seat.json(call, &owners)).collect::<Result<_, _>>()?;
     page::list(call, &all)
 }
 
 fn billable_memberships(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = root_group(call)?;
-    let user = call.segment_id("user_id")?;
+    let user = existing_user(call)?;
     let all: Vec<Value> = Membership::all(call, &group)?
         .iter()
         .filter(|membership| membership.user.id == user)
-        .map(|membership| {
-            let (source_id, name, is_group) = &membership.source;
-            let groups = if *is_group { "groups/" } else { "" };
-            json!({
-                "id": membership.id,
-                "source_id": source_id,
-                "source_full_name": name,
-                "source_members_url": format!("{}/{groups}{}/-/{}", call.base, membership.source_path,
-                    if *is_group { "group_members" } else { "project_members" }),
-                "created_at": membership.created_at,
-                "expires_at": membership.expires_at,
-                "access_level": {
-                    "string_value": level_name(membership.access_level),
-                    "integer_value": membership.access_level,
-                },
-            })
-        })
+        .map(|membership| membership.json(call))
         .collect();
     if all.is_empty() { Err(Failure::not_found("User")) } else { page::list(call, &all) }
 }
 
+/// The memberships of groups that are invited somewhere in the hierarchy.
+fn indirect_memberships(call: &Call<'_>) -> Result<Answer, Failure> {
+    if call.release() < OBSERVED {
+        return Err(Failure::no_route());
+    }
+    let group = root_group(call)?;
+    let user = existing_user(call)?;
+    let mut all = Vec::new();
+    for invited in invited_groups(call, &group)? {
+        let Some(invited) = Namespace::by_id(call.db, invited)? else { continue };
+        let members = Membership::all(call, &invited)?.into_iter();
+        let own = members.filter(|member| member.is_of(&invited) && member.user.id == user);
+        all.extend(own.map(|member| member.json(call)));
+    }
+    page::list(call, &all)
+}
+
+/// The groups that are invited at and below a group.
+fn invited_groups(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>, Failure> {
+    let sql = format!("SELECT DISTINCT m.invited_id FROM shares m WHERE {IN_HIERARCHY} ORDER BY 1");
+    let (first, end) = group.range();
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let rows = statement.query_map([first, end], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// The id of the user that the path names.
+fn existing_user(call: &Call<'_>) -> Result<i64, Failure> {
+    let user = User::by_id(call.db, call.segment_id("user_id")?)?;
+    Ok(user.ok_or_else(Failure::no_record)?.id)
+}
+
 /// Removes somebody from everything, wherever in the hierarchy they are a member; not the last
-/// owner.
+/// owner. Later releases answer at once, and check less.
 fn remove_billable(call: &Call<'_>) -> Result<Answer, Failure> {
+    let later = call.release() >= OBSERVED;
+    if later && call.group_as(OWNER)?.parent_id.is_some() {
+        return Err(Failure::bad_request("Must be a root namespace"));
+    }
     let group = root_group(call)?;
     let user = call.segment_id("user_id")?;
+    if later && User::by_id(call.db, user)?.is_none() {
+        return Err(Failure::bad_request(r#"["User must exist"]"#));
+    }
     let all = Membership::all(call, &group)?;
-    if !all.iter().any(|membership| membership.user.id == user) {
+    if !later && !all.iter().any(|membership| membership.user.id == user) {
         return Err(Failure::not_found("User"));
     }
-    let other_owner = all.iter().any(|membership| {
-        membership.user.id != user
-            && membership.source.0 == group.id
-            && membership.source.2
-            && membership.access_level == OWNER
-    });
-    if !other_owner {
+    let owns = |member: &&Membership| member.is_of(&group) && member.access_level == OWNER;
+    if all.iter().filter(owns).all(|member| member.user.id == user) {
         return Err(call.last_owner());
     }
     remove_below(call, &group, user)?;
@@ -290,7 +350,7 @@ fn approve(call: &Call<'_>) -> Result<Answer, Failure> {
     };
     let found = waiting(&|pending| pending.id == id)
         .or_else(|| waiting(&|pending| pending.user.as_ref().is_some_and(|user| user.id == id)));
-    match found.ok_or_else(Failure::no_record)? {
+    match found.ok_or_else(Failure::hidden)? {
         Pending { user: Some(user), .. } => change_state(call, &group, Some(user.id), "active")?,
         Pending { id, .. } => {
             call.db.execute("UPDATE members SET state = 'active' WHERE id = ?1", [id])?

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER, ids};
 use super::super::answer::{Answer, Failure};
+use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
 use super::super::params::Need;
@@ -27,7 +28,7 @@ pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>, Failu
     let (column, id) = holder.key();
     let sql = format!(
         "SELECT {}, s.access_level, s.expires_at FROM shares s JOIN namespaces n ON n.id = s.invited_id
-         WHERE s.{column} = ?1 AND (s.expires_at IS NULL OR s.expires_at > ?2) ORDER BY s.id",
+         WHERE s.{column} = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2) ORDER BY s.id",
         Namespace::COLUMNS
     );
     let mut statement = call.db.prepare_cached(&sql)?;
@@ -73,7 +74,7 @@ impl Invitation {
         let (column, id) = holder.key();
         // One that has ended still has its row.
         let ended = format!(
-            "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at <= ?3"
+            "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at < ?3"
         );
         call.db.prepare_cached(&ended)?.execute(params![id, self.group, call.today()])?;
         let sql = format!(
@@ -128,13 +129,17 @@ fn share(call: &Call<'_>) -> Result<Answer, Failure> {
     let id = invitation
         .store(call, Holder::Project(project.id))?
         .ok_or_else(|| Failure::conflict("Project already shared with this group"))?;
-    Answer::created(&json!({
+    let mut body = json!({
         "id": id,
         "project_id": project.id,
         "group_id": invited.id,
         "group_access": invitation.level,
         "expires_at": invitation.expires_at,
-    }))
+    });
+    if call.is_from(17, 7) && call.tier() >= Tier::Ultimate {
+        body["member_role_id"] = Value::Null;
+    }
+    Answer::created(&body)
 }
 
 /// The level of an invitation that has not ended.
@@ -142,7 +147,7 @@ fn level_of(call: &Call<'_>, holder: Holder, invited: i64) -> Result<i64, Failur
     let (column, id) = holder.key();
     let sql = format!(
         "SELECT access_level FROM shares WHERE {column} = ?1 AND invited_id = ?2
-         AND (expires_at IS NULL OR expires_at > ?3)"
+         AND (expires_at IS NULL OR expires_at >= ?3)"
     );
     let level: Option<i64> = call
         .db

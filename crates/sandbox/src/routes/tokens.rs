@@ -2,6 +2,7 @@
 //! issue open (reference 1, 5). Personal and impersonation tokens are told apart by their addresses
 //! only.
 
+use http::StatusCode;
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};
 
@@ -9,6 +10,7 @@ use super::super::access::{self, Token};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
+use super::super::profile::OBSERVED;
 use super::{Route, delete, get, post};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -23,10 +25,18 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// What a token may be made for. Here only `api` and `read_api` let anything through.
-const SCOPES: [&str; 8] = [
+const SCOPES: [&str; 16] = [
+    "admin_mode",
+    "ai_features",
     "api",
+    "create_runner",
+    "k8s_proxy",
+    "manage_runner",
     "read_api",
+    "read_observability",
+    "read_service_ping",
     "read_user",
+    "self_rotate",
     "read_repository",
     "write_repository",
     "read_registry",
@@ -34,18 +44,27 @@ const SCOPES: [&str; 8] = [
     "sudo",
 ];
 
+/// Nobody keeps here when a token was used: only the one of this very call was.
 pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
-    json!({
+    let used = call.token.as_ref().is_some_and(|used| used.id == token.id);
+    let mut body = json!({
         "id": token.id,
         "name": token.name,
         "revoked": token.revoked,
         "created_at": token.created_at,
         "scopes": token.scopes.split(',').collect::<Vec<_>>(),
         "user_id": token.user_id,
-        "last_used_at": null,
+        "last_used_at": used.then(|| call.now()),
         "active": is_active(call, token),
         "expires_at": token.expires_at,
-    })
+    });
+    if call.release() >= OBSERVED {
+        body["description"] = Value::Null;
+        if !call.writes {
+            body["last_used_ips"] = if used { json!(["127.0.0.1"]) } else { json!([]) };
+        }
+    }
+    body
 }
 
 fn is_active(call: &Call<'_>, token: &Token) -> bool {
@@ -63,11 +82,12 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value, Failure> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let scopes = call.params.texts("scopes")?.unwrap_or_default();
-    if let Some(unknown) = scopes.iter().find(|scope| !SCOPES.contains(&scope.as_str())) {
-        return Err(Failure::model(
-            "scopes",
-            format!("can only contain available scopes, not {unknown}"),
-        ));
+    if scopes.iter().any(|scope| !SCOPES.contains(&scope.as_str())) {
+        return Err(Failure::no_valid_value("scopes"));
+    }
+    if scopes.is_empty() {
+        let text = "Scopes can't be blank";
+        return Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, text));
     }
     let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
     let secret = format!("sandbox-{}", call.random_hex());

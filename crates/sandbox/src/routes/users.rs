@@ -1,5 +1,6 @@
 //! Users: what clients need around the operations of the reference.
 
+use http::StatusCode;
 use rusqlite::params;
 use serde_json::{Value, json};
 
@@ -9,6 +10,7 @@ use super::super::attributes::{Route as Accepts, Tier};
 use super::super::call::Call;
 use super::super::kept::{OF_USERS, Taking};
 use super::super::page;
+use super::super::params::Need;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::{NewUser, User};
@@ -21,17 +23,20 @@ pub(super) const ROUTES: &[Route] = &[
     get("/users/{user_id}", show),
     put("/users/{user_id}", update),
     delete("/users/{user_id}", remove),
-    post("/users/{user_id}/block", |call| set_state(call, "blocked")),
-    post("/users/{user_id}/unblock", |call| set_state(call, ACTIVE)),
-    post("/users/{user_id}/ban", |call| set_state(call, "banned")),
-    post("/users/{user_id}/unban", |call| set_state(call, ACTIVE)),
-    post("/users/{user_id}/deactivate", |call| set_state(call, "deactivated")),
-    post("/users/{user_id}/activate", |call| set_state(call, ACTIVE)),
+    post("/users/{user_id}/block", |call| set_state(call, "block")),
+    post("/users/{user_id}/unblock", |call| set_state(call, "unblock")),
+    post("/users/{user_id}/ban", |call| set_state(call, "ban")),
+    post("/users/{user_id}/unban", |call| set_state(call, "unban")),
+    post("/users/{user_id}/deactivate", |call| set_state(call, "deactivate")),
+    post("/users/{user_id}/activate", |call| set_state(call, "activate")),
     get("/users/{user_id}/memberships", memberships),
 ];
 
-/// The state in which a user may call.
+/// The states of a user; in the first one it may call.
 const ACTIVE: &str = "active";
+const BLOCKED: &str = "blocked";
+const BANNED: &str = "banned";
+const DEACTIVATED: &str = "deactivated";
 
 /// The user with what only they and administrators see.
 fn full(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
@@ -148,39 +153,42 @@ fn me(call: &Call<'_>) -> Result<Answer, Failure> {
 
 pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     let params = &call.params;
+    let order =
+        params.one_of("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
+    let sort = params.one_of("sort", &["asc", "desc"])?;
     let username = params.text("username")?;
     let search = params.text("search")?.unwrap_or_default().to_lowercase();
-    if call.caller.is_none() && username.is_none() {
+    if call.caller.is_none() && username.as_deref().is_none_or(str::is_empty) {
         return Err(Failure::forbidden_because("Not authorized to access /api/v4/users"));
     }
     let state = match (params.is_set("blocked")?, params.is_set("active")?) {
-        (true, _) => Some("blocked"),
+        (true, _) => Some(BLOCKED),
         (false, true) => Some(ACTIVE),
         (false, false) => None,
     };
-    let order =
-        params.one_of("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
     let column = match order.as_deref() {
         Some("name") => "u.name",
         Some("username") => "u.username",
         _ => "u.id",
     };
-    let direction = if params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("asc") {
-        "ASC"
-    } else {
-        "DESC"
-    };
+    let direction = if sort.as_deref() == Some("asc") { "ASC" } else { "DESC" };
+    // What a search finds comes by name.
+    let first = if search.is_empty() { "" } else { "u.name COLLATE NOCASE, " };
     let sql = format!(
         "SELECT {} FROM users u WHERE (?1 IS NULL OR u.username = ?1) AND (?2 IS NULL OR u.state = ?2)
-         ORDER BY {column} {direction}, u.id {direction}",
+             AND (?3 OR u.state NOT IN ('{BLOCKED}', '{BANNED}'))
+         ORDER BY {first}{column} {direction}, u.id {direction}",
         User::COLUMNS
     );
+    let sees_all = call.is_administrator();
     let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
-    for user in statement.query_map(params![username, state], User::from_row)? {
+    for user in statement.query_map(params![username, state, sees_all], User::from_row)? {
         let user = user?;
-        if user.is_found_by(&search) && custom_attributes::wanted(call, Holder::User(user.id))? {
-            all.push(if call.is_administrator() { full(call, &user)? } else { user.brief(call) });
+        if user.is_found_by(&search, sees_all)
+            && custom_attributes::wanted(call, Holder::User(user.id))?
+        {
+            all.push(if sees_all { full(call, &user)? } else { user.brief(call) });
         }
     }
     page::list(call, &all)
@@ -214,7 +222,12 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     call.administrator()?;
-    call.params.require(&["email", "name", "username"])?;
+    call.params.require_all(&[
+        Need::Sent("email"),
+        Need::OneOf(&["password", "reset_password", "force_random_password"]),
+        Need::Sent("name"),
+        Need::Sent("username"),
+    ])?;
     let text = |name| Ok::<_, Failure>(call.params.text(name)?.unwrap_or_default());
     let (email, name, username) = (text("email")?, text("name")?, text("username")?);
     check_free(call, &email, &username, None)?;
@@ -243,14 +256,25 @@ fn take_settings(call: &Call<'_>, user: i64) -> Result<(), Failure> {
     OF_USERS.take(call.db, user, how, &call.params)
 }
 
-/// Refuses a name or address that another user or a group has.
+/// What is said of a name that cannot be.
+const USERNAMES: [&str; 2] = [
+    "can only include non-accented letters, digits, '_', '-' and '.'. It must not start with '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.",
+    "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.",
+];
+
+/// Refuses a name or address that cannot be, or that another user or a group has.
 fn check_free(
     call: &Call<'_>,
     email: &str,
     username: &str,
     own: Option<i64>,
 ) -> Result<(), Failure> {
-    super::projects::check_path(username)?;
+    if super::projects::check_path(username).is_err() {
+        return Err(Failure::models("username", &USERNAMES));
+    }
+    if !User::is_address(email) {
+        return Err(Failure::model("email", "is invalid"));
+    }
     let taken =
         |sql, value| Ok::<_, Failure>(call.db.prepare_cached(sql)?.exists(params![value, own])?);
     if taken("SELECT 1 FROM users WHERE email = ?1 AND id IS NOT ?2", email)? {
@@ -303,15 +327,106 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::no_content())
 }
 
-/// Answers true when that changed something, else false for active users and null for others.
-fn set_state(call: &Call<'_>, state: &str) -> Result<Answer, Failure> {
-    call.administrator()?;
+/// What an act on a user answers in a state.
+#[derive(Clone, Copy, Debug)]
+enum Outcome {
+    /// 201 `true`: the user is in this state now.
+    Becomes(&'static str),
+    /// 201 with this body: nothing changed.
+    Stays(Option<bool>),
+    /// 403.
+    Refused(&'static str),
+}
+use Outcome::{Becomes, Refused, Stays};
+
+const NOT_ACTIVATED: Outcome =
+    Refused("Error occurred. A blocked user must be unblocked to be activated");
+const NOT_DEACTIVATED: Outcome = Refused("Error occurred. A blocked user cannot be deactivated");
+
+/// What each act does, by the state that the user has.
+const ACTS: [(&str, [(&str, Outcome); 4]); 6] = [
+    (
+        "block",
+        [
+            (ACTIVE, Becomes(BLOCKED)),
+            (BLOCKED, Stays(None)),
+            (DEACTIVATED, Becomes(BLOCKED)),
+            (BANNED, Stays(None)),
+        ],
+    ),
+    (
+        "unblock",
+        [
+            (ACTIVE, Stays(Some(false))),
+            (BLOCKED, Becomes(ACTIVE)),
+            (
+                DEACTIVATED,
+                Refused("403 Forbidden - Deactivated users cannot be unblocked by the API"),
+            ),
+            (BANNED, Becomes(ACTIVE)),
+        ],
+    ),
+    (
+        "ban",
+        [
+            (ACTIVE, Becomes(BANNED)),
+            (BLOCKED, Refused("You cannot ban blocked users.")),
+            (DEACTIVATED, Refused("You cannot ban deactivated users.")),
+            (BANNED, Refused("You cannot ban banned users.")),
+        ],
+    ),
+    (
+        "unban",
+        [
+            (ACTIVE, Refused("You cannot unban active users.")),
+            (BLOCKED, Refused("You cannot unban blocked users.")),
+            (DEACTIVATED, Refused("You cannot unban deactivated users.")),
+            (BANNED, Becomes(ACTIVE)),
+        ],
+    ),
+    (
+        "deactivate",
+        [
+            (ACTIVE, Becomes(DEACTIVATED)),
+            (BLOCKED, NOT_DEACTIVATED),
+            (DEACTIVATED, Stays(None)),
+            (BANNED, NOT_DEACTIVATED),
+        ],
+    ),
+    (
+        "activate",
+        [
+            (ACTIVE, Stays(Some(true))),
+            (BLOCKED, NOT_ACTIVATED),
+            (DEACTIVATED, Becomes(ACTIVE)),
+            (BANNED, NOT_ACTIVATED),
+        ],
+    ),
+];
+
+fn set_state(call: &Call<'_>, act: &str) -> Result<Answer, Failure> {
+    let caller = call.administrator()?;
     let user = call.named_user()?;
-    if user.state == state {
-        return Answer::created(&(state == ACTIVE).then_some(false));
+    if act == "block" && user.id == caller.id {
+        return Err(Failure::forbidden_because(
+            "The API initiating user cannot be blocked by the API",
+        ));
     }
-    call.db.execute("UPDATE users SET state = ?2 WHERE id = ?1", params![user.id, state])?;
-    Answer::created(&true)
+    if act == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some() {
+        let text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
+        return Err(Failure::message(StatusCode::FORBIDDEN, text));
+    }
+    let states = ACTS.iter().find(|(known, _)| *known == act).map_or(&[][..], |(_, states)| states);
+    match states.iter().find(|(state, _)| *state == user.state) {
+        Some((_, Refused(text))) => Err(Failure::message(StatusCode::FORBIDDEN, *text)),
+        Some((_, Stays(answer))) => Answer::created(answer),
+        Some((_, Becomes(state))) => {
+            call.db
+                .execute("UPDATE users SET state = ?2 WHERE id = ?1", params![user.id, state])?;
+            Answer::created(&true)
+        }
+        None => Answer::created(&Value::Null),
+    }
 }
 
 fn memberships(call: &Call<'_>) -> Result<Answer, Failure> {

@@ -75,6 +75,14 @@ impl User {
         Self::find(db, "u.email = ?1 COLLATE NOCASE", &email)
     }
 
+    /// Whether this may be an e-mail address.
+    pub(crate) fn is_address(text: &str) -> bool {
+        let sides = text.split_once('@');
+        sides.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty())
+            && text.matches('@').count() == 1
+            && !text.contains(char::is_whitespace)
+    }
+
     /// By id or by name, as paths and parameters have it.
     pub(crate) fn by_reference(
         db: &Connection,
@@ -87,10 +95,13 @@ impl User {
     }
 
     /// Whether a search for this text, in lower case, finds the user: by a part of the names, or by
-    /// the whole e-mail address.
-    pub(crate) fn is_found_by(&self, text: &str) -> bool {
+    /// the whole e-mail address, which others than administrators find only if it is public.
+    pub(crate) fn is_found_by(&self, text: &str, by_private_address: bool) -> bool {
+        let address = Some(&self.email).filter(|_| by_private_address);
         [&self.username, &self.name].iter().any(|name| name.to_lowercase().contains(text))
-            || self.email.to_lowercase() == text
+            || address
+                .or(self.public_email.as_ref())
+                .is_some_and(|known| known.to_lowercase() == text)
     }
 
     fn find(

@@ -37,7 +37,11 @@ fn expected(need: &str, caller: &str, place: &str) -> Verdict {
         "blocked" => Verdict::Forbidden,
         "" if !["anyone", "coder", "keeper"].contains(&need) => Verdict::Unauthorized,
         _ if !seen => Verdict::Unseen,
+        _ if need == "asker" && (place == "own" || caller == ROOT) && caller != "stranger" => {
+            Verdict::Forbidden
+        }
         ROOT => Verdict::Passes,
+        _ if need == "asker" => Verdict::Passes,
         _ if need == "anyone" || need == "user" => Verdict::Passes,
         _ if ["opener", "coder"].contains(&need)
             && (place == "open" || rank(caller) >= rank("reporter")) =>

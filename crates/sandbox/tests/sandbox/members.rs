@@ -165,9 +165,27 @@ async fn members_come_and_go() {
                 "mia",
                 "POST",
                 SHOP,
-                json!({"user_id": format!("{stranger},999"), "access_level": 40}),
+                json!({"user_id": format!("{stranger},999"), "access_level": 30}),
                 201,
-                json!({"status": "error", "message": {"999": "User not found", "stranger": "Member already exists"}}),
+                json!({"status": "success"}),
+            ),
+            (
+                fact("member-add-list"),
+                "mia",
+                "GET",
+                one,
+                NO,
+                200,
+                json!({"access_level": 30}),
+            ),
+            (
+                fact("member-add-list"),
+                "mia",
+                "POST",
+                SHOP,
+                json!({"user_id": format!("{dan},{}", 2), "access_level": 20}),
+                201,
+                json!({"status": "error"}),
             ),
         ])
         .await;
@@ -609,7 +627,7 @@ async fn clients_learn_who_they_are() {
                 ROOT,
                 "POST",
                 "/users",
-                json!({"username": "new", "name": "New", "email": "new@x.example"}),
+                json!({"username": "new", "name": "New", "email": "new@x.example", "force_random_password": true}),
                 201,
                 json!({"username": "new", "state": "active"}),
             ),
@@ -618,7 +636,7 @@ async fn clients_learn_who_they_are() {
                 ROOT,
                 "POST",
                 "/users",
-                json!({"username": "new2", "name": "New", "email": "NEW@x.example"}),
+                json!({"username": "new2", "name": "New", "email": "NEW@x.example", "force_random_password": true}),
                 409,
                 json!({"message": "Email has already been taken"}),
             ),
@@ -653,4 +671,122 @@ async fn clients_learn_who_they_are() {
         "{}",
         fact("token-scope")
     );
+}
+
+/// What later releases, and the code of 18.9, say of members.
+#[tokio::test]
+async fn members_are_added_as_later_releases_have_it() {
+    let world = super::releases::at("18.9").await;
+    let (acme, sub) = (ACME, "/groups/acme%2Fsub/members");
+    let add = |name: &str, level: i64| json!({"username": name, "access_level": level});
+    let text = |error: &str| json!({ "error": error });
+    let with = |more: Value| {
+        let mut body = json!({"user_id": 7, "access_level": 30});
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("more").clone());
+        body
+    };
+    let (rule, spelled) = (fact("member-username"), fact("expiry-spellings"));
+    let one = kept(format!("{sub}/7"));
+    world
+        .check(vec![
+            (rule, "olive", "POST", sub, add("STRANGER", 30), 404, NO),
+            (rule, "olive", "POST", sub, with(json!({"username": "stranger"})), 400, text("user_id, username are mutually exclusive")),
+            (
+                rule,
+                "olive",
+                "POST",
+                sub,
+                json!({}),
+                400,
+                text("access_level is missing, user_id, username are missing, at least one parameter must be provided"),
+            ),
+            (rule, "olive", "POST", sub, add("stranger", 30), 201, json!({"id": 7})),
+            (fact("member-absent"), "gus", "DELETE", kept(format!("{sub}/999")), NO, 404, NO),
+            (
+                fact("member-role-unknown"),
+                "olive",
+                "PUT",
+                one,
+                json!({"access_level": 30, "member_role_id": 9}),
+                400,
+                json!({"message": {"member_role": ["not found"]}}),
+            ),
+            (fact("member-leaves"), "stranger", "DELETE", one, NO, 204, NO),
+            (spelled, "olive", "POST", sub, with(json!({"expires_at": 29_990_131})), 400, text("expires_at is invalid")),
+            (spelled, "olive", "POST", sub, with(json!({"expires_at": "31.1.2999"})), 201, json!({"expires_at": "2999-01-31"})),
+            (
+                fact("member-minimal"),
+                "olive",
+                "PUT",
+                one,
+                json!({"access_level": 5}),
+                400,
+                json!({"message": {"access_level": ["is not included in the list", "supported on top level groups only"]}}),
+            ),
+            (fact("member-minimal"), "olive", "POST", acme, add("stranger", 5), 201, NO),
+            (
+                fact("last-owner"),
+                "olive",
+                "PUT",
+                kept(format!("{acme}/2")),
+                json!({"access_level": 50, "expires_at": "2999-01-01"}),
+                403,
+                NO,
+            ),
+            (fact("override"), "olive", "POST", kept(format!("{acme}/4/override")), NO, 403, NO),
+            (
+                fact("billable-indirect"),
+                "olive",
+                "GET",
+                "/groups/acme/billable_members/4/indirect",
+                NO,
+                200,
+                json!([]),
+            ),
+        ])
+        .await;
+    world.call("olive", "DELETE", &format!("{acme}/4"), &NO).await;
+    world.call("olive", "POST", acme, &add("dan", 30)).await;
+    let all = world.get("olive", &format!("{acme}/all")).await.body;
+    let last = all.as_array().and_then(|all| all.last()).expect("members");
+    assert_eq!(last["username"], "dan", "{}", fact("member-order"));
+}
+
+#[tokio::test]
+async fn invitations_and_requests_are_answered() {
+    let world = World::usual().await;
+    let invitations = "/groups/acme/invitations";
+    let one = kept(format!("{invitations}/new@x.example"));
+    let (invite, edit) = (fact("invitation-refused"), fact("invitation-edit"));
+    world
+        .check(vec![
+            (invite, "olive", "POST", invitations, json!({"email": "nobody", "access_level": 30}), 400, NO),
+            (invite, "olive", "POST", invitations, json!({"user_id": 7, "access_level": 30}), 400, NO),
+            (
+                invite,
+                "olive",
+                "POST",
+                invitations,
+                json!({"email": "new@x.example"}),
+                400,
+                json!({"error": "access_level is missing, access_level does not have a valid value"}),
+            ),
+            (edit, "olive", "PUT", one, json!({"access_level": 20}), 404, NO),
+            (edit, "olive", "POST", invitations, json!({"email": "new@x.example", "access_level": 30}), 201, NO),
+            (edit, "olive", "PUT", one, json!({"access_level": 20}), 200, json!({"access_level": 20})),
+            (edit, "olive", "GET", invitations, NO, 200, json!([{"access_level": 20}])),
+        ])
+        .await;
+    let rule = fact("access-request-level");
+    let requests = "/groups/acme/access_requests";
+    let level = |level: i64| json!({ "access_level": level });
+    let approve = kept(format!("{requests}/7/approve"));
+    world
+        .check(vec![
+            (rule, "stranger", "POST", requests, NO, 201, NO),
+            (rule, "olive", "PUT", approve, level(60), 201, level(60)),
+            (rule, "olive", "GET", requests, NO, 200, json!([{"id": 7}])),
+            (rule, "olive", "PUT", approve, level(20), 201, level(20)),
+        ])
+        .await;
 }

@@ -10,7 +10,7 @@ const NO: Value = Value::Null;
 
 /// The operations of the reference, each with who may call it: `anyone` who sees the thing, also
 /// without a token; a `user` who sees it; an `opener` of merge requests, a reporter or every user where
-/// everybody sees it; a member with at least that role; the owner of a `root`
+/// everybody sees it; an `asker`, who sees it and has no role there; a member with at least that role; the owner of a `root`
 /// group, where others get 400; `admin`. The reference says so in chapter 1, section 5; where it is
 /// silent the roles are the real service's.
 const OPERATIONS: &str = "
@@ -29,14 +29,14 @@ const OPERATIONS: &str = "
     user       GET    /groups/:id/members/all/:user_id
     owner      POST   /groups/:id/members
     owner      PUT    /groups/:id/members/:user_id
-    owner      DELETE /groups/:id/members/:user_id
+    user       DELETE /groups/:id/members/:user_id
     user       GET    /projects/:id/members
     user       GET    /projects/:id/members/all
     user       GET    /projects/:id/members/:user_id
     user       GET    /projects/:id/members/all/:user_id
     maintainer POST   /projects/:id/members
     maintainer PUT    /projects/:id/members/:user_id
-    maintainer DELETE /projects/:id/members/:user_id
+    user       DELETE /projects/:id/members/:user_id
     root       GET    /groups/:id/billable_members
     root       GET    /groups/:id/billable_members/:user_id/memberships
     root       DELETE /groups/:id/billable_members/:user_id
@@ -183,11 +183,11 @@ const BEYOND: &str = "
     user       GET    /projects/:id/import
     developer  GET    /projects/:id/statistics
     maintainer GET    /projects/:id/access_requests
-    user       POST   /projects/:id/access_requests
+    asker      POST   /projects/:id/access_requests
     maintainer PUT    /projects/:id/access_requests/:user_id/approve
     maintainer DELETE /projects/:id/access_requests/:user_id
     owner      GET    /groups/:id/access_requests
-    user       POST   /groups/:id/access_requests
+    asker      POST   /groups/:id/access_requests
     owner      PUT    /groups/:id/access_requests/:user_id/approve
     owner      DELETE /groups/:id/access_requests/:user_id
     anyone     GET    /groups

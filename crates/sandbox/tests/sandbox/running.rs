@@ -242,6 +242,8 @@ async fn the_clock_decides_what_has_expired() {
     assert_eq!(made.body["created_at"], "2030-03-17T17:46:40.000Z");
     assert_eq!(world.get("stranger", SHOP).await.status, 200);
     time.fetch_add(3 * 24 * 3600, Ordering::SeqCst);
+    assert_eq!(world.get("stranger", SHOP).await.status, 200, "{}", fact("member-expired"));
+    time.fetch_add(24 * 3600, Ordering::SeqCst);
     assert_eq!(world.get("stranger", SHOP).await.status, 404, "{}", fact("member-expired"));
 }
 

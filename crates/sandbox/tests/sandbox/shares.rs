@@ -277,7 +277,7 @@ async fn an_invitation_that_has_ended_is_gone() {
             ),
         ])
         .await;
-    second.fetch_add(2 * DAY, Ordering::Relaxed);
+    second.fetch_add(3 * DAY, Ordering::Relaxed);
     world
         .check(vec![
             (fact("share-expired"), "ann", "GET", THING, NO, 200, listed(json!([]))),

@@ -116,3 +116,94 @@ async fn a_new_user_may_wait_for_a_confirmation() {
         assert_eq!(by, "root", "{}", fact("user-for-administrators"));
     }
 }
+
+#[tokio::test]
+async fn an_act_on_a_user_depends_on_its_state() {
+    let rule = fact("user-acts");
+    let world = World::usual().await;
+    // Somebody without a token was never active.
+    let new =
+        json!({"username": "new", "name": "New", "email": "new@x.example", "reset_password": true});
+    let id = world.call(ROOT, "POST", "/users", &new).await.body["id"].clone();
+    let no = |text: &str| (403, json!({ "message": text }));
+    for (act, (status, body), state) in [
+        ("unblock", (201, json!(false)), "active"),
+        ("unban", no("You cannot unban active users."), "active"),
+        ("activate", (201, json!(true)), "active"),
+        ("deactivate", (201, json!(true)), "deactivated"),
+        ("ban", no("You cannot ban deactivated users."), "deactivated"),
+        ("deactivate", (201, Value::Null), "deactivated"),
+        ("block", (201, json!(true)), "blocked"),
+        ("block", (201, Value::Null), "blocked"),
+        (
+            "activate",
+            no("Error occurred. A blocked user must be unblocked to be activated"),
+            "blocked",
+        ),
+        ("deactivate", no("Error occurred. A blocked user cannot be deactivated"), "blocked"),
+        ("unblock", (201, json!(true)), "active"),
+        ("ban", (201, json!(true)), "banned"),
+        ("ban", no("You cannot ban banned users."), "banned"),
+        ("unban", (201, json!(true)), "active"),
+    ] {
+        let got = world.call(ROOT, "POST", &format!("/users/{id}/{act}"), &Value::Null).await;
+        assert_eq!((got.status, got.body), (status, body), "{rule}: {act}");
+        let now = world.get(ROOT, &format!("/users/{id}")).await.body["state"].clone();
+        assert_eq!(now, state, "{rule}: {act}");
+    }
+    let own = world.call(ROOT, "POST", "/users/1/block", &Value::Null).await;
+    assert_eq!(
+        own.body,
+        json!({"message": "403 Forbidden - The API initiating user cannot be blocked by the API"}),
+        "{rule}"
+    );
+}
+
+#[tokio::test]
+async fn others_find_less_than_administrators() {
+    let world = World::usual().await;
+    for (query, by_others, by_root) in [
+        ("username=blocked", 0, 1),
+        ("search=dan@localhost", 0, 1),
+        ("search=dan", 1, 1),
+        ("username=DAN", 1, 1),
+    ] {
+        for (caller, expected) in [("mia", by_others), (ROOT, by_root)] {
+            let found = world.get(caller, &format!("/users?{query}")).await.body;
+            let found = found.as_array().map(Vec::len);
+            assert_eq!(found, Some(expected), "{} {query} {caller}", fact("user-search"));
+        }
+    }
+    world.call(ROOT, "PUT", "/users/4", &json!({"public_email": "dan@localhost"})).await;
+    let found = world.get("mia", "/users?search=dan@localhost").await.body;
+    assert_eq!(found[0]["username"], "dan", "{}", fact("user-search"));
+}
+
+#[tokio::test]
+async fn users_and_tokens_need_what_makes_them_usable() {
+    let world = World::usual().await;
+    let user = |more: &Value| {
+        let mut user = json!({"username": "new", "name": "New", "email": "new@x.example", "reset_password": true});
+        user.as_object_mut().expect("an object").extend(more.as_object().expect("more").clone());
+        user
+    };
+    for (more, message) in
+        [(json!({"email": "nobody"}), "email"), (json!({"username": "-new"}), "username")]
+    {
+        let got = world.call(ROOT, "POST", "/users", &user(&more)).await;
+        assert_eq!(got.status, 400);
+        assert!(got.body["message"].get(message).is_some(), "{} {}", fact("user-create"), got.body);
+    }
+    let got = world.call(ROOT, "POST", "/users", &json!({"username": "new"})).await;
+    let text = "email is missing, password, reset_password, force_random_password are missing, \
+        at least one parameter must be provided, name is missing";
+    assert_eq!(got.body, json!({ "error": text }), "{}", fact("user-create"));
+    let rule = fact("token-scopes");
+    for (scopes, status) in
+        [(json!(["nothing"]), 400), (json!([]), 422), (json!(["admin_mode"]), 201)]
+    {
+        let token = json!({"name": "new", "scopes": scopes});
+        let got = world.call(ROOT, "POST", "/users/4/personal_access_tokens", &token).await;
+        assert_eq!(got.status, status, "{rule} {}", got.body);
+    }
+}
