@@ -14,6 +14,8 @@ const NO: Value = Value::Null;
 /// group, where others get 400; `admin`. The reference says so in chapter 1, section 5; where it is
 /// silent the roles are the real service's.
 const OPERATIONS: &str = "
+    asker      POST   /projects/:id/access_requests
+    asker      POST   /groups/:id/access_requests
     maintainer GET    /projects/:id/variables
     maintainer GET    /projects/:id/variables/:key
     maintainer POST   /projects/:id/variables
@@ -183,11 +185,9 @@ const BEYOND: &str = "
     user       GET    /projects/:id/import
     developer  GET    /projects/:id/statistics
     maintainer GET    /projects/:id/access_requests
-    asker      POST   /projects/:id/access_requests
     maintainer PUT    /projects/:id/access_requests/:user_id/approve
     maintainer DELETE /projects/:id/access_requests/:user_id
     owner      GET    /groups/:id/access_requests
-    asker      POST   /groups/:id/access_requests
     owner      PUT    /groups/:id/access_requests/:user_id/approve
     owner      DELETE /groups/:id/access_requests/:user_id
     anyone     GET    /groups
