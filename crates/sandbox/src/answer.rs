@@ -119,6 +119,16 @@ impl Failure {
         Self::message(StatusCode::BAD_REQUEST, json!({ field: texts }))
     }
 
+    /// 400 for a parameter that has to have a value.
+    pub(crate) fn empty(name: &str) -> Self {
+        Self::parameter(name, "is empty")
+    }
+
+    /// 200 with the body `null`: the service saved nothing of the request and does not say why.
+    pub(crate) fn unsaved() -> Self {
+        Self::with(StatusCode::OK, Value::Null)
+    }
+
     /// 400 with a text for a whole request.
     pub(crate) fn bad_request(text: &str) -> Self {
         Self::message(StatusCode::BAD_REQUEST, format!("400 Bad request - {text}"))

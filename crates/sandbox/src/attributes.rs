@@ -76,10 +76,15 @@ pub(crate) enum Kind {
     /// A text of at most this many characters that is never cleared: null and blank leave it as it
     /// is.
     Name(usize),
-    /// An integer within these bounds, and the service's complaint about others.
+    /// An integer within these bounds, and the service's complaint about others; the usual one names
+    /// the bound.
     Number(i64, i64, &'static str),
     /// The same, and null clears it.
     Count(i64, i64, &'static str),
+    /// A text that is a regular expression in RE2 syntax, of at most this many characters.
+    Pattern(usize),
+    /// The path of a file: not a path of the root, nor of what is above.
+    File(usize),
     OneOf(&'static [&'static str]),
     /// One of these integers.
     Choice(&'static [i64]),
@@ -136,6 +141,27 @@ pub(crate) enum Seen {
     ByAdministrators,
 }
 
+/// What null means where a project is edited. A blank text is null where a text is no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Null {
+    /// The column takes none: nothing of the request is saved, and nobody is told.
+    Unsaved,
+    /// The same, of a blank text as well: no list of values is checked before.
+    BlankUnsaved,
+    /// It is stored and read back.
+    Stored,
+    /// Nothing changes.
+    Kept,
+    /// The preset.
+    Preset,
+    /// No.
+    False,
+    /// The parameter has to have a value.
+    Refused,
+    /// The model wants one out of its list.
+    Unlisted,
+}
+
 /// What a new project has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Preset {
@@ -162,6 +188,11 @@ pub(crate) struct Attribute {
     pub(crate) kind: Kind,
     pub(crate) reads: Reads,
     pub(crate) seen: Seen,
+    pub(crate) null: Null,
+    /// A create does not take it any more, known from [`OBSERVED`] on.
+    edited_only: bool,
+    /// How the model calls it where it refuses a value.
+    pub(crate) blamed: &'static str,
     preset: Preset,
     /// Dropped without a word when anybody but an administrator sends it.
     pub(crate) administrators: bool,
@@ -186,6 +217,11 @@ impl Attribute {
     /// Whether a create accepts it although the reference does not say so.
     pub(crate) fn accepted_on_create_too(&self) -> bool {
         self.on.contains('c')
+    }
+
+    /// Whether a create leaves it out that took it once.
+    pub(crate) fn is_edited_only_at(&self, release: Release) -> bool {
+        self.edited_only && release >= OBSERVED
     }
 
     /// Whether there is such an attribute.
@@ -240,6 +276,21 @@ impl Attribute {
         self.reads(Reads::Unlisted)
     }
 
+    const fn null(mut self, null: Null) -> Self {
+        self.null = null;
+        self
+    }
+
+    const fn edited_only(mut self) -> Self {
+        self.edited_only = true;
+        self
+    }
+
+    const fn blamed(mut self, blamed: &'static str) -> Self {
+        self.blamed = blamed;
+        self
+    }
+
     const fn seen(mut self, seen: Seen) -> Self {
         self.seen = seen;
         self
@@ -288,6 +339,9 @@ pub(super) const fn row(name: &'static str, kind: Kind, preset: Preset) -> Attri
         kind,
         reads: Reads::Same,
         seen: Seen::Always,
+        null: Null::Unsaved,
+        edited_only: false,
+        blamed: name,
         preset,
         administrators: false,
         owners: false,
@@ -315,7 +369,12 @@ pub(super) const fn one_of(
 
 /// An access level of a feature.
 const fn level(name: &'static str) -> Attribute {
-    one_of(name, LEVELS, "enabled")
+    one_of(name, LEVELS, "enabled").null(Null::Kept)
+}
+
+/// A flag that is in no answer.
+const fn hidden_flag(name: &'static str) -> Attribute {
+    row(name, Kind::Flag, Preset::Null).reads(Reads::Never).null(Null::Kept)
 }
 
 const fn twin(name: &'static str, of: &'static str) -> Attribute {
@@ -327,7 +386,7 @@ const fn elsewhere(name: &'static str) -> Attribute {
 }
 
 const LEVELS: &[&str] = &["disabled", "private", "enabled"];
-const PUBLIC_LEVELS: &[&str] = &["disabled", "private", "enabled", "public"];
+pub(super) const PUBLIC_LEVELS: &[&str] = &["disabled", "private", "enabled", "public"];
 
 /// The values of `visibility`.
 pub(crate) const VISIBILITIES: &[&str] = &["private", "internal", "public"];
@@ -337,7 +396,8 @@ const SHORT: usize = 255;
 const LONG: usize = 2_000;
 const TEMPLATE: usize = 500;
 const DOCUMENT: usize = 1_000_000;
-const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
+/// The complaint that names the bound.
+pub(crate) const USUAL: &str = "";
 
 /// All attributes of the reference, in its order.
 const ATTRIBUTES: &[Attribute] = &[
@@ -359,55 +419,62 @@ const ATTRIBUTES: &[Attribute] = &[
     row("topics", Kind::Topics, Preset::Nothing).reads(Reads::Simple),
     elsewhere("tag_list"),
     elsewhere("avatar"),
-    row("allow_merge_on_skipped_pipeline", Kind::Flag, Preset::Null),
+    row("allow_merge_on_skipped_pipeline", Kind::Flag, Preset::Null).null(Null::Stored),
     flag("only_allow_merge_if_all_status_checks_passed", false).ultimate(),
-    flag("only_allow_merge_if_all_discussions_are_resolved", false),
+    flag("only_allow_merge_if_all_discussions_are_resolved", false).null(Null::Stored),
     flag("only_allow_merge_if_pipeline_succeeds", false),
-    row("approvals_before_merge", Kind::Number(0, i64::MAX, NOT_NEGATIVE), Preset::Number(0))
+    row("approvals_before_merge", Kind::Number(i64::MIN, i64::MAX, USUAL), Preset::Number(0))
+        .null(Null::Refused)
         .premium(),
-    one_of("merge_method", &["merge", "rebase_merge", "ff"], "merge"),
-    text("merge_commit_template", TEMPLATE).on("cUE"),
-    text("squash_commit_template", TEMPLATE).on("cUE"),
-    one_of("squash_option", &["never", "always", "default_on", "default_off"], "default_off"),
+    one_of("merge_method", &["merge", "rebase_merge", "ff"], "merge").null(Null::Kept),
+    text("merge_commit_template", TEMPLATE)
+        .on("cUE")
+        .blamed("project_setting.merge_commit_template"),
+    text("squash_commit_template", TEMPLATE)
+        .on("cUE")
+        .blamed("project_setting.squash_commit_template"),
+    one_of("squash_option", &["never", "always", "default_on", "default_off"], "default_off")
+        .null(Null::Stored),
     text("suggestion_commit_message", SHORT).on("cUE"),
-    text("issue_branch_template", SHORT).on("UE"),
-    flag("merge_pipelines_enabled", false).on("CE").unlisted(),
-    flag("merge_trains_enabled", false).on("CE").unlisted(),
-    flag("remove_source_branch_after_merge", true),
-    flag("resolve_outdated_diff_discussions", false),
-    flag("autoclose_referenced_issues", true),
+    text("issue_branch_template", SHORT).on("UE").blamed("project_setting.issue_branch_template"),
+    flag("merge_pipelines_enabled", false).on("CE").edited_only().unlisted().null(Null::False),
+    flag("merge_trains_enabled", false).on("CE").edited_only().unlisted().null(Null::False),
+    flag("remove_source_branch_after_merge", true).null(Null::Stored),
+    flag("resolve_outdated_diff_discussions", false).null(Null::Stored),
+    flag("autoclose_referenced_issues", true).null(Null::Preset),
     flag("printing_merge_request_link_enabled", true),
-    flag("mr_default_target_self", false).on("E").seen(Seen::InForks),
+    flag("mr_default_target_self", false)
+        .on("E")
+        .blamed("project_setting.mr_default_target_self")
+        .seen(Seen::InForks),
     one_of("auto_cancel_pending_pipelines", &["enabled", "disabled"], "enabled").of_ci(),
-    flag("auto_devops_enabled", true).of_ci(),
+    flag("auto_devops_enabled", true).of_ci().null(Null::Preset),
     one_of(
         "auto_devops_deploy_strategy",
         &["continuous", "manual", "timed_incremental"],
         "continuous",
     )
     .of_ci(),
-    one_of("build_git_strategy", &["fetch", "clone"], "fetch").unlisted().of_ci(),
+    one_of("build_git_strategy", &["fetch", "clone"], "fetch").unlisted().of_ci().null(Null::Kept),
     row(
         "build_timeout",
-        // Ten minutes to a month, in seconds.
-        Kind::Number(600, 2_678_400, "needs to be between 10 minutes and 1 month"),
+        // Ten minutes to less than a month, in seconds.
+        Kind::Number(600, 2_629_745, "needs to be between 10 minutes and 1 month"),
         Preset::Number(3_600),
     )
     .of_ci(),
-    text("ci_config_path", SHORT).seen(Seen::WithCode),
-    row(
-        "ci_default_git_depth",
-        Kind::Number(0, 1_000, "must be between 0 and 1000"),
-        Preset::Number(20),
-    )
-    .on("cE")
-    .of_ci(),
-    flag("ci_forward_deployment_enabled", true).on("E").of_ci(),
+    row("ci_config_path", Kind::File(SHORT), Preset::Null).seen(Seen::WithCode),
+    row("ci_default_git_depth", Kind::Number(0, 1_000, USUAL), Preset::Number(20))
+        .null(Null::Stored)
+        .blamed("ci_cd_settings.default_git_depth")
+        .on("cE")
+        .of_ci(),
+    flag("ci_forward_deployment_enabled", true).on("E").of_ci().null(Null::Stored),
     flag("ci_allow_fork_pipelines_to_run_in_parent_project", true).on("E").of_ci(),
     flag("ci_separated_caches", true).on("E").of_ci(),
     flag("keep_latest_artifact", true).on("cE").of_ci(),
     flag("public_builds", true).reads(Reads::As("public_jobs")),
-    flag("restrict_user_defined_variables", false).on("E").of_ci(),
+    flag("restrict_user_defined_variables", false).on("E").of_ci().null(Null::Kept),
     flag("shared_runners_enabled", true),
     row("container_expiration_policy_attributes", Kind::CleanupPolicy, Preset::Policy)
         .on("CE")
@@ -427,23 +494,23 @@ const ATTRIBUTES: &[Attribute] = &[
     level("infrastructure_access_level").unlisted(),
     level("monitor_access_level").unlisted(),
     level("operations_access_level").unlisted().until(16, 0),
-    one_of("pages_access_level", PUBLIC_LEVELS, "private"),
+    one_of("pages_access_level", PUBLIC_LEVELS, "private").null(Null::Kept),
     // The descriptions differ on `public` (reference 2, 4.3), so both readings are accepted.
-    one_of("requirements_access_level", PUBLIC_LEVELS, "enabled"),
-    one_of("security_and_compliance_access_level", LEVELS, "private"),
+    one_of("requirements_access_level", PUBLIC_LEVELS, "enabled").null(Null::Kept),
+    one_of("security_and_compliance_access_level", LEVELS, "private").null(Null::Kept),
     twin("container_registry_enabled", "container_registry_access_level"),
     twin("issues_enabled", "issues_access_level"),
     twin("jobs_enabled", "builds_access_level"),
     twin("merge_requests_enabled", "merge_requests_access_level"),
     twin("snippets_enabled", "snippets_access_level"),
     twin("wiki_enabled", "wiki_access_level"),
-    row("emails_disabled", Kind::Flag, Preset::Null).unlisted().owners(),
+    row("emails_disabled", Kind::Flag, Preset::Null).unlisted().owners().null(Null::False),
     flag("enforce_auth_checks_on_uploads", true).on("cUE"),
     text("external_authorization_classification_label", SHORT).premium(),
-    flag("lfs_enabled", true),
-    flag("packages_enabled", true),
+    flag("lfs_enabled", true).null(Null::Preset),
+    flag("packages_enabled", true).null(Null::False),
     flag("request_access_enabled", true),
-    flag("service_desk_enabled", false).on("cE"),
+    flag("service_desk_enabled", false).on("cE").null(Null::False),
     row("repository_storage", Kind::Name(SHORT), Preset::Text("default"))
         .seen(Seen::ByAdministrators)
         .administrators(),
@@ -473,7 +540,9 @@ const LATER: &[Attribute] = &[
     level("model_experiments_access_level").since(16, 7),
     level("model_registry_access_level").since(16, 7),
     // Without a level of its own it follows the old flag and the visibility.
-    row(PACKAGES_LEVEL, Kind::OneOf(PUBLIC_LEVELS), Preset::Text("enabled")).since(18, 4),
+    row(PACKAGES_LEVEL, Kind::OneOf(PUBLIC_LEVELS), Preset::Text("enabled"))
+        .null(Null::Kept)
+        .since(18, 4),
     one_of("repository_object_format", &["sha1", "sha256"], "sha1").on("CU").since(16, 9),
     one_of(
         "resource_group_default_process_mode",
@@ -490,6 +559,7 @@ const LATER: &[Attribute] = &[
     )
     .on("E")
     .of_ci()
+    .blamed("ci_cd_settings.id_token_sub_claim_components")
     .since(17, 10),
     one_of(OVERRIDE_ROLE, &["owner", "maintainer", "developer", "no_one_allowed"], "developer")
         .on("E")
@@ -499,9 +569,10 @@ const LATER: &[Attribute] = &[
     row(
         PIPELINES_REMOVED,
         // A day to a year, in seconds.
-        Kind::Count(86_400, 31_536_000, "must be between one day and one year"),
+        Kind::Count(86_400, 31_556_952, "must be between 1 day and 1 year"),
         Preset::Null,
     )
+    .blamed("ci_cd_settings.delete_pipelines_in_seconds")
     .on("E")
     .of_ci()
     .since(17, 11),
@@ -517,15 +588,33 @@ const LATER: &[Attribute] = &[
     )
     .on("E")
     .of_ci()
+    .null(Null::BlankUnsaved)
     .premium()
     .since(16, 8),
     flag("prevent_merge_without_jira_issue", false).ultimate().since(16, 7),
     // Known from release 18.9 alone.
-    text("merge_request_title_regex", SHORT).from(OBSERVED),
-    text("merge_request_title_regex_description", SHORT).from(OBSERVED),
-    flag("merge_trains_skip_train_allowed", false).on("E").premium().from(OBSERVED),
-    flag("spp_repository_pipeline_access", true).ultimate().from(OBSERVED),
-    flag("duo_remote_flows_enabled", true).premium().since(18, 3),
+    row("merge_request_title_regex", Kind::Pattern(SHORT), Preset::Null)
+        .blamed("project_setting.merge_request_title_regex")
+        .from(OBSERVED),
+    text("merge_request_title_regex_description", SHORT)
+        .blamed("project_setting.merge_request_title_regex_description")
+        .from(OBSERVED),
+    flag("merge_trains_skip_train_allowed", false)
+        .on("E")
+        .premium()
+        .null(Null::Unlisted)
+        .blamed("ci_cd_settings.merge_trains_skip_train_allowed")
+        .from(OBSERVED),
+    flag("spp_repository_pipeline_access", true).ultimate().null(Null::Stored).from(OBSERVED),
+    flag("duo_remote_flows_enabled", true).premium().null(Null::Stored).since(18, 3),
+    row("fallback_approvals_required", Kind::Number(0, i64::MAX, USUAL), Preset::Null)
+        .on("E")
+        .reads(Reads::Never)
+        .premium()
+        .from(OBSERVED),
+    // Taken where its service is not there, and without effect.
+    hidden_flag("auto_duo_code_review_enabled").premium().since(18, 0),
+    hidden_flag("web_based_commit_signing_enabled").since(18, 2),
     flag("duo_foundational_flows_enabled", true).on("").premium().since(18, 7),
     flag("duo_sast_fp_detection_enabled", false).ultimate().since(18, 7),
     flag("duo_sast_vr_workflow_enabled", false).ultimate().from(OBSERVED),
@@ -539,6 +628,119 @@ const LATER: &[Attribute] = &[
         .ultimate()
         .seen(Seen::By(DEVELOPER))
         .since(17, 9),
+];
+
+/// One of these has to be in an edit; others may stand beside it. In the order in which the service
+/// names them, twice where it does.
+pub(super) const ENOUGH: &[&str] = &[
+    "allow_merge_on_skipped_pipeline",
+    "analytics_access_level",
+    "autoclose_referenced_issues",
+    "auto_devops_enabled",
+    "auto_devops_deploy_strategy",
+    "auto_cancel_pending_pipelines",
+    "build_git_strategy",
+    "build_timeout",
+    "builds_access_level",
+    "ci_config_path",
+    "ci_default_git_depth",
+    "ci_allow_fork_pipelines_to_run_in_parent_project",
+    "ci_id_token_sub_claim_components",
+    "ci_forward_deployment_enabled",
+    "ci_forward_deployment_rollback_allowed",
+    "ci_separated_caches",
+    "container_registry_access_level",
+    "container_expiration_policy_attributes",
+    "default_branch",
+    "description",
+    "emails_disabled",
+    "emails_enabled",
+    "forking_access_level",
+    "issues_access_level",
+    "lfs_enabled",
+    "merge_pipelines_enabled",
+    "merge_requests_access_level",
+    "merge_requests_template",
+    "merge_trains_enabled",
+    "merge_method",
+    "merge_request_title_regex",
+    "merge_request_title_regex_description",
+    "name",
+    "only_allow_merge_if_all_discussions_are_resolved",
+    "only_allow_merge_if_pipeline_succeeds",
+    "package_registry_access_level",
+    "pages_access_level",
+    "path",
+    "printing_merge_request_link_enabled",
+    "public_builds",
+    "public_jobs",
+    "remove_source_branch_after_merge",
+    "repository_access_level",
+    "request_access_enabled",
+    "resolve_outdated_diff_discussions",
+    "restrict_user_defined_variables",
+    "show_diff_preview_in_email",
+    "security_and_compliance_access_level",
+    "squash_option",
+    "shared_runners_enabled",
+    "group_runners_enabled",
+    "resource_group_default_process_mode",
+    "snippets_access_level",
+    "tag_list",
+    "topics",
+    "visibility",
+    "wiki_access_level",
+    "avatar",
+    "suggestion_commit_message",
+    "merge_commit_template",
+    "squash_commit_template",
+    "issue_branch_template",
+    "repository_storage",
+    "packages_enabled",
+    "service_desk_enabled",
+    "keep_latest_artifact",
+    "mr_default_target_self",
+    "enforce_auth_checks_on_uploads",
+    "releases_access_level",
+    "environments_access_level",
+    "feature_flags_access_level",
+    "infrastructure_access_level",
+    "monitor_access_level",
+    "operations_access_level",
+    "model_experiments_access_level",
+    "model_registry_access_level",
+    "warn_about_potentially_unwanted_characters",
+    "ci_pipeline_variables_minimum_override_role",
+    "ci_push_repository_for_job_token_allowed",
+    "ci_delete_pipelines_in_seconds",
+    "max_artifacts_size",
+    "issues_enabled",
+    "jobs_enabled",
+    "merge_requests_enabled",
+    "wiki_enabled",
+    "snippets_enabled",
+    "container_registry_enabled",
+    "auto_duo_code_review_enabled",
+    "duo_remote_flows_enabled",
+    "duo_sast_fp_detection_enabled",
+    "duo_sast_vr_workflow_enabled",
+    "allow_pipeline_trigger_approve_deployment",
+    "only_allow_merge_if_all_status_checks_passed",
+    "approvals_before_merge",
+    "external_authorization_classification_label",
+    "fallback_approvals_required",
+    "import_url",
+    "issues_template",
+    "mirror",
+    "merge_requests_template",
+    "merge_pipelines_enabled",
+    "merge_trains_enabled",
+    "merge_trains_skip_train_allowed",
+    "requirements_access_level",
+    "prevent_merge_without_jira_issue",
+    "ci_restrict_pipeline_cancellation_role",
+    "web_based_commit_signing_enabled",
+    "spp_repository_pipeline_access",
 ];
 
 /// Attributes of later releases that have rules of their own, with those of the reference that they

@@ -148,6 +148,8 @@ impl Profile {
             absent_delete: if observed { AbsentDelete::NotFound } else { self.absent_delete },
             put_resets_omitted_flags: self.put_resets_omitted_flags && !observed,
             raw_masks_plainly: self.raw_masks_plainly && !observed,
+            requirements_never_public: self.requirements_never_public || observed,
+            unlisted_attributes_hidden: self.unlisted_attributes_hidden && !observed,
             ..self
         }
     }

@@ -72,7 +72,14 @@ impl<'a> Reader<'a> {
         let flag = |on: bool| Cow::Owned(Value::Bool(on));
         match row.kind {
             Kind::TwinOf(target) => flag(self.uses(target)),
-            Kind::OppositeOf(target) => flag(self.stored.get(target) != Some(&Value::Bool(true))),
+            Kind::OppositeOf(target) => flag(!self.is_on(target)),
+            // Trains run on merged results, and skipping takes merge commits.
+            _ if row.name == "merge_trains_enabled" => flag(self.has_trains()),
+            _ if row.name == "merge_trains_skip_train_allowed" => flag(
+                self.has_trains()
+                    && self.is_on(row.name)
+                    && self.stored.get("merge_method") != Some(&"ff".into()),
+            ),
             _ if row.name == RESTRICTED && self.edition.release >= ROLE_ALONE => {
                 flag(self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer"))
             }
@@ -110,6 +117,14 @@ impl<'a> Reader<'a> {
         .map(|(_, key, value)| (key, Cow::Owned(value)))
     }
 
+    fn is_on(&self, name: &str) -> bool {
+        self.stored.get(name) == Some(&Value::Bool(true))
+    }
+
+    fn has_trains(&self) -> bool {
+        self.is_on("merge_pipelines_enabled") && self.is_on("merge_trains_enabled")
+    }
+
     fn level_of(&self, feature: &str) -> &'a str {
         self.stored.get(feature).and_then(Value::as_str).unwrap_or("enabled")
     }
@@ -145,7 +160,7 @@ impl<'a> Reader<'a> {
             Seen::ByHelpers => {
                 self.level >= REPORTER && !self.archived && self.sees(Seen::WithIssues)
             }
-            Seen::WhileMirroring => self.stored.get("mirror") == Some(&Value::Bool(true)),
+            Seen::WhileMirroring => self.is_on("mirror"),
             Seen::InForks => self.fork,
             Seen::By(level) => self.level >= level,
             Seen::ByAdministrators => self.administrator,

@@ -3,17 +3,19 @@
 //! Everything here walks the rows of [`attributes`]; the rules of single attributes are in them,
 //! but for those that tie two together.
 
+use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::answer::Failure;
 use super::attributes::{
-    self, Attribute, Edition, Kind, OVERRIDE_ROLE, PACKAGES, PACKAGES_LEVEL, PIPELINES_REMOVED,
-    RESTRICTED, Route,
+    self, Attribute, ENOUGH, Edition, Kind, Null, OVERRIDE_ROLE, PACKAGES, PACKAGES_LEVEL,
+    PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, Route, USUAL,
 };
 use super::clock;
 use super::params::{Params, flag, integer, number_of, text};
 use super::profile::Profile;
+use super::re2;
 use undrift_release::Release;
 
 /// On whose behalf attributes are set, and when.
@@ -62,6 +64,7 @@ pub(crate) fn apply(
         attributes::of(edition).filter(|row| {
             let is_beyond = route == Route::Create && row.accepted_on_create_too();
             (row.accepted_on(route) || (is_beyond && !rights.profile.create_as_the_reference))
+                && (route == Route::Edit || !row.is_edited_only_at(edition.release))
                 && (rights.administrator || !row.administrators)
                 && (rights.owner || !row.owners)
                 && rights.profile.drop_attribute.as_deref() != Some(row.name)
@@ -82,7 +85,7 @@ pub(crate) fn apply(
             (_, value) => value.map(|value| (row.name, value)),
         };
         if let Some((name, value)) = sent {
-            set(row, name, value, params, rights, stored)?;
+            set(row, (name, value), params, route, rights, stored)?;
         }
     }
     // So do new names before old ones.
@@ -92,12 +95,64 @@ pub(crate) fn apply(
             Kind::OppositeOf(target) => (target, true),
             _ => continue,
         };
-        if let Some(on) = params.flag(row.name)? {
-            stored.insert(target.to_owned(), (on != is_opposite).into());
+        match params.flag(row.name)? {
+            Some(on) => drop(stored.insert(target.to_owned(), (on != is_opposite).into())),
+            None if route == Route::Edit && params.has(row.name) => return Err(Failure::unsaved()),
+            None => {}
         }
     }
     check_owner(params, rights, &former, stored)?;
-    tie(route, params, rights, stored)
+    check_levels(stored)?;
+    tie(route, params, rights, &former, stored)
+}
+
+/// What the parameters alone are refused for, before anybody looks at the project: the complaints
+/// about each of them, and that none of those was sent of which an edit needs one.
+pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<(), Failure> {
+    let accepted = || attributes::of(edition).filter(|row| row.accepted_on(Route::Edit));
+    let complaint = |row: &'static Attribute| {
+        let value = params.get(row.name)?;
+        let refused = match row.kind {
+            Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => flag(row.name, value).err(),
+            _ if is_null(row, value) => nulled(row).err(),
+            _ => plain(row, row.name, value).err(),
+        };
+        refused.and_then(|failure| failure.body["error"].as_str().map(str::to_owned))
+    };
+    let mut complaints: Vec<String> = accepted().filter_map(complaint).collect();
+    let known: Vec<&str> =
+        ENOUGH.iter().copied().filter(|name| accepted().any(|row| row.name == *name)).collect();
+    if !known.iter().any(|name| params.has(name)) {
+        complaints.push(format!(
+            "{} are missing, at least one parameter must be provided",
+            known.join(", ")
+        ));
+    }
+    match complaints.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::error(StatusCode::BAD_REQUEST, complaints.join(", "))),
+    }
+}
+
+/// Merge requests and CI/CD are not open to more people than the repository.
+fn check_levels(stored: &Map<String, Value>) -> Result<(), Failure> {
+    let rank = |feature: &str| {
+        let level = stored.get(feature).and_then(Value::as_str).unwrap_or("enabled");
+        PUBLIC_LEVELS.iter().position(|known| level == *known)
+    };
+    let most = rank("repository_access_level");
+    let faults: Map<_, _> = ["merge_requests_access_level", "builds_access_level"]
+        .into_iter()
+        .filter(|feature| rank(feature) > most)
+        .map(|feature| {
+            let text = "cannot have higher visibility level than repository access level";
+            (format!("project_feature.{feature}"), json!([text]))
+        })
+        .collect();
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::message(StatusCode::BAD_REQUEST, faults)),
+    }
 }
 
 /// Some of it takes an owner; that a call merely names it may be refused.
@@ -127,6 +182,7 @@ fn tie(
     route: Route,
     params: &Params,
     rights: Rights<'_>,
+    former: &Map<String, Value>,
     stored: &mut Map<String, Value>,
 ) -> Result<(), Failure> {
     if rights.edition.release >= ROLE_ALONE {
@@ -140,23 +196,15 @@ fn tie(
             stored.insert(OVERRIDE_ROLE.to_owned(), role.into());
         }
     }
-    if attributes::of(rights.edition).any(|row| row.name == PACKAGES_LEVEL) {
-        let on = params.flag(PACKAGES)?;
-        let level = params.text(PACKAGES_LEVEL)?;
-        // A create with the level alone leaves the registry on.
-        let ignored =
-            route != Route::Edit && level.as_deref() == Some("disabled") && on != Some(false);
-        match (level, on) {
-            (Some(level), _) if !ignored => {
-                stored.insert(PACKAGES.to_owned(), (level != "disabled").into());
-            }
-            (None, None) => {}
-            (_, on) => {
-                let level =
-                    if on == Some(false) { "disabled" } else { level_of(rights.visibility) };
-                stored.insert(PACKAGES_LEVEL.to_owned(), level.into());
-            }
-        }
+    // The level follows the old flag when that changes; nothing follows the level.
+    let is_changed = route == Route::Edit && former.get(PACKAGES) != stored.get(PACKAGES);
+    if is_changed
+        && !params.has(PACKAGES_LEVEL)
+        && attributes::of(rights.edition).any(|row| row.name == PACKAGES_LEVEL)
+    {
+        let on = stored.get(PACKAGES) == Some(&true.into());
+        let level = if on { level_of(rights.visibility) } else { "disabled" };
+        stored.insert(PACKAGES_LEVEL.to_owned(), level.into());
     }
     Ok(())
 }
@@ -173,58 +221,90 @@ fn level_of(visibility: &str) -> &'static str {
     }
 }
 
-/// Sets one attribute.
+/// Sets one attribute to what was sent under a name.
 fn set(
     row: &Attribute,
-    name: &str,
-    value: &Value,
+    (name, value): (&str, &Value),
     params: &Params,
+    route: Route,
     rights: Rights<'_>,
     stored: &mut Map<String, Value>,
 ) -> Result<(), Failure> {
+    let edits = route == Route::Edit;
     let new = match row.kind {
-        Kind::Elsewhere | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => {
-            return Ok(());
-        }
-        Kind::Flag
-        | Kind::Text(_)
-        | Kind::Name(_)
-        | Kind::Number(..)
-        | Kind::Count(..)
-        | Kind::OneOf(_)
-        | Kind::Choice(_) => match plain(row, name, value)? {
-            Some(_) if name == "mr_default_target_self" && !rights.fork => {
-                return Err(Failure::bad_request("mr_default_target_self is only for forks"));
-            }
-            Some(new) if name == "repository_storage" && new != "default" => {
-                return Err(Failure::model(name, "is invalid"));
-            }
-            Some(new)
-                if name == "requirements_access_level"
-                    && new == "public"
-                    && rights.profile.requirements_never_public =>
-            {
-                return Err(Failure::no_valid_value(name));
-            }
-            Some(new) => new,
-            None => return Ok(()),
-        },
-        Kind::Claims(known) => match params.texts(name)? {
-            Some(words) => claims(name, words, known)?,
-            None => return Ok(()),
-        },
-        Kind::Topics => match params.texts(name)? {
-            Some(words) => topics(words)?,
-            None => return Ok(()),
+        Kind::Elsewhere | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => None,
+        Kind::Claims(known) => Some(claims(row, params.texts(name)?.unwrap_or_default(), known)?),
+        Kind::Topics => match topics(&params.texts(name)?.unwrap_or_default()) {
+            None if edits => return Err(Failure::unsaved()),
+            None => return Err(Failure::model("topics", "is invalid")),
+            kept => kept,
         },
         Kind::CleanupPolicy => {
             let mut policy = stored.get(row.name).cloned().unwrap_or_else(|| row.preset());
             set_policy(name, value, &mut policy)?;
-            scheduled(policy, rights.time)
+            Some(scheduled(policy, rights.time))
+        }
+        _ => {
+            check_single(row, value, edits, rights)?;
+            if edits && is_null(row, value) { nulled(row)? } else { plain(row, name, value)? }
         }
     };
-    stored.insert(row.name.to_owned(), new);
+    if let Some(new) = new {
+        stored.insert(row.name.to_owned(), new);
+    }
     Ok(())
+}
+
+/// The rules of single attributes that no kind has.
+fn check_single(
+    row: &Attribute,
+    value: &Value,
+    edits: bool,
+    rights: Rights<'_>,
+) -> Result<(), Failure> {
+    match row.name {
+        "mr_default_target_self" if !rights.fork && flag(row.name, value)? != Some(false) => {
+            let text = "This setting is allowed for forked projects only";
+            Err(Failure::model(row.blamed, text))
+        }
+        "repository_storage" if edits && value.is_null() => Err(Failure::message(
+            StatusCode::BAD_REQUEST,
+            json!({ row.name: ["can't be blank", "is not included in the list"] }),
+        )),
+        "repository_storage" if value != "default" && !value.is_null() => {
+            let field = if edits { "repository_storage_moves" } else { row.name };
+            Err(Failure::model(field, "is invalid"))
+        }
+        "requirements_access_level"
+            if value == "public" && rights.profile.requirements_never_public =>
+        {
+            Err(Failure::no_valid_value(row.name))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a value means null. A blank text does where a text is no value.
+fn is_null(row: &Attribute, value: &Value) -> bool {
+    let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
+    match row.kind {
+        Kind::Flag | Kind::Number(..) => value.is_null() || is_blank,
+        Kind::OneOf(_) => value.is_null() || (is_blank && row.null == Null::BlankUnsaved),
+        _ => false,
+    }
+}
+
+/// What null makes of an attribute; none where it is left as it is.
+fn nulled(row: &Attribute) -> Result<Option<Value>, Failure> {
+    match row.null {
+        Null::Unsaved | Null::BlankUnsaved => Err(Failure::unsaved()),
+        Null::Stored => Ok(Some(Value::Null)),
+        Null::Kept => Ok(None),
+        Null::Preset => Ok(Some(row.preset())),
+        Null::False => Ok(Some(false.into())),
+        Null::Refused => Err(Failure::empty(row.name)),
+        Null::Unlisted => Err(Failure::model(row.blamed, "is not included in the list")),
+    }
 }
 
 /// The checked value of an attribute that stands alone; none where null means to leave it.
@@ -232,22 +312,37 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
     Ok(match row.kind {
         Kind::Flag => flag(name, value)?.map(Value::Bool),
         Kind::Text(most) => match text(name, value)? {
-            Some(text) => Some(bounded(name, text, most)?),
+            Some(text) => Some(bounded(row, text, most)?),
             None => Some(row.preset()),
         },
+        Kind::Pattern(most) => match text(name, value)? {
+            Some(text) => match re2::refusal(&text) {
+                Some(refusal) => return Err(Failure::model(row.blamed, refusal)),
+                None => Some(bounded(row, text, most)?),
+            },
+            None => Some(Value::Null),
+        },
+        Kind::File(most) => match text(name, value)? {
+            Some(text) if text.starts_with('/') || text.contains("..") => {
+                let complaint = "cannot include leading slash or directory traversal.";
+                return Err(Failure::model(row.blamed, complaint));
+            }
+            Some(text) => Some(bounded(row, text, most)?),
+            None => Some(Value::Null),
+        },
         Kind::Name(most) => match text(name, value)?.filter(|text| !text.is_empty()) {
-            Some(text) => Some(bounded(name, text, most)?),
+            Some(text) => Some(bounded(row, text, most)?),
             None => None,
         },
         Kind::Number(least, most, complaint) => match integer(name, value)? {
             Some(number) if !(least..=most).contains(&number) => {
-                return Err(Failure::model(name, complaint));
+                return Err(out_of_bounds(row, number, (least, most), complaint));
             }
             number => number.map(Value::from),
         },
         Kind::Count(least, most, complaint) => match integer(name, value)? {
             Some(number) if !(least..=most).contains(&number) => {
-                return Err(Failure::model(name, complaint));
+                return Err(out_of_bounds(row, number, (least, most), complaint));
             }
             number => Some(number.into()),
         },
@@ -270,33 +365,64 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
     })
 }
 
+/// The refusal of a number outside its bounds.
+fn out_of_bounds(row: &Attribute, number: i64, bounds: (i64, i64), complaint: &str) -> Failure {
+    let text = match (complaint, number < bounds.0) {
+        (USUAL, true) => format!("must be greater than or equal to {}", bounds.0),
+        (USUAL, false) => format!("must be less than or equal to {}", bounds.1),
+        (complaint, _) => complaint.to_owned(),
+    };
+    // A duration cannot be spelled below zero.
+    if row.name == "build_timeout" && number < 0 {
+        let base = "Maximum job timeout has a value which could not be accepted";
+        let body = json!({ "base": [base], row.blamed: [text] });
+        return Failure::message(StatusCode::BAD_REQUEST, body);
+    }
+    Failure::model(row.blamed, text)
+}
+
 /// A text of at most `most` characters.
-fn bounded(name: &str, text: String, most: usize) -> Result<Value, Failure> {
+fn bounded(row: &Attribute, text: String, most: usize) -> Result<Value, Failure> {
     if text.chars().count() > most {
-        return Err(Failure::model(name, format!("is too long (maximum is {most} characters)")));
+        return Err(Failure::model(
+            row.blamed,
+            format!("is too long (maximum is {most} characters)"),
+        ));
     }
     Ok(text.into())
 }
 
 /// What a token's subject consists of: at least the path of the project, which comes first.
-fn claims(name: &str, words: Vec<String>, known: &[&str]) -> Result<Value, Failure> {
+fn claims(row: &Attribute, words: Vec<String>, known: &[&str]) -> Result<Value, Failure> {
+    let mut faults = Vec::new();
+    if words.is_empty() {
+        faults.push("is too short (minimum is 1 character)".to_owned());
+    }
     if words.first().is_none_or(|first| first != "project_path") {
-        return Err(Failure::model(name, "must start with project_path"));
+        faults.push("project_path must be the first element of the sub claim".to_owned());
     }
-    if !words.iter().all(|word| known.contains(&word.as_str())) {
-        return Err(Failure::no_valid_value(name));
+    for word in words.iter().filter(|word| !known.contains(&word.as_str())) {
+        faults.push(format!("{word} is not an allowed sub claim component"));
     }
-    Ok(words.into())
+    match faults.is_empty() {
+        true => Ok(words.into()),
+        false => Err(Failure::message(StatusCode::BAD_REQUEST, json!({ row.blamed: faults }))),
+    }
 }
 
-/// Topics are a set: sorted, each once.
-fn topics(mut words: Vec<String>) -> Result<Value, Failure> {
-    words.sort();
+/// Topics are a set: sorted, each once. A comma parts two. None if one of them cannot be kept: it
+/// is too long, or not ASCII.
+fn topics(sent: &[String]) -> Option<Value> {
+    let mut words: Vec<&str> = sent
+        .iter()
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+        .collect();
+    words.sort_unstable();
     words.dedup();
-    if words.iter().any(|word| word.chars().count() > 255) {
-        return Err(Failure::model("topics", "is too long (maximum is 255 characters)"));
-    }
-    Ok(words.into())
+    let is_kept = |word: &&str| word.is_ascii() && word.len() <= 255;
+    words.iter().all(is_kept).then(|| words.into())
 }
 
 /// The keys of the cleanup policy and the values that they may have; none means any text.
@@ -314,16 +440,25 @@ fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<(), Failu
     let Value::Object(sent) = value else {
         return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
     };
-    let not_listed = |key: &str| {
-        Failure::model(&format!("container_expiration_policy.{key}"), "is not included in the list")
+    let faulty = |key: &str, texts: &[&str]| {
+        let field = format!("container_expiration_policy.{key}");
+        Failure::message(StatusCode::BAD_REQUEST, json!({ field: texts }))
     };
+    let not_listed = |key: &str| faulty(key, &["is not included in the list"]);
     for (key, values) in POLICY {
         let Some(value) = sent.get(*key) else { continue };
         let new = text(&format!("{name}[{key}]"), value)?;
-        if let (Some(values), Some(new)) = (values, &new)
-            && !values.contains(&new.as_str())
-        {
-            return Err(not_listed(key));
+        match (values, new.as_deref()) {
+            (Some(_), None | Some("")) if *key == "cadence" => {
+                return Err(faulty(key, &["can't be blank", "is not included in the list"]));
+            }
+            (Some(values), Some(new)) if !values.contains(&new) => return Err(not_listed(key)),
+            (None, Some(new)) => {
+                if let Some(refusal) = re2::refusal(new) {
+                    return Err(faulty(key, &[&refusal]));
+                }
+            }
+            _ => {}
         }
         policy[*key] = new.into();
     }
@@ -334,12 +469,15 @@ fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<(), Failu
         }
         policy["keep_n"] = keep.into();
     }
-    if let Some(value) = sent.get("enabled")
-        && let Some(on) = flag(&format!("{name}[enabled]"), value)?
-    {
-        policy["enabled"] = on.into();
+    if let Some(value) = sent.get("enabled") {
+        let on = flag(&format!("{name}[enabled]"), value)?;
+        policy["enabled"] = on.ok_or_else(|| not_listed("enabled"))?.into();
     }
-    Ok(())
+    let removes = policy["name_regex"].as_str().is_some_and(|pattern| !pattern.trim().is_empty());
+    match policy["enabled"] == true && !removes {
+        true => Err(faulty("name_regex", &["can't be blank"])),
+        false => Ok(()),
+    }
 }
 
 /// The policy with its next run: one cadence after this time, whether it is enabled or not. Months
@@ -361,8 +499,6 @@ fn scheduled(mut policy: Value, time: Timestamp) -> Value {
 #[cfg(test)]
 mod tests {
     use std::sync::LazyLock;
-
-    use serde_json::json;
 
     use super::*;
     use crate::Tier;
@@ -487,8 +623,8 @@ mod tests {
                 json!({"emails_enabled": true}),
             ),
             (json!({packages: false}), json!({level: "disabled", packages: false})),
-            (json!({packages: true}), json!({level: "private", packages: true})),
-            (json!({level: "disabled"}), json!({level: "disabled", packages: false})),
+            (json!({packages: true}), json!({level: "enabled", packages: true})),
+            (json!({level: "disabled"}), json!({level: "disabled", packages: true})),
             (json!({level: "public"}), json!({level: "public", packages: true})),
             (json!({restricted: true}), json!({role: "maintainer", restricted: true})),
             (json!({restricted: false}), json!({role: "developer", restricted: false})),

@@ -2,11 +2,11 @@
 
 use http::StatusCode;
 use rusqlite::params;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
-use super::super::attributes::{self, Route as Accepts, Tier, VISIBILITIES};
+use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
 use super::super::page;
@@ -185,6 +185,7 @@ pub(crate) fn insert(
     let mut attributes = settings::presets(call.time);
     let rights = call.rights(call.level_in_group(namespace)?, false, &visibility);
     settings::apply(accepts, params, rights, &mut attributes)?;
+    share_topics(call, &mut attributes)?;
     let fails = call.service.profile.import_failure.as_deref();
     let has_contents =
         import_url.as_ref().map_or(readme || template.is_some(), |_| fails.is_none());
@@ -218,6 +219,28 @@ pub(crate) fn insert(
     let id = store(call, new)?;
     take_avatar(call, id, params)?;
     Ok(id)
+}
+
+/// Topics belong to the whole service: one that is there in another spelling is taken in that.
+fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<(), Failure> {
+    let Some(Value::Array(topics)) = attributes.get_mut("topics") else {
+        return Ok(());
+    };
+    let mut names = Vec::with_capacity(topics.len());
+    for topic in topics.iter().filter_map(Value::as_str) {
+        let name: String = call
+            .db
+            .prepare_cached(
+                "INSERT INTO topics (name) VALUES (?1)
+                 ON CONFLICT (name) DO UPDATE SET name = name RETURNING name",
+            )?
+            .query_row([topic], |row| row.get(0))?;
+        names.push(name);
+    }
+    names.sort_unstable();
+    names.dedup();
+    *topics = names.into_iter().map(Value::from).collect();
+    Ok(())
 }
 
 /// What the service shows of a project where it only names it.
@@ -480,17 +503,9 @@ fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Fai
 /// The upload of an avatar also answers the whole project: clients go on with it, where the
 /// reference names only `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.user()?;
+    settings::check_edit(&call.params, call.edition())?;
     let project = call.writable_project_as(MAINTAINER)?;
-    let known: Vec<&str> = attributes::of(call.edition())
-        .filter(|row| row.accepted_on(Accepts::Edit) && row.name != "id")
-        .map(|row| row.name)
-        .collect();
-    if !known.iter().any(|name| call.params.has(name)) {
-        return Err(Failure::parameter(
-            &known.join(", "),
-            "are missing, at least one parameter must be provided",
-        ));
-    }
     edit(call, &project, &call.params)?;
     saved(call, StatusCode::OK, project.id)
 }
@@ -506,12 +521,16 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
         check_path(&path)?;
     }
     check_free(call, &project.namespace, &name, &path, Some(project.id))?;
-    let visibility =
-        params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| project.visibility.clone());
-    if visibility != project.visibility {
-        if call.level_in(project)? < OWNER {
-            return Err(Failure::forbidden());
+    let visibility = match params.get("visibility") {
+        Some(Value::Null) => "private".to_owned(),
+        _ => {
+            params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| project.visibility.clone())
         }
+    };
+    if params.has("visibility") && call.level_in(project)? < OWNER {
+        return Err(Failure::forbidden());
+    }
+    if visibility != project.visibility {
         check_visibility(&project.namespace, &visibility)?;
     }
     check_import_url(params.text("import_url")?.as_deref().filter(|url| !url.is_empty()))?;
@@ -527,6 +546,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
     let former = attributes.get("default_branch").cloned().unwrap_or_default();
     settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
+    share_topics(call, &mut attributes)?;
     if let (Some(former), Some(wanted)) = (former.as_str(), attributes["default_branch"].as_str()) {
         repository::change_head(call, project, former, wanted)?;
     }

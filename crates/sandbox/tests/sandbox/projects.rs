@@ -136,7 +136,7 @@ async fn names_and_paths_default_from_each_other() {
                 "/projects/dan%2Freadme",
                 json!({"repository_storage": "elsewhere"}),
                 400,
-                json!({"message": {"repository_storage": ["is invalid"]}}),
+                json!({"message": {"repository_storage_moves": ["is invalid"]}}),
             ),
             (
                 fact("project-default-branch"),
@@ -599,6 +599,199 @@ async fn what_a_project_shows_depends_on_who_reads() {
         "{}",
         fact("permissions-read")
     );
+}
+
+#[tokio::test]
+async fn what_an_edit_makes_of_null() {
+    let world = World::usual().await;
+    let unsaved = fact("edit-unsaved");
+    let edit = |rule, body: Value, shown: Value| (rule, "olive", "PUT", SHOP, body, 200, shown);
+    let rows = vec![
+        edit(unsaved, json!({"description": "kept"}), json!({"description": "kept"})),
+        edit(fact("edit-null"), json!({"squash_option": null}), json!({"squash_option": null})),
+        edit(
+            fact("edit-null"),
+            json!({"ci_default_git_depth": ""}),
+            json!({"ci_default_git_depth": null}),
+        ),
+        edit(fact("edit-null"), json!({"autoclose_referenced_issues": false}), NO),
+        edit(
+            fact("edit-null"),
+            json!({"autoclose_referenced_issues": null}),
+            json!({"autoclose_referenced_issues": true}),
+        ),
+        edit(
+            fact("edit-null"),
+            json!({"packages_enabled": ""}),
+            json!({"packages_enabled": false}),
+        ),
+        edit(fact("edit-null"), json!({"merge_method": "ff"}), NO),
+        edit(fact("edit-null"), json!({"merge_method": null}), json!({"merge_method": "ff"})),
+        edit(
+            fact("edit-visibility"),
+            json!({"visibility": null}),
+            json!({"visibility": "private"}),
+        ),
+        (fact("edit-visibility"), "mia", "PUT", SHOP, json!({"visibility": "private"}), 403, NO),
+        (
+            fact("edit-null"),
+            "olive",
+            "PUT",
+            SHOP,
+            json!({"approvals_before_merge": null}),
+            400,
+            json!({"error": "approvals_before_merge is empty"}),
+        ),
+    ];
+    world.check(rows).await;
+    for body in [
+        json!({"build_timeout": null}),
+        json!({"keep_latest_artifact": ""}),
+        json!({"auto_cancel_pending_pipelines": null}),
+        json!({"public_jobs": null, "public_builds": null}),
+        json!({"topics": ["\u{fc}"]}),
+        json!({"topics": ["x".repeat(256)]}),
+    ] {
+        let mut both = body.clone();
+        both["description"] = "lost".into();
+        let got = world.call("olive", "PUT", SHOP, &both).await;
+        assert_eq!((got.status, got.body), (200, NO), "{unsaved}: {body}");
+        assert_eq!(world.get("olive", SHOP).await.body["description"], "kept", "{unsaved}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_model_refuses_of_an_edit() {
+    let world = World::usual().await;
+    let path = json!({"message": {"ci_config_path": ["cannot include leading slash or directory traversal."]}});
+    let higher = json!(["cannot have higher visibility level than repository access level"]);
+    let policy = |body: Value| json!({"container_expiration_policy_attributes": body});
+    let refused = |key: &str, texts: Value| json!({"message": {key: texts}});
+    let edit = |rule, body: Value, shown: Value| (rule, "olive", "PUT", SHOP, body, 400, shown);
+    let all = json!({"repository_access_level": "private", "merge_requests_access_level": "private", "builds_access_level": "private"});
+    let blank = refused("container_expiration_policy.name_regex", json!(["can't be blank"]));
+    let rows = vec![
+        edit(fact("ci-config-path"), json!({"ci_config_path": "/x.yml"}), path.clone()),
+        edit(fact("ci-config-path"), json!({"ci_config_path": "a/../b"}), path),
+        edit(
+            fact("edit-words"),
+            json!({"merge_commit_template": "x".repeat(501)}),
+            refused(
+                "project_setting.merge_commit_template",
+                json!(["is too long (maximum is 500 characters)"]),
+            ),
+        ),
+        edit(
+            fact("edit-words"),
+            json!({"ci_default_git_depth": 1001}),
+            refused(
+                "ci_cd_settings.default_git_depth",
+                json!(["must be less than or equal to 1000"]),
+            ),
+        ),
+        edit(
+            fact("levels-repository"),
+            json!({"repository_access_level": "private"}),
+            json!({"message": {"project_feature.merge_requests_access_level": higher, "project_feature.builds_access_level": higher}}),
+        ),
+        (fact("levels-repository"), "olive", "PUT", SHOP, all.clone(), 200, all),
+        (
+            fact("cleanup-refused"),
+            "olive",
+            "PUT",
+            SHOP,
+            policy(json!({"enabled": true, "name_regex_keep": "a"})),
+            200,
+            NO,
+        ),
+        edit(fact("cleanup-refused"), policy(json!({"name_regex": ""})), blank.clone()),
+        edit(fact("cleanup-refused"), policy(json!({"name_regex": null})), blank),
+        edit(
+            fact("cleanup-refused"),
+            policy(json!({"name_regex": "("})),
+            refused(
+                "container_expiration_policy.name_regex",
+                json!(["not valid RE2 syntax: missing ): ("]),
+            ),
+        ),
+        edit(
+            fact("cleanup-refused"),
+            policy(json!({"enabled": null})),
+            refused("container_expiration_policy.enabled", json!(["is not included in the list"])),
+        ),
+        edit(
+            fact("cleanup-refused"),
+            policy(json!({"cadence": null})),
+            refused(
+                "container_expiration_policy.cadence",
+                json!(["can't be blank", "is not included in the list"]),
+            ),
+        ),
+        (
+            fact("cleanup-expression"),
+            "olive",
+            "PUT",
+            SHOP,
+            policy(json!({"name_regex_delete": "d", "keep_n": 25})),
+            200,
+            json!({"container_expiration_policy": {"name_regex": ".*", "keep_n": 25}}),
+        ),
+        (
+            fact("merge-trains"),
+            "olive",
+            "PUT",
+            SHOP,
+            json!({"merge_trains_enabled": true}),
+            200,
+            json!({"merge_trains_enabled": false}),
+        ),
+        (
+            fact("merge-trains"),
+            "olive",
+            "PUT",
+            SHOP,
+            json!({"merge_pipelines_enabled": true}),
+            200,
+            json!({"merge_trains_enabled": true}),
+        ),
+        (
+            fact("topics-shared"),
+            "olive",
+            "PUT",
+            "/projects/acme%2Fsite",
+            json!({"topics": ["rust"]}),
+            200,
+            NO,
+        ),
+        (
+            fact("topics-shared"),
+            "olive",
+            "PUT",
+            SHOP,
+            json!({"topics": [" Rust ", "a,b"]}),
+            200,
+            json!({"topics": ["a", "b", "rust"]}),
+        ),
+        (
+            fact("topics-shared"),
+            "olive",
+            "PUT",
+            SHOP,
+            json!({"topics": null}),
+            200,
+            json!({"topics": []}),
+        ),
+    ];
+    world.check(rows).await;
+    let policy = world.get("olive", SHOP).await.body["container_expiration_policy"].clone();
+    assert_eq!(policy.get("name_regex_delete"), None, "{}", fact("cleanup-expression"));
+    for who in ["olive", "dan"] {
+        let got = world.call(who, "PUT", SHOP, &json!({"mirror_trigger_builds": true})).await;
+        let text = got.body["error"].as_str().expect("a text").to_owned();
+        assert_eq!(got.status, 400, "{}", fact("edit-enough"));
+        assert!(text.starts_with("allow_merge_on_skipped_pipeline, analytics"), "{text}");
+        assert!(text.ends_with(" are missing, at least one parameter must be provided"), "{text}");
+    }
 }
 
 #[tokio::test]

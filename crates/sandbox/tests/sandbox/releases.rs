@@ -101,13 +101,13 @@ async fn replaced_attributes_follow_each_other() {
                 json!({level: "disabled"}),
             ),
             (
-                twins,
+                packages,
                 "olive",
                 "PUT",
                 PROJECT,
                 json!({level: "private"}),
                 200,
-                json!({"packages_enabled": true}),
+                json!({"packages_enabled": false, level: "private"}),
             ),
             (
                 twins,
@@ -155,7 +155,7 @@ async fn replaced_attributes_follow_each_other() {
                 "/projects",
                 new("one", false),
                 201,
-                json!({level: "private"}),
+                json!({level: "disabled", "packages_enabled": true}),
             ),
             (
                 packages,
@@ -361,4 +361,24 @@ async fn push_rules_have_more_flags() {
     }
     let absent = fact("push-rule-delete-absent");
     at("18.9").await.check(vec![(absent, "mia", "DELETE", RULE, NO, 404, NO)]).await;
+}
+
+#[tokio::test]
+async fn what_the_code_of_18_9_takes_of_a_project() {
+    let world = at("18.9").await;
+    let trains = json!({"merge_pipelines_enabled": false, "merge_trains_enabled": false});
+    let made =
+        json!({"path": "trained", "merge_pipelines_enabled": true, "merge_trains_enabled": true});
+    let regex = json!({"merge_request_title_regex": "("});
+    let refusal = json!({"message": {"project_setting.merge_request_title_regex": ["not valid RE2 syntax: missing ): ("]}});
+    let requirements = json!({"requirements_access_level": "public"});
+    world
+        .check(vec![
+            (fact("merge-trains"), "olive", "POST", "/projects", made.clone(), 201, trains),
+            (fact("title-regex"), "olive", "PUT", PROJECT, regex, 400, refusal),
+            (fact("requirements-public"), "olive", "PUT", PROJECT, requirements, 400, NO),
+        ])
+        .await;
+    let earlier = at("15.8").await.call("olive", "POST", "/projects", &made).await.body;
+    assert_eq!(earlier["merge_trains_enabled"], true, "{}", fact("merge-trains"));
 }
