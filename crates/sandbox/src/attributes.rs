@@ -516,13 +516,19 @@ const ATTRIBUTES: &[Attribute] = &[
         .administrators(),
     flag("mirror", false).premium(),
     flag("mirror_trigger_builds", false).premium().seen(Seen::WhileMirroring),
-    flag("mirror_overwrites_diverged_branches", false).on("E").premium().seen(Seen::WhileMirroring),
+    row("mirror_overwrites_diverged_branches", Kind::Flag, Preset::Null)
+        .on("E")
+        .premium()
+        .seen(Seen::WhileMirroring),
     row("mirror_user_id", Kind::Number(1, i64::MAX, "is invalid"), Preset::Null)
         .on("E")
         .premium()
         .seen(Seen::WhileMirroring)
         .administrators(),
-    flag("only_mirror_protected_branches", false).on("E").premium().seen(Seen::WhileMirroring),
+    row("only_mirror_protected_branches", Kind::Flag, Preset::Null)
+        .on("E")
+        .premium()
+        .seen(Seen::WhileMirroring),
     text("issues_template", DOCUMENT).on("E").premium().seen(Seen::WithIssues),
     text("merge_requests_template", DOCUMENT).on("E").premium().seen(Seen::WithMergeRequests),
 ];

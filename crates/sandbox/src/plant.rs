@@ -14,7 +14,8 @@ use super::attributes::{Route, Tier};
 use super::call::Call;
 use super::params::Params;
 use super::routes::{
-    groups, hooks, members, projects, protected_branches, push_rules, repository, variables,
+    groups, hooks, members, project_rules, projects, protected_branches, push_rules, repository,
+    variables,
 };
 use super::scope::Scope;
 use super::seed::{
@@ -158,7 +159,7 @@ fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result
 fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
     let place = format!("user {}", user.username);
     if User::by_username(call.db, &user.username)?.is_none() {
-        projects::check_path(&user.username).map_err(refused(&place))?;
+        project_rules::check_path_alone(&user.username).map_err(refused(&place))?;
         let new = NewUser {
             username: &user.username,
             name: user.name.as_deref().unwrap_or(&user.username),

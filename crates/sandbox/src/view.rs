@@ -202,7 +202,7 @@ fn maintainers_members(
     object: &mut Object<'_>,
 ) -> Result<(), Failure> {
     object.plain("runners_token", &[&project.runners_token]);
-    object.value("import_url", stored.get("import_url"))?;
+    object.value("import_url", import_url(stored))?;
     if call.is_from(15, 9) {
         object.value("import_type", Value::Null)?;
     }
@@ -210,6 +210,14 @@ fn maintainers_members(
         object.value("import_error", project.import_error_at(call.now()))?;
     }
     Ok(())
+}
+
+/// Where the project was imported from, or is mirrored from, without credentials.
+fn import_url(stored: &Map<String, Value>) -> Option<String> {
+    let url = stored.get("import_url")?.as_str()?;
+    let (scheme, rest) = url.split_once("://")?;
+    let host = rest.strip_prefix("*****:*****@").or_else(|| rest.strip_prefix("*****@"));
+    Some(format!("{scheme}://{}", host.unwrap_or(rest)))
 }
 
 /// The description as a paragraph: Markdown is not made into HTML here.

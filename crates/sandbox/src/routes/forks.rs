@@ -10,6 +10,7 @@ use super::super::attributes::VISIBILITIES;
 use super::super::call::Call;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
+use super::project_rules::{self, Wanted as Identity};
 use super::{Route, delete, post, projects};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -32,8 +33,7 @@ fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
     let params = &call.params;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
-    projects::check_name(&name)?;
-    projects::check_path(&path)?;
+    project_rules::check_words(Identity::new(&namespace, &name, &path))?;
     let wanted = params.one_of("visibility", VISIBILITIES)?;
     let visibility = wanted.unwrap_or_else(|| lower(&upstream.visibility, &namespace).to_owned());
     projects::check_visibility(&namespace, &visibility)?;

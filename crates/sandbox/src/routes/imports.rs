@@ -13,7 +13,7 @@ use super::super::settings;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::protection;
-use super::{Route, get, post, projects};
+use super::{Route, get, post, project_rules, projects};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/import", status),
@@ -147,9 +147,9 @@ fn import(
     name: &str,
     source: &str,
 ) -> Result<Project, Failure> {
-    let path = projects::path_from(name);
-    projects::check_path(&path)
-        .and_then(|()| projects::check_free(call, namespace, name, &path, None))
+    let path = project_rules::path_from(name);
+    project_rules::check_path_alone(&path)
+        .and_then(|()| project_rules::check_free(call, namespace, name, &path))
         .map_err(|failure| in_words(&failure))?;
     let mut attributes = settings::presets(call.time);
     let fails = failure(call)?;

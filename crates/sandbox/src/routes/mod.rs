@@ -30,9 +30,11 @@ pub(crate) mod memberships;
 mod notes;
 mod pipeline_schedules;
 pub(crate) mod project_list;
+pub(crate) mod project_rules;
 pub(crate) mod projects;
 pub(crate) mod protected_branches;
 mod protected_tags;
+mod pull_mirror;
 pub(crate) mod push_rules;
 mod remote_mirrors;
 pub(crate) mod repository;
@@ -190,6 +192,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         projects::ROUTES,
         protected_branches::ROUTES,
         protected_tags::ROUTES,
+        pull_mirror::ROUTES,
         push_rules::ROUTES,
         remote_mirrors::ROUTES,
         repository::ROUTES,

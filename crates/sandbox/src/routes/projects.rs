@@ -19,6 +19,8 @@ use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::user::User;
 use super::super::view::{self, Wanted};
 use super::members;
+use super::project_rules::{self, Wanted as Identity};
+use super::remote_mirrors::masked;
 use super::{
     Route, avatars, bots, get, group_settings, post, protected_branches, push_rules, put,
     repository,
@@ -164,8 +166,7 @@ pub(crate) fn insert(
     namespace: &Namespace,
     params: &Params,
 ) -> Result<i64, Failure> {
-    let (name, path) = name_and_path(params)?;
-    check_free(call, namespace, &name, &path, None)?;
+    let (name, path) = name_and_path(call, params, namespace)?;
     let visibility =
         params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| "private".to_owned());
     check_visibility(namespace, &visibility)?;
@@ -186,6 +187,10 @@ pub(crate) fn insert(
     let rights = call.rights(call.level_in_group(namespace)?, false, &visibility);
     settings::apply(accepts, params, rights, &mut attributes)?;
     share_topics(call, &mut attributes)?;
+    if let Some(url) = &import_url {
+        attributes.insert("import_url".to_owned(), masked(url).into());
+    }
+    mirror_as(call, params, &mut attributes);
     let fails = call.service.profile.import_failure.as_deref();
     let has_contents =
         import_url.as_ref().map_or(readme || template.is_some(), |_| fails.is_none());
@@ -241,6 +246,25 @@ fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<
     names.dedup();
     *topics = names.into_iter().map(Value::from).collect();
     Ok(())
+}
+
+/// Who turns a pull mirror on or changes it pulls from then on, unless somebody else is named.
+pub(super) fn mirror_as(call: &Call<'_>, params: &Params, attributes: &mut Map<String, Value>) {
+    let is_changed =
+        ["enabled", "mirror", "mirror_trigger_builds"].iter().any(|name| params.has(name));
+    let unnamed = !params.has("mirror_user_id") || !call.is_administrator();
+    if let Some(user) = call.caller.as_ref().filter(|_| is_changed && unnamed) {
+        attributes.insert("mirror_user_id".to_owned(), user.id.into());
+    }
+}
+
+/// A mirror needs an address to pull from.
+pub(super) fn check_mirror(attributes: &Map<String, Value>) -> Result<(), Failure> {
+    let has_address = attributes.get("import_url").is_some_and(Value::is_string);
+    match attributes.get("mirror") == Some(&Value::Bool(true)) && !has_address {
+        true => Err(Failure::model("import_url", "can't be blank")),
+        false => Ok(()),
+    }
 }
 
 /// What the service shows of a project where it only names it.
@@ -347,107 +371,28 @@ fn preferred_branch(call: &Call<'_>, namespace: &Namespace) -> Result<Value, Fai
 }
 
 /// Name and path; each defaults from the other.
-fn name_and_path(params: &Params) -> Result<(String, String), Failure> {
-    let given = |name| Ok::<_, Failure>(params.text(name)?.filter(|text| !text.trim().is_empty()));
-    let (name, path) = match (given("name")?, given("path")?) {
-        (Some(name), Some(path)) => (name, path),
-        (Some(name), None) => {
-            let path = path_from(&name);
+fn name_and_path(
+    call: &Call<'_>,
+    params: &Params,
+    namespace: &Namespace,
+) -> Result<(String, String), Failure> {
+    let given = |name| Ok::<_, Failure>(params.text(name)?.unwrap_or_default());
+    let (name, path) = (given("name")?.trim_start().to_owned(), given("path")?);
+    let (name, path) = match (name.is_empty(), path.is_empty()) {
+        (false, true) => {
+            let path = project_rules::path_from(&name);
             (name, path)
         }
-        (None, Some(path)) => {
-            // The complaint is about what was sent.
-            check_path(&path)?;
-            (path.clone(), path)
-        }
-        (None, None) => return Err(Failure::model("name", "can't be blank")),
+        (true, false) => (path.clone(), path),
+        _ => (name, path),
     };
-    check_name(&name)?;
-    check_path(&path)?;
+    let wanted = Identity {
+        unnamed: path.is_empty() && !params.has("path"),
+        blank_name: params.text("name")?.is_some(),
+        ..Identity::new(namespace, &name, &path)
+    };
+    project_rules::check(call, wanted)?;
     Ok((name, path))
-}
-
-/// A path made from a name: lower case with dashes.
-pub(crate) fn path_from(name: &str) -> String {
-    let mut path = String::new();
-    for c in name.to_lowercase().chars() {
-        let dash = !(c.is_ascii_alphanumeric() || c == '_');
-        if !dash {
-            path.push(c);
-        } else if !path.ends_with('-') {
-            path.push('-');
-        }
-    }
-    path.trim_matches(['-', '_']).to_owned()
-}
-
-/// The rules of the names of projects.
-pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
-    if name.chars().count() > 255 {
-        return Err(Failure::model("name", "is too long (maximum is 255 characters)"));
-    }
-    let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
-    let rest = |c: char| first(c) || ".+- ".contains(c);
-    if !name.starts_with(first) || !name.chars().all(rest) {
-        return Err(Failure::model(
-            "name",
-            "can contain only letters, digits, emojis, '_', '.', '+', dashes, or spaces. \
-             It must start with a letter, digit, emoji, or '_'.",
-        ));
-    }
-    Ok(())
-}
-
-/// The rules of paths, for projects and groups (reference 1, 8).
-pub(crate) fn check_path(path: &str) -> Result<(), Failure> {
-    let special = |c: char| matches!(c, '-' | '_' | '.');
-    let plain = |c: char| c.is_ascii_alphanumeric() || special(c);
-    if path.len() > 255 {
-        return Err(Failure::model("path", "is too long (maximum is 255 characters)"));
-    }
-    if path.is_empty()
-        || !path.chars().all(plain)
-        || path.ends_with(".git")
-        || path.ends_with(".atom")
-    {
-        return Err(Failure::model(
-            "path",
-            "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', end in '.git' or end in '.atom'",
-        ));
-    }
-    let consecutive =
-        path.as_bytes().windows(2).any(|pair| pair.iter().all(|byte| special(char::from(*byte))));
-    if path.starts_with(special) || path.ends_with(special) || consecutive {
-        return Err(Failure::model(
-            "path",
-            "must not start or end with a special character and must not contain consecutive special characters.",
-        ));
-    }
-    Ok(())
-}
-
-/// Name and path have to be free in the namespace, also of groups.
-pub(crate) fn check_free(
-    call: &Call<'_>,
-    namespace: &Namespace,
-    name: &str,
-    path: &str,
-    except: Option<i64>,
-) -> Result<(), Failure> {
-    let (name_taken, path_taken) = taken(call, namespace, name, path, except)?;
-    if !name_taken && !path_taken {
-        return Ok(());
-    }
-    let mut body = json!({});
-    for (field, taken) in [("name", name_taken), ("path", path_taken)] {
-        if taken {
-            body[field] = json!(["has already been taken"]);
-        }
-    }
-    if except.is_none() {
-        body["limit_reached"] = json!([]);
-    }
-    Err(Failure::message(StatusCode::BAD_REQUEST, body))
 }
 
 /// Whether the name and the path are taken.
@@ -479,8 +424,7 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
     Ok(())
 }
 
-/// The URL is checked and used up: nothing is fetched, and what it may hold of credentials is not
-/// kept.
+/// The URL is checked: nothing is fetched.
 fn check_import_url(url: Option<&str>) -> Result<(), Failure> {
     let known =
         |url: &str| ["http://", "https://", "git://"].iter().any(|scheme| url.starts_with(scheme));
@@ -512,15 +456,16 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// Changes what the parameters say.
 pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Result<(), Failure> {
-    let name = params.text("name")?.unwrap_or_else(|| project.name.clone());
-    let path = params.text("path")?.unwrap_or_else(|| project.path.clone());
-    if name != project.name {
-        check_name(&name)?;
+    let given = |name: &str, own: &str| match params.has(name) {
+        true => Ok::<_, Failure>(params.text(name)?.unwrap_or_default()),
+        false => Ok(own.to_owned()),
+    };
+    let (name, path) = (given("name", &project.name)?, given("path", &project.path)?);
+    let name = name.trim_start();
+    if (name, &path) != (&project.name, &project.path) {
+        let wanted = Identity::new(&project.namespace, name, &path);
+        project_rules::check(call, Identity { own: Some(project.id), blank_name: true, ..wanted })?;
     }
-    if path != project.path {
-        check_path(&path)?;
-    }
-    check_free(call, &project.namespace, &name, &path, Some(project.id))?;
     let visibility = match params.get("visibility") {
         Some(Value::Null) => "private".to_owned(),
         _ => {
@@ -547,6 +492,14 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let former = attributes.get("default_branch").cloned().unwrap_or_default();
     settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
     share_topics(call, &mut attributes)?;
+    if params.has("import_url") {
+        let url = params.text("import_url")?.filter(|url| !url.is_empty());
+        attributes.insert("import_url".to_owned(), url.as_deref().map(masked).into());
+    }
+    if params.has("mirror") {
+        check_mirror(&attributes)?;
+    }
+    mirror_as(call, params, &mut attributes);
     if let (Some(former), Some(wanted)) = (former.as_str(), attributes["default_branch"].as_str()) {
         repository::change_head(call, project, former, wanted)?;
     }
@@ -602,25 +555,4 @@ pub(crate) fn move_to(
         params![project.id, namespace.id, format!("{}/{}", namespace.full_path, project.path)],
     )?;
     view::touch(call, project.id)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_come_from_names_and_follow_the_rules() {
-        for (name, path) in [
-            ("My Project", "my-project"),
-            ("a  --  b", "a-b"),
-            ("Web.App_2", "web-app_2"),
-            ("(x)", "x"),
-        ] {
-            assert_eq!(path_from(name), path);
-            assert!(check_path(path).is_ok(), "{path}");
-        }
-        for path in ["", "-a", "a-", "a..b", "a_-b", ".a", "a/b", "a b", "a.git", "ä"] {
-            assert!(check_path(path).is_err(), "{path}");
-        }
-    }
 }

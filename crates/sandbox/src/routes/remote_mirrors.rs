@@ -70,7 +70,7 @@ fn json(call: &Call<'_>, mirror: &Record) -> Value {
 }
 
 /// A URL with stars for whatever it has of credentials.
-fn masked(text: &str) -> String {
+pub(super) fn masked(text: &str) -> String {
     const STARS: &str = "*****";
     let Some((scheme, rest)) = text.split_once("://") else {
         return text.to_owned();
@@ -86,7 +86,7 @@ fn masked(text: &str) -> String {
     }
 }
 
-fn checked_url(text: String) -> Result<String, Failure> {
+pub(super) fn checked_url(text: String) -> Result<String, Failure> {
     let scheme = Url::parse(&text).ok().filter(Url::has_host).map(|url| url.scheme().to_owned());
     match scheme.as_deref() {
         Some("http" | "https" | "ssh" | "git") => Ok(text),

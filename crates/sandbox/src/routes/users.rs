@@ -269,7 +269,7 @@ fn check_free(
     username: &str,
     own: Option<i64>,
 ) -> Result<(), Failure> {
-    if super::projects::check_path(username).is_err() {
+    if super::project_rules::check_path_alone(username).is_err() {
         return Err(Failure::models("username", &USERNAMES));
     }
     if !User::is_address(email) {

@@ -311,3 +311,42 @@ async fn a_freeze_period_is_made_changed_and_removed() {
         ])
         .await;
 }
+
+#[tokio::test]
+async fn a_pull_mirror_is_set_for_itself() {
+    let world = at("17.6", Tier::Premium).await;
+    let pull = "/projects/1/mirror/pull";
+    let rule = fact("mirror-pull");
+    let not_one = json!({"message": "The project is not mirrored"});
+    let blank = json!({"message": {"import_url": ["can't be blank"]}});
+    let blocked = json!({"message": {"unsafe_import_url": ["is blocked: Only allowed schemes are http, https, ssh, git"]}});
+    let body = json!({"enabled": true, "url": "https://h.example/a.git", "auth_user": "me", "auth_password": "secret"});
+    let masked = "https://*****:*****@h.example/a.git";
+    let shown = json!({"enabled": true, "url": masked, "only_mirror_protected_branches": null, "mirror_branch_regex": null});
+    let regex = json!({"mirror_branch_regex": "^x"});
+    let picked = json!({"only_mirror_protected_branches": false, "mirror_branch_regex": "^x"});
+    world
+        .check(vec![
+            by_mia(rule, "GET", pull, NO, 400, not_one),
+            (rule, "dan", "GET", pull, NO, 403, NO),
+            (rule, "", "GET", pull, NO, 401, NO),
+            by_mia(rule, "PUT", pull, json!({}), 400, NO),
+            by_mia(rule, "PUT", pull, json!({"url": "nope"}), 400, blocked),
+            by_mia(fact("mirror-address"), "PUT", pull, json!({"enabled": true}), 400, blank.clone()),
+            by_mia(fact("mirror-address"), "PUT", "/projects/1", json!({"mirror": true}), 400, blank),
+            by_mia(rule, "PUT", pull, body, 200, shown.clone()),
+            by_mia(rule, "GET", pull, NO, 200, shown),
+            by_mia(rule, "PUT", pull, regex, 200, picked),
+            by_mia(
+                fact("import-url-read"),
+                "GET",
+                "/projects/1",
+                NO,
+                200,
+                json!({"mirror": true, "import_url": "https://h.example/a.git", "mirror_trigger_builds": false}),
+            ),
+        ])
+        .await;
+    let earlier = World::usual().await.get("mia", pull).await;
+    assert_eq!(earlier.status, 404, "{rule}");
+}

@@ -1,0 +1,124 @@
+//! The pull mirror of a project (from release 17.6 on): what an edit of the project sets as well,
+//! with an address and the credentials to it, of which only is kept that there are some. Nothing is
+//! ever pulled.
+
+use serde_json::{Map, Value, json};
+
+use super::super::access::MAINTAINER;
+use super::super::answer::{Answer, Failure};
+use super::super::attributes::Tier;
+use super::super::call::Call;
+use super::super::re2;
+use super::super::store::project::Project;
+use super::projects;
+use super::remote_mirrors::{checked_url, masked};
+use super::{Route, get, put};
+
+pub(super) const ROUTES: &[Route] =
+    &[get("/projects/{id}/mirror/pull", show), put("/projects/{id}/mirror/pull", update)];
+
+const PROTECTED: &str = "only_mirror_protected_branches";
+const REGEX: &str = "mirror_branch_regex";
+/// One of these has to be sent.
+const KNOWN: [&str; 8] = [
+    "enabled",
+    "url",
+    "auth_user",
+    "auth_password",
+    "mirror_overwrites_diverged_branches",
+    "mirror_trigger_builds",
+    PROTECTED,
+    REGEX,
+];
+
+fn project(call: &Call<'_>) -> Result<Project, Failure> {
+    if !call.is_from(17, 6) {
+        return Err(Failure::no_route());
+    }
+    let project = call.project_as(MAINTAINER)?;
+    call.require_tier(Tier::Premium)?;
+    Ok(project)
+}
+
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = project(call)?;
+    let attributes = project.attributes(call.db)?;
+    if attributes.get("mirror") != Some(&Value::Bool(true)) {
+        return Err(Failure::message(http::StatusCode::BAD_REQUEST, "The project is not mirrored"));
+    }
+    Answer::ok(&body(&project, &attributes))
+}
+
+fn body(project: &Project, attributes: &Map<String, Value>) -> Value {
+    let mut body = json!({
+        "id": project.id,
+        "update_status": "none",
+        "url": attributes.get("import_url"),
+        "last_error": null,
+        "last_update_at": null,
+        "last_update_started_at": null,
+        "last_successful_update_at": null,
+        "enabled": attributes.get("mirror"),
+    });
+    for name in ["mirror_trigger_builds", PROTECTED, "mirror_overwrites_diverged_branches", REGEX] {
+        body[name] = attributes.get(name).cloned().unwrap_or_default();
+    }
+    body
+}
+
+fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.user()?;
+    let params = &call.params;
+    if !KNOWN.iter().any(|name| params.has(name)) {
+        return Err(Failure::parameter(
+            &KNOWN.join(", "),
+            "are missing, at least one parameter must be provided",
+        ));
+    }
+    if params.has(PROTECTED) && params.has(REGEX) {
+        return Err(Failure::parameter(&format!("{PROTECTED}, {REGEX}"), "are mutually exclusive"));
+    }
+    let project = project(call)?;
+    let mut attributes = project.attributes(call.db)?;
+    if let Some(url) = params.text("url")? {
+        let url = checked_url(url).map_err(|failure| of_field(failure, "unsafe_import_url"))?;
+        attributes.insert("import_url".to_owned(), masked(&url).into());
+    }
+    let [user, password] = ["auth_user", "auth_password"].map(|name| params.has(name));
+    if let (Some(Value::String(url)), true) = (attributes.get_mut("import_url"), user || password) {
+        *url = masked(&url.replacen("://", "://u:p@", 1));
+    }
+    for (parameter, name) in [
+        ("enabled", "mirror"),
+        ("mirror_trigger_builds", "mirror_trigger_builds"),
+        (PROTECTED, PROTECTED),
+        ("mirror_overwrites_diverged_branches", "mirror_overwrites_diverged_branches"),
+    ] {
+        if let Some(on) = params.flag(parameter)? {
+            attributes.insert(name.to_owned(), on.into());
+        }
+    }
+    // One takes the place of the other.
+    if params.is_set(PROTECTED)? {
+        attributes.insert(REGEX.to_owned(), Value::Null);
+    }
+    if let Some(pattern) = params.text(REGEX)? {
+        if let Some(refusal) = re2::refusal(&pattern) {
+            return Err(Failure::model(REGEX, refusal));
+        }
+        attributes.insert(REGEX.to_owned(), pattern.into());
+        attributes.insert(PROTECTED.to_owned(), false.into());
+    }
+    projects::check_mirror(&attributes)?;
+    projects::mirror_as(call, params, &mut attributes);
+    project.save_attributes(call.db, &attributes, call.now())?;
+    Answer::ok(&body(&project, &attributes))
+}
+
+/// The same refusal of another field.
+fn of_field(mut failure: Failure, field: &str) -> Failure {
+    if let Some(texts) = failure.body["message"].get("url").cloned() {
+        failure.body["message"] = json!({ field: texts });
+    }
+    failure
+}
