@@ -156,6 +156,8 @@ pub(crate) enum Null {
     Preset,
     /// No.
     False,
+    /// The last of its values.
+    Last,
     /// The parameter has to have a value.
     Refused,
     /// The model wants one out of its list.
@@ -436,7 +438,7 @@ const ATTRIBUTES: &[Attribute] = &[
     one_of("squash_option", &["never", "always", "default_on", "default_off"], "default_off")
         .null(Null::Stored),
     text("suggestion_commit_message", SHORT).on("cUE"),
-    text("issue_branch_template", SHORT).on("UE").blamed("project_setting.issue_branch_template"),
+    text("issue_branch_template", SHORT).on("cUE").blamed("project_setting.issue_branch_template"),
     flag("merge_pipelines_enabled", false).on("CE").edited_only().unlisted().null(Null::False),
     flag("merge_trains_enabled", false).on("CE").edited_only().unlisted().null(Null::False),
     flag("remove_source_branch_after_merge", true).null(Null::Stored),
@@ -455,7 +457,7 @@ const ATTRIBUTES: &[Attribute] = &[
         "continuous",
     )
     .of_ci(),
-    one_of("build_git_strategy", &["fetch", "clone"], "fetch").unlisted().of_ci().null(Null::Kept),
+    one_of("build_git_strategy", &["fetch", "clone"], "fetch").unlisted().of_ci().null(Null::Last),
     row(
         "build_timeout",
         // Ten minutes to less than a month, in seconds.
@@ -465,6 +467,7 @@ const ATTRIBUTES: &[Attribute] = &[
     .of_ci(),
     row("ci_config_path", Kind::File(SHORT), Preset::Null).seen(Seen::WithCode),
     row("ci_default_git_depth", Kind::Number(0, 1_000, USUAL), Preset::Number(20))
+        .edited_only()
         .null(Null::Stored)
         .blamed("ci_cd_settings.default_git_depth")
         .on("cE")
@@ -472,7 +475,7 @@ const ATTRIBUTES: &[Attribute] = &[
     flag("ci_forward_deployment_enabled", true).on("E").of_ci().null(Null::Stored),
     flag("ci_allow_fork_pipelines_to_run_in_parent_project", true).on("E").of_ci(),
     flag("ci_separated_caches", true).on("E").of_ci(),
-    flag("keep_latest_artifact", true).on("cE").of_ci(),
+    flag("keep_latest_artifact", true).on("cE").edited_only().of_ci(),
     flag("public_builds", true).reads(Reads::As("public_jobs")),
     flag("restrict_user_defined_variables", false).on("E").of_ci().null(Null::Kept),
     flag("shared_runners_enabled", true),

@@ -181,7 +181,7 @@ pub const FACTS: &[Fact] = &[
     service("project-name-or-path", "creating with neither name nor path is 400"),
     service("project-namespace", "creating in a group without the right is 400"),
     reference("project-readme", "2, 4.3", "default_branch on create needs initialize_with_readme"),
-    service("project-create-more", "POST also takes ci_default_git_depth, enforce_auth_checks_on_uploads, keep_latest_artifact, merge_commit_template, squash_commit_template, service_desk_enabled and suggestion_commit_message")
+    service("project-create-more", "POST also takes ci_default_git_depth, enforce_auth_checks_on_uploads, keep_latest_artifact (both before 18.9), issue_branch_template, merge_commit_template, squash_commit_template, service_desk_enabled and suggestion_commit_message")
         .or("create_as_the_reference"),
     service("project-storage", "an unknown repository_storage is 400 on create and edit, for who may set it; an edit names repository_storage_moves"),
     service("project-default-branch", "a default branch that is null or blank leaves the one that is there"),

@@ -67,7 +67,7 @@ pub struct Profile {
     /// Archiving what is archived is 400, as releases from 18 on have it. The reference calls it
     /// idempotent.
     pub archive_twice_refused: bool,
-    /// POST /projects takes what the reference's table says, and drops seven attributes that the real
+    /// POST /projects takes what the reference's table says, and drops eight attributes that the real
     /// service takes besides.
     pub create_as_the_reference: bool,
     /// An empty project has no default branch, as a recording of 2020 has it.

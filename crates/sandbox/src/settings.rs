@@ -185,7 +185,7 @@ fn tie(
     former: &Map<String, Value>,
     stored: &mut Map<String, Value>,
 ) -> Result<(), Failure> {
-    if rights.edition.release >= ROLE_ALONE {
+    if route == Route::Edit && rights.edition.release >= ROLE_ALONE {
         let developer = stored.get(OVERRIDE_ROLE) == Some(&"developer".into());
         let role = match params.flag(RESTRICTED)?.filter(|_| !params.has(OVERRIDE_ROLE)) {
             Some(true) if developer => Some("maintainer"),
@@ -246,7 +246,10 @@ fn set(
         }
         _ => {
             check_single(row, value, edits, rights)?;
-            if edits && is_null(row, value) { nulled(row)? } else { plain(row, name, value)? }
+            match is_null(row, value) {
+                true if edits || row.null == Null::Stored || row.null == Null::Last => nulled(row)?,
+                _ => plain(row, name, value)?,
+            }
         }
     };
     if let Some(new) = new {
@@ -302,6 +305,10 @@ fn nulled(row: &Attribute) -> Result<Option<Value>, Failure> {
         Null::Kept => Ok(None),
         Null::Preset => Ok(Some(row.preset())),
         Null::False => Ok(Some(false.into())),
+        Null::Last => Ok(match row.kind {
+            Kind::OneOf(values) => values.last().map(|value| (*value).into()),
+            _ => None,
+        }),
         Null::Refused => Err(Failure::empty(row.name)),
         Null::Unlisted => Err(Failure::model(row.blamed, "is not included in the list")),
     }
@@ -583,7 +590,14 @@ mod tests {
             if value.is_null() || !row.accepted_on(Route::Edit) || is_elsewhere || is_conditional {
                 continue;
             }
-            let answer = edited(&json!({ row.name: value }), rights).expect(row.name);
+            let mut body = json!({ row.name: value });
+            // Nothing is more open than the repository.
+            if row.name == "repository_access_level" {
+                for name in ["merge_requests_access_level", "builds_access_level"] {
+                    body[name] = value.clone();
+                }
+            }
+            let answer = edited(&body, rights).expect(row.name);
             let key = match (row.reads, row.name) {
                 (_, "public_jobs") => "public_jobs",
                 (Reads::As(key), _) => key,

@@ -336,6 +336,9 @@ fn wanted_members(
         for name in STATISTICS {
             sizes.value(name, 0)?;
         }
+        if call.release() >= OBSERVED {
+            sizes.value("container_registry_size", 0)?;
+        }
         sizes.close();
     }
     custom_members(call, project, wanted, object)

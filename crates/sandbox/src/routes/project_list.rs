@@ -66,6 +66,8 @@ pub(crate) struct Query {
     takes: Takes,
     /// The lists of groups say nothing of the caller's permissions.
     in_group: bool,
+    /// Whether also callers without a token get the full form.
+    in_full: bool,
     conditions: Vec<&'static str>,
     bound: Vec<(&'static str, Box<dyn ToSql>)>,
 }
@@ -202,7 +204,7 @@ fn of_group(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn shared_with_group(call: &Call<'_>) -> Result<Answer, Failure> {
     let group = call.group()?;
-    let mut query = Query::in_group();
+    let mut query = Query { in_full: true, ..Query::in_group() };
     query.and(SHARED).bind(":group", group.id);
     respond(call, query)
 }
@@ -455,7 +457,7 @@ fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>, Failure> 
 }
 
 fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Items, Failure> {
-    let simple = call.caller.is_none() || call.params.is_set("simple")?;
+    let simple = call.params.is_set("simple")? || (call.caller.is_none() && !query.in_full);
     if !simple {
         call.read_direct_levels(projects)?;
     }

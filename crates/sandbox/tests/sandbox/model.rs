@@ -279,8 +279,8 @@ fn a_service_may_keep_another_spelling() {
         (
             "POST",
             "/projects",
-            json!({"name": "New ", "description": "x "}),
-            json!({"description": "x", "name": "New"}),
+            json!({"name": "Newer ", "description": "x "}),
+            json!({"description": "x", "name": "Newer"}),
         ),
     ] {
         let (_, got) = call(&model, method, path, &sent);

@@ -1128,12 +1128,12 @@ fn links() -> Vec<Step> {
 }
 
 fn life() -> Vec<Step> {
-    let one = "/projects/root%2Fnew";
+    let one = "/projects/root%2Fnewer";
     vec![
         (
             "POST /projects",
             "/projects",
-            json!({"name": "New"}),
+            json!({"name": "Newer"}),
             201,
             SIMPLE,
             json!({"path": "new"}),
