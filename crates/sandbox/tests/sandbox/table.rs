@@ -1136,7 +1136,7 @@ fn life() -> Vec<Step> {
             json!({"name": "Newer"}),
             201,
             SIMPLE,
-            json!({"path": "new"}),
+            json!({"path": "newer"}),
             (one, 200, json!({"visibility": "private"})),
         ),
         (
@@ -1173,7 +1173,7 @@ fn life() -> Vec<Step> {
             201,
             SIMPLE,
             NO,
-            (one, 200, json!({"path": "new"})),
+            (one, 200, json!({"path": "newer"})),
         ),
     ]
 }
