@@ -109,6 +109,15 @@ pub fn unmarked_path(path: &str, id: u64) -> &str {
     own.next().unwrap_or(path)
 }
 
+/// The path of the group above `path` that is marked for deletion, as its own path says.
+pub fn marked_above(path: &str) -> Option<&str> {
+    let is_marked = |group: &&str| {
+        let id = group.rsplit('-').next().and_then(|id| id.parse().ok());
+        id.is_some_and(|id| unmarked_path(group, id) != *group)
+    };
+    path.match_indices('/').map(|(at, _)| &path[..at]).find(is_marked)
+}
+
 /// How it stands with contents that have not arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
@@ -155,5 +164,30 @@ impl LiveEntry {
     /// What addresses it, as text.
     pub fn handle_text(&self) -> String {
         self.handle.first().map(super::plain_text).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_marked_for_deletion_is_known_by_the_path_that_it_had() {
+        for (path, id, before) in [
+            ("acme/shop-deletion_scheduled-7", 7, "acme/shop"),
+            ("acme/shop-deleted-7", 7, "acme/shop"),
+            ("acme/shop-deletion_scheduled-7", 8, "acme/shop-deletion_scheduled-7"),
+            ("acme/shop", 7, "acme/shop"),
+        ] {
+            assert_eq!(unmarked_path(path, id), before);
+        }
+        for (path, group) in [
+            ("acme/shop", None),
+            ("acme-deletion_scheduled-7/shop", Some("acme-deletion_scheduled-7")),
+            ("acme/web-deleted-12/shop", Some("acme/web-deleted-12")),
+            ("acme/shop-deletion_scheduled-7", None),
+        ] {
+            assert_eq!(marked_above(path), group);
+        }
     }
 }

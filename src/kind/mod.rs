@@ -38,7 +38,8 @@ pub use calls::{Call, Job, Unable};
 pub use effect::{Capability, Effect};
 pub use forms::{plain_text, same};
 pub use live::{
-    Arrival, Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target, unmarked_path,
+    Arrival, Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target, marked_above,
+    unmarked_path,
 };
 pub use names::{Created, Id, Names};
 pub use table::{Spec, Table, Unfit, is_list};

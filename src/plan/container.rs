@@ -15,7 +15,7 @@ use crate::{
     field::Scope,
     kind::{
         Arrival, Capability, Effect, Facts, Job, Namespace, NamespaceOwner, Shape, Target,
-        calls::Act, forms,
+        calls::Act, forms, marked_above,
     },
     kinds,
     level::OWNER,
@@ -139,6 +139,18 @@ pub(super) fn missing_namespace(
 fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
     let noun = declared.scope.noun();
     let (message, help) = match to.map(escape) {
+        Some(to) if marked_above(&to).is_some() => {
+            let group = marked_above(&to).unwrap_or_default();
+            (
+                format!(
+                    "the {noun} `{}` is in a group that is marked for deletion, `{group}`",
+                    address.path
+                ),
+                format!(
+                    "restore it (`undrift call group-restore id={group}`), or remove the manifest"
+                ),
+            )
+        }
         Some(to) => {
             (format!("the {noun} `{}` is now `{to}`", address.path), format!("write `path: {to}`"))
         }

@@ -507,14 +507,19 @@ async fn entries_come_and_go() {
 
 #[tokio::test]
 async fn archived_projects_are_left_alone_opened_and_closed() {
+    for release in [REFERENCE, LATER] {
+        archived_projects(Profile::default().at(release)).await;
+    }
+}
+
+async fn archived_projects(profile: Profile) {
     let archived =
         json!({"path": "acme/old", "archived": true, "settings": {"description": "old"}});
-    let world =
-        World::new(Profile::default(), seed(&[archived, json!({"path": "acme/new"})])).await;
+    let world = World::new(profile, seed(&[archived, json!({"path": "acme/new"})])).await;
     let documents = |old: Json| {
         let new = project(
             "acme/new",
-            json!({"archived": true, "settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}]}),
+            json!({"archived": true, "settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}], "labels": [{"name": "bug", "color": "#FF0000"}]}),
         );
         [project("acme/old", old), new]
     };
@@ -522,7 +527,13 @@ async fn archived_projects_are_left_alone_opened_and_closed() {
     world.converge("archived stays archived").await;
     assert_eq!(world.get("/projects/acme%2Fold").await["description"], "old");
     assert_eq!(world.get("/projects/acme%2Fnew").await["archived"], true);
-    world.declare(&documents(json!({"archived": false, "settings": {"description": "changed"}})));
+    world.declare(&documents(json!({
+        "archived": false,
+        "settings": {"description": "changed"},
+        "variables": [{"key": "A", "value": "x"}],
+        "labels": [{"name": "bug", "color": "#FF0000"}],
+        "protected_branches": [{"name": "main"}],
+    })));
     world.converge("opened").await;
     assert_eq!(world.get("/projects/acme%2Fold").await["description"], "changed");
 }

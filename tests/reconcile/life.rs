@@ -213,7 +213,7 @@ async fn projects_that_nobody_declares_are_named_as_what_they_are() {
         noted(&plan),
         [
             "acme/plain undeclared ",
-            "acme/sub/going-deleted-4 undeclared marked for deletion",
+            "acme/sub/going undeclared marked for deletion",
             "acme/sub/old undeclared archived"
         ]
     );
@@ -241,7 +241,7 @@ async fn a_project_that_moves_is_declared_where_it_is() {
     let plan = world.converge("moved").await;
     assert_eq!(
         noted(&plan),
-        ["acme/below/old Archived", "acme/sub/going-deleted-4 undeclared marked for deletion"]
+        ["acme/below/old Archived", "acme/sub/going undeclared marked for deletion"]
     );
 }
 

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use undrift::sandbox::{Fault, Misfortune, Profile};
+use undrift::{
+    release::REFERENCE,
+    sandbox::{Fault, Misfortune, Profile},
+};
 
-use crate::world::{World, project, seed};
+use crate::world::{LATER, World, project, seed};
 
 fn group(path: &str, body: Json) -> Json {
     let mut document = project(path, body);
@@ -125,9 +128,15 @@ async fn what_is_narrowed_is_so_before_it_moves_and_what_is_widened_after() {
 
 #[tokio::test]
 async fn what_is_archived_is_brought_back_before_it_moves() {
+    for release in [REFERENCE, LATER] {
+        archived_and_moved(Profile::default().at(release)).await;
+    }
+}
+
+async fn archived_and_moved(profile: Profile) {
     let mut shop = old("acme/shop");
     shop["archived"] = true.into();
-    let mut world = World::new(Profile::default(), two_groups(&[shop])).await;
+    let mut world = World::new(profile, two_groups(&[shop])).await;
     world.acknowledged = vec!["transfer:**"];
     let mut document = moved("other/shop", "acme/shop");
     world.declare(std::slice::from_ref(&document));

@@ -94,7 +94,7 @@ fn undeclared_projects() -> Json {
 fn state(scope: Scope) -> Json {
     let text = match scope {
         Scope::Group => {
-            "Whether the group must exist (default: `present`). One that is marked for deletion is restored. undrift never deletes a group."
+            "Whether the group must exist (default: `present`). One that is marked for deletion is restored; from release 18 on such a group has another path and counts as missing. undrift never deletes a group."
         }
         Scope::Project => {
             "Whether the project must exist (default: `present`). One that is marked for deletion is restored. `absent` deletes it with everything in it, and stands alone beside `path`."
