@@ -103,7 +103,7 @@ pub(crate) fn simple(
     wanted: Wanted,
     text: &mut Vec<u8>,
 ) -> Result<(), Failure> {
-    let stored = attributes(project);
+    let stored = attributes(call, project)?;
     let reader = reader(call, project, &stored)?;
     let mut object = Object::open(text);
     simple_members(call, project, &reader, &mut object)?;
@@ -121,9 +121,11 @@ pub(crate) fn simple(
     Ok(())
 }
 
-/// The attributes as stored.
-fn attributes(project: &Project) -> Map<String, Value> {
-    serde_json::from_str(&project.stored).unwrap_or_default()
+/// The attributes as they hold together with the groups above.
+fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>, Failure> {
+    let mut stored = serde_json::from_str(&project.stored).unwrap_or_default();
+    group_settings::settle(call, project, &mut stored)?;
+    Ok(stored)
 }
 
 /// The project's attributes as the caller sees them.
@@ -152,7 +154,7 @@ pub(crate) fn full(
     wanted: Wanted,
     text: &mut Vec<u8>,
 ) -> Result<(), Failure> {
-    let stored = attributes(project);
+    let stored = attributes(call, project)?;
     let reader = reader(call, project, &stored)?;
     let mut object = Object::open(text);
     simple_members(call, project, &reader, &mut object)?;

@@ -89,6 +89,7 @@ pub(super) fn locations(
         if wanted(&group)
             && group.name.to_lowercase().contains(&search)
             && call.level_in_group(&group)? >= level
+            && call.sees_group(&group)?
         {
             all.push(json!({
                 "id": group.id,

@@ -9,7 +9,7 @@ use super::super::answer::{Answer, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::store::project::Project;
-use super::{Route, get, instance, post};
+use super::{Route, approval_settings, get, instance, post};
 
 pub(super) const ROUTES: &[Route] =
     &[get("/projects/{id}/approvals", show), post("/projects/{id}/approvals", update)];
@@ -79,6 +79,33 @@ fn stored(call: &Call<'_>, project: i64) -> Result<Map<String, Value>, Failure> 
     }
 }
 
+/// The flags of a project, set or not.
+pub(super) fn flags(call: &Call<'_>, project: i64) -> Result<Map<String, Value>, Failure> {
+    let preset = FLAGS.iter().map(|(name, preset, _)| ((*name).to_owned(), (*preset).into()));
+    let mut flags: Map<String, Value> = preset.collect();
+    flags.extend(stored(call, project)?);
+    Ok(flags)
+}
+
+pub(super) fn save(
+    call: &Call<'_>,
+    project: i64,
+    flags: Map<String, Value>,
+) -> Result<(), Failure> {
+    call.db
+        .prepare_cached(
+            "INSERT OR REPLACE INTO approval_settings (project_id, settings) VALUES (?1, ?2)",
+        )?
+        .execute(params![project, Value::Object(flags).to_string()])?;
+    Ok(())
+}
+
+/// The setting of the service that takes a flag out of the hands of maintainers.
+pub(super) fn lock_of(flag: &str) -> Option<&'static str> {
+    let row = FLAGS.iter().find(|(name, ..)| *name == flag)?;
+    row.2.map(|(setting, _)| setting)
+}
+
 fn json(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
     let stored = stored(call, project.id)?;
     // Approvers are named by rules; these lists are left over.
@@ -92,6 +119,9 @@ fn json(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
             Some((setting, value)) if is_locked(call, setting)? => value.into(),
             _ => stored.get(name).cloned().unwrap_or_else(|| preset.into()),
         };
+    }
+    for (name, value) in approval_settings::forced(call, project)? {
+        body[name] = value.into();
     }
     Ok(body)
 }
@@ -122,11 +152,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
             settings.insert(name.to_owned(), on.into());
         }
     }
-    call.db
-        .prepare_cached(
-            "INSERT OR REPLACE INTO approval_settings (project_id, settings) VALUES (?1, ?2)",
-        )?
-        .execute(params![project.id, Value::Object(settings).to_string()])?;
+    save(call, project.id, settings)?;
     if let Some(count) = call.params.integer(BEFORE_MERGE)? {
         if count < 0 {
             return Err(Failure::model(BEFORE_MERGE, "must be greater than or equal to 0"));

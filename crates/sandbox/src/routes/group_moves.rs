@@ -161,7 +161,10 @@ fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
 }
 
 fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
-    let group = call.group_as(OWNER)?;
+    let group = call.group()?;
+    if call.level_in_group(&group)? < OWNER {
+        return Err(Failure::forbidden());
+    }
     actions::locations(call, OWNER, |other| {
         group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal)
     })

@@ -599,6 +599,51 @@ pub(super) fn inherit(
     }
 }
 
+/// What a project has of its groups while it says nothing itself.
+pub(crate) const INHERITED: [&str; 2] = ["lfs_enabled", "auto_devops_enabled"];
+
+/// Puts into the attributes of a project what its groups say, and the first branch that an empty one
+/// is going to have.
+pub(crate) fn settle(
+    call: &Call<'_>,
+    project: &Project,
+    attributes: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    let group = &project.namespace;
+    let [lfs, devops] = INHERITED;
+    if attributes.get(lfs).is_none_or(Value::is_null) {
+        let on = !group.is_group() || OF_GROUPS.is_on(call.db, group.id, lfs)?;
+        attributes.insert(lfs.to_owned(), on.into());
+    }
+    if attributes.get(devops).is_none_or(Value::is_null) {
+        let above = said_above(call, group, devops)?.filter(|said| !said.is_null());
+        attributes.insert(devops.to_owned(), above.unwrap_or_else(|| true.into()));
+    }
+    if group.is_group() && is_set_above(call, group, DIFFS, false)? {
+        attributes.insert(DIFFS.to_owned(), false.into());
+    }
+    if project.empty_repo {
+        attributes.insert(BRANCH.to_owned(), preferred_branch(call, group)?);
+    }
+    Ok(())
+}
+
+/// What the first branch of an empty project will be: as the nearest group says, or the topmost
+/// one.
+pub(crate) fn preferred_branch(call: &Call<'_>, namespace: &Namespace) -> Result<Value, Failure> {
+    if call.service.profile.empty_has_no_branch {
+        return Ok(Value::Null);
+    }
+    let topmost = ids(&namespace.traversal).next();
+    let groups = [Some(namespace.id), topmost].into_iter().flatten();
+    for group in groups.filter(|_| namespace.is_group()) {
+        if let Some(Value::String(name)) = OF_GROUPS.set(call.db, group)?.remove(BRANCH) {
+            return Ok(name.into());
+        }
+    }
+    Ok("main".into())
+}
+
 /// How much a value of the runners' setting forbids.
 fn strictness(runners: &str) -> usize {
     [ENABLED, DISABLED, FORBIDDEN].iter().position(|known| *known == runners).unwrap_or(0)

@@ -112,20 +112,26 @@ fn statistics() -> Value {
 
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     let top = call.params.is_set("top_level_only")?;
-    respond(call, true, |group| !top || group.parent_id.is_none())
+    respond(call, true, Reach::of(call)?, |group| !top || group.parent_id.is_none())
 }
 
 /// With `top_level_only` these lists forget which group they are of.
 fn below(call: &Call<'_>, all: bool) -> Result<Answer, Failure> {
     let parent = call.group()?;
     let top = call.params.is_set("top_level_only")?;
-    respond(call, false, |group| {
+    respond(call, false, Reach::of(call)?, |group| {
         if top {
             return group.parent_id.is_none();
         }
         let inside = group.id != parent.id && group.traversal.starts_with(&parent.traversal);
         inside && (all || group.parent_id == Some(parent.id))
     })
+}
+
+/// A list of some groups, as far as the caller sees them.
+pub(super) fn among(call: &Call<'_>, ids: &[i64]) -> Result<Answer, Failure> {
+    let reach = members::level(call, "min_access_level")?.map_or(Reach::Seen, Reach::Level);
+    respond(call, true, reach, |group| ids.contains(&group.id))
 }
 
 /// Which groups a list shows a caller, by the caller's own role: that of an administrator does not
@@ -182,11 +188,11 @@ fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>, Failure> {
 fn respond(
     call: &Call<'_>,
     by_full_path: bool,
+    reach: Reach,
     wanted: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer, Failure> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
-    let reach = Reach::of(call)?;
     let column =
         match call.params.one_of("order_by", &["name", "path", "id", "similarity"])?.as_deref() {
             Some("id") => "n.id",

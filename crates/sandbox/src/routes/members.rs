@@ -19,14 +19,14 @@ use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
 use super::super::store::user::User;
-use super::{Route, delete, get, post, put};
+use super::{Route, delete, get, group_settings, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/members", |call| list(call, &Scope::project(call, 0)?)),
     get("/projects/{id}/members/all", |call| list_all(call, &Scope::project(call, 0)?)),
     get("/projects/{id}/members/{user_id}", |call| show(call, &Scope::project(call, 0)?)),
     get("/projects/{id}/members/all/{user_id}", |call| show_any(call, &Scope::project(call, 0)?)),
-    post("/projects/{id}/members", |call| add(call, &Scope::project(call, MAINTAINER)?)),
+    post("/projects/{id}/members", |call| add(call, &unlocked(call)?)),
     put("/projects/{id}/members/{user_id}", |call| edit(call, &Scope::project(call, MAINTAINER)?)),
     delete("/projects/{id}/members/{user_id}", |call| remove(call, &Scope::project(call, 0)?)),
     get("/groups/{id}/members", |call| list(call, &Scope::group(call, 0)?)),
@@ -393,6 +393,16 @@ impl Named {
             Self::Names(_) => User::by_username(call.db, one)?.filter(|user| user.username == one),
         })
     }
+}
+
+/// The project of a call that adds members; a group above it may keep them out.
+fn unlocked(call: &Call<'_>) -> Result<Scope, Failure> {
+    let project = call.writable_project_as(MAINTAINER)?;
+    if group_settings::is_set_above(call, &project.namespace, "membership_lock", true)? {
+        let text = "405 Method Not Allowed";
+        return Err(Failure::message(http::StatusCode::METHOD_NOT_ALLOWED, text));
+    }
+    Ok(Scope::Project(Box::new(project)))
 }
 
 /// One alone is refused for what is wrong. Of several, those who are unknown are left out, and those

@@ -3,6 +3,7 @@
 mod access_requests;
 pub(crate) mod actions;
 mod approval_rules;
+mod approval_settings;
 mod approvals;
 pub(crate) mod avatars;
 mod badges;
@@ -24,6 +25,7 @@ pub(crate) mod hooks;
 pub(crate) mod imports;
 pub(crate) mod instance;
 pub(crate) mod invitations;
+mod invited;
 mod labels;
 pub(crate) mod members;
 pub(crate) mod memberships;
@@ -168,6 +170,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         access_requests::ROUTES,
         actions::ROUTES,
         approval_rules::ROUTES,
+        approval_settings::ROUTES,
         approvals::ROUTES,
         badges::ROUTES,
         bots::ROUTES,
@@ -183,6 +186,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         imports::ROUTES,
         instance::ROUTES,
         invitations::ROUTES,
+        invited::ROUTES,
         labels::ROUTES,
         members::ROUTES,
         memberships::ROUTES,

@@ -8,9 +8,9 @@ use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
-use super::super::kept::OF_GROUPS;
 use super::super::page;
 use super::super::params::Params;
+use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::settings;
 use super::super::store::holder::Holder;
@@ -131,6 +131,9 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     };
     let namespace = match namespace {
         Some(namespace) if may_create_in(call, &namespace)? => namespace,
+        None if call.release() >= OBSERVED => {
+            return Err(Failure::model("base", "undefined method `organization_id' for nil"));
+        }
         _ => return Err(Failure::model("namespace", "is not valid")),
     };
     let id = insert(call, Accepts::Create, user, &namespace, &call.params)?;
@@ -169,7 +172,11 @@ pub(crate) fn insert(
     let (name, path) = name_and_path(call, params, namespace)?;
     let visibility =
         params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| "private".to_owned());
-    check_visibility(namespace, &visibility)?;
+    // What would be more visible than its group is as visible as that.
+    let visibility = match check_visibility(namespace, &visibility) {
+        Ok(()) => visibility,
+        Err(_) => namespace.visibility.clone(),
+    };
     let readme = params.is_set("initialize_with_readme")?;
     let import_url = params.text("import_url")?.filter(|url| !url.is_empty());
     let template = template(call, accepts, params)?;
@@ -191,18 +198,26 @@ pub(crate) fn insert(
         attributes.insert("import_url".to_owned(), masked(url).into());
     }
     mirror_as(call, params, &mut attributes);
+    for name in group_settings::INHERITED.into_iter().filter(|name| !params.has(name)) {
+        attributes.remove(name);
+    }
+    let (has_runners, may_have) = group_settings::runners_of_projects(call, namespace)?;
+    if !params.has(RUNNERS) {
+        attributes.insert(RUNNERS.to_owned(), has_runners.into());
+    }
+    check_runners(&attributes, may_have)?;
     let fails = call.service.profile.import_failure.as_deref();
     let has_contents =
         import_url.as_ref().map_or(readme || template.is_some(), |_| fails.is_none());
     let empty_repo = !has_contents;
     let branch = match (empty_repo, &copies) {
-        (true, _) => preferred_branch(call, namespace)?,
+        (true, _) => group_settings::preferred_branch(call, namespace)?,
         (false, Some(source)) => repository::default_branch(call, source)?.into(),
         (false, None) => attributes
             .get("default_branch")
             .filter(|name| readme && !name.is_null())
             .cloned()
-            .unwrap_or_else(|| "main".into()),
+            .map_or_else(|| group_settings::preferred_branch(call, namespace), Ok)?,
     };
     attributes.insert("default_branch".to_owned(), branch);
     let new = NewProject {
@@ -263,6 +278,15 @@ pub(super) fn check_mirror(attributes: &Map<String, Value>) -> Result<(), Failur
     let has_address = attributes.get("import_url").is_some_and(Value::is_string);
     match attributes.get("mirror") == Some(&Value::Bool(true)) && !has_address {
         true => Err(Failure::model("import_url", "can't be blank")),
+        false => Ok(()),
+    }
+}
+
+const RUNNERS: &str = "shared_runners_enabled";
+
+fn check_runners(attributes: &Map<String, Value>, may_have: bool) -> Result<(), Failure> {
+    match attributes.get(RUNNERS) == Some(&Value::Bool(true)) && !may_have {
+        true => Err(Failure::model(RUNNERS, group_settings::RUNNERS_FORBIDDEN)),
         false => Ok(()),
     }
 }
@@ -349,25 +373,6 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure
         protected_branches::protect_default(call, id, due_at.as_deref())?;
     }
     Ok(id)
-}
-
-/// What the first branch of an empty project will be: as the nearest group says, or the topmost
-/// one.
-fn preferred_branch(call: &Call<'_>, namespace: &Namespace) -> Result<Value, Failure> {
-    if call.service.profile.empty_has_no_branch {
-        return Ok(Value::Null);
-    }
-    let topmost = namespace.traversal.split('/').find_map(|id| id.parse().ok());
-    let groups = [Some(namespace.id), topmost].into_iter().flatten();
-    for group in groups.filter(|_| namespace.owner_id.is_none()) {
-        let kept = OF_GROUPS.set(call.db, group)?;
-        if let Some(name) =
-            kept.get("default_branch").and_then(Value::as_str).filter(|name| !name.is_empty())
-        {
-            return Ok(name.into());
-        }
-    }
-    Ok("main".into())
 }
 
 /// Name and path; each defaults from the other.
@@ -490,6 +495,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let is_fork = project.forked_from_id.is_some();
     let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
     let former = attributes.get("default_branch").cloned().unwrap_or_default();
+    let had_runners = attributes.get(RUNNERS).cloned();
     settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
     share_topics(call, &mut attributes)?;
     if params.has("import_url") {
@@ -500,6 +506,15 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
         check_mirror(&attributes)?;
     }
     mirror_as(call, params, &mut attributes);
+    for name in group_settings::INHERITED {
+        if params.has(name) && params.flag(name)?.is_none() {
+            attributes.remove(name);
+        }
+    }
+    if attributes.get(RUNNERS) != had_runners.as_ref() {
+        let (_, may_have) = group_settings::runners_of_projects(call, &project.namespace)?;
+        check_runners(&attributes, may_have)?;
+    }
     if let (Some(former), Some(wanted)) = (former.as_str(), attributes["default_branch"].as_str()) {
         repository::change_head(call, project, former, wanted)?;
     }

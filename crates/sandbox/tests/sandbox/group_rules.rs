@@ -201,3 +201,149 @@ async fn groups_are_archived() {
     let got = earlier.call(ROOT, "POST", "/groups/acme/archive", &NO).await;
     assert_eq!(got.status, 404, "{}: not before 18.9", fact("group-archive"));
 }
+
+#[tokio::test]
+async fn projects_follow_their_groups() {
+    let world = world().await;
+    let thing = "/projects/acme%2Fthing";
+    let id = world.get(ROOT, TOP).await.body["id"].clone();
+    let new = |name: &str, more: Value| {
+        let mut body = json!({"name": name, "namespace_id": id});
+        for (key, value) in more.as_object().expect("an object") {
+            body[key] = value.clone();
+        }
+        body
+    };
+    let shows = |rule, key: &'static str, value: Value| {
+        (rule, "ann", "GET", thing, NO, 200, json!({key: value}))
+    };
+    let changes = |rule, body: Value| put(rule, TOP, body, 200, NO);
+    let makes = |rule, body: Value, status, answer: Value| {
+        (rule, "ann", "POST", "/projects", body, status, answer)
+    };
+    let forbidden = "cannot be enabled because parent group does not allow it";
+    let forbidden = json!({"message": {"shared_runners_enabled": [forbidden]}});
+    let runners = json!({"shared_runners_enabled": true});
+    let (settles, branch) = (fact("group-settles"), fact("group-first-branch"));
+    let rows = vec![
+        changes(settles, json!({"lfs_enabled": false, "show_diff_preview_in_email": false})),
+        shows(settles, "lfs_enabled", json!(false)),
+        shows(settles, "show_diff_preview_in_email", json!(false)),
+        put(settles, thing, json!({"lfs_enabled": true}), 200, json!({"lfs_enabled": true})),
+        changes(settles, json!({"auto_devops_enabled": false})),
+        shows(settles, "auto_devops_enabled", json!(false)),
+        changes(settles, json!({"auto_devops_enabled": null})),
+        shows(settles, "auto_devops_enabled", json!(true)),
+        changes(branch, json!({"default_branch": "trunk"})),
+        makes(
+            branch,
+            new("with", json!({"initialize_with_readme": true})),
+            201,
+            json!({"default_branch": "trunk"}),
+        ),
+        makes(branch, new("empty", json!({})), 201, json!({"default_branch": "trunk"})),
+        changes(branch, json!({"default_branch": "other"})),
+        (
+            branch,
+            "ann",
+            "GET",
+            "/projects/acme%2Fempty",
+            NO,
+            200,
+            json!({"default_branch": "other"}),
+        ),
+        makes(
+            fact("group-visibility-lowered"),
+            new("seen", json!({"visibility": "public"})),
+            201,
+            json!({"visibility": "private"}),
+        ),
+        changes(
+            fact("group-runners-project"),
+            json!({"shared_runners_setting": "disabled_and_unoverridable"}),
+        ),
+        put(fact("group-runners-project"), thing, runners.clone(), 400, forbidden.clone()),
+        makes(fact("group-runners-project"), new("run", runners), 400, forbidden),
+        makes(
+            fact("group-runners-project"),
+            new("run", json!({})),
+            201,
+            json!({"shared_runners_enabled": false}),
+        ),
+        changes(fact("group-membership-lock"), json!({"membership_lock": true})),
+        (
+            fact("group-membership-lock"),
+            ROOT,
+            "POST",
+            "/projects/acme%2Fthing/members",
+            json!({"user_id": 1, "access_level": 30}),
+            405,
+            json!({"message": "405 Method Not Allowed"}),
+        ),
+    ];
+    world.check(rows).await;
+}
+
+#[tokio::test]
+async fn groups_and_projects_settle_approvals() {
+    let rule = fact("group-approvals");
+    let (author, committer) = ("allow_author_approval", "allow_committer_approval");
+    let (of_group, of_project) = (
+        "/groups/acme/merge_request_approval_setting",
+        "/projects/acme%2Fthing/merge_request_approval_setting",
+    );
+    let reads = |path: &'static str, answer: Value| (rule, "ann", "GET", path, NO, 200, answer);
+    let open = json!({"value": true, "locked": false, "inherited_from": null});
+    let shut = json!({"value": false, "locked": true, "inherited_from": "group"});
+    let rows = vec![
+        (rule, "max", "GET", of_group, NO, 403, NO),
+        (rule, "ann", "PUT", of_group, json!({}), 400, NO),
+        reads(of_group, json!({author: open, committer: open})),
+        put(rule, of_project, json!({author: true}), 200, json!({author: open, committer: open})),
+        put(rule, of_group, json!({author: true}), 200, json!({committer: {"value": false}})),
+        reads(of_project, json!({author: open, committer: shut})),
+        (
+            rule,
+            "ann",
+            "GET",
+            "/projects/acme%2Fthing/approvals",
+            NO,
+            200,
+            json!({
+                "merge_requests_author_approval": true,
+                "merge_requests_disable_committers_approval": true,
+            }),
+        ),
+    ];
+    world().await.check(rows).await;
+}
+
+#[tokio::test]
+async fn invitations_are_listed_from_both_ends() {
+    let world = world().await;
+    let rule = fact("group-invited");
+    let other =
+        world.call(ROOT, "POST", "/groups", &json!({"name": "other", "path": "other"})).await.body
+            ["id"]
+            .clone();
+    let share = json!({"group_id": other, "group_access": 30});
+    world.call(ROOT, "POST", "/groups/acme/share", &share).await;
+    for (path, names) in [
+        ("/groups/acme/invited_groups", vec!["other"]),
+        ("/groups/acme%2Fdeep/invited_groups", vec!["other"]),
+        ("/groups/acme%2Fdeep/invited_groups?relation=direct", vec![]),
+        ("/groups/other/groups/shared", vec!["acme"]),
+        ("/projects/acme%2Fthing/invited_groups", vec!["other"]),
+        ("/projects/acme%2Fthing/share_locations", vec!["acme/deep"]),
+    ] {
+        let token = if path.ends_with("locations") { "ann" } else { ROOT };
+        let got = world.get(token, path).await.body;
+        let listed: Vec<&str> = got
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|group| group["full_path"].as_str())
+            .collect();
+        assert_eq!(listed, names, "{rule}: {path}");
+    }
+}

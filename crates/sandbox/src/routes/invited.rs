@@ -1,0 +1,90 @@
+//! Lists of invitations from both ends: the groups that are invited, those that invite, and those
+//! that could be.
+
+use rusqlite::params;
+
+use super::super::access::{GUEST, MAINTAINER, ids};
+use super::super::answer::{Answer, Failure};
+use super::super::call::Call;
+use super::super::profile::OBSERVED;
+use super::super::store::holder::Holder;
+use super::super::store::namespace::Namespace;
+use super::{Route, actions, get, groups};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/groups/{id}/groups/shared", inviting),
+    get("/groups/{id}/invited_groups", invited_to_group),
+    get("/projects/{id}/invited_groups", invited_to_project),
+    get("/projects/{id}/share_locations", could_be_invited),
+];
+
+/// The groups that are invited to something.
+fn invited(call: &Call<'_>, holder: Holder) -> Result<Vec<i64>, Failure> {
+    let (column, id) = holder.key();
+    find(call, &format!("SELECT invited_id FROM shares WHERE {column} = ?1"), id)
+}
+
+fn find(call: &Call<'_>, select: &str, id: i64) -> Result<Vec<i64>, Failure> {
+    let sql = format!("{select} AND (expires_at IS NULL OR expires_at >= ?2)");
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let found = statement.query_map(params![id, call.today()], |row| row.get(0))?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+fn from(call: &Call<'_>, major: u16, minor: u16) -> Result<(), Failure> {
+    if call.is_from(major, minor) { Ok(()) } else { Err(Failure::no_route()) }
+}
+
+fn inviting(call: &Call<'_>) -> Result<Answer, Failure> {
+    from(call, 17, 2)?;
+    let group = call.group()?;
+    let select = "SELECT group_id FROM shares WHERE invited_id = ?1 AND group_id IS NOT NULL";
+    groups::among(call, &find(call, select, group.id)?)
+}
+
+/// The groups invited to something in `namespace`: by itself, by the groups above it, or both, as
+/// the call asks.
+fn related(
+    call: &Call<'_>,
+    own: Vec<i64>,
+    namespace: &Namespace,
+    itself: bool,
+) -> Result<Vec<i64>, Failure> {
+    let asked = call.params.texts("relation")?.unwrap_or_default();
+    if !asked.iter().all(|word| ["direct", "inherited"].contains(&word.as_str())) {
+        return Err(Failure::no_valid_value("relation"));
+    }
+    let is_asked = |word: &str| asked.is_empty() || asked.iter().any(|other| other == word);
+    let mut found = if is_asked("direct") { own } else { Vec::new() };
+    if is_asked("inherited") && namespace.is_group() {
+        for above in ids(&namespace.traversal).filter(|id| !itself || *id != namespace.id) {
+            found.extend(invited(call, Holder::Group(above))?);
+        }
+    }
+    Ok(found)
+}
+
+fn invited_to_group(call: &Call<'_>) -> Result<Answer, Failure> {
+    from(call, 17, 4)?;
+    let group = call.group()?;
+    let own = invited(call, Holder::Group(group.id))?;
+    groups::among(call, &related(call, own, &group, true)?)
+}
+
+fn invited_to_project(call: &Call<'_>) -> Result<Answer, Failure> {
+    from(call, 17, 4)?;
+    let project = call.project()?;
+    let own = invited(call, Holder::Project(project.id))?;
+    let found = related(call, own, &project.namespace, false)?;
+    actions::locations(call, 0, |group| found.contains(&group.id))
+}
+
+fn could_be_invited(call: &Call<'_>) -> Result<Answer, Failure> {
+    if call.release() < OBSERVED {
+        return Err(Failure::no_route());
+    }
+    let project = call.project_as(MAINTAINER)?;
+    let mut taken = invited(call, Holder::Project(project.id))?;
+    taken.extend(ids(&project.namespace.traversal));
+    actions::locations(call, GUEST, |group| !taken.contains(&group.id))
+}
