@@ -158,6 +158,8 @@ pub(crate) enum Null {
     False,
     /// The last of its values.
     Last,
+    /// It is stored, and a blank text is what holds above.
+    Above(bool),
     /// The parameter has to have a value.
     Refused,
     /// The model wants one out of its list.
@@ -190,6 +192,8 @@ pub(crate) struct Attribute {
     pub(crate) kind: Kind,
     pub(crate) reads: Reads,
     pub(crate) seen: Seen,
+    /// Everybody reads it before this release.
+    pub(crate) guarded_since: Release,
     pub(crate) null: Null,
     /// A create does not take it any more, known from [`OBSERVED`] on.
     edited_only: bool,
@@ -293,6 +297,11 @@ impl Attribute {
         self
     }
 
+    const fn guarded_since(mut self, major: u16, minor: u16) -> Self {
+        self.guarded_since = Release::new(major, minor);
+        self
+    }
+
     const fn seen(mut self, seen: Seen) -> Self {
         self.seen = seen;
         self
@@ -341,6 +350,7 @@ pub(super) const fn row(name: &'static str, kind: Kind, preset: Preset) -> Attri
         kind,
         reads: Reads::Same,
         seen: Seen::Always,
+        guarded_since: REFERENCE,
         null: Null::Unsaved,
         edited_only: false,
         blamed: name,
@@ -475,7 +485,7 @@ const ATTRIBUTES: &[Attribute] = &[
     flag("ci_forward_deployment_enabled", true).on("E").of_ci().null(Null::Stored),
     flag("ci_allow_fork_pipelines_to_run_in_parent_project", true).on("E").of_ci(),
     flag("ci_separated_caches", true).on("E").of_ci(),
-    flag("keep_latest_artifact", true).on("cE").edited_only().of_ci(),
+    flag("keep_latest_artifact", true).on("cE").edited_only().of_ci().guarded_since(17, 1),
     flag("public_builds", true).reads(Reads::As("public_jobs")),
     flag("restrict_user_defined_variables", false).on("E").of_ci().null(Null::Kept),
     flag("shared_runners_enabled", true),
@@ -614,8 +624,13 @@ const LATER: &[Attribute] = &[
         .null(Null::Unlisted)
         .blamed("ci_cd_settings.merge_trains_skip_train_allowed")
         .from(OBSERVED),
-    flag("spp_repository_pipeline_access", true).ultimate().null(Null::Stored).from(OBSERVED),
-    flag("duo_remote_flows_enabled", true).premium().null(Null::Stored).since(18, 3),
+    flag("spp_repository_pipeline_access", true).ultimate().null(Null::Above(false)).from(OBSERVED),
+    flag("duo_remote_flows_enabled", true).premium().null(Null::Above(true)).since(18, 3),
+    row("mirror_branch_regex", Kind::Pattern(SHORT), Preset::Null)
+        .on("E")
+        .reads(Reads::Never)
+        .premium()
+        .since(17, 6),
     row("fallback_approvals_required", Kind::Number(0, i64::MAX, USUAL), Preset::Null)
         .on("E")
         .reads(Reads::Never)

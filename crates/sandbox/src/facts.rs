@@ -163,8 +163,8 @@ pub const FACTS: &[Fact] = &[
     service("project-unlisted", "it also has the settings that can be sent and that the list leaves out").or("unlisted_attributes_hidden"),
     service("project-owner", "`owner` of a personal project has id, name and created_at (reference 1, 2.8), and what every user has; from 16.5 on, what every user has")
         .or("owner_in_brief"),
-    code("project-public", "a public project is readable without a token, in the simple form"),
-    code("project-ci-settings", "settings of CI/CD, the token of runners and how it was imported are read by Maintainers"),
+    code("project-public", "a public project is readable without a token, in the simple form from 18.9 on"),
+    code("project-ci-settings", "settings of CI/CD, the token of runners and how it was imported are read by Maintainers; keep_latest_artifact by everybody before 17.1"),
     code("project-code-fields", "default_branch, ci_config_path, forks_count, readme_url and merge_requests_template are read by who reads the code"),
     code("project-feature-fields", "templates, counts and links of issues and merge requests, and service_desk_address, are missing to who cannot use the feature"),
     code("project-feature-access", "the deprecated boolean of a feature says whether the caller can use it; private merge requests and registries are for Reporters"),

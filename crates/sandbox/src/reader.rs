@@ -53,7 +53,10 @@ impl<'a> Reader<'a> {
     fn rows(&self) -> impl Iterator<Item = (&'static Attribute, Member<'a>)> {
         let reader = *self;
         attributes::of(self.edition)
-            .filter(move |row| row.is_shown_at(reader.edition.release) && reader.sees(row.seen))
+            .filter(move |row| {
+                let is_open = reader.edition.release < row.guarded_since;
+                row.is_shown_at(reader.edition.release) && (is_open || reader.sees(row.seen))
+            })
             .filter(move |row| !(reader.unlisted_hidden && row.reads == Reads::Unlisted))
             // From then on it depends on the groups above.
             .filter(move |row| {

@@ -114,7 +114,7 @@ pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<(), Failur
         let value = params.get(row.name)?;
         let refused = match row.kind {
             Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => flag(row.name, value).err(),
-            _ if is_null(row, value) => nulled(row).err(),
+            _ if is_null(row, value) => nulled(row, value).err(),
             _ => plain(row, row.name, value).err(),
         };
         refused.and_then(|failure| failure.body["error"].as_str().map(str::to_owned))
@@ -247,7 +247,9 @@ fn set(
         _ => {
             check_single(row, value, edits, rights)?;
             match is_null(row, value) {
-                true if edits || row.null == Null::Stored || row.null == Null::Last => nulled(row)?,
+                true if edits || row.null == Null::Stored || row.null == Null::Last => {
+                    nulled(row, value)?
+                }
                 _ => plain(row, name, value)?,
             }
         }
@@ -298,10 +300,11 @@ fn is_null(row: &Attribute, value: &Value) -> bool {
 }
 
 /// What null makes of an attribute; none where it is left as it is.
-fn nulled(row: &Attribute) -> Result<Option<Value>, Failure> {
+fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>, Failure> {
     match row.null {
         Null::Unsaved | Null::BlankUnsaved => Err(Failure::unsaved()),
-        Null::Stored => Ok(Some(Value::Null)),
+        Null::Above(above) if !value.is_null() => Ok(Some(above.into())),
+        Null::Stored | Null::Above(_) => Ok(Some(Value::Null)),
         Null::Kept => Ok(None),
         Null::Preset => Ok(Some(row.preset())),
         Null::False => Ok(Some(false.into())),

@@ -22,8 +22,8 @@ use super::members;
 use super::project_rules::{self, Wanted as Identity};
 use super::remote_mirrors::masked;
 use super::{
-    Route, avatars, bots, get, group_settings, post, protected_branches, push_rules, put,
-    repository,
+    Route, avatars, bots, get, group_settings, post, protected_branches, pull_mirror, push_rules,
+    put, repository,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -42,13 +42,15 @@ pub(super) const ROUTES: &[Route] = &[
 const TEMPLATES: [&str; 8] =
     ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
 
-/// The simple form for anonymous callers.
+/// Anonymous callers get the simple form, where the reference has it in lists alone (1, 2.8).
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project()?;
     let mut text = Vec::new();
     match call.caller {
-        None => view::simple(call, &project, Wanted::default(), &mut text)?,
-        Some(_) => view::full(call, &project, Wanted::of(call)?.with_import(), &mut text)?,
+        None if call.release() >= OBSERVED => {
+            view::simple(call, &project, Wanted::default(), &mut text)?;
+        }
+        _ => view::full(call, &project, Wanted::of(call)?.with_import(), &mut text)?,
     }
     Ok(Answer::json(StatusCode::OK, text))
 }
@@ -197,7 +199,7 @@ pub(crate) fn insert(
     if let Some(url) = &import_url {
         attributes.insert("import_url".to_owned(), masked(url).into());
     }
-    mirror_as(call, params, &mut attributes);
+    pull_mirror::settle(call, params, &mut attributes)?;
     for name in group_settings::INHERITED.into_iter().filter(|name| !params.has(name)) {
         attributes.remove(name);
     }
@@ -261,25 +263,6 @@ fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<
     names.dedup();
     *topics = names.into_iter().map(Value::from).collect();
     Ok(())
-}
-
-/// Who turns a pull mirror on or changes it pulls from then on, unless somebody else is named.
-pub(super) fn mirror_as(call: &Call<'_>, params: &Params, attributes: &mut Map<String, Value>) {
-    let is_changed =
-        ["enabled", "mirror", "mirror_trigger_builds"].iter().any(|name| params.has(name));
-    let unnamed = !params.has("mirror_user_id") || !call.is_administrator();
-    if let Some(user) = call.caller.as_ref().filter(|_| is_changed && unnamed) {
-        attributes.insert("mirror_user_id".to_owned(), user.id.into());
-    }
-}
-
-/// A mirror needs an address to pull from.
-pub(super) fn check_mirror(attributes: &Map<String, Value>) -> Result<(), Failure> {
-    let has_address = attributes.get("import_url").is_some_and(Value::is_string);
-    match attributes.get("mirror") == Some(&Value::Bool(true)) && !has_address {
-        true => Err(Failure::model("import_url", "can't be blank")),
-        false => Ok(()),
-    }
 }
 
 const RUNNERS: &str = "shared_runners_enabled";
@@ -454,6 +437,7 @@ fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Fai
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     call.user()?;
     settings::check_edit(&call.params, call.edition())?;
+    pull_mirror::check_exclusive(&call.params)?;
     let project = call.writable_project_as(MAINTAINER)?;
     edit(call, &project, &call.params)?;
     saved(call, StatusCode::OK, project.id)
@@ -503,9 +487,9 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
         attributes.insert("import_url".to_owned(), url.as_deref().map(masked).into());
     }
     if params.has("mirror") {
-        check_mirror(&attributes)?;
+        pull_mirror::check_address(&attributes)?;
     }
-    mirror_as(call, params, &mut attributes);
+    pull_mirror::settle(call, params, &mut attributes)?;
     for name in group_settings::INHERITED {
         if params.has(name) && params.flag(name)?.is_none() {
             attributes.remove(name);

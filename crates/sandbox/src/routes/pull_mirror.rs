@@ -8,9 +8,9 @@ use super::super::access::MAINTAINER;
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
+use super::super::params::Params;
 use super::super::re2;
 use super::super::store::project::Project;
-use super::projects;
 use super::remote_mirrors::{checked_url, masked};
 use super::{Route, get, put};
 
@@ -75,9 +75,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
             "are missing, at least one parameter must be provided",
         ));
     }
-    if params.has(PROTECTED) && params.has(REGEX) {
-        return Err(Failure::parameter(&format!("{PROTECTED}, {REGEX}"), "are mutually exclusive"));
-    }
+    check_exclusive(params)?;
     let project = project(call)?;
     let mut attributes = project.attributes(call.db)?;
     if let Some(url) = params.text("url")? {
@@ -98,21 +96,55 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
             attributes.insert(name.to_owned(), on.into());
         }
     }
-    // One takes the place of the other.
-    if params.is_set(PROTECTED)? {
-        attributes.insert(REGEX.to_owned(), Value::Null);
-    }
     if let Some(pattern) = params.text(REGEX)? {
         if let Some(refusal) = re2::refusal(&pattern) {
             return Err(Failure::model(REGEX, refusal));
         }
         attributes.insert(REGEX.to_owned(), pattern.into());
-        attributes.insert(PROTECTED.to_owned(), false.into());
     }
-    projects::check_mirror(&attributes)?;
-    projects::mirror_as(call, params, &mut attributes);
+    check_address(&attributes)?;
+    settle(call, params, &mut attributes)?;
     project.save_attributes(call.db, &attributes, call.now())?;
     Answer::ok(&body(&project, &attributes))
+}
+
+/// A pattern of branches and all protected ones exclude each other.
+pub(super) fn check_exclusive(params: &Params) -> Result<(), Failure> {
+    match params.has(PROTECTED) && params.has(REGEX) {
+        true => Err(Failure::parameter(&format!("{PROTECTED}, {REGEX}"), "are mutually exclusive")),
+        false => Ok(()),
+    }
+}
+
+/// A mirror needs an address to pull from.
+pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<(), Failure> {
+    let has_address = attributes.get("import_url").is_some_and(Value::is_string);
+    match attributes.get("mirror") == Some(&Value::Bool(true)) && !has_address {
+        true => Err(Failure::model("import_url", "can't be blank")),
+        false => Ok(()),
+    }
+}
+
+/// What follows from the parameters of a mirror: a pattern and all protected branches take each
+/// other's place, and who turns it on or changes it pulls from then on, unless somebody else is
+/// named.
+pub(super) fn settle(
+    call: &Call<'_>,
+    params: &Params,
+    attributes: &mut Map<String, Value>,
+) -> Result<(), Failure> {
+    if params.is_set(PROTECTED)? {
+        attributes.insert(REGEX.to_owned(), Value::Null);
+    } else if params.text(REGEX)?.is_some() {
+        attributes.insert(PROTECTED.to_owned(), false.into());
+    }
+    let is_changed =
+        ["enabled", "mirror", "mirror_trigger_builds"].iter().any(|name| params.has(name));
+    let unnamed = !params.has("mirror_user_id") || !call.is_administrator();
+    if let Some(user) = call.caller.as_ref().filter(|_| is_changed && unnamed) {
+        attributes.insert("mirror_user_id".to_owned(), user.id.into());
+    }
+    Ok(())
 }
 
 /// The same refusal of another field.

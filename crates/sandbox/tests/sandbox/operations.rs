@@ -241,7 +241,7 @@ async fn every_operation_of_the_reference_is_there() {
     })
     .await;
     let operations = operations();
-    assert_eq!(operations.len(), 68 + BEYOND.trim().lines().count());
+    assert_eq!(operations.len(), 70 + BEYOND.trim().lines().count());
     for (_, method, path) in operations {
         let path = path.replace(":key", "K").replace(":id", "1").replace(":user_id", "1");
         let path = path.replace(":group_id", "1").replace(":project_id", "1");

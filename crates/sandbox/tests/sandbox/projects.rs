@@ -311,7 +311,7 @@ async fn who_sees_and_changes_a_project() {
                 "/projects/acme%2Fsite",
                 NO,
                 200,
-                json!({"name": "site", "path": "site"}),
+                json!({"name": "site", "visibility": "public", "merge_method": "merge"}),
             ),
             (
                 fact("role"),
@@ -560,6 +560,11 @@ async fn what_a_project_shows_depends_on_who_reads() {
         assert!(!has(&body, "repository_storage"), "{}: {who}", fact("project-storage-read"));
         assert!(!has(&body, "mirror_trigger_builds"), "{}: {who}", fact("project-mirror-fields"));
     }
+    assert!(
+        has(&project("gus", SHOP).await, "keep_latest_artifact"),
+        "{}",
+        fact("project-ci-settings")
+    );
     let body = project(ROOT, SHOP).await;
     assert!(has(&body, "repository_storage"), "{}", fact("project-storage-read"));
     let open = project("stranger", "/projects/acme%2Fsite").await;
@@ -570,8 +575,6 @@ async fn what_a_project_shows_depends_on_who_reads() {
         fact("project-feature-access")
     );
     assert!(has(&open, "default_branch"), "{}", fact("project-code-fields"));
-    let simple = project("", "/projects/acme%2Fsite").await;
-    assert!(!has(&simple, "merge_method"), "{}", fact("project-public"));
 
     // Answers to writes tell no permissions, and lists no import_error.
     let edited = world

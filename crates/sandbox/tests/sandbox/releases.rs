@@ -379,6 +379,10 @@ async fn what_the_code_of_18_9_takes_of_a_project() {
             (fact("requirements-public"), "olive", "PUT", PROJECT, requirements, 400, NO),
         ])
         .await;
+    let simple = world.get("", "/projects/acme%2Fsite").await.body;
+    let has = |name: &str| simple.get(name).is_some();
+    let rule = fact("project-public");
+    assert!(has("visibility") && has("forks_count") && !has("merge_method"), "{rule}");
     let earlier = at("15.8").await.call("olive", "POST", "/projects", &made).await.body;
     assert_eq!(earlier["merge_trains_enabled"], true, "{}", fact("merge-trains"));
 }
