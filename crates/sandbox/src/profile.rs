@@ -96,9 +96,6 @@ pub struct Profile {
     /// Only a level can be said of protected tags: `allowed_to_create` is ignored. Before 16.1 that
     /// is not known.
     pub tag_lists_ignored: bool,
-    /// PUT of an approval rule takes away the approvers of a list that it does not name, as the
-    /// documentation has it.
-    pub approvers_cleared: bool,
     /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as release 18.9
     /// has it; when that began is not known.
     pub code_owner_approval_kept: bool,
@@ -165,7 +162,6 @@ impl Profile {
         };
         vec![
             ("absent_delete", with(|profile| profile.absent_delete = AbsentDelete::NotFound)),
-            ("approvers_cleared", with(|profile| profile.approvers_cleared = true)),
             ("archive_twice_refused", with(|profile| profile.archive_twice_refused = true)),
             ("archived_read_only", with(|profile| profile.archived_read_only = true)),
             ("code_owner_approval_kept", with(|profile| profile.code_owner_approval_kept = true)),

@@ -4,12 +4,14 @@
 //! Users, groups and branches that a rule cannot name are dropped without a word: whoever needs them
 //! has to compare the answer.
 
-use serde_json::{Value, json};
+use http::StatusCode;
+use serde_json::{Map, Value, json};
 
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
-use super::super::store::approval_rule::ApprovalRule;
+use super::super::profile::OBSERVED;
+use super::super::store::approval_rule::{ANY, ApprovalRule};
 use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
 use super::super::store::protection::Protection;
@@ -26,11 +28,16 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 const REGULAR: &str = "regular";
-const ANY: &str = "any_approver";
+/// No rule is kept from this name.
+const LICENSE: &str = "License-Check";
 const REPORT: &str = "report_approver";
-/// Rules about reports, which are known by their names.
+/// Rules about reports. Before release 18.9 a rule with such a name is one.
 const REPORTS: [(&str, &str); 2] =
-    [("License-Check", "license_scanning"), ("Coverage-Check", "code_coverage")];
+    [(LICENSE, "license_scanning"), ("Coverage-Check", "code_coverage")];
+const REQUIRED: &str = "approvals_required";
+const ALL_BRANCHES: &str = "applies_to_all_protected_branches";
+/// What a number of approvals never is.
+const NO_NUMBER: i64 = i64::MIN;
 const MOST_APPROVALS: i64 = 100;
 const LONGEST_NAME: usize = 1_024;
 
@@ -69,7 +76,7 @@ fn json(call: &Call<'_>, rule: &ApprovalRule) -> Result<Value, Failure> {
         "protected_branches": branches,
         "applies_to_all_protected_branches": rule.all_branches,
     });
-    if rule.rule_type == REPORT {
+    if rule.rule_type == REPORT || call.release() >= OBSERVED {
         body["report_type"] = rule.report_type.clone().into();
     }
     Ok(body)
@@ -99,8 +106,21 @@ fn eligible(call: &Call<'_>, rule: &ApprovalRule) -> Result<Vec<i64>, Failure> {
 }
 
 fn find(call: &Call<'_>, project: &Project) -> Result<ApprovalRule, Failure> {
-    let id = call.segment_id("rule_id")?;
-    let mut all = ApprovalRule::all(call.db, project.id)?.into_iter();
+    // Only writes check that it is a number.
+    let id = match call.segment_id("rule_id") {
+        Err(failure) if call.writes => return Err(failure),
+        id => id.unwrap_or_default(),
+    };
+    stored(call, project.id, id)
+}
+
+/// A rule as it was stored, with its users and groups in an order of their own.
+fn saved(call: &Call<'_>, rule: &ApprovalRule) -> Result<ApprovalRule, Failure> {
+    stored(call, rule.project_id, rule.id)
+}
+
+fn stored(call: &Call<'_>, project: i64, id: i64) -> Result<ApprovalRule, Failure> {
+    let mut all = ApprovalRule::all(call.db, project)?.into_iter();
     all.find(|rule| rule.id == id).ok_or_else(Failure::no_record)
 }
 
@@ -118,10 +138,13 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&json(call, &find(call, &project)?)?)
 }
 
-/// A list of ids; null is an empty one here.
+/// A list of ids; null is an empty one here. What is not a number is an id that nobody has.
 fn list_of_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>, Failure> {
-    let is_null = call.params.get(name).is_some_and(Value::is_null);
-    Ok(if is_null { Some(Vec::new()) } else { call.params.integers(name)? })
+    if call.params.get(name).is_some_and(Value::is_null) {
+        return Ok(Some(Vec::new()));
+    }
+    let texts = call.params.texts(name)?;
+    Ok(texts.map(|texts| texts.iter().map(|text| text.parse().unwrap_or(0)).collect()))
 }
 
 /// A list of ids that has two names in calls.
@@ -175,16 +198,18 @@ fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>
     Ok(Some(wanted.into_iter().filter(|id| known.iter().any(|branch| branch.id == *id)).collect()))
 }
 
-/// Name, number and branches, which POST and PUT read alike: the flag for all branches is off
-/// unless it is sent.
+/// Name, number and branches, which POST and PUT read alike. Before release 18.9 the flag for all
+/// branches is off unless it is sent. A number that is null is none, which is refused.
 fn take(call: &Call<'_>, project: &Project, rule: &mut ApprovalRule) -> Result<(), Failure> {
-    if let Some(name) = call.params.text("name")? {
-        rule.name = name;
+    if call.params.has("name") {
+        rule.name = call.params.text("name")?.unwrap_or_default();
     }
-    if let Some(count) = call.params.integer("approvals_required")? {
-        rule.approvals_required = count;
+    if call.params.has(REQUIRED) {
+        rule.approvals_required = call.params.integer(REQUIRED)?.unwrap_or(NO_NUMBER);
     }
-    rule.all_branches = call.params.is_set("applies_to_all_protected_branches")?;
+    if call.params.has(ALL_BRANCHES) || call.release() < OBSERVED {
+        rule.all_branches = call.params.is_set(ALL_BRANCHES)?;
+    }
     if let Some(branches) = wanted_branches(call, project)? {
         rule.branches = branches;
     }
@@ -192,35 +217,56 @@ fn take(call: &Call<'_>, project: &Project, rule: &mut ApprovalRule) -> Result<(
     Ok(())
 }
 
+/// 400 with all that is wrong with a rule.
 fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<(), Failure> {
-    let model = |field: &str, text: &str| Err(Failure::model(field, text));
-    if rule.name.trim().is_empty() {
-        return model("name", "can't be blank");
-    }
-    if rule.name.chars().count() > LONGEST_NAME {
-        let text = format!("is too long (maximum is {LONGEST_NAME} characters)");
-        return model("name", &text);
-    }
-    if rule.approvals_required < 0 {
-        return model("approvals_required", "must be greater than or equal to 0");
-    }
-    if rule.approvals_required > MOST_APPROVALS {
-        let text = format!("must be less than or equal to {MOST_APPROVALS}");
-        return model("approvals_required", &text);
-    }
     let all = ApprovalRule::all(call.db, rule.project_id)?;
     let mut others =
         all.iter().filter(|other| other.id != rule.id && other.rule_type == rule.rule_type);
-    if rule.rule_type == ANY && others.next().is_some() {
-        return model("rule_type", "any-approver for the project already exists");
-    }
-    match others.any(|other| other.name == rule.name) {
-        true => model("name", "has already been taken"),
-        false => Ok(()),
+    let taken = others.clone().any(|other| other.name == rule.name);
+    let any = rule.rule_type == ANY && others.next().is_some();
+    let reserved = REPORTS.iter().find(|(name, _)| *name == rule.name && *name != LICENSE);
+    let name = match reserved {
+        _ if rule.name.trim().is_empty() => Some("can't be blank".to_owned()),
+        _ if rule.name.chars().count() > LONGEST_NAME => {
+            Some(format!("is too long (maximum is {LONGEST_NAME} characters)"))
+        }
+        _ if taken => Some("has already been taken".to_owned()),
+        Some((name, report)) if rule.rule_type == REGULAR => {
+            Some(format!("{name} is reserved for {report} report type"))
+        }
+        _ => None,
+    };
+    let required = match rule.approvals_required {
+        NO_NUMBER => Some("is not a number".to_owned()),
+        ..0 => Some("must be greater than or equal to 0".to_owned()),
+        number if number > MOST_APPROVALS => {
+            Some(format!("must be less than or equal to {MOST_APPROVALS}"))
+        }
+        _ => None,
+    };
+    let report = match rule.report_type.as_deref() {
+        _ if rule.rule_type != REPORT => None,
+        None => Some("can't be blank".to_owned()),
+        Some(report) => {
+            let own = REPORTS.iter().find(|(name, known)| *known == report && *name != LICENSE);
+            own.filter(|(name, _)| *name != rule.name)
+                .map(|(name, _)| format!("{report} only supports {name} name"))
+        }
+    };
+    let any = any.then(|| "any-approver for the project already exists".to_owned());
+    let complaints: Map<String, Value> =
+        [("name", name), (REQUIRED, required), ("report_type", report), ("rule_type", any)]
+            .into_iter()
+            .filter_map(|(field, text)| Some((field.to_owned(), json!([text?]))))
+            .collect();
+    match complaints.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::message(StatusCode::BAD_REQUEST, complaints)),
     }
 }
 
-/// A rule for which nobody is named by id is for anybody, unless the call says its type.
+/// A rule for which nobody is named is for anybody, unless the call says its type. Before release
+/// 18.9, names of users do not count.
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = changeable(call)?;
     call.params.require(&["name", "approvals_required"])?;
@@ -228,41 +274,40 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let report = call.params.one_of("report_type", &REPORTS.map(|(_, report)| report))?;
     let mut rule = ApprovalRule { project_id: project.id, ..ApprovalRule::default() };
     take(call, &project, &mut rule)?;
-    let by_name = REPORTS.iter().find(|(name, _)| *name == rule.name).map(|(_, report)| *report);
+    let former = call.release() < OBSERVED;
+    let by_name = REPORTS.iter().find(|(name, _)| former && *name == rule.name);
+    let by_name = by_name.map(|(_, report)| *report);
+    let usernames =
+        !former && call.params.texts("usernames")?.is_some_and(|names| !names.is_empty());
     let named = |names| Ok::<_, Failure>(ids(call, names)?.is_some_and(|ids| !ids.is_empty()));
     rule.rule_type = match said {
         Some(said) => said,
         None if by_name.is_some() => REPORT.to_owned(),
-        None if named(["user_ids", "users"])? || named(["group_ids", "groups"])? => {
+        None if usernames || named(["user_ids", "users"])? || named(["group_ids", "groups"])? => {
             REGULAR.to_owned()
         }
         None => ANY.to_owned(),
     };
     if rule.rule_type == REPORT {
         rule.report_type = report.or(by_name.map(str::to_owned));
-        if rule.report_type.is_none() {
-            return Err(Failure::model("report_type", "can't be blank"));
-        }
     }
     rule.users = wanted_users(call, &project)?.unwrap_or_default();
     rule.groups = wanted_groups(call)?.unwrap_or_default();
     check(call, &rule)?;
     rule.save(call.db)?;
-    Answer::created(&json(call, &rule)?)
+    Answer::created(&json(call, &saved(call, &rule)?)?)
 }
 
-/// A list that is not sent is left alone; in a dialect it is emptied. Groups that the caller does
-/// not see stay, unless they are to go.
+/// A list that is not sent is left alone. Groups that the caller does not see stay, unless they are
+/// to go.
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = changeable(call)?;
     let mut rule = find(call, &project)?;
     take(call, &project, &mut rule)?;
-    let clears = call.service.profile.approvers_cleared;
-    let absent = || clears.then(Vec::new);
-    if let Some(users) = wanted_users(call, &project)?.or_else(absent) {
+    if let Some(users) = wanted_users(call, &project)? {
         rule.users = users;
     }
-    if let Some(mut groups) = wanted_groups(call)?.or_else(absent) {
+    if let Some(mut groups) = wanted_groups(call)? {
         if !call.params.is_set("remove_hidden_groups")? {
             for id in &rule.groups {
                 let group = Namespace::by_id(call.db, *id)?;
@@ -275,8 +320,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     }
     check(call, &rule)?;
     rule.save(call.db)?;
-    // Stored in an order of its own.
-    Answer::ok(&json(call, &find(call, &project)?)?)
+    Answer::ok(&json(call, &saved(call, &rule)?)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {

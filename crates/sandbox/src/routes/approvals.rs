@@ -1,45 +1,228 @@
-//! How merge requests of a project are approved: one object (Premium). The reference leaves it out;
-//! all of this is the real service's.
+//! How merge requests of a project are approved (Premium): one object in two forms, the older of
+//! which says the opposite of some flags, and what its top group says of them. The reference leaves
+//! them out; all of this is the real service's.
 
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Map, Value, json};
 
-use super::super::access::{MAINTAINER, REPORTER};
+use super::super::access::{MAINTAINER, OWNER, REPORTER, ids};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
+use super::super::profile::OBSERVED;
+use super::super::store::approval_rule::{ANY, ApprovalRule};
+use super::super::store::holder::Holder;
+use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
-use super::{Route, approval_settings, get, instance, post};
+use super::{Route, get, instance, post, put};
+use undrift_release::Release;
 
-pub(super) const ROUTES: &[Route] =
-    &[get("/projects/{id}/approvals", show), post("/projects/{id}/approvals", update)];
-
-/// A setting of the service that takes a flag out of the hands of maintainers, and the value that the
-/// flag has then.
-type Lock = (&'static str, bool);
-
-/// The flags with what a new project has.
-const FLAGS: [(&str, bool, Option<Lock>); 5] = [
-    ("reset_approvals_on_push", true, None),
-    ("disable_overriding_approvers_per_merge_request", false, Some((RULES_LOCK, true))),
-    (
-        "merge_requests_author_approval",
-        false,
-        Some(("prevent_merge_requests_author_approval", false)),
-    ),
-    (
-        "merge_requests_disable_committers_approval",
-        false,
-        Some(("prevent_merge_requests_committers_approval", true)),
-    ),
-    ("require_password_to_approve", false, None),
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/approvals", show),
+    post("/projects/{id}/approvals", update),
+    get("/projects/{id}/merge_request_approval_setting", |call| {
+        Answer::ok(&newer(call, &State::of(call, &call.project_as(MAINTAINER)?)?))
+    }),
+    put("/projects/{id}/merge_request_approval_setting", update_newer),
+    get("/groups/{id}/merge_request_approval_setting", |call| {
+        Answer::ok(&newer(call, &State::of_group(call, &top_group(call)?)?))
+    }),
+    put("/groups/{id}/merge_request_approval_setting", update_group),
 ];
+
+/// One flag. What is stored is the older form.
+#[derive(Debug)]
+struct Flag {
+    name: &'static str,
+    newer: &'static str,
+    /// Whether the newer form says the opposite.
+    opposite: bool,
+    /// What a new project has, and what null sets; none if null is not stored.
+    preset: bool,
+    null: Option<bool>,
+    /// Which value is the stricter one. Who is above a project forces it upon it.
+    strict: bool,
+    /// The setting of the service that forces it.
+    lock: Option<&'static str>,
+    since: Release,
+}
+
+const FIRST: Release = Release::new(15, 8);
+const RESET: &str = "reset_approvals_on_push";
+const SELECTIVE: &str = "selective_code_owner_removals";
+const PASSWORD: &str = "require_password_to_approve";
+/// Another name of [`PASSWORD`], from release 17.1 on.
+const REAUTHENTICATION: &str = "require_reauthentication_to_approve";
 /// The setting of the service that also keeps rules to administrators.
 pub(super) const RULES_LOCK: &str = "disable_overriding_approvers_per_merge_request";
 /// The attribute of the project that is also read and written here.
-const BEFORE_MERGE: &str = "approvals_before_merge";
+pub(super) const BEFORE_MERGE: &str = "approvals_before_merge";
 
-/// The project of a call that reads: for who may open merge requests there, and while it is
+/// A flag that both forms have under the same name, and that is off in a new project.
+const fn same(name: &'static str, null: Option<bool>, since: Release) -> Flag {
+    Flag {
+        name,
+        newer: name,
+        opposite: false,
+        preset: false,
+        null,
+        strict: true,
+        lock: None,
+        since,
+    }
+}
+
+const fn opposite(name: &'static str, newer: &'static str, lock: Option<&'static str>) -> Flag {
+    Flag { newer, opposite: true, lock, ..same(name, Some(false), FIRST) }
+}
+
+const FLAGS: [Flag; 7] = [
+    Flag { preset: true, ..opposite(RESET, "retain_approvals_on_push", None) },
+    same(SELECTIVE, None, Release::new(16, 3)),
+    opposite(RULES_LOCK, "allow_overrides_to_approver_list_per_merge_request", Some(RULES_LOCK)),
+    Flag {
+        newer: "allow_author_approval",
+        strict: false,
+        lock: Some("prevent_merge_requests_author_approval"),
+        ..same("merge_requests_author_approval", Some(true), FIRST)
+    },
+    opposite(
+        "merge_requests_disable_committers_approval",
+        "allow_committer_approval",
+        Some("prevent_merge_requests_committers_approval"),
+    ),
+    same(PASSWORD, Some(false), FIRST),
+    same(REAUTHENTICATION, Some(false), Release::new(17, 1)),
+];
+/// The order in which the newer form names them.
+const NEWER: [usize; 7] = [3, 4, 2, 0, 1, 5, 6];
+
+impl Flag {
+    /// The name under which it is stored.
+    fn key(&self) -> &'static str {
+        if self.name == REAUTHENTICATION { PASSWORD } else { self.name }
+    }
+
+    /// What a call sends for it; null counts as what it sets.
+    fn read(&self, call: &Call<'_>, name: &str) -> Result<bool, Failure> {
+        let null = || Failure::internal(&format!("{name} is null"));
+        call.params.flag(name)?.or(self.null).ok_or_else(null)
+    }
+}
+
+/// The flags of this release.
+fn flags(call: &Call<'_>) -> impl Iterator<Item = &'static Flag> {
+    let release = call.release();
+    FLAGS.iter().filter(move |flag| flag.since <= release)
+}
+
+/// The flags of this release, in the order of the newer form.
+fn newer_flags(call: &Call<'_>) -> Vec<&'static Flag> {
+    let release = call.release();
+    NEWER.iter().map(|at| &FLAGS[*at]).filter(|flag| flag.since <= release).collect()
+}
+
+/// What a project or group has set, and what forces some of it.
+struct State {
+    settings: Map<String, Value>,
+    is_group: bool,
+    /// What the group above a project has set, if anything.
+    above: Option<Map<String, Value>>,
+    /// The flags that the service forces, by name.
+    locked: Vec<&'static str>,
+}
+
+impl State {
+    fn of(call: &Call<'_>, project: &Project) -> Result<Self, Failure> {
+        call.require_tier(Tier::Premium)?;
+        let top = ids(&project.namespace.traversal).next().unwrap_or_default();
+        Ok(Self {
+            settings: stored(call, Holder::Project(project.id))?.unwrap_or_default(),
+            is_group: false,
+            above: stored(call, Holder::Group(top))?,
+            locked: locked(call)?,
+        })
+    }
+
+    fn of_group(call: &Call<'_>, group: &Namespace) -> Result<Self, Failure> {
+        Ok(Self {
+            settings: stored(call, Holder::Group(group.id))?.unwrap_or_default(),
+            is_group: true,
+            above: None,
+            locked: locked(call)?,
+        })
+    }
+
+    fn own(&self, flag: &Flag) -> bool {
+        let own = self.settings.get(flag.key()).and_then(Value::as_bool);
+        own.unwrap_or(match self.is_group {
+            true => !flag.strict,
+            false => flag.preset,
+        })
+    }
+
+    /// Who forces a flag.
+    fn forced_by(&self, flag: &Flag) -> Option<&'static str> {
+        let above = self.above.as_ref().or(self.is_group.then_some(&self.settings));
+        let on = |name: &str| above.and_then(|above| above.get(name)).and_then(Value::as_bool);
+        if self.locked.contains(&flag.name) {
+            return Some("instance");
+        }
+        // Removals can be chosen only where approvals are kept.
+        let forced = match flag.name {
+            SELECTIVE => on(RESET) == Some(true),
+            _ => !self.is_group && on(flag.key()) == Some(flag.strict),
+        };
+        forced.then_some("group")
+    }
+
+    /// The value that counts.
+    fn value(&self, flag: &Flag) -> bool {
+        match self.forced_by(flag) {
+            Some(_) if flag.name == SELECTIVE => false,
+            Some(_) => flag.strict,
+            None => self.own(flag),
+        }
+    }
+
+    /// Takes a value, unless who is above forces another one; administrators store what the
+    /// service forces.
+    fn take(&mut self, call: &Call<'_>, flag: &Flag, on: bool) {
+        let dropped = match self.forced_by(flag) {
+            Some("instance") => !call.is_administrator(),
+            by => by.is_some(),
+        };
+        if !dropped {
+            self.settings.insert(flag.key().to_owned(), on.into());
+        }
+    }
+
+    /// 400 where only the approvals of code owners are removed, and all as well.
+    fn check(&self, words: &str) -> Result<(), Failure> {
+        let on = |name: &str| self.settings.get(name).and_then(Value::as_bool);
+        match on(SELECTIVE) == Some(true) && on(RESET) != Some(false) {
+            true => {
+                Err(Failure::model("base", format!("{SELECTIVE} can only be enabled when {words}")))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+/// What the service forces.
+fn locked(call: &Call<'_>) -> Result<Vec<&'static str>, Failure> {
+    let mut locked = Vec::new();
+    for flag in &FLAGS {
+        if let Some(setting) = flag.lock
+            && is_locked(call, setting)?
+        {
+            locked.push(flag.name);
+        }
+    }
+    Ok(locked)
+}
+
+/// The project of a call that reads rules: for who may open merge requests there, and while it is
 /// archived for maintainers.
 pub(super) fn readable(call: &Call<'_>) -> Result<Project, Failure> {
     let project = call.project_as(0)?;
@@ -62,104 +245,161 @@ pub(super) fn writable(call: &Call<'_>) -> Result<Project, Failure> {
     Ok(project)
 }
 
+/// The group of a call, which has to be a top one.
+fn top_group(call: &Call<'_>) -> Result<Namespace, Failure> {
+    let group = call.group_as(OWNER)?;
+    match call.tier() < Tier::Premium || group.parent_id.is_some() {
+        true => Err(Failure::forbidden()),
+        false => Ok(group),
+    }
+}
+
 /// Whether a setting of the service is on.
 pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool, Failure> {
     Ok(instance::setting(call.db, setting)? == Value::Bool(true))
 }
 
-fn stored(call: &Call<'_>, project: i64) -> Result<Map<String, Value>, Failure> {
-    let text: Option<String> = call
-        .db
-        .prepare_cached("SELECT settings FROM approval_settings WHERE project_id = ?1")?
-        .query_row([project], |row| row.get(0))
-        .optional()?;
-    match text {
-        Some(text) => serde_json::from_str(&text).map_err(|error| Failure::internal(&error)),
-        None => Ok(Map::new()),
-    }
+fn stored(call: &Call<'_>, holder: Holder) -> Result<Option<Map<String, Value>>, Failure> {
+    let (column, id) = holder.key();
+    let sql = format!("SELECT settings FROM approval_settings WHERE {column} = ?1");
+    let text: Option<String> =
+        call.db.prepare_cached(&sql)?.query_row([id], |row| row.get(0)).optional()?;
+    text.map(|text| serde_json::from_str(&text).map_err(|error| Failure::internal(&error)))
+        .transpose()
 }
 
-/// The flags of a project, set or not.
-pub(super) fn flags(call: &Call<'_>, project: i64) -> Result<Map<String, Value>, Failure> {
-    let preset = FLAGS.iter().map(|(name, preset, _)| ((*name).to_owned(), (*preset).into()));
-    let mut flags: Map<String, Value> = preset.collect();
-    flags.extend(stored(call, project)?);
-    Ok(flags)
-}
-
-pub(super) fn save(
-    call: &Call<'_>,
-    project: i64,
-    flags: Map<String, Value>,
-) -> Result<(), Failure> {
-    call.db
-        .prepare_cached(
-            "INSERT OR REPLACE INTO approval_settings (project_id, settings) VALUES (?1, ?2)",
-        )?
-        .execute(params![project, Value::Object(flags).to_string()])?;
+fn save(call: &Call<'_>, holder: Holder, settings: &Map<String, Value>) -> Result<(), Failure> {
+    let (column, id) = holder.key();
+    let sql = format!(
+        "INSERT INTO approval_settings ({column}, settings) VALUES (?1, ?2)
+         ON CONFLICT ({column}) DO UPDATE SET settings = excluded.settings"
+    );
+    let settings = Value::Object(settings.clone()).to_string();
+    call.db.prepare_cached(&sql)?.execute(params![id, settings])?;
     Ok(())
 }
 
-/// The setting of the service that takes a flag out of the hands of maintainers.
-pub(super) fn lock_of(flag: &str) -> Option<&'static str> {
-    let row = FLAGS.iter().find(|(name, ..)| *name == flag)?;
-    row.2.map(|(setting, _)| setting)
-}
-
-fn json(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
-    let stored = stored(call, project.id)?;
+fn older(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
+    let state = State::of(call, project)?;
     // Approvers are named by rules; these lists are left over.
     let mut body = json!({
         BEFORE_MERGE: project.attributes(call.db)?.get(BEFORE_MERGE),
         "approvers": [],
         "approver_groups": [],
     });
-    for (name, preset, lock) in FLAGS {
-        body[name] = match lock {
-            Some((setting, value)) if is_locked(call, setting)? => value.into(),
-            _ => stored.get(name).cloned().unwrap_or_else(|| preset.into()),
-        };
-    }
-    for (name, value) in approval_settings::forced(call, project)? {
-        body[name] = value.into();
+    for flag in flags(call) {
+        body[flag.name] = state.value(flag).into();
     }
     Ok(body)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = readable(call)?;
-    Answer::ok(&json(call, &project)?)
+fn newer(call: &Call<'_>, state: &State) -> Value {
+    let shown = newer_flags(call).into_iter().map(|flag| {
+        let by = state.forced_by(flag);
+        let value = state.value(flag) != flag.opposite;
+        let value = json!({ "value": value, "locked": by.is_some(), "inherited_from": by });
+        (flag.newer.to_owned(), value)
+    });
+    Value::Object(shown.collect())
 }
 
-/// Changes what the call names. What the service locks is dropped without a word, unless an
-/// administrator sends it.
+fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+    Answer::ok(&older(call, &call.project_as(MAINTAINER)?)?)
+}
+
+/// Changes what the call names.
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = writable(call)?;
-    let names: Vec<&str> =
-        [BEFORE_MERGE].into_iter().chain(FLAGS.iter().map(|(name, ..)| *name)).collect();
-    if !names.iter().any(|name| call.params.has(name)) {
-        let text = "are missing, at least one parameter must be provided";
-        return Err(Failure::parameter(&names.join(", "), text));
+    if project.archived && call.release() >= OBSERVED {
+        return Err(Failure::forbidden());
     }
-    let mut settings = stored(call, project.id)?;
-    for (name, _, lock) in FLAGS {
-        let Some(on) = call.params.flag(name)? else { continue };
-        let locked = match lock {
-            Some((setting, _)) => is_locked(call, setting)? && !call.is_administrator(),
-            None => false,
+    let names = [BEFORE_MERGE].into_iter().chain(flags(call).map(|flag| flag.name));
+    call.params.require_any(&names.collect::<Vec<_>>())?;
+    let mut state = State::of(call, &project)?;
+    for flag in flags(call).filter(|flag| call.params.has(flag.name)) {
+        state.take(call, flag, flag.read(call, flag.name)?);
+    }
+    state.check("reset_approvals_on_push is disabled")?;
+    save(call, Holder::Project(project.id), &state.settings)?;
+    if call.params.has(BEFORE_MERGE) {
+        let Some(count) = call.params.integer(BEFORE_MERGE)? else {
+            return Err(Failure::model(BEFORE_MERGE, "is not a number"));
         };
-        if !locked {
-            settings.insert(name.to_owned(), on.into());
-        }
-    }
-    save(call, project.id, settings)?;
-    if let Some(count) = call.params.integer(BEFORE_MERGE)? {
-        if count < 0 {
-            return Err(Failure::model(BEFORE_MERGE, "must be greater than or equal to 0"));
-        }
         let mut attributes = project.attributes(call.db)?;
-        attributes.insert(BEFORE_MERGE.to_owned(), count.into());
+        let former = attributes.insert(BEFORE_MERGE.to_owned(), count.into());
         project.save_attributes(call.db, &attributes, call.now())?;
+        if !require(call, project.id, former.as_ref(), Some(&count.into()))? {
+            return Answer::created(&Value::Null);
+        }
     }
-    Answer::created(&json(call, &project)?)
+    Answer::created(&older(call, &project)?)
+}
+
+/// Makes a rule of a number of approvals that changed, for anybody. False if such a rule has another
+/// name: then it stays as it is.
+pub(super) fn require(
+    call: &Call<'_>,
+    project: i64,
+    former: Option<&Value>,
+    wanted: Option<&Value>,
+) -> Result<bool, Failure> {
+    let Some(count) = wanted.and_then(Value::as_i64).filter(|_| former != wanted) else {
+        return Ok(true);
+    };
+    if call.tier() < Tier::Premium {
+        return Ok(true);
+    }
+    let rules = ApprovalRule::all(call.db, project)?;
+    let known = rules.into_iter().find(|rule| rule.rule_type == ANY);
+    let mut rule = known.unwrap_or_else(|| ApprovalRule {
+        project_id: project,
+        name: "All Members".to_owned(),
+        rule_type: ANY.to_owned(),
+        ..ApprovalRule::default()
+    });
+    if rule.name != "All Members" {
+        return Ok(false);
+    }
+    rule.approvals_required = count;
+    rule.updated_at = call.now().to_owned();
+    rule.save(call.db)?;
+    Ok(true)
+}
+
+/// What a call sends in the newer form: 400 for nothing, and for null.
+fn sent(call: &Call<'_>) -> Result<Vec<(&'static Flag, bool)>, Failure> {
+    let flags = newer_flags(call);
+    call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
+    let mut sent = Vec::new();
+    for flag in flags.into_iter().filter(|flag| call.params.has(flag.newer)) {
+        let empty = || Failure::parameter(flag.newer, "is empty");
+        sent.push((flag, call.params.flag(flag.newer)?.ok_or_else(empty)? != flag.opposite));
+    }
+    Ok(sent)
+}
+
+fn update_newer(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = writable(call)?;
+    let mut state = State::of(call, &project)?;
+    for (flag, on) in sent(call)? {
+        state.take(call, flag, on);
+    }
+    state.check("retain_approvals_on_push is enabled")?;
+    save(call, Holder::Project(project.id), &state.settings)?;
+    Answer::ok(&newer(call, &state))
+}
+
+/// The first call sets what it leaves out to false.
+fn update_group(call: &Call<'_>) -> Result<Answer, Failure> {
+    let group = top_group(call)?;
+    let sent = sent(call)?;
+    let holder = Holder::Group(group.id);
+    let mut settings = stored(call, holder)?.unwrap_or_else(|| {
+        FLAGS.iter().map(|flag| (flag.key().to_owned(), flag.opposite.into())).collect()
+    });
+    for (flag, on) in sent.into_iter().filter(|(flag, _)| flag.name != SELECTIVE) {
+        settings.insert(flag.key().to_owned(), on.into());
+    }
+    save(call, holder, &settings)?;
+    Answer::ok(&newer(call, &State::of_group(call, &group)?))
 }

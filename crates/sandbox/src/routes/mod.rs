@@ -3,7 +3,6 @@
 mod access_requests;
 pub(crate) mod actions;
 mod approval_rules;
-mod approval_settings;
 mod approvals;
 pub(crate) mod avatars;
 mod badges;
@@ -170,7 +169,6 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         access_requests::ROUTES,
         actions::ROUTES,
         approval_rules::ROUTES,
-        approval_settings::ROUTES,
         approvals::ROUTES,
         badges::ROUTES,
         bots::ROUTES,

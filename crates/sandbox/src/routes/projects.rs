@@ -18,6 +18,7 @@ use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
 use super::super::store::user::User;
 use super::super::view::{self, Wanted};
+use super::approvals::{self, BEFORE_MERGE};
 use super::members;
 use super::project_rules::{self, Wanted as Identity};
 use super::remote_mirrors::masked;
@@ -480,6 +481,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
     let former = attributes.get("default_branch").cloned().unwrap_or_default();
     let had_runners = attributes.get(RUNNERS).cloned();
+    let approvals = attributes.get(BEFORE_MERGE).cloned();
     settings::apply(Accepts::Edit, params, rights, &mut attributes)?;
     share_topics(call, &mut attributes)?;
     if params.has("import_url") {
@@ -503,6 +505,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
         repository::change_head(call, project, former, wanted)?;
     }
     project.save_attributes(call.db, &attributes, call.now())?;
+    approvals::require(call, project.id, approvals.as_ref(), attributes.get(BEFORE_MERGE))?;
     take_avatar(call, project.id, params)?;
     Ok(())
 }

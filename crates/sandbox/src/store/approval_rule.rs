@@ -2,6 +2,9 @@
 
 use rusqlite::{Connection, Row, params};
 
+/// The type of a rule that anybody fulfils.
+pub(crate) const ANY: &str = "any_approver";
+
 /// One approval rule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ApprovalRule {
@@ -28,11 +31,13 @@ const GROUPS: (&str, &str) = ("approval_rule_groups", "group_id");
 const BRANCHES: (&str, &str) = ("approval_rule_branches", "branch_id");
 
 impl ApprovalRule {
-    /// All of a project, in the order in which they were made.
+    /// All of a project: the one for anybody first, those about reports last, else in the order in
+    /// which they were made.
     pub(crate) fn all(db: &Connection, project: i64) -> Result<Vec<Self>, rusqlite::Error> {
         let mut statement = db.prepare_cached(
             "SELECT id, project_id, name, rule_type, report_type, approvals_required, all_branches, updated_at
-             FROM approval_rules WHERE project_id = ?1 ORDER BY id",
+             FROM approval_rules WHERE project_id = ?1
+             ORDER BY rule_type <> 'any_approver', rule_type = 'report_approver', id",
         )?;
         statement.query_map([project], |row| Self::from_row(db, row))?.collect()
     }

@@ -47,9 +47,10 @@ async fn approvals_are_licensed_and_for_those_who_open_merge_requests() {
     const OPEN: &str = "/projects/acme%2Fsite/approval_rules";
     world
         .check(vec![
-            read("rita", SETTINGS, 200),
+            read("mia", SETTINGS, 200),
+            read("rita", SETTINGS, 403),
             read("rita", RULES, 200),
-            read("gus", SETTINGS, 403),
+            read("gus", RULES, 403),
             read("stranger", RULES, 404),
             read("stranger", OPEN, 200),
             read("", OPEN, 401),
@@ -119,8 +120,31 @@ async fn how_to_approve_is_one_object() {
                 fact("approval-before-merge"),
                 "mia",
                 json!({"approvals_before_merge": -1}),
+                201,
+                json!({"approvals_before_merge": -1}),
+            ),
+            post(
+                fact("approval-before-merge"),
+                "mia",
+                json!({"approvals_before_merge": null}),
                 400,
+                json!({"message": {"approvals_before_merge": ["is not a number"]}}),
+            ),
+            (
+                fact("approval-before-merge-rule"),
+                "mia",
+                "GET",
+                RULES,
                 NO,
+                200,
+                json!([{"name": "All Members", "rule_type": "any_approver", "approvals_required": -1}]),
+            ),
+            post(
+                fact("approval-null"),
+                "mia",
+                json!({"merge_requests_author_approval": null, "reset_approvals_on_push": ""}),
+                201,
+                json!({"merge_requests_author_approval": true, "reset_approvals_on_push": false}),
             ),
             (
                 fact("application-settings"),
@@ -149,7 +173,7 @@ async fn how_to_approve_is_one_object() {
                 ROOT,
                 "POST",
                 RULES,
-                json!({"name": "r", "approvals_required": 1}),
+                json!({"name": "r", "approvals_required": 1, "user_ids": [DAN]}),
                 201,
                 NO,
             ),
@@ -164,6 +188,200 @@ async fn how_to_approve_is_one_object() {
             ),
             (fact("approval-locked"), "mia", "GET", SETTINGS, NO, 200, author(true)),
             (fact("approval-locked"), "mia", "GET", SETTINGS, NO, 200, committers(false)),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn a_number_of_approvals_is_a_rule_for_anybody() {
+    let world = world().await;
+    let any = |name: &str, count: i64| json!([{"name": name, "approvals_required": count}]);
+    let rule = fact("approval-before-merge-rule");
+    let count = |count: i64| json!({"approvals_before_merge": count});
+    let new = json!({"name": "mine", "approvals_required": 1});
+    let taken = json!({"message": {"rule_type": ["any-approver for the project already exists"]}});
+    world
+        .check(vec![
+            (rule, "mia", "PUT", "/projects/acme%2Fshop", count(0), 200, count(0)),
+            (rule, "mia", "GET", RULES, NO, 200, json!([])),
+            (rule, "mia", "PUT", "/projects/acme%2Fshop", count(2), 200, count(2)),
+            (rule, "mia", "GET", RULES, NO, 200, any("All Members", 2)),
+            (rule, "mia", "POST", RULES, new.clone(), 400, taken),
+            (rule, "mia", "DELETE", FIRST, NO, 204, NO),
+            (rule, "mia", "POST", RULES, new, 201, NO),
+            (rule, "mia", "POST", SETTINGS, count(3), 201, NO),
+            (rule, "mia", "GET", SETTINGS, NO, 200, count(3)),
+            (rule, "mia", "GET", RULES, NO, 200, any("mine", 1)),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn a_top_group_says_how_to_approve_below_it() {
+    const GROUP: &str = "/groups/acme/merge_request_approval_setting";
+    const NEWER: &str = "/projects/acme%2Fshop/merge_request_approval_setting";
+    let world = super::releases::at("18.9").await;
+    let (rule, forms) = (fact("group-approvals"), fact("approval-newer-form"));
+    let own = |value: bool| json!({"value": value, "locked": false, "inherited_from": null});
+    let forced = |value: bool| json!({"value": value, "locked": true, "inherited_from": "group"});
+    let missing = "allow_author_approval, allow_committer_approval, \
+                   allow_overrides_to_approver_list_per_merge_request, retain_approvals_on_push, \
+                   selective_code_owner_removals, require_password_to_approve, \
+                   require_reauthentication_to_approve are missing, at least one parameter must be provided";
+    let base = "selective_code_owner_removals can only be enabled when reset_approvals_on_push is disabled";
+    let author = json!({"allow_author_approval": true});
+    world
+        .check(vec![
+            (forms, "mia", "PUT", NEWER, json!({}), 400, json!({ "error": missing })),
+            (
+                forms,
+                "mia",
+                "PUT",
+                NEWER,
+                json!({"allow_author_approval": null}),
+                400,
+                json!({"error": "allow_author_approval is empty"}),
+            ),
+            (
+                forms,
+                "mia",
+                "PUT",
+                NEWER,
+                json!({"allow_committer_approval": false, "retain_approvals_on_push": true}),
+                200,
+                json!({"allow_committer_approval": own(false), "retain_approvals_on_push": own(true),
+                       "allow_author_approval": own(false)}),
+            ),
+            (
+                forms,
+                "mia",
+                "GET",
+                SETTINGS,
+                NO,
+                200,
+                json!({"merge_requests_disable_committers_approval": true, "reset_approvals_on_push": false}),
+            ),
+            (
+                fact("approval-twins"),
+                "mia",
+                "POST",
+                SETTINGS,
+                json!({"require_reauthentication_to_approve": true, "selective_code_owner_removals": true}),
+                201,
+                json!({"require_password_to_approve": true, "selective_code_owner_removals": true}),
+            ),
+            (
+                fact("approval-selective"),
+                "mia",
+                "POST",
+                SETTINGS,
+                json!({"reset_approvals_on_push": true}),
+                400,
+                json!({"message": {"base": [base]}}),
+            ),
+            (fact("approval-null"), "mia", "POST", SETTINGS, json!({"selective_code_owner_removals": null}), 500, NO),
+            (rule, "mia", "GET", GROUP, NO, 403, NO),
+            (rule, "olive", "GET", GROUP, NO, 200, json!({"retain_approvals_on_push": own(true)})),
+            // What the first call leaves out is off.
+            (
+                rule,
+                "olive",
+                "PUT",
+                GROUP,
+                author.clone(),
+                200,
+                json!({"allow_author_approval": own(true), "allow_committer_approval": own(false)}),
+            ),
+            (rule, "mia", "GET", SETTINGS, NO, 200, json!({"reset_approvals_on_push": true})),
+            (rule, "mia", "GET", NEWER, NO, 200, json!({"retain_approvals_on_push": forced(false)})),
+            (
+                rule,
+                ROOT,
+                "POST",
+                SETTINGS,
+                json!({"disable_overriding_approvers_per_merge_request": false}),
+                201,
+                json!({"disable_overriding_approvers_per_merge_request": true}),
+            ),
+            (fact("archive"), "olive", "POST", "/projects/acme%2Fshop/archive", NO, 201, NO),
+            (
+                fact("approval-archived"),
+                "olive",
+                "POST",
+                SETTINGS,
+                json!({"reset_approvals_on_push": true}),
+                403,
+                NO,
+            ),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn later_releases_know_rules_by_their_type() {
+    let world = super::releases::at("18.9").await;
+    let rule = |name: &str, more: Value| {
+        let mut body = json!({"name": name, "approvals_required": 1});
+        if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
+            body.extend(more);
+        }
+        body
+    };
+    let post = |fact, body, status, answer| (fact, "mia", "POST", RULES, body, status, answer);
+    let coverage = json!({"rule_type": "report_approver", "report_type": "code_coverage"});
+    let (report, any) = (fact("approval-rule-report"), fact("approval-rule-any"));
+    let reserved =
+        json!({"message": {"name": ["Coverage-Check is reserved for code_coverage report type"]}});
+    let only =
+        json!({"message": {"report_type": ["code_coverage only supports Coverage-Check name"]}});
+    let both = json!({"message": {
+        "name": ["can't be blank"],
+        "approvals_required": ["is not a number"],
+        "rule_type": ["any-approver for the project already exists"],
+    }});
+    world
+        .check(vec![
+            post(report, rule("Coverage-Check", json!({"user_ids": [DAN]})), 400, reserved),
+            post(report, rule("other", coverage.clone()), 400, only),
+            post(report, rule("Coverage-Check", coverage), 201, NO),
+            post(
+                any,
+                rule("u", json!({"usernames": ["dan"], "applies_to_all_protected_branches": true})),
+                201,
+                json!({"rule_type": "regular", "report_type": null, "users": [{"id": DAN}]}),
+            ),
+            post(
+                fact("approval-rule-dropped"),
+                rule("x", json!({"user_ids": "x"})),
+                201,
+                json!({"rule_type": "regular", "users": []}),
+            ),
+            post(any, rule("License-Check", json!({})), 201, json!({"rule_type": "any_approver"})),
+            post(
+                fact("approval-rule-refused"),
+                json!({"name": null, "approvals_required": null}),
+                400,
+                both,
+            ),
+            (
+                fact("approval-rule-all-branches"),
+                "mia",
+                "PUT",
+                "/projects/acme%2Fshop/approval_rules/2",
+                json!({"name": "v"}),
+                200,
+                json!({"applies_to_all_protected_branches": true}),
+            ),
+            (
+                fact("approval-rule-order"),
+                "mia",
+                "GET",
+                RULES,
+                NO,
+                200,
+                json!([{"name": "License-Check"}, {"name": "v"}, {"name": "x"}, {"name": "Coverage-Check"}]),
+            ),
+            (fact("approval-rule-absent"), "mia", "GET", "/projects/acme%2Fshop/approval_rules/x", NO, 404, NO),
         ])
         .await;
 }

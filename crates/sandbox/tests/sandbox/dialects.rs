@@ -45,22 +45,6 @@ fn calls(switch: &str) -> Vec<Row> {
                 json!({"message": "404 Push Rule Not Found"}),
             ),
         ],
-        "approvers_cleared" => {
-            let rules = "/projects/acme%2Fshop/approval_rules";
-            let body = json!({"name": "all", "approvals_required": 1, "user_ids": [4]});
-            vec![
-                (fact("approval-rule-shape"), "mia", "POST", rules, body, 201, NO),
-                (
-                    fact("approval-rule-update"),
-                    "mia",
-                    "PUT",
-                    "/projects/acme%2Fshop/approval_rules/1",
-                    json!({"approvals_required": 2}),
-                    200,
-                    json!({"users": [], "approvals_required": 2}),
-                ),
-            ]
-        }
         "archive_twice_refused" => vec![
             (fact("archive"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
             (

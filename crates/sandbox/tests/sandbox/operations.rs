@@ -97,7 +97,11 @@ const BEYOND: &str = "
     keeper     POST   /projects/:id/protected_branches
     keeper     PATCH  /projects/:id/protected_branches/:name
     keeper     DELETE /projects/:id/protected_branches/:name
-    opener     GET    /projects/:id/approvals
+    maintainer GET    /projects/:id/approvals
+    maintainer GET    /projects/:id/merge_request_approval_setting
+    maintainer PUT    /projects/:id/merge_request_approval_setting
+    owner      GET    /groups/:id/merge_request_approval_setting
+    owner      PUT    /groups/:id/merge_request_approval_setting
     maintainer POST   /projects/:id/approvals
     opener     GET    /projects/:id/approval_rules
     opener     GET    /projects/:id/approval_rules/:rule_id

@@ -54,6 +54,8 @@ const MERGE_REQUEST: &str = "id iid project_id title state created_at updated_at
 const NOTE: &str = "id body author created_at updated_at system noteable_id noteable_iid noteable_type resolvable \
     confidential internal commands_changes type attachment";
 const PERIOD: &str = "id freeze_start freeze_end cron_timezone created_at updated_at";
+const NEWER: &str = "allow_author_approval allow_committer_approval allow_overrides_to_approver_list_per_merge_request \
+    require_password_to_approve retain_approvals_on_push";
 const APPROVALS: &str = "approvals_before_merge reset_approvals_on_push disable_overriding_approvers_per_merge_request \
     merge_requests_author_approval merge_requests_disable_committers_approval require_password_to_approve approvers \
     approver_groups";
@@ -306,6 +308,12 @@ fn approvals() -> Vec<Step> {
     let (settings, all) = ("/projects/1/approvals", "/projects/1/approval_rules");
     let one = "/projects/1/approval_rules/1";
     let password = json!({"require_password_to_approve": true});
+    let newer = "/projects/1/merge_request_approval_setting";
+    let group = "/groups/acme/merge_request_approval_setting";
+    let author = json!({"allow_author_approval": true});
+    let shown = json!({"allow_author_approval": {"value": true}});
+    let all_on = json!({"allow_author_approval": true, "allow_committer_approval": true,
+                        "allow_overrides_to_approver_list_per_merge_request": true, "retain_approvals_on_push": true});
     vec![
         (
             "POST /projects/:id/approvals",
@@ -317,6 +325,34 @@ fn approvals() -> Vec<Step> {
             (settings, 200, password.clone()),
         ),
         ("GET /projects/:id/approvals", settings, NO, 200, APPROVALS, password, READS),
+        (
+            "PUT /projects/:id/merge_request_approval_setting",
+            newer,
+            author.clone(),
+            200,
+            NEWER,
+            shown.clone(),
+            (newer, 200, shown.clone()),
+        ),
+        (
+            "GET /projects/:id/merge_request_approval_setting",
+            newer,
+            NO,
+            200,
+            NEWER,
+            shown.clone(),
+            READS,
+        ),
+        (
+            "PUT /groups/:id/merge_request_approval_setting",
+            group,
+            all_on,
+            200,
+            NEWER,
+            shown.clone(),
+            (group, 200, shown.clone()),
+        ),
+        ("GET /groups/:id/merge_request_approval_setting", group, NO, 200, NEWER, shown, READS),
         (
             "POST /projects/:id/approval_rules",
             all,
