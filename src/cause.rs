@@ -50,6 +50,12 @@ impl Cause {
         Self { help: Some(help.into()), ..self }
     }
 
+    /// The same, and what came of it.
+    #[must_use]
+    pub fn and(self, then: impl fmt::Display) -> Self {
+        Self { message: format!("{}; {then}", self.message).into(), ..self }
+    }
+
     /// The same, said of something larger: `context: message`.
     #[must_use]
     pub fn context(self, context: impl fmt::Display) -> Self {

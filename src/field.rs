@@ -106,6 +106,51 @@ pub struct Field {
     /// The only scope that has it, if not all scopes of its kind do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<Scope>,
+    /// What means more than was declared if the service drops this field of a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+    /// What has to be on for this field to have an effect, and to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Needs>,
+    /// The level of access that this one may not exceed: the service refuses that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Cow<'static, str>>,
+    /// Whether a group above may say otherwise, which is then what the service shows.
+    #[serde(skip_serializing_if = "is_default")]
+    pub is_bounded: bool,
+    /// The release from which on the service takes no text that is not ASCII.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ascii_from: Option<Release>,
+}
+
+/// What a field needs of another one of the same entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Needs {
+    /// The field that has to be on.
+    pub switch: Cow<'static, str>,
+    /// Whether requests have to carry both: the service refuses, or ignores, this one alone.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub beside: bool,
+}
+
+/// How a field limits another one of the same entry or mapping. The service drops the part of a
+/// request that it does not know, so a request that switches the other one on carries the limit too,
+/// and has not succeeded before the limit is seen in the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The field that it limits, which is on unless it is `false` or nothing.
+    pub switch: Cow<'static, str>,
+    /// Whether nobody may declare the other one as on without it: what the service takes in its place
+    /// is everything.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub required: bool,
+}
+
+impl Limits {
+    /// Whether a switch with this value is on.
+    pub fn is_on(switch: &Json) -> bool {
+        !matches!(switch, Json::Null | Json::Bool(false)) && switch != ""
+    }
 }
 
 /// What documents are about.
@@ -257,6 +302,9 @@ pub enum Compare {
     Exact,
     /// Lists without regard to order.
     Set,
+    /// Lists of topics, which the whole installation shares: in the spelling that is there first,
+    /// without regard to order. A comma parts two of them, and blanks around one do not count.
+    Topics,
     /// Text without regard to upper and lower case.
     AnyCase,
     /// Addresses in normal form (RFC 3986, 6.2.2 and 6.2.3).
@@ -338,6 +386,11 @@ pub const FIELD: Field = Field {
     spread: false,
     hidden_by: None,
     only: None,
+    limits: None,
+    needs: None,
+    at_most: None,
+    is_bounded: false,
+    ascii_from: None,
 };
 
 impl Field {
@@ -540,6 +593,54 @@ impl Field {
         Self { only: Some(scope), ..self }
     }
 
+    /// Limits what `switch` does.
+    #[must_use]
+    pub fn limits(self, switch: &'static str) -> Self {
+        Self { limits: Some(Limits { switch: switch.into(), required: false }), ..self }
+    }
+
+    /// Limits what `switch` does, which nobody may declare as on without it.
+    #[must_use]
+    pub fn has_to_limit(self, switch: &'static str) -> Self {
+        Self { limits: Some(Limits { switch: switch.into(), required: true }), ..self }
+    }
+
+    /// Without effect, and not shown, until `switch` is on.
+    #[must_use]
+    pub fn needs(self, switch: &'static str) -> Self {
+        Self { needs: Some(Needs { switch: switch.into(), beside: false }), ..self }
+    }
+
+    /// The same, and requests carry both.
+    #[must_use]
+    pub fn needs_beside(self, switch: &'static str) -> Self {
+        Self { needs: Some(Needs { switch: switch.into(), beside: true }), ..self }
+    }
+
+    /// A level of access that may not exceed that of `other`.
+    #[must_use]
+    pub fn at_most(self, other: &'static str) -> Self {
+        Self { at_most: Some(other.into()), ..self }
+    }
+
+    /// Shown together with what the groups above say.
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        Self { is_bounded: true, ..self }
+    }
+
+    /// ASCII from the release `major.minor` of the service on.
+    #[must_use]
+    pub fn ascii_from(self, major: u16, minor: u16) -> Self {
+        Self { ascii_from: Some(Release::new(major, minor)), ..self }
+    }
+
+    /// Compared as topics.
+    #[must_use]
+    pub fn as_topics(self) -> Self {
+        Self { compare: Compare::Topics, ..self }
+    }
+
     /// The name under which a live object carries this field, if it ever does.
     pub fn live_name<'a>(&'a self, own: &'a str) -> Option<&'a str> {
         match &self.read {
@@ -547,6 +648,12 @@ impl Field {
             Readback::As(name) => Some(name),
             Readback::Never => None,
         }
+    }
+
+    /// The fields that have to be known besides, to know what becomes of this one.
+    pub fn others(&self) -> impl Iterator<Item = &str> {
+        let needed = self.needs.as_ref().map(|needs| &*needs.switch);
+        needed.into_iter().chain(self.at_most.as_deref())
     }
 
     /// Whether a service of the reference's release need not have it.

@@ -359,6 +359,7 @@ fn what_was_sent_reads_back_as_what_was_declared() {
             for sample in samples(&spec.schema) {
                 let mut value = Value::Plain(sample);
                 forms::normalise(spec, &mut value);
+                forms::modern(spec, &mut value);
                 let declared = Fields::from([(spec.name.clone(), value.clone())]);
                 let mut names = Names::default();
                 for (id, (_, named, name)) in (5..).zip(forms::named_by(section, &declared)) {

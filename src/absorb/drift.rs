@@ -361,8 +361,8 @@ const UNSAYABLE: &str = "no manifest can say what is there, or it may be a secre
 /// A live list in the order of the declared one, where order means nothing: what is declared stays
 /// where it is.
 fn arranged(spec: &Spec, declared: &Json, live: Json) -> Json {
-    let has_no_order =
-        spec.field.names.is_some() || matches!(spec.field.compare, Compare::Set | Compare::Rows);
+    let has_no_order = spec.field.names.is_some()
+        || matches!(spec.field.compare, Compare::Set | Compare::Topics | Compare::Rows);
     match (declared, live) {
         (Json::Array(declared), Json::Array(live)) if has_no_order => {
             let mut list: Vec<Json> =

@@ -39,6 +39,7 @@ use crate::{
     cause::Cause,
     desired::Container,
     diff::{Action, Refusal, Step},
+    field::Tier,
     kind::{Capability, Effect, Place as HomePlace, Target},
     live::{Live, Presence},
     observe::ends_everything,
@@ -529,12 +530,23 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         Some(Mismatch { address: left.address.clone(), fields, reason, help })
     }
 
-    /// Which of `fields` a service may be too old for.
+    /// Why the service may not have saved `fields`: it is too old for them, lacks the tier, or a group
+    /// above has another say.
     fn late(&self, left: &Step, fields: &[String]) -> Option<String> {
         let table = self.container.section(left.address.section?)?.of.table();
         let late = fields.iter().filter_map(|name| {
-            let since = table.get(name)?.field.since.filter(|since| since.is_late())?;
-            Some(format!("`{name}` needs release {since} of the service or later"))
+            let field = &table.get(name)?.field;
+            let since = field.since.filter(|since| since.is_late());
+            let above = self.container.path.contains('/') && field.is_bounded;
+            match (since, field.tier) {
+                (Some(since), _) => {
+                    Some(format!("`{name}` needs release {since} of the service or later"))
+                }
+                (None, tier) if tier > Tier::Free => {
+                    Some(format!("`{name}` needs the {tier} tier"))
+                }
+                _ => above.then(|| format!("a group above may decide about `{name}`")),
+            }
         });
         let late: Vec<_> = late.collect();
         (!late.is_empty()).then(|| late.join("; "))

@@ -32,9 +32,19 @@ pub static CODES: &[(&str, &str)] = &[
          file never counts. A more literal `match` outranks a less literal one, a profile outranks defaults, and the document itself outranks both.",
     ),
     (
+        "approvals-twice",
+        "The service makes a rule for any approver, called \"All Members\", of `approvals_before_merge`. Where that rule is declared among `approval_rules`, or \
+         unlisted rules are deleted, every run would undo what the one before it did.",
+    ),
+    (
         "archived",
         "An archived project takes no changes, and cannot be moved either. Bring it back with `archived: false`; when it has moved, it can be \
          archived again.",
+    ),
+    (
+        "ascii",
+        "Topics belong to the whole installation, and later releases take only ASCII letters in them. The service does not say so: it answers with success \
+         and `null`, and saves nothing of the request.",
     ),
     (
         "base",
@@ -265,6 +275,11 @@ pub static CODES: &[(&str, &str)] = &[
         "An approval rule is for all protected branches, or for those that it names. Where it is for all, the service ignores the names.",
     ),
     (
+        "no-effect",
+        "The service takes the field, or refuses it alone, and it changes nothing as long as another one is off: merge trains need merged results \
+         pipelines, and what is said of a mirror needs the mirror. undrift does not send it until then.",
+    ),
+    (
         "no-manifests",
         "The folder holds no file `*.yaml` or `*.yml`, or none of them declares a group or project. Hidden folders and symbolic links are skipped, and `undrift.yaml` and `sandbox.yaml` \
          are no manifests. Emptiness is an error, because a wrong path must not look like a wish for nothing.",
@@ -359,6 +374,12 @@ pub static CODES: &[(&str, &str)] = &[
         "One file has more faults than are worth reading. Correct the first ones; the others are often their followers.",
     ),
     (
+        "too-visible",
+        "What a project shows of its merge requests and of its pipelines may not be more than what it shows of its repository, and a project or group may \
+         not be more visible than the group that it is in. The service refuses a request after which that would be so, or lowers the visibility without \
+         a word; so all levels that depend on each other have to be declared together.",
+    ),
+    (
         "type",
         "The value is of another type than the field: a word where a list is needed, a mapping where a number is needed.",
     ),
@@ -388,6 +409,12 @@ pub static CODES: &[(&str, &str)] = &[
     (
         "unknown-user",
         "The service knows no user with this name. Names are compared in any case; deleted users are not found.",
+    ),
+    (
+        "unlimited",
+        "The switch is declared without what limits it, and what the service takes in the place of the limit is everything: a clean-up policy of the \
+         container registry that is on and says no `name_regex` removes tags of any name. Write the limit down, also where it is that everything is \
+         meant.",
     ),
     (
         "unlisted",

@@ -90,6 +90,33 @@ settings: {merge_method: merge}
 ",
     },
     Example {
+        code: "approvals-twice",
+        wrong: "\
+kind: Project
+path: acme/shop
+settings: {approvals_before_merge: 2}
+approval_rules: [{name: All Members, rule_type: any_approver, approvals_required: 1}]
+",
+        right: "\
+kind: Project
+path: acme/shop
+approval_rules: [{name: All Members, rule_type: any_approver, approvals_required: 1}]
+",
+    },
+    Example {
+        code: "ascii",
+        wrong: "\
+kind: Project
+path: acme/shop
+settings: {topics: [café]}
+",
+        right: "\
+kind: Project
+path: acme/shop
+settings: {topics: [cafe]}
+",
+    },
+    Example {
         code: "blank",
         wrong: "\
 kind: Project
@@ -482,6 +509,19 @@ approval_rules:
 ",
     },
     Example {
+        code: "no-effect",
+        wrong: "\
+kind: Project
+path: acme/shop
+settings: {merge_pipelines_enabled: false, merge_trains_enabled: true}
+",
+        right: "\
+kind: Project
+path: acme/shop
+settings: {merge_pipelines_enabled: true, merge_trains_enabled: true}
+",
+    },
+    Example {
         code: "not-supported",
         wrong: "\
 kind: Project
@@ -722,6 +762,19 @@ push_rule: {prevent_secrets: true}
 ",
     },
     Example {
+        code: "too-visible",
+        wrong: "\
+kind: Project
+path: acme/shop
+settings: {repository_access_level: private, merge_requests_access_level: enabled}
+",
+        right: "\
+kind: Project
+path: acme/shop
+settings: {repository_access_level: private, merge_requests_access_level: private}
+",
+    },
+    Example {
         code: "type",
         wrong: "\
 kind: Project
@@ -762,6 +815,21 @@ settings: {merge_method: ff}
 kind: Project
 path: acme/shop
 uses: [service]
+",
+    },
+    Example {
+        code: "unlimited",
+        wrong: "\
+kind: Project
+path: acme/shop
+settings:
+  container_expiration_policy: {enabled: true, older_than: 14d}
+",
+        right: "\
+kind: Project
+path: acme/shop
+settings:
+  container_expiration_policy: {enabled: true, older_than: 14d, name_regex: '^review-.*'}
 ",
     },
     Example {

@@ -13,8 +13,10 @@ use crate::{
     desired::{Entry, State},
     field::{Accepted, Field, Named, Readback},
     kind::{
-        Effect, Identity, Job, LiveEntry, NamespaceOwner, Section, Spec, Unable, calls::Act, forms,
-        is_readable,
+        Effect, Identity, Job, LiveEntry, NamespaceOwner, Section, Spec, Unable,
+        calls::Act,
+        forms, is_readable,
+        needs::{self, Footing},
     },
     kinds,
     level::Level,
@@ -288,6 +290,9 @@ impl<'a> Comparing<'a> {
         if changes.is_empty() || self.is_unfit(findings) {
             return;
         }
+        if self.shows_too_much(live, &changes, findings) {
+            return;
+        }
         let changed: Vec<&str> = changes.iter().map(|change| change.field.as_str()).collect();
         let job = self.job(Act::Change(&self.values, live, &changed));
         let sends = match self.section.rules.calls(&job) {
@@ -315,11 +320,42 @@ impl<'a> Comparing<'a> {
         self.push(Step { effects, ..step.of(live) }, findings);
     }
 
+    /// Whether the service would refuse these changes, because something that nobody declares would
+    /// show more than it may then.
+    fn shows_too_much(
+        &self,
+        live: &LiveEntry,
+        changes: &[Change],
+        findings: &mut Findings,
+    ) -> bool {
+        let known = |name: &str| {
+            let declared = self.values.get(name).and_then(Value::plain);
+            declared.or_else(|| live.fields.get(name)).cloned()
+        };
+        let is_changed = |name: &str| changes.iter().any(|change| change.field == name);
+        let exceeding = needs::exceeding(self.section, known);
+        let problems: Vec<_> = exceeding
+            .filter(|(_, _, most, _)| is_changed(most))
+            .map(|(name, own, most, limit)| {
+                let own = forms::plain_text(&own);
+                let limit = forms::plain_text(&limit);
+                let message =
+                    format!("`{name}` is `{own}`, and may not show more than `{most}`: `{limit}`");
+                let help =
+                    format!("declare `{name}: {limit}` too; the service takes both together");
+                self.problem("too-visible", message, Some(help), most)
+            })
+            .collect();
+        let any = !problems.is_empty();
+        findings.problems.extend(problems);
+        any
+    }
+
     /// The fields that differ from `live`. Why others are not compared becomes notes.
     fn changes(&self, live: &LiveEntry, findings: &mut Findings) -> Vec<Change> {
         let mut changes = Vec::new();
         let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
-        let mut waiting: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in &self.known {
             if let Some(why) = self.section.rules.waits(
@@ -329,6 +365,11 @@ impl<'a> Comparing<'a> {
                 Some(live),
                 self.context.is_empty,
             ) {
+                waiting.entry(why.to_owned()).or_default().push(name.clone());
+                continue;
+            }
+            if let Some(switch) = needs::waits(self.field(name), name, &self.values, Some(live)) {
+                let why = format!("until `{switch}` is on");
                 waiting.entry(why).or_default().push(name.clone());
                 continue;
             }
@@ -345,9 +386,8 @@ impl<'a> Comparing<'a> {
                 Compared::NotReturned => not_returned.push(name.clone()),
             }
         }
-        let waiting = waiting
-            .into_iter()
-            .map(|(why, fields)| self.note(Reason::Waits { why: why.into() }, fields));
+        let waiting =
+            waiting.into_iter().map(|(why, fields)| self.note(Reason::Waits { why }, fields));
         findings.notes.extend(waiting);
         if !unverified.is_empty() {
             findings.notes.push(self.note(Reason::CannotVerify, unverified));
@@ -499,9 +539,12 @@ impl<'a> Comparing<'a> {
             Value::File(_) => Json::Bool(true),
         };
         let is_same = |live: &Json| forms::same(field.compare, &declared, live);
+        let footing = needs::footing(field, &self.values, Some(live));
         match live.fields.get(name) {
             Some(found) if is_same(found) => Compared::Same,
             Some(_) => Compared::Differs,
+            None if footing == Footing::TurnedOn => Compared::Differs,
+            None if footing == Footing::Off => Compared::Same,
             None if field.read == Readback::IfPresent => Compared::NotReadable,
             // An answer may leave out what is null. Only where the service shows fields of that
             // tier does it say so by leaving it out.

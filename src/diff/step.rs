@@ -262,12 +262,21 @@ pub struct ShownCall {
     /// Whether it is sent only if the call before it failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub restores: bool,
+    /// Whether it is sent only if the answer to the call before it does not show what limits a switch
+    /// that this one turned on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub undoes: bool,
     /// Whether what was started by then is waited for: the import of the contents.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub awaits: bool,
 }
 
 impl ShownCall {
+    /// Whether it is sent only if something goes wrong.
+    pub const fn is_spare(&self) -> bool {
+        self.restores || self.undoes
+    }
+
     /// Whether `other` goes to the same thing of its container, which a new plan may name by its
     /// id.
     fn is_to(&self, other: &Self) -> bool {
@@ -288,6 +297,7 @@ impl From<&kind::Call> for ShownCall {
             path: request.shown_target(),
             fields,
             restores: call.restores,
+            undoes: call.undoes,
             awaits: call.awaits,
         }
     }

@@ -14,7 +14,7 @@ use crate::{
     field::{Compare, Named, Readback, Scope, Secrecy, Tier},
     kind::{
         Capability, Effect, Facts, LiveEntry, Names, Place, Section, Shape, Spec, forms,
-        is_readable, plain_text,
+        is_readable, limits, plain_text,
     },
     kinds::{self, preset},
     live::{Collection, Live, Presence},
@@ -236,10 +236,13 @@ impl Declaring<'_> {
                 };
                 names.filter_map(leaf).collect()
             }
-            _ => vec![(spec.name.clone(), shown)],
+            _ => vec![(spec.name.clone(), shown.clone())],
         };
         for (name, value) in leaves {
-            if !self.settings.all && is_preset(of, &name, &value, self.path) {
+            let is_limit = name
+                .split_once('.')
+                .is_some_and(|(_, key)| limits::are_required(spec, key, &shown));
+            if !self.settings.all && !is_limit && is_preset(of, &name, &value, self.path) {
                 continue;
             }
             if is_sayable(of, &name, &value) {
@@ -402,8 +405,8 @@ fn is_deprecated(schema: &Json) -> bool {
 
 /// A list of which the order means nothing, in an order of its own: levels, users and groups.
 fn sorted(spec: &Spec, mut value: Json) -> Json {
-    let has_no_order =
-        spec.field.names.is_some() || matches!(spec.field.compare, Compare::Set | Compare::Rows);
+    let has_no_order = spec.field.names.is_some()
+        || matches!(spec.field.compare, Compare::Set | Compare::Topics | Compare::Rows);
     if let Some(items) = value.as_array_mut().filter(|_| has_no_order) {
         let rows = spec.schema["items"]["properties"].as_object();
         let place = |item: &Json| {

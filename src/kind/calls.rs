@@ -4,7 +4,7 @@
 //! overrides [`Rules::calls`](super::Rules::calls). There are always calls, or the reason why there
 //! are none.
 
-use super::{Change, Create, Former, LiveEntry, Names, Section, Spec, Target, forms};
+use super::{Change, Create, Former, LiveEntry, Names, Section, Spec, Target, forms, limits};
 use crate::{
     cause::Cause,
     field::{Named, Route},
@@ -24,6 +24,9 @@ pub struct Call {
     /// Whether it is sent only if the call before it failed, to put back what the one before that
     /// removed.
     pub restores: bool,
+    /// Whether it is sent only if the answer to the call before it does not show what limits a switch
+    /// that this one turned on: it turns that off again.
+    pub undoes: bool,
     /// Whether what was started by then, in the background, is waited for before anything else of
     /// the container is sent.
     pub awaits: bool,
@@ -33,7 +36,14 @@ pub struct Call {
 
 impl From<Request<Write>> for Call {
     fn from(request: Request<Write>) -> Self {
-        Self { request, restores: false, awaits: false, besides: None }
+        Self { request, restores: false, undoes: false, awaits: false, besides: None }
+    }
+}
+
+impl Call {
+    /// Whether it is sent only if something goes wrong.
+    pub const fn is_spare(&self) -> bool {
+        self.restores || self.undoes
     }
 }
 
@@ -192,14 +202,19 @@ impl Job<'_> {
     ) -> Result<Vec<Call>, Unable> {
         let body = forms::edit_body(self.section, declared, live, changed, self.names)?;
         let (files, data) = apart(body);
-        let data = if data.is_empty() {
-            None
+        let data: Vec<_> = if data.is_empty() {
+            Vec::new()
         } else {
             let repeated = forms::repeated(self.section, declared, live, self.names)?;
-            Some(self.told(self.addressed(op, live).fields(data).repeating(repeated)))
+            let undone = limits::undone(self.section, &data, Some(live));
+            let edit =
+                |data| self.told(self.addressed(op, live).fields(data).repeating(repeated.clone()));
+            let edited = Call::from(edit(data));
+            let undo = (!undone.is_empty()).then(|| Call { undoes: true, ..edit(undone).into() });
+            std::iter::once(edited).chain(undo).collect()
         };
         let files = files.into_iter().map(|file| self.addressed(op, live).fields([file].into()));
-        Ok(data.into_iter().chain(files).map(Call::from).collect())
+        Ok(data.into_iter().chain(files.map(Call::from)).collect())
     }
 
     /// The requests that remove it, add it as declared, and put it back if that fails. What is not

@@ -6,9 +6,9 @@
 //! | comparable | both sides of a comparison | `maintainer` | `alice` | `[{user_id: 5}]`, live ones with their `id` |
 //! | sent | requests | `40` | `user_id: 5` | the rows to add, and the ids of those to remove |
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{Id, Identity, LiveEntry, Names, Section, Spec, Unable, is_list};
+use super::{Id, Identity, LiveEntry, Names, Section, Spec, Unable, is_list, needs};
 use crate::{
     cause::Cause,
     field::{Codec, Compare, Field, Named, Readback, Route, Secrecy, Tier},
@@ -77,7 +77,7 @@ fn normal(compare: Compare, text: &str) -> Cow<'_, str> {
         Compare::Location => text::location(text).into(),
         Compare::AnyCase => text.to_lowercase().into(),
         Compare::Ref => short_ref(text).into(),
-        Compare::Exact | Compare::Set | Compare::Rows => text.into(),
+        Compare::Exact | Compare::Set | Compare::Topics | Compare::Rows => text.into(),
     }
 }
 
@@ -95,6 +95,21 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
                     *level = Level::word_of(level);
                 }
             }
+        }
+    }
+}
+
+/// Declared to declared: a mapping with its keys under the names that the service has for them. Done
+/// once deprecated ones were reported.
+pub fn modern(spec: &Spec, declared: &mut Value) {
+    let Some(properties) = spec.schema["properties"].as_object() else { return };
+    let Value::Plain(Json::Object(object)) = declared else { return };
+    for (old, property) in properties {
+        let modern = Field::of(property).replaced_by;
+        if let (Some(modern), true) = (modern, object.contains_key(old))
+            && let Some(value) = object.remove(old)
+        {
+            object.entry(modern).or_insert(value);
         }
     }
 }
@@ -296,7 +311,9 @@ pub fn edit_body(
         field.accepted.on(Route::Edit)
             && (changed.contains(&name.as_str())
                 || (field.with_every_edit && !is_hidden(field, live))
-                || is_forgotten(field, changed))
+                || is_forgotten(field, changed)
+                || (goes_along(field, declared, changed)
+                    && !section.identity.contains(&name.as_str())))
     });
     let mut body = Fields::new();
     for (name, value) in without_unset_twins(section, sent_fields.collect()) {
@@ -308,6 +325,18 @@ pub fn edit_body(
         }
         body.insert(sent_name, value);
     }
+    // What is refused alone goes with what it needs.
+    for spec in section.table().specs() {
+        let is_carried = body.contains_key(spec.field.sent_name(&spec.name));
+        let switch = needs::beside(&spec.field).filter(|_| is_carried);
+        let Some(switch) = switch.and_then(|name| section.table().get(name)) else { continue };
+        let sent_name = switch.field.sent_name(&switch.name);
+        let found = live.fields.get(&switch.name).map(|value| Value::Plain(value.clone()));
+        let value = declared.get(&switch.name).cloned().or(found);
+        if let Some(value) = value.filter(|_| !body.contains_key(sent_name)) {
+            body.extend([sent(section, &switch.name, &value, names)?]);
+        }
+    }
     Ok(body)
 }
 
@@ -315,6 +344,13 @@ pub fn edit_body(
 pub fn is_forgotten(field: &Field, changed: &[&str]) -> bool {
     field.forgotten_with.as_deref().is_some_and(|other| changed.contains(&other))
         && !Bug::ForgetToken.is_planted()
+}
+
+/// Whether an edit that changes `changed` switches on what a field limits.
+pub fn goes_along(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
+    let Some(limits) = &field.limits else { return false };
+    changed.contains(&&*limits.switch)
+        && declared.get(&*limits.switch).is_some_and(super::limits::is_on)
 }
 
 /// Whether the service shows `null` in the place of the value that a field of `live` has.
@@ -543,6 +579,9 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Set => {
             declared.len() == live.len() && declared.iter().all(|value| live.contains(value))
         }
+        (Json::Array(declared), Json::Array(live)) if compare == Compare::Topics => {
+            topics(declared) == topics(live)
+        }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Rows => {
             let is_in = |row: &Json, rows: &[Json]| {
                 rows.iter().any(|other| without_id(other) == without_id(row))
@@ -560,6 +599,12 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
         }
         _ => declared == live,
     }
+}
+
+/// Topics as the service tells them apart.
+fn topics(list: &[Json]) -> BTreeSet<String> {
+    let texts = list.iter().filter_map(Json::as_str).flat_map(|text| text.split(','));
+    texts.map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty()).collect()
 }
 
 /// The name of a branch alone; anything else as it is.

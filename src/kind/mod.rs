@@ -16,8 +16,10 @@ pub mod calls;
 mod checks;
 mod effect;
 pub mod forms;
+pub mod limits;
 mod live;
 mod names;
+pub mod needs;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -424,10 +426,18 @@ impl Section {
         let mut fields = Object::new();
         let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_));
         let is_whole = is_replaced || matches!(self.home.place, Place::Part { .. });
+        let also: Vec<&str> = self
+            .table()
+            .specs()
+            .iter()
+            .filter(|spec| wanted(&spec.name))
+            .flat_map(|spec| spec.field.others())
+            .collect();
         for spec in self.table().specs() {
             let kept = is_whole
                 || wanted(&spec.name)
                 || self.identity.contains(&spec.name.as_str())
+                || also.contains(&spec.name.as_str())
                 || spec.field.with_every_edit;
             if let Some(value) = kept.then(|| self.rules.decode(spec, raw)).flatten() {
                 fields.insert(spec.name.clone(), value);

@@ -89,6 +89,14 @@ pub static KIND: Kind = Kind {
 
 const ANY: &str = "any_approver";
 
+/// The setting of a project of which the service makes the rule "All Members".
+pub const BEFORE_MERGE: &str = "approvals_before_merge";
+
+/// Whether an entry is the rule for any approver, of which there is one.
+pub fn is_any(declared: &Fields) -> bool {
+    declared.get("rule_type").and_then(Value::text) == Some("any_approver")
+}
+
 struct ApprovalRules;
 
 impl Rules for ApprovalRules {

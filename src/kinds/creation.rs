@@ -3,7 +3,7 @@
 
 use crate::{
     field::{Field, Route},
-    kind::{Call, Job, Section, Unable, calls::apart, forms},
+    kind::{Call, Job, Section, Spec, Unable, calls::apart, forms, limits, needs},
     operation::{Op, Request, Write},
     value::{Fields, Json, Value},
 };
@@ -28,18 +28,20 @@ impl Creation<'_> {
     /// If one names something that the service does not know.
     pub(super) fn calls(self, job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
         let naming: Vec<_> = self.within.keys().cloned().collect();
-        let mut first = self.within;
+        let mut first = self.within.clone();
         let mut then = Fields::new();
         let settings = super::settings::KIND.in_scope(job.target.scope);
         for (name, value) in declared {
             let own = job.section.table().get(name).map(|_| job.section);
             let Some(section) = own.or(settings) else { continue };
             let waits = section.rules.waits(section, name, declared, None, true);
-            if says_nothing(job.section, section, name, value) || waits.is_some() {
+            let needs = needs::waits(section.field(name), name, declared, None);
+            if says_nothing(job.section, section, name, value) || waits.is_some() || needs.is_some()
+            {
                 continue;
             }
             let field = section.field(name);
-            let takes = (self.takes)(name, field, field.sent_name(name));
+            let takes = self.takes(section, name, declared);
             // A form with a file cannot carry what is nested.
             let body = if takes && !matches!(value, Value::File(_)) {
                 &mut first
@@ -50,11 +52,29 @@ impl Creation<'_> {
             };
             body.extend([forms::sent(section, name, value, job.names)?]);
         }
-        let edits = edits(job, self.edit, then);
-        Ok(std::iter::once(self.post.fields(first).naming(naming))
-            .chain(edits)
-            .map(Call::from)
-            .collect())
+        let mut calls = Vec::new();
+        let post = self.post.fields(first).naming(naming);
+        for request in std::iter::once(post).chain(edits(job, self.edit, then)) {
+            let body = request.body_fields();
+            let undone = settings.zip(body).map(|(of, body)| limits::undone(of, body, None));
+            calls.push(Call::from(request));
+            for undo in edits(job, self.edit, undone.unwrap_or_default()) {
+                calls.push(Call { undoes: true, ..undo.into() });
+            }
+        }
+        Ok(calls)
+    }
+
+    /// Whether the first request takes a field, and all that limits it.
+    fn takes(&self, section: Section, name: &str, declared: &Fields) -> bool {
+        let takes = |name: &str| {
+            let field = section.field(name);
+            (self.takes)(name, field, field.sent_name(name))
+        };
+        let limits = limits::of(section, name).filter(|limit| declared.contains_key(&limit.name));
+        let is_later =
+            |limit: &Spec| !takes(&limit.name) && section.field(name).accepted.on(Route::Edit);
+        takes(name) && !limits.into_iter().any(is_later)
     }
 }
 

@@ -55,7 +55,7 @@ pub struct Hook {
     pub push_events: Option<bool>,
     /// The branches whose pushes count: a name or a pattern such as `release/*`. `null` is all of
     /// them.
-    #[schemars(transform = FIELD.nullable().with_every_edit(), example = &"main")]
+    #[schemars(transform = FIELD.nullable().with_every_edit().limits("push_events"), example = &"main")]
     pub push_events_branch_filter: Option<String>,
     /// Whether it is called for pushed tags.
     #[schemars(transform = FIELD.with_every_edit())]

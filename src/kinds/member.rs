@@ -39,7 +39,7 @@ pub struct Member {
     #[schemars(transform = FIELD.level().with_every_edit())]
     pub access_level: Option<Level>,
     /// The day on which the membership ends, as `YYYY-MM-DD`. `null` means never.
-    #[schemars(transform = FIELD.nullable().with_every_edit(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
+    #[schemars(transform = FIELD.nullable().with_every_edit().limits("access_level"), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
     /// Whether the level may differ from the one that a directory gives. Only where the group
     /// follows one.

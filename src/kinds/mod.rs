@@ -1,6 +1,7 @@
 //! Every kind that undrift manages. A new one is a file here and a line below, or a description
 //! (`described`).
 
+pub mod above;
 mod creation;
 pub mod described;
 pub mod operations;

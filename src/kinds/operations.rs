@@ -131,6 +131,8 @@ fn value(schema: &'static Json) -> Type {
             let properties = schema["properties"].as_object().into_iter().flatten();
             Type::Object(
                 properties
+                    // The service drops a key that is another name in manifests alone.
+                    .filter(|(_, property)| Field::of(property).replaced_by.is_none())
                     .map(|(name, property)| nested(name, property))
                     .collect::<Vec<_>>()
                     .leak(),

@@ -51,7 +51,7 @@ const PRESETS: &[Rows] = &[
             ("container_expiration_policy.cadence", r#""1d""#),
             ("container_expiration_policy.keep_n", "10"),
             ("container_expiration_policy.older_than", r#""90d""#),
-            ("container_expiration_policy.name_regex_delete", r#"".*""#),
+            ("container_expiration_policy.name_regex", r#"".*""#),
             ("analytics_access_level", r#""enabled""#),
             ("builds_access_level", r#""enabled""#),
             ("container_registry_access_level", r#""enabled""#),

@@ -16,6 +16,7 @@ use crate::{
         Arrival, Call, Capability, Effect, Facts, Fault, Former, Home, Itself, Job, Kind, Namespace,
         NamespaceOwner, Place, Rules, Shape, Table, Unable,
         calls::{Act, Turn},
+        needs, plain_text,
     },
     level::MAINTAINER,
     operation::{self, Op, Write},
@@ -92,6 +93,23 @@ impl Rules for Project {
     /// What is wrong with the `create:` and the `settings:` of one project together.
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         check_create(declared, report);
+        // What nobody declares starts as open as the service has it.
+        let known = |name: &str| match declared.get(name) {
+            Some(value) => value.plain().cloned(),
+            None => Some("enabled".into()),
+        };
+        let Some(settings) = super::settings::KIND.in_scope(Scope::Project) else { return };
+        for (name, _, most, limit) in needs::exceeding(settings, known) {
+            if declared.contains_key(most) && !declared.contains_key(name) {
+                report(Fault {
+                    severity: Severity::Error,
+                    code: "too-visible",
+                    field: Some(most),
+                    message: format!("a new project has `{name}: enabled`, which may not show more than `{most}`"),
+                    help: Some(format!("declare `{name}: {}` too", plain_text(&limit))),
+                });
+            }
+        }
     }
 
     fn effects(&self, _who: Option<u64>, _before: &Object, after: &Object) -> Vec<Effect> {
@@ -280,7 +298,7 @@ mod tests {
             "visibility": "private",
             "description": null,
             "merge_commit_template": "%{title}",
-            "container_expiration_policy": {"enabled": true, "name_regex_keep": null},
+            "container_expiration_policy": {"enabled": false, "name_regex_keep": null},
             "ci_default_git_depth": 20,
             "initialize_with_readme": true,
             "default_branch": "trunk",
@@ -295,7 +313,7 @@ mod tests {
                 .arg("id", "acme/shop")
                 .fields([("avatar".to_owned(), Value::File("a.png".into()))].into())
         };
-        let policy = json!({"enabled": true, "name_regex_keep": ""});
+        let policy = json!({"enabled": false, "name_regex_keep": ""});
 
         let own = PROJECT_CREATE.request().fields(fields(json!({
             "name": "shop", "path": "shop", "namespace_id": 3, "visibility": "private", "description": "",

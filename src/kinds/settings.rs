@@ -6,11 +6,11 @@
 pub mod fields;
 pub mod group;
 
-use std::sync::LazyLock;
+use std::{borrow::Cow, sync::LazyLock};
 
 use crate::{
     diagnostic::Severity,
-    field::Scope,
+    field::{Field, Scope},
     kind::{
         Capability, Change, Create, Effect, Fault, Home, Kind, LiveEntry, Place, Rules, Section,
         Shape, Spec, Table,
@@ -93,21 +93,23 @@ impl Rules for Settings {
             Some(shown) => is_empty && declared.get(name).and_then(Value::plain) != shown,
             None => !project::makes_a_branch(declared),
         };
+        let is_fork = || declared.keys().any(|name| name == "fork_of");
+        if live.is_none() && name == "mr_default_target_self" && !is_fork() {
+            return Some("until the project is a fork");
+        }
         let is_of_repository = section.home.scope == Scope::Project && name == "default_branch";
         (is_of_repository && waits()).then_some("until the repository has a branch")
     }
 
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
-        let policy = declared.get("container_expiration_policy").and_then(Value::plain);
-        if policy
-            .is_some_and(|p| p.get("name_regex").is_some() && p.get("name_regex_delete").is_some())
-        {
+        let config = declared.get("ci_config_path").and_then(Value::text);
+        if config.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
             report(Fault {
                 severity: Severity::Error,
-                code: "both-spellings",
-                field: Some("container_expiration_policy"),
-                message: "`name_regex` and `name_regex_delete` are two names of one thing".into(),
-                help: Some("leave out `name_regex`, the deprecated one".into()),
+                code: "path",
+                field: Some("ci_config_path"),
+                message: "`ci_config_path` must not start with `/`, nor have `..` in it".into(),
+                help: Some("write the path as seen from the top of the repository".into()),
             });
         }
         let import = declared.get("import_url").and_then(Value::text);
@@ -183,18 +185,19 @@ fn has_user(url: &str) -> bool {
         && rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
-/// The clean-up policy with the keys that can be declared. Either name of the expression reads as
-/// the other where one is missing.
+/// The clean-up policy with the keys that can be declared. What the reference shows under two names is
+/// one thing.
 fn policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
-    let properties =
-        TABLE.get("container_expiration_policy").map(|spec| &spec.schema["properties"]);
-    let known = |name: &str| properties.is_some_and(|p| p.get(name).is_some());
-    let mut policy: Object =
-        live.iter().filter(|(name, _)| known(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
-    for (name, twin) in [("name_regex", "name_regex_delete"), ("name_regex_delete", "name_regex")] {
-        if let Some(value) = live.get(twin).filter(|_| live.get(name).is_none_or(Json::is_null)) {
-            policy.insert(name.into(), value.clone());
+    let properties = TABLE.get("container_expiration_policy").map(|s| &s.schema["properties"]);
+    let properties = properties.and_then(Json::as_object).into_iter().flatten();
+    let mut policy = Object::new();
+    for (name, property) in properties {
+        let name = Field::of(property).replaced_by.map_or_else(|| name.clone(), Cow::into_owned);
+        let shown = |name: &str| live.get(name).filter(|value| !value.is_null());
+        let twin = || shown("name_regex_delete").filter(|_| name == "name_regex");
+        if let Some(value) = shown(&name).or_else(twin).or_else(|| live.get(&name)) {
+            policy.insert(name, value.clone());
         }
     }
     Json::Object(policy)
@@ -209,7 +212,7 @@ mod tests {
         field::Compare,
         kind::{
             same,
-            testing::{faults, fields, live, said, section, update},
+            testing::{fields, live, said, section, update},
         },
         kinds,
         operation::PROJECT_UPDATE,
@@ -341,28 +344,27 @@ mod tests {
     fn the_clean_up_policy_compares_by_the_keys_that_are_declared() {
         let raw = json!({"container_expiration_policy": {"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "next_run_at": "x"}});
         let read = &live(section("settings"), raw).fields["container_expiration_policy"];
-        assert_eq!(
-            *read,
-            json!({"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "name_regex_delete": ".*"})
-        );
+        assert_eq!(*read, json!({"cadence": "1d", "name_regex": ".*", "name_regex_keep": null}));
         for (declared, is_same) in [
             (json!({"cadence": "1d"}), true),
             (json!({"cadence": "7d"}), false),
             (json!({"name_regex": ".*"}), true),
-            (json!({"name_regex_delete": ".*"}), true),
+            (json!({"name_regex": "a"}), false),
             (json!({"name_regex_keep": null}), true),
             (json!({"name_regex_keep": ""}), true),
             (json!({"enabled": true}), false),
         ] {
             assert_eq!(same(Compare::Exact, &declared, read), is_same, "{declared}");
         }
-        let both = fields(
-            json!({"container_expiration_policy": {"name_regex": "a", "name_regex_delete": "a"}}),
-        );
-        assert_eq!(
-            faults(section("settings"), &both),
-            [("container_expiration_policy", "both-spellings")]
-        );
+        // The reference's answer has both names.
+        for raw in [
+            json!({"name_regex": null, "name_regex_delete": "a"}),
+            json!({"name_regex": "a", "name_regex_delete": "a"}),
+            json!({"name_regex_delete": "a"}),
+        ] {
+            let read = live(section("settings"), json!({"container_expiration_policy": raw}));
+            assert_eq!(read.fields["container_expiration_policy"], json!({"name_regex": "a"}));
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub struct Share {
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("group_access_level").level())]
     pub group_access: Option<Level>,
     /// The day on which the share ends, as `YYYY-MM-DD`. `null` means never.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).nullable(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).nullable().limits("group_access"), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
 }
 

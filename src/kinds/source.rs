@@ -237,8 +237,8 @@ mod tests {
     fn names() -> Names {
         let mut names = Names::default();
         names.insert(Named::Project, "acme/up", Some(4));
-        names.insert(Named::Project, "acme/new", None);
-        names.with(&[(Scope::Project, Arc::from("acme/new"))].into_iter().collect::<Created>())
+        names.insert(Named::Project, "acme/neo", None);
+        names.with(&[(Scope::Project, Arc::from("acme/neo"))].into_iter().collect::<Created>())
     }
 
     fn create_in(target: &Target, declared: Json) -> Result<Vec<Call>, Unable> {
@@ -271,7 +271,7 @@ mod tests {
         let calls = create(json!({
             "fork_of": "acme/up", "visibility": "private", "description": null, "name": "Shop",
             "merge_method": "ff", "mr_default_target_self": true, "default_branch": "trunk",
-            "members_from": "acme/new",
+            "members_from": "acme/neo",
         }));
         assert_eq!(awaits(&calls), [false, true, false]);
         let fork = PROJECT_FORK.request().arg_of("id", "acme/up", Some(4)).fields(fields(json!({
@@ -279,11 +279,11 @@ mod tests {
             "description": "", "mr_default_target_self": true,
         })));
         let members = IMPORT_MEMBERS.request().arg("id", "acme/shop");
-        let members = members.arg_of("project_id", "acme/new", None);
+        let members = members.arg_of("project_id", "acme/neo", None);
         let expected = [fork, edit(json!({"merge_method": "ff"})), members];
         let requests = requests(calls);
         assert_eq!(said(&requests), said(&expected));
-        assert_eq!(requests[2].waits_for().collect::<Vec<_>>(), ["acme/new"]);
+        assert_eq!(requests[2].waits_for().collect::<Vec<_>>(), ["acme/neo"]);
     }
 
     #[test]
@@ -315,9 +315,9 @@ mod tests {
         let target = Target { namespace, ..new_target(owner) };
         let calls = create_in(&target, json!({"import.extgit.repo_id": 7})).unwrap();
         assert_eq!(calls[0].request.waits_for().collect::<Vec<_>>(), ["acme"]);
-        let fork = create_in(&target, json!({"fork_of": "acme/new"})).unwrap();
+        let fork = create_in(&target, json!({"fork_of": "acme/neo"})).unwrap();
         let waits: Vec<_> = fork[0].request.waits_for().collect();
-        assert_eq!(waits, ["acme", "acme/new"]);
+        assert_eq!(waits, ["acme", "acme/neo"]);
     }
 
     #[test]

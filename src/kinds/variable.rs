@@ -30,7 +30,7 @@ pub struct Variable {
     pub key: String,
     /// The environments that see it: a name, or a pattern such as `review/*`. `*` is every
     /// environment.
-    #[schemars(default = "everywhere", transform = FIELD.trimmed(), length(min = 1, max = 255))]
+    #[schemars(default = "everywhere", transform = FIELD.trimmed().limits("value"), length(min = 1, max = 255))]
     pub environment_scope: String,
     /// The value: text, or a reference to a secret.
     #[schemars(transform = FIELD.secrecy(Secrecy::Sensitive).with_every_edit().hidden_by("masked_and_hidden"))]
@@ -39,11 +39,11 @@ pub struct Variable {
     #[schemars(transform = FIELD.with_every_edit())]
     pub variable_type: Option<VariableType>,
     /// Whether only protected branches and tags see it.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().limits("value"))]
     pub protected: Option<bool>,
     /// Whether job logs hide it. The service accepts only values that can be hidden: one line, 8
     /// characters or more.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().limits("value"))]
     pub masked: Option<bool>,
     /// Whether `$` in the value is kept as it is instead of being expanded.
     #[schemars(transform = FIELD.with_every_edit())]
@@ -54,7 +54,7 @@ pub struct Variable {
     /// Whether it is masked and nobody ever sees its value again, not even with `undrift`, which
     /// sends it once. A variable that is there is removed and added anew to be hidden; one that is
     /// hidden stays so.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("hidden").since(17, 4))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("hidden").limits("value").since(17, 4))]
     pub masked_and_hidden: Option<bool>,
 }
 
@@ -74,7 +74,7 @@ fn everywhere() -> String {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Variable>()));
 static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| {
-    Table::new(&schema::with_field(schema::of::<Variable>(), "environment_scope", FIELD.premium().trimmed()))
+    Table::new(&schema::with_field(schema::of::<Variable>(), "environment_scope", FIELD.premium().trimmed().limits("value")))
 });
 
 /// The section `variables`.

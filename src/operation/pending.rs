@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn what_is_named_by_its_path_in_a_body_may_have_to_come_first() {
-        let import = IMPORT_EXTGIT.request().after("acme/new");
-        assert_eq!(import.waits_for().collect::<Vec<_>>(), ["acme/new"]);
+        let import = IMPORT_EXTGIT.request().after("acme/neo");
+        assert_eq!(import.waits_for().collect::<Vec<_>>(), ["acme/neo"]);
         assert!(import.with_ids(|_| None).is_ok(), "nothing is filled in");
     }
 
     #[test]
     fn an_id_is_filled_in_wherever_one_is_named_and_nowhere_else() {
-        let rows = json!([{"group_id": id_of("acme/new")}, {"access_level": 40}]);
+        let rows = json!([{"group_id": id_of("acme/neo")}, {"access_level": 40}]);
         let body = |rows: &Json, id: &Json, other: Json| {
             let fields = [("rows", rows.clone()), ("group_id", id.clone()), ("other", other)];
             Fields::from(fields.map(|(name, value)| (name.to_owned(), value.into())))
@@ -84,17 +84,17 @@ mod tests {
         let pending = request.clone().fields(body(&rows, &id_of("acme/x"), other.clone()));
         let pending = pending.naming(naming);
         let waits: Vec<_> = pending.waits_for().collect();
-        assert_eq!(waits, ["acme/new", "acme/x"]);
+        assert_eq!(waits, ["acme/neo", "acme/x"]);
 
         let ids = |path: &str| match path {
-            "acme/new" => Some(4),
+            "acme/neo" => Some(4),
             _ => Some(5),
         };
         let rows = json!([{"group_id": 4}, {"access_level": 40}]);
         let filled = request.fields(body(&rows, &5.into(), other));
         let body = pending.clone().with_ids(ids).unwrap().body;
         assert!(body == filled.body);
-        assert_eq!(pending.with_ids(|_| None).unwrap_err(), "acme/new");
+        assert_eq!(pending.with_ids(|_| None).unwrap_err(), "acme/neo");
         assert_eq!(filled.waits_for().count(), 0);
     }
 }

@@ -39,7 +39,7 @@ impl Plan {
         let mut read_back = BTreeSet::new();
         let mut requests = 0;
         for step in &self.steps {
-            for call in step.sends.iter().filter(|call| !call.restores) {
+            for call in step.sends.iter().filter(|call| !call.is_spare()) {
                 let operation = call.request.operation;
                 requests += 1;
                 if let Some(limit) = operation.a_minute {

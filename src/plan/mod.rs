@@ -286,7 +286,7 @@ impl Counts {
     pub fn of(steps: &[Step]) -> Self {
         let count = |action| steps.iter().filter(|step| step.action == action).count();
         let paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
-        let sent = |step: &Step| step.calls.iter().filter(|call| !call.restores).count();
+        let sent = |step: &Step| step.calls.iter().filter(|call| !call.is_spare()).count();
         Self {
             create: count(Action::Create),
             update: count(Action::Update),

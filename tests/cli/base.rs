@@ -221,7 +221,7 @@ fn a_push_to_the_default_branch_is_compared_with_what_was_there_before() {
             .env("CI_COMMIT_BEFORE_SHA", "HEAD")
             .env("CI_DEFAULT_BRANCH", "main")
             .env("CI_COMMIT_BRANCH", branch);
-        place.write("new.yaml", "kind: Project\npath: acme/new\ncreate: true\n");
+        place.write("new.yaml", "kind: Project\npath: acme/neo\ncreate: true\n");
         place.run("plan --sandbox")
     };
     assert!(of_branch("main").contains("drift: these"));

@@ -8,7 +8,7 @@ settings:
   merge_method: ff
   topics: [acme]
   lfs_enabled: true
-  container_expiration_policy: {enabled: true, keep_n: 5}
+  container_expiration_policy: {enabled: true, keep_n: 5, name_regex: '^x'}
 variables:
   - {key: LEVEL, value: info}
 ---

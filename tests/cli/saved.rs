@@ -171,7 +171,7 @@ fn what_changed_since_stops_it_before_the_first_write() {
         ),
         (
             "a new manifest",
-            |p| p.write("m/new.yaml", "kind: Project\npath: acme/new\ncreate: true\n"),
+            |p| p.write("m/new.yaml", "kind: Project\npath: acme/neo\ncreate: true\n"),
             false,
             "",
         ),

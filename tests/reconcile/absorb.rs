@@ -185,7 +185,7 @@ uses: [policy]
 params: {port: 8080}
 settings:
   description: 'A shop'  # for people
-  container_expiration_policy: {enabled: true, keep_n: 5}
+  container_expiration_policy: {enabled: true, keep_n: 5, name_regex: '.*'}
 variables:
   # Only here.
   - key: OWN
@@ -250,11 +250,11 @@ async fn what_rules_say_is_outranked_by_the_document_itself() {
         changed,
         "\
 -  description: 'A shop'  # for people
--  container_expiration_policy: {enabled: true, keep_n: 5}
+-  container_expiration_policy: {enabled: true, keep_n: 5, name_regex: '.*'}
 +  description: 'It''s a shop'  # for people
 +  topics: [web, new]
 +  merge_method: merge
-+  container_expiration_policy: {enabled: true, keep_n: 10}
++  container_expiration_policy: {enabled: true, keep_n: 10, name_regex: '.*'}
 -  - key: OWN
 -    value: x
 +  - {key: LEVEL, state: absent}

@@ -300,11 +300,11 @@ async fn a_rule_names_protections_of_its_project() {
     // The run adds both, and a new project with the same.
     let both = json!({"protected_branches": branches(&["main", "release/*"]), "approval_rules": rule(json!(["release/*"]))});
     let mut new = shop(both.clone());
-    new["path"] = "acme/new".into();
+    new["path"] = "acme/neo".into();
     new["create"] = true.into();
     world.declare(&[shop(both.clone()), new]);
     world.converge("both at once").await;
-    for path in ["acme%2Fshop", "acme%2Fnew"] {
+    for path in ["acme%2Fshop", "acme%2Fneo"] {
         let rules = world.get(&format!("/projects/{path}/approval_rules")).await;
         assert_eq!(rules[0]["protected_branches"][0]["name"], "release/*", "{rules}");
     }

@@ -63,7 +63,7 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
     match (kind.section, spec.name.as_str()) {
         ("settings", "visibility") => return pick("internal".into(), "private".into()),
         ("settings", "container_expiration_policy") => {
-            let name = if first { "name_regex_delete" } else { "name_regex_keep" };
+            let name = if first { "name_regex" } else { "name_regex_keep" };
             return json!({"enabled": first, "cadence": pick("7d".into(), "1month".into()), "keep_n": pick(5.into(), 10.into()), name: "^x"});
         }
         ("settings", "default_branch_protection") => return pick(2.into(), 0.into()),
@@ -209,8 +209,16 @@ fn cases(form: Form, release: Release) -> Vec<Case> {
             }
             let mut entry = base(section);
             entry[&spec.name] = sample(section, spec, form);
-            if of_group && name == "settings.allow_merge_on_skipped_pipeline" {
-                entry["only_allow_merge_if_pipeline_succeeds"] = true.into();
+            if let Some(needs) = spec.field.needs.as_ref().filter(|needs| needs.beside) {
+                entry[&*needs.switch] = true.into();
+            }
+            if entry["mirror"] == true {
+                entry["import_url"] = json!({"env": "IMPORT_URL"});
+            }
+            let level = entry[&spec.name].clone();
+            let specs = section.table().specs().iter();
+            for narrower in specs.filter(|s| s.field.at_most.as_deref() == Some(&*spec.name)) {
+                entry[&narrower.name] = level.clone();
             }
             let value = match section.shape {
                 Shape::List => json!([entry]),
@@ -515,10 +523,10 @@ async fn archived_projects_are_left_alone_opened_and_closed() {
 async fn archived_projects(profile: Profile) {
     let archived =
         json!({"path": "acme/old", "archived": true, "settings": {"description": "old"}});
-    let world = World::new(profile, seed(&[archived, json!({"path": "acme/new"})])).await;
+    let world = World::new(profile, seed(&[archived, json!({"path": "acme/neo"})])).await;
     let documents = |old: Json| {
         let new = project(
-            "acme/new",
+            "acme/neo",
             json!({"archived": true, "settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}], "labels": [{"name": "bug", "color": "#FF0000"}]}),
         );
         [project("acme/old", old), new]
@@ -526,7 +534,7 @@ async fn archived_projects(profile: Profile) {
     world.declare(&documents(json!({"archived": true, "settings": {"description": "changed"}})));
     world.converge("archived stays archived").await;
     assert_eq!(world.get("/projects/acme%2Fold").await["description"], "old");
-    assert_eq!(world.get("/projects/acme%2Fnew").await["archived"], true);
+    assert_eq!(world.get("/projects/acme%2Fneo").await["archived"], true);
     world.declare(&documents(json!({
         "archived": false,
         "settings": {"description": "changed"},

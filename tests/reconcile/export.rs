@@ -309,19 +309,19 @@ fn whatever_exists_its_export_plans_to_nothing_and_builds_the_same() {
 #[tokio::test]
 async fn what_the_service_does_by_itself_is_left_out() {
     let mut seed =
-        seed(&[json!({"path": "acme/new", "settings": {"initialize_with_readme": true}})]);
+        seed(&[json!({"path": "acme/neo", "settings": {"initialize_with_readme": true}})]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
     let world = World::new(Profile::default(), seed).await;
     for (path, body) in [
-        ("projects/acme%2Fnew/variables", json!({"key": "A", "value": "b"})),
-        ("projects/acme%2Fnew/hooks", json!({"url": "https://a.example.org/"})),
-        ("projects/acme%2Fnew/push_rule", json!({"deny_delete_tag": true})),
-        ("projects/acme%2Fnew/labels", json!({"name": "a", "color": "#FF0000"})),
+        ("projects/acme%2Fneo/variables", json!({"key": "A", "value": "b"})),
+        ("projects/acme%2Fneo/hooks", json!({"url": "https://a.example.org/"})),
+        ("projects/acme%2Fneo/push_rule", json!({"deny_delete_tag": true})),
+        ("projects/acme%2Fneo/labels", json!({"name": "a", "color": "#FF0000"})),
         (
-            "projects/acme%2Fnew/approval_rules",
+            "projects/acme%2Fneo/approval_rules",
             json!({"name": "a", "approvals_required": 1, "rule_type": "regular"}),
         ),
-        ("projects/acme%2Fnew/protected_branches", json!({"name": "b"})),
+        ("projects/acme%2Fneo/protected_branches", json!({"name": "b"})),
         ("groups/acme%2Fteam/variables", json!({"key": "A", "value": "b"})),
         ("groups/acme%2Fteam/hooks", json!({"url": "https://a.example.org/"})),
         ("groups/acme%2Fteam/push_rule", json!({"deny_delete_tag": true})),
@@ -351,7 +351,7 @@ async fn what_the_service_does_by_itself_is_left_out() {
         )
     };
     assert_eq!(
-        body("acme/new"),
+        body("acme/neo"),
         format!(
             "create: true\nsettings: {{visibility: private, auto_devops_enabled: true, shared_runners_enabled: true}}\n{both}protected_branches:\n{}{}approval_rules:\n  - {{name: a, approvals_required: 1}}\n{hooks}labels:\n  - {{name: a, color: '#FF0000'}}\n",
             protected("b"),

@@ -28,7 +28,7 @@ fn scenario() -> (Json, Vec<Json>) {
             }),
         ),
         project(
-            "acme/new",
+            "acme/neo",
             json!({
                 "create": true,
                 "settings": {"description": "made", "ci_default_git_depth": 5},
@@ -65,16 +65,16 @@ async fn wrong(world: &World) -> Vec<String> {
             &["https://ci.example.org", "https://keep.example.org", "https://new.example.org"],
         ),
         ("/projects/acme%2Fhere/members", "username", &["bob", "carol"]),
-        ("/projects/acme%2Fnew/variables", "key", &["A"]),
-        ("/projects/acme%2Fnew/hooks", "url", &["https://ci.example.org"]),
-        ("/projects/acme%2Fnew/members", "username", &["alice"]),
+        ("/projects/acme%2Fneo/variables", "key", &["A"]),
+        ("/projects/acme%2Fneo/hooks", "url", &["https://ci.example.org"]),
+        ("/projects/acme%2Fneo/members", "username", &["alice"]),
     ] {
         let found = names(path, name).await;
         if found != want {
             wrong.push(format!("{path}: {found:?}"));
         }
     }
-    let depth = world.get("/projects/acme%2Fnew").await["ci_default_git_depth"].clone();
+    let depth = world.get("/projects/acme%2Fneo").await["ci_default_git_depth"].clone();
     if depth != 5 {
         wrong.push(format!("depth: {depth}"));
     }

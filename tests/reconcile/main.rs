@@ -18,6 +18,7 @@ mod life;
 mod limits;
 mod moves;
 mod observe;
+mod quirks;
 mod random;
 mod releases;
 mod roster;

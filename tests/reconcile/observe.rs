@@ -47,7 +47,7 @@ async fn a_person_who_cannot_be_looked_up_holds_up_one_section_of_each_project()
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/other"})])).await;
     let members = json!([{"user": "alice", "access_level": "developer"}]);
     let declared = (0..9)
-        .map(|i| project(&format!("acme/new{i}"), json!({"create": true, "members": members})));
+        .map(|i| project(&format!("acme/neo{i}"), json!({"create": true, "members": members})));
     let other =
         project("acme/other", json!({"settings": {"description": "z"}, "members": members}));
     world.declare(&declared.chain([other]).collect::<Vec<_>>());

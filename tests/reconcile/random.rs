@@ -31,7 +31,10 @@ fn settings() -> impl Strategy<Value = Json> {
         maybe(&[json!(["x", "y"]), json!([])]),
         maybe(&[json!("ff"), json!("merge")]),
         maybe(&booleans()),
-        maybe(&[json!({"enabled": true, "keep_n": 5}), json!({"enabled": false})]),
+        maybe(&[
+            json!({"enabled": true, "keep_n": 5, "name_regex": "^x"}),
+            json!({"enabled": false, "name_regex": "^x"}),
+        ]),
         maybe(&[json!("enabled"), json!("private")]),
     )
         .prop_map(|(description, visibility, topics, method, lfs, policy, wiki)| {

@@ -68,7 +68,7 @@ async fn what_the_service_is_too_old_for_is_a_problem() {
         "settings": {"emails_enabled": false, "group_runners_enabled": false, "operations_access_level": "private"},
     });
     let new = json!({"create": {"repository_object_format": "sha256"}});
-    world.declare(&[project("acme/shop", shop), project("acme/new", new)]);
+    world.declare(&[project("acme/shop", shop), project("acme/neo", new)]);
     let problems: Vec<_> = world
         .plan()
         .await

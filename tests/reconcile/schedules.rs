@@ -89,7 +89,7 @@ async fn a_schedule_waits_for_the_first_branch() {
         let waits =
             |plan: &Plan| plan.notes.iter().any(|note| matches!(note.reason, Reason::Waits { .. }));
         assert!(waits(&plan) && !plan.differs(false), "{:#?}", plan.notes);
-        let new = project("acme/new", json!({"create": true, "pipeline_schedules": of("main")}));
+        let new = project("acme/neo", json!({"create": true, "pipeline_schedules": of("main")}));
         world.declare(&[new]);
         assert!(waits(&world.converge("a new project").await));
         declare(&world, of("refs/heads/main"));

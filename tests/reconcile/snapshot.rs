@@ -166,12 +166,12 @@ fn what_a_merge_request_adds_can_be_planned() {
             "shares": [{"group": "acme/leads", "group_access": "reporter"}],
         }));
         let create = json!({"create": true, "settings": {"visibility": "private"}, "members": [{"user": "bob", "access_level": "developer"}]});
-        let mut group = project("acme/new", json!({"create": true}));
+        let mut group = project("acme/neo", json!({"create": true}));
         group["kind"] = "Group".into();
         world.declare(&[
             edited,
             project("acme/team/fresh", create.clone()),
-            project("acme/new/inner", create.clone()),
+            project("acme/neo/inner", create.clone()),
             group,
             project("acme/site", json!({"settings": {"description": "adopted"}})),
         ]);

@@ -14,7 +14,8 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value as Json, json};
 use undrift::{
     api::{
-        self, ApiError, Clock, HttpOptions, HttpTransport, Random, ReadClient, Service, WriteClient,
+        self, ApiError, Clock, Content, HttpOptions, HttpTransport, Random, ReadClient, SendError,
+        Service, Transport, WireRequest, WireResponse, WriteClient,
     },
     apply::{self, Applied, Apply, Event},
     desired::{Acknowledgement, Container, Desired, Roster},
@@ -66,11 +67,44 @@ pub(crate) fn hasty() -> api::Settings {
     }
 }
 
+/// What a service makes of the body of a write, by its method and path: it may drop something of it,
+/// and answer without carrying it out.
+pub(crate) type Quirk = fn(&str, &str, &mut Json) -> Option<Json>;
+
+/// A service with a quirk.
+#[derive(Debug)]
+struct Quirky {
+    inner: HttpTransport,
+    quirk: Quirk,
+}
+
+impl Transport for Quirky {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        let mut request = request;
+        let body = match &request.content {
+            Content::Json(text) => serde_json::from_slice::<Json>(text).ok(),
+            Content::Empty | Content::Form(_) => None,
+        };
+        if let Some(mut body) = body {
+            if let Some(answer) = (self.quirk)(request.method.as_str(), &request.target, &mut body)
+            {
+                let json = (http::header::CONTENT_TYPE, "application/json".parse().unwrap());
+                let (headers, body) = ([json].into_iter().collect(), Ok(answer.to_string().into()));
+                return Box::pin(async { Ok(WireResponse { status: 200, headers, body }) });
+            }
+            request.content = Content::Json(body.to_string().into());
+        }
+        self.inner.send(request)
+    }
+}
+
 pub(crate) struct World {
     pub(crate) sandbox: Running,
     folder: tempfile::TempDir,
     environment: BTreeMap<String, String>,
     pub(crate) tweak: fn(&mut Settings),
+    /// What becomes of the body of a write before it reaches the service.
+    pub(crate) quirk: Option<Quirk>,
     /// What guards refuse and may pass, as the command line takes it.
     pub(crate) acknowledged: Vec<&'static str>,
     /// How far runs go.
@@ -103,6 +137,7 @@ impl World {
             folder,
             environment: BTreeMap::new(),
             tweak: |_| (),
+            quirk: None,
             acknowledged: Vec::new(),
             extent: Extent::default(),
             trusts: Duration::ZERO,
@@ -190,7 +225,10 @@ impl World {
         let secrets = Arc::new(secrets);
         let service = Service::parse(&self.sandbox.url(), false).unwrap();
         let transport = HttpTransport::new(&service, &token, &HttpOptions::default()).unwrap();
-        let transport = Arc::new(transport);
+        let transport: Arc<dyn Transport> = match self.quirk {
+            Some(quirk) => Arc::new(Quirky { inner: transport, quirk }),
+            None => Arc::new(transport),
+        };
         (ReadClient::new(service, transport, secrets.clone(), hasty()), secrets)
     }
 

@@ -17,8 +17,8 @@ use crate::{
     apply::{Event, Outcome, arrival::next_look, lost::LOOKS},
     cause::Cause,
     diff::{Action, Step},
-    kind::LiveEntry,
-    kinds,
+    kind::{Call, LiveEntry, limits},
+    kinds::{self, settings},
     observe::ends_everything,
     operation::{Again, Request, Write},
     planted::Bug,
@@ -258,7 +258,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Sends the calls of a step, in order, as far as they go.
     async fn advance(&self, mut walk: Walk) -> Happened {
         while let Some(call) = walk.step.sends.get(walk.at).cloned() {
-            if call.restores && walk.failed.is_none() {
+            if call.is_spare() && walk.failed.is_none() {
                 walk.next_call();
                 continue;
             }
@@ -279,6 +279,19 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                         let failed = Outcome::Failed(self.with_remedy(cause, &walk, &request));
                         return Happened::Walked(walk, Next::Ended(failed, None));
                     }
+                    if request.operation.shows && answer.body.is_null() {
+                        return Happened::Walked(walk, Next::Waits(self.now(), Wait::Unsaid));
+                    }
+                    if let Some(cause) = self.unlimited(&walk, &request, &answer.body) {
+                        let undo = walk.step.sends.get(walk.at + 1).filter(|call| call.undoes);
+                        if undo.is_none() || self.is_over() {
+                            let failed = Outcome::Failed(cause.and("it is in effect without that"));
+                            return Happened::Walked(walk, Next::Ended(failed, None));
+                        }
+                        walk.failed = Some(cause);
+                    } else if call.undoes {
+                        return Happened::Walked(walk, Next::Ended(Outcome::Done, None));
+                    }
                     if call.awaits {
                         walk.next_call();
                         let since = self.now();
@@ -294,6 +307,20 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             walk.next_call();
         }
         Happened::Walked(walk, Next::Ended(Outcome::Done, None))
+    }
+
+    /// Why a write did not succeed that switched something on: the answer does not show what was sent
+    /// to limit it.
+    fn unlimited(&self, walk: &Walk, request: &Request<Write>, answer: &Json) -> Option<Cause> {
+        let section = walk.step.address.section.unwrap_or(settings::KIND.section);
+        let of = kinds::section(self.container.scope, section)?;
+        let shown = answer.as_object().filter(|_| request.operation.shows)?;
+        let open = limits::unlimited(of, request.body_fields()?, shown);
+        let (switch, _) = open.first()?;
+        let limits: Vec<_> =
+            open.iter().filter(|(on, _)| on == switch).map(|(_, limit)| limit.as_str()).collect();
+        let what = text::listed(&limits);
+        Some(Cause::new(format!("the service did not save {what}, which limits `{switch}`")))
     }
 
     /// The id of what this run created: at this path, or of the entry of this container that has
@@ -341,7 +368,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     "the run ended after {} of {}",
                     walk.at,
                     text::count(
-                        walk.step.sends.iter().filter(|call| !call.restores).count(),
+                        walk.step.sends.iter().filter(|call| !call.is_spare()).count(),
                         "call"
                     )
                 )
@@ -382,6 +409,17 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// is none, or none any more.
     fn put_back(&self, mut walk: Walk, outcome: Outcome, ended: &Ended) -> PutBack {
         if let Some(failed) = walk.failed.take() {
+            let undoes = walk.step.sends.get(walk.at).is_some_and(|call| call.undoes);
+            if undoes {
+                let outcome = match outcome {
+                    Outcome::Done | Outcome::Already => failed.and("it was turned off again"),
+                    other => {
+                        let why = other.cause().map_or_else(String::new, ToString::to_string);
+                        failed.and(format!("turning it off again failed ({why})"))
+                    }
+                };
+                return PutBack::Ends(walk, Outcome::Failed(outcome));
+            }
             let outcome = match outcome {
                 Outcome::Done => Outcome::Failed(failed.context("what was there was put back")),
                 Outcome::Already => Outcome::Failed(failed.context(
@@ -431,12 +469,12 @@ impl Walk {
 
     /// Whether no call is left but those that put something back.
     fn is_done(&self) -> bool {
-        self.step.sends.iter().skip(self.at).all(|call| call.restores)
+        self.step.sends.iter().skip(self.at).all(Call::is_spare)
     }
 
     /// Whether its only call is the one that it is at.
     fn is_only_call(&self) -> bool {
-        self.step.sends.iter().filter(|call| !call.restores).count() == 1
+        self.step.sends.iter().filter(|call| !call.is_spare()).count() == 1
     }
 }
 

@@ -251,8 +251,8 @@ fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
         ),
         (
             edit("container_expiration_policy_attributes.keep=1"),
-            "`container_expiration_policy_attributes` has no key `keep`; it has `enabled`, `cadence`, `keep_n`, `older_than`, `name_regex`, \
-             `name_regex_delete` or `name_regex_keep`",
+            "`container_expiration_policy_attributes` has no key `keep`; it has `enabled`, `cadence`, `keep_n`, `older_than`, `name_regex` or \
+             `name_regex_keep`",
         ),
         (
             edit("import_url=https://canary@x"),

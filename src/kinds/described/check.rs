@@ -152,6 +152,9 @@ impl Check<'_> {
         if let Some(other) = &field.not_with {
             self.known(format!("{at}/not_with"), other);
         }
+        if let Some(switch) = &field.limits {
+            self.known(format!("{at}/limits"), switch);
+        }
         self.value(at, field);
         self.sending(at, field);
         if self.faults.is_empty() {

@@ -247,6 +247,10 @@ pub struct Field {
     /// Whether it is a regular expression, in the syntax of RE2 (default: `false`).
     #[serde(default)]
     pub expression: bool,
+    /// The field that means more than was declared if the service drops this one: a request that
+    /// switches it on carries this one too, and its answer has to show it.
+    #[serde(default)]
+    pub limits: Option<String>,
     /// The only scope that has it, if not both do.
     #[serde(default)]
     pub only: Option<Scope>,

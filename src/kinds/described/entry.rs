@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::description::{Description, Field, Value};
 use crate::{
-    field::{self, Accepted, FIELD, KEYWORD, Readback, Secrecy},
+    field::{self, Accepted, FIELD, KEYWORD, Limits, Readback, Secrecy},
     schema::{self, TextOrSecret},
     secret::Reference,
     value::{Json, Object},
@@ -95,6 +95,10 @@ fn treatment(field: &Field) -> field::Field {
         expression: field.expression,
         trimmed: field.trimmed,
         only: field.only,
+        limits: field
+            .limits
+            .as_ref()
+            .map(|switch| Limits { switch: switch.clone().into(), required: false }),
         ..FIELD
     }
 }

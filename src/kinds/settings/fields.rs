@@ -26,18 +26,19 @@ pub struct ProjectSettings {
     /// repository is empty it is not sent, and a note in the plan says so.
     #[schemars(length(min = 1), example = &"main")]
     pub default_branch: Option<String>,
-    /// Who can see the project.
+    /// Who can see the project: not more people than can see its group.
+    #[schemars(transform = FIELD.bounded())]
     pub visibility: Option<Visibility>,
     /// The address that the repository is imported or mirrored from: text, or a reference to a
     /// secret if it holds credentials.
     #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Address), example = &"https://git.example.org/upstream.git")]
     pub import_url: Option<TextOrSecret>,
     /// Labels to find the project by. The list replaces the one that is there; its order does not
-    /// matter.
-    #[schemars(transform = FIELD.as_set(), example = &["rust", "shop"])]
+    /// matter. All projects of an installation share them, in the spelling of whoever was first.
+    #[schemars(transform = FIELD.as_topics().ascii_from(18, 9), inner(length(max = 255)), example = &["rust", "shop"])]
     pub topics: Option<BTreeSet<String>>,
     /// The old name of `topics`.
-    #[schemars(transform = FIELD.as_set().use_instead("topics"))]
+    #[schemars(transform = FIELD.as_topics().ascii_from(18, 9).use_instead("topics"), inner(length(max = 255)))]
     pub tag_list: Option<BTreeSet<String>>,
     /// The picture of the project, as a file below the manifest folder. `null` removes it (from
     /// release 15.4). The service shows whether there is one, and not which: another picture in the
@@ -80,10 +81,12 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(15, 6).nullable(), example = &"%{id}-%{title}")]
     pub issue_branch_template: Option<String>,
     /// Whether pipelines run on the result of a merge instead of on the branch.
-    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).read_if_present())]
+    // A create drops it.
+    #[schemars(transform = FIELD.on_edit().read_if_present())]
     pub merge_pipelines_enabled: Option<bool>,
-    /// Whether merge requests queue up so that each is tested on top of those before it.
-    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).read_if_present())]
+    /// Whether merge requests queue up so that each is tested on top of those before it. It has no
+    /// effect, and reads `false`, until `merge_pipelines_enabled` is on too.
+    #[schemars(transform = FIELD.on_edit().read_if_present().needs_beside("merge_pipelines_enabled"))]
     pub merge_trains_enabled: Option<bool>,
     /// Whether only what names an issue of Jira is merged.
     #[schemars(transform = FIELD.ultimate().since(16, 7))]
@@ -104,6 +107,7 @@ pub struct ProjectSettings {
     /// Whether a newer pipeline cancels the waiting ones of the same branch.
     pub auto_cancel_pending_pipelines: Option<Switch>,
     /// Whether projects without a pipeline file are built and deployed automatically.
+    #[schemars(transform = FIELD.bounded())]
     pub auto_devops_enabled: Option<bool>,
     /// How automatic deployments reach production.
     pub auto_devops_deploy_strategy: Option<DeployStrategy>,
@@ -173,6 +177,7 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.on_edit().use_instead("ci_pipeline_variables_minimum_override_role"))]
     pub restrict_user_defined_variables: Option<bool>,
     /// Whether the runners of the whole installation take jobs of this project.
+    #[schemars(transform = FIELD.bounded())]
     pub shared_runners_enabled: Option<bool>,
     /// Whether the runners of the group take jobs of this project.
     #[schemars(transform = FIELD.since(15, 9))]
@@ -184,7 +189,8 @@ pub struct ProjectSettings {
 
     /// Who can use analytics.
     pub analytics_access_level: Option<AccessLevel>,
-    /// Who can use pipelines and jobs.
+    /// Who can use pipelines and jobs: not more people than can see the repository.
+    #[schemars(transform = FIELD.at_most("repository_access_level"))]
     pub builds_access_level: Option<AccessLevel>,
     /// Who can use the container registry.
     pub container_registry_access_level: Option<AccessLevel>,
@@ -192,7 +198,8 @@ pub struct ProjectSettings {
     pub forking_access_level: Option<AccessLevel>,
     /// Who can use issues.
     pub issues_access_level: Option<AccessLevel>,
-    /// Who can use merge requests.
+    /// Who can use merge requests: not more people than can see the repository.
+    #[schemars(transform = FIELD.at_most("repository_access_level"))]
     pub merge_requests_access_level: Option<AccessLevel>,
     /// Who can see the repository.
     pub repository_access_level: Option<AccessLevel>,
@@ -271,6 +278,7 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.premium().nullable())]
     pub external_authorization_classification_label: Option<String>,
     /// Whether large files are stored outside the repository (Git LFS).
+    #[schemars(transform = FIELD.bounded())]
     pub lfs_enabled: Option<bool>,
     /// Whether the package registry is on. From release 18.4 on the old form of
     /// `package_registry_access_level`: `true` follows the visibility.
@@ -280,7 +288,7 @@ pub struct ProjectSettings {
     pub request_access_enabled: Option<bool>,
     /// Whether e-mails about pushes and merge requests show what changed. It is shown from release
     /// 18.4 on, together with what the group says.
-    #[schemars(transform = FIELD.read_if_present().since(16, 3))]
+    #[schemars(transform = FIELD.read_if_present().bounded().since(16, 3))]
     pub show_diff_preview_in_email: Option<bool>,
     /// Whether characters that may hide something in source code are marked.
     #[schemars(transform = FIELD.since(16, 3))]
@@ -297,22 +305,22 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.premium())]
     pub mirror: Option<bool>,
     /// Whether what is pulled starts pipelines.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().needs_beside("mirror"))]
     pub mirror_trigger_builds: Option<bool>,
     /// Whether a pull overwrites branches that have diverged here.
-    #[schemars(transform = FIELD.premium().on_edit())]
+    #[schemars(transform = FIELD.premium().on_edit().needs_beside("mirror"))]
     pub mirror_overwrites_diverged_branches: Option<bool>,
     /// The id of the user who pulls, for administrators to set.
-    #[schemars(transform = FIELD.premium().on_edit().administrators(), range(min = 1))]
+    #[schemars(transform = FIELD.premium().on_edit().administrators().needs_beside("mirror"), range(min = 1))]
     pub mirror_user_id: Option<u64>,
     /// Whether only protected branches are pulled.
-    #[schemars(transform = FIELD.premium().on_edit())]
+    #[schemars(transform = FIELD.premium().on_edit().limits("mirror").needs_beside("mirror"))]
     pub only_mirror_protected_branches: Option<bool>,
     /// What a new issue's description starts with, in Markdown.
-    #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable())]
+    #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable().needs("issues_access_level"))]
     pub issues_template: Option<String>,
     /// What a new merge request's description starts with, in Markdown.
-    #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable())]
+    #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable().needs("merge_requests_access_level"))]
     pub merge_requests_template: Option<String>,
 }
 
@@ -375,19 +383,21 @@ pub struct ExpirationPolicy {
     /// How often.
     pub cadence: Option<Cadence>,
     /// How many tags of each image are kept whatever their age.
-    #[schemars(range(min = 1), example = &10)]
+    #[schemars(transform = FIELD.limits("enabled"), range(min = 1), example = &10)]
     pub keep_n: Option<u32>,
     /// The age from which tags are removed.
-    #[schemars(length(min = 1), example = &"14d", example = &"90d")]
+    #[schemars(transform = FIELD.limits("enabled"), length(min = 1), example = &"14d", example = &"90d")]
     pub older_than: Option<String>,
-    /// The old name of `name_regex_delete`.
-    #[schemars(transform = FIELD.use_instead("name_regex_delete").nullable())]
+    /// Which tags may be removed, as a regular expression; `.*` for all. A policy that is on has to
+    /// say it.
+    #[schemars(transform = FIELD.nullable().has_to_limit("enabled"), example = &"^review-.*")]
     pub name_regex: Option<String>,
-    /// Which tags may be removed, as a regular expression.
-    #[schemars(transform = FIELD.nullable(), example = &".*")]
+    /// Another name of `name_regex`, which the service's reference recommends and the service drops:
+    /// undrift sends `name_regex`.
+    #[schemars(transform = FIELD.use_instead("name_regex").nullable())]
     pub name_regex_delete: Option<String>,
     /// Which tags are kept whatever else is said, as a regular expression.
-    #[schemars(transform = FIELD.nullable(), example = &"^v.*")]
+    #[schemars(transform = FIELD.nullable().limits("enabled"), example = &"^v.*")]
     pub name_regex_keep: Option<String>,
 }
 

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use super::{Check, found};
 use crate::{
     address::Glob,
-    desired::{self, Entry},
+    desired::{self, Declared, Entry},
     field::Accepted,
-    kind::{Identity, Section, Shape},
+    kind::{Identity, Section, Shape, forms},
     manifest::{
         faults::{Spot, missing},
         read::document::{Part, State, identity},
@@ -40,6 +40,7 @@ impl Check<'_> {
             Shape::Container | Shape::Mapping | Shape::Switch => Identity::default(),
         };
         let Part { origin, fields, .. } = part;
+        let fields = modern(of, fields);
         (Entry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
@@ -133,4 +134,23 @@ impl Check<'_> {
                 .help(format!("keep one of them; one is told from another by {identity}"));
         }
     }
+}
+
+/// Fields as the service calls what is within them: deprecated names were reported.
+fn modern(of: Section, fields: Declared) -> Declared {
+    let is_mapping = |name: &str| {
+        of.table()
+            .get(name)
+            .filter(|spec| !spec.field.spread && spec.schema["properties"].is_object())
+    };
+    if !fields.keys().any(|name| is_mapping(name).is_some()) {
+        return fields;
+    }
+    let renamed = fields.iter().map(|(name, mut field)| {
+        if let Some(spec) = is_mapping(name) {
+            forms::modern(spec, &mut field.value);
+        }
+        (name.to_owned(), field)
+    });
+    renamed.collect()
 }

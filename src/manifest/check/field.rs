@@ -5,8 +5,8 @@ use jiff::civil::Date;
 use super::{Check, is_below};
 use crate::{
     desired::Declared,
-    field::{Field, Secrecy, Tier},
-    kind::{Section, Spec},
+    field::{Field, Limits, Secrecy, Tier},
+    kind::{Section, Spec, needs},
     manifest::{
         config,
         faults::{Part, Spot},
@@ -29,6 +29,9 @@ impl Check<'_> {
                 Some((modern, twin)) => self.both_spellings(spec, field, modern, &twin),
                 None => self.deprecated(of, spec, field),
             }
+            self.within(spec, field);
+            self.beside(spec, field, fields);
+            self.ascii(spec, field);
             self.reference(spec, field);
             self.dollar(spec, field);
             self.day(spec, field);
@@ -77,6 +80,86 @@ impl Check<'_> {
         let both = self.faults.error("both-spellings", message, Spot::key(&field.origin));
         both.related(Spot::key(&twin.origin), "the one to keep")
             .help(format!("leave out `{name}`, the deprecated one"));
+    }
+
+    /// What holds of a field and another one: what it needs is on, and what it may not exceed shows as
+    /// much.
+    fn beside(&mut self, spec: &Spec, field: &Sourced<Value>, fields: &Declared) {
+        let name = &spec.name;
+        let Some(value) = field.value.plain() else { return };
+        let needed = spec.field.needs.as_ref().map(|needs| &*needs.switch);
+        if let Some(switch) = needed.filter(|_| !needs::is_off(value))
+            && let Some(off) = fields.get(switch)
+            && off.value.plain().is_some_and(needs::is_off)
+        {
+            let message = format!("`{name}` has no effect as long as `{switch}` is off");
+            let idle = self.faults.warning("no-effect", message, Spot::key(&field.origin));
+            idle.related(Spot::key(&off.origin), "what it needs")
+                .help(format!("turn on `{switch}`, or leave out `{name}`"));
+        }
+        if let Some(most) = spec.field.at_most.as_deref()
+            && let Some(limit) = fields.get(most)
+            && limit.value.plain().is_some_and(|limit| needs::exceeds(value, limit))
+        {
+            let message = format!("`{name}` may not show more than `{most}`");
+            let above = self.faults.error("too-visible", message, Spot::value(&field.origin));
+            above.related(Spot::value(&limit.origin), "as much as that");
+        }
+    }
+
+    /// Text of which later releases take only ASCII.
+    fn ascii(&mut self, spec: &Spec, field: &Sourced<Value>) {
+        let Some(from) = spec.field.ascii_from else { return };
+        let texts = field.value.plain().and_then(Json::as_array).into_iter().flatten();
+        if !texts.filter_map(Json::as_str).any(|text| !text.is_ascii()) {
+            return;
+        }
+        let message = format!(
+            "`{}` has letters that are not ASCII: release {from} of the service answers that with \
+             success, and saves nothing of the request",
+            spec.name
+        );
+        let at = Spot::value(&field.origin);
+        let fault = match self.context.release {
+            Some(release) if release >= from => self.faults.error("ascii", message, at),
+            _ => self.faults.warning("ascii", message, at),
+        };
+        fault.help("write it with the letters a to z");
+    }
+
+    /// What holds of the keys of a mapping: none twice, and no switch without what has to limit it.
+    fn within(&mut self, spec: &Spec, field: &Sourced<Value>) {
+        let Some(object) = field.value.plain().and_then(Json::as_object) else { return };
+        let properties = spec.schema["properties"].as_object().into_iter().flatten();
+        let properties: Vec<_> = properties.map(|(key, p)| (key, Field::of(p))).collect();
+        let at = |key: &str| Spot {
+            origin: field.origin.clone(),
+            part: Part::Inner(vec![key.to_owned()]),
+        };
+        let old = |modern: &str| {
+            let old = properties.iter().find(|(_, f)| f.replaced_by.as_deref() == Some(modern));
+            old.map(|(old, _)| old.as_str()).filter(|old| object.contains_key(*old))
+        };
+        for (key, treatment) in &properties {
+            if let Some(old) = old(key).filter(|_| object.contains_key(*key)) {
+                let message = format!("`{old}` and `{key}` are two names of one thing");
+                let both = self.faults.error("both-spellings", message, at(old));
+                both.related(at(key), "the one to keep").help(format!("leave out `{old}`"));
+            }
+            let Some(limits) = treatment.limits.as_ref().filter(|limits| limits.required) else {
+                continue;
+            };
+            let value = object.get(*key).or_else(|| object.get(old(key)?));
+            let is_on = object.get(&*limits.switch).is_some_and(Limits::is_on);
+            if is_on && !value.is_some_and(Limits::is_on) {
+                let name = &spec.name;
+                let message = format!(
+                    "`{name}` is on without `{key}`, in the place of which the service takes everything"
+                );
+                let fault = self.faults.error("unlimited", message, at(&limits.switch));
+                fault.help(format!("add `{key}`; write `.*` if everything is meant"));
+            }
+        }
     }
 
     /// Warns of a deprecated field, and of those within its value. What replaces it must be there.

@@ -23,10 +23,11 @@ use crate::{
     desired::{Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, Unlisted},
     field::{Scope, Tier},
     kind::{self, Fault, Shape},
-    kinds,
+    kinds::{self, above::Above, approval_rule},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
+    value::{Json, Value},
 };
 
 mod entry;
@@ -73,12 +74,49 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
         named.push(is_named);
         faults.0.extend(found.0);
     }
+    above(&containers, context, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let mut named = named.into_iter();
     containers.retain(|_| named.next().unwrap_or_default());
     let acknowledgements =
         acknowledged.into_iter().map(|known| acknowledge(known, context, &mut faults)).collect();
     (Desired { containers, acknowledgements, moves }, faults)
+}
+
+/// Settings for which a declared group above says otherwise.
+fn above(containers: &[Container], context: &Context, faults: &mut Faults) {
+    let settings = |container: &Container| {
+        let section = container.section(kinds::settings::KIND.section)?;
+        Some(section.entries.first()?.fields.clone())
+    };
+    let groups: BTreeMap<_, _> = containers
+        .iter()
+        .filter(|container| container.scope == Scope::Group)
+        .filter_map(|group| Some((group.path.to_lowercase(), settings(group)?)))
+        .collect();
+    if groups.is_empty() {
+        return;
+    }
+    for container in containers.iter().filter(|container| context.manages(&container.path)) {
+        let Some(own) = settings(container) else { continue };
+        let path = container.path.to_lowercase();
+        for above in path.match_indices('/').filter_map(|(at, _)| groups.get(&path[..at])) {
+            let says = |name: &str| above.get(name)?.value.plain().cloned();
+            for (name, field) in own.iter() {
+                let Some(value) = field.value.plain() else { continue };
+                let Some((by, comes)) = kinds::above::outranks(name, value, says) else { continue };
+                let message = format!("a group above says otherwise of `{name}`, by its `{by}`");
+                let at = Spot::value(&field.origin);
+                let fault = match comes {
+                    Above::Refused => faults.error("too-visible", message, at),
+                    Above::Shown => faults.warning("no-effect", message, at),
+                };
+                if let Some(other) = above.origin(by) {
+                    fault.related(Spot::value(&other), "which decides");
+                }
+            }
+        }
+    }
 }
 
 /// Checks what rules would bring in. What is wrong at one place is told once, and not again where it
@@ -141,6 +179,7 @@ impl Check<'_> {
         let (own, _) = kinds::container(scope);
         self.boundary(&path, &life, &sections);
         self.created_with(own, &sections);
+        self.approvals(&sections, &unlisted);
         let create = sections.extract_if(.., |section| section.of.section == own.section).next();
         let create = create.map_or(Creation::Forbidden, |section| self.creation(section));
         if let Err(why) = path::check(scope, &path.value, create.fields().is_some()) {
@@ -250,6 +289,38 @@ impl Check<'_> {
             let origin = field.unwrap_or_else(|| parts[0].origin.clone());
             self.faults.push(found(fault, Spot::key(&origin)));
         });
+    }
+
+    /// The service makes a rule of `approvals_before_merge`, which nothing else may be to decide.
+    fn approvals(
+        &mut self,
+        sections: &[Section],
+        unlisted: &BTreeMap<&'static str, Sourced<Unlisted>>,
+    ) {
+        let section = |name: &str| sections.iter().find(|section| section.of.section == name);
+        let settings = section(kinds::settings::KIND.section).and_then(|s| s.parts.first());
+        let count = settings.and_then(|part| part.fields.get(approval_rule::BEFORE_MERGE));
+        let is_some = |count: &Sourced<Value>| {
+            count.value.plain().and_then(Json::as_u64).is_some_and(|count| count > 0)
+        };
+        let (Some(count), Some(rules)) =
+            (count.filter(is_some), section(approval_rule::KIND.section))
+        else {
+            return;
+        };
+        let policy = unlisted.get(rules.of.section).map(|policy| &policy.value);
+        let any = rules.parts.iter().find(|part| approval_rule::is_any(&part.fields.values()));
+        let at = match (any, policy) {
+            (Some(any), _) => &any.origin,
+            (None, Some(Unlisted::Delete)) => &rules.origin,
+            (None, _) => return,
+        };
+        let name = approval_rule::BEFORE_MERGE;
+        let message = format!("`{name}` and `{}` decide about one rule", rules.of.section);
+        let twice = self.faults.error("approvals-twice", message, Spot::value(&count.origin));
+        twice
+            .related(Spot::key(at), "which decides about it too")
+            .help(format!("leave out `{name}`, and declare a rule with `rule_type: any_approver`"));
     }
 
     /// What is kept as declared has to be what the container is created with.

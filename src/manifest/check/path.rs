@@ -5,6 +5,57 @@ use crate::field::Scope;
 /// The characters that may stand between letters and digits.
 const SPECIAL: [char; 3] = ['.', '-', '_'];
 
+/// Names below a namespace that lead to pages of the service.
+const RESERVED: [&str; 18] = [
+    "-",
+    "badges",
+    "blame",
+    "blob",
+    "builds",
+    "commits",
+    "create",
+    "create_dir",
+    "edit",
+    "files",
+    "find_file",
+    "new",
+    "preview",
+    "raw",
+    "refs",
+    "tree",
+    "update",
+    "wikis",
+];
+
+/// Names of top-level groups that lead to pages of the service.
+const RESERVED_AT_THE_TOP: [&str; 25] = [
+    "-",
+    "admin",
+    "api",
+    "assets",
+    "dashboard",
+    "explore",
+    "files",
+    "groups",
+    "health_check",
+    "help",
+    "import",
+    "jwt",
+    "login",
+    "oauth",
+    "profile",
+    "projects",
+    "public",
+    "s",
+    "search",
+    "sitemap",
+    "snippets",
+    "unsubscribes",
+    "uploads",
+    "users",
+    "v2",
+];
+
 /// Checks a full path. The rules for new paths hold only if it may be created; what is older keeps
 /// the path that it has. Projects have stricter ones (reference 1, 8: from release 14.9 on).
 ///
@@ -42,6 +93,10 @@ pub(super) fn check(scope: Scope, path: &str, is_new: bool) -> Result<(), &'stat
     if !is_new {
         return Ok(());
     }
+    let reserved = if segments.len() == 1 { &RESERVED_AT_THE_TOP[..] } else { &RESERVED[..] };
+    if reserved.contains(&own.to_lowercase().as_str()) {
+        return Err("ends with a name that the service keeps for its own pages");
+    }
     if scope == Scope::Group {
         return if own.len() < 2 || own.ends_with('.') {
             Err("must have two characters or more in its last part, and no `.` at its end")
@@ -70,6 +125,9 @@ mod tests {
             ("acme/shop", true, true),
             ("acme/web/shop-2.x_y", true, true),
             ("shop", false, false),
+            ("acme/Badges", true, false),
+            ("acme/badges/shop", true, true),
+            ("acme/wikis", true, false),
             ("", false, false),
             ("/acme/shop", false, false),
             ("acme/shop/", false, false),

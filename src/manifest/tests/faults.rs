@@ -93,6 +93,64 @@ fn an_old_spelling_is_right_until_the_service_has_the_new_one() {
 }
 
 #[test]
+fn what_the_service_would_drop_or_refuse_is_told_before() {
+    let first = |config: &str, settings: &str| {
+        let all = said(config, &format!("settings: {settings}\n"));
+        all.first().map(|said| said.split(':').next().unwrap().to_owned())
+    };
+    for (settings, code) in [
+        ("{container_expiration_policy: {enabled: true}}", Some("unlimited")),
+        ("{container_expiration_policy: {enabled: true, name_regex: ''}}", Some("unlimited")),
+        (
+            "{container_expiration_policy: {enabled: true, name_regex_delete: a}}",
+            Some("deprecated"),
+        ),
+        ("{container_expiration_policy: {enabled: true, name_regex: a}}", None),
+        ("{container_expiration_policy: {enabled: false}}", None),
+        (
+            "{container_expiration_policy: {name_regex: a, name_regex_delete: a}}",
+            Some("both-spellings"),
+        ),
+        ("{ci_config_path: /x.yml}", Some("path")),
+        ("{ci_config_path: ../x.yml}", Some("path")),
+        ("{ci_config_path: x.yml@acme/ci}", None),
+        ("{repository_access_level: private, builds_access_level: enabled}", Some("too-visible")),
+        ("{repository_access_level: private, builds_access_level: private}", None),
+        ("{mirror: false, mirror_trigger_builds: true}", Some("no-effect")),
+        ("{mirror: false, mirror_trigger_builds: false}", None),
+        ("{issues_access_level: disabled, issues_template: x}", Some("no-effect")),
+        ("{topics: [ü]}", Some("ascii")),
+    ] {
+        assert_eq!(first("", settings).as_deref(), code, "{settings}");
+    }
+    let long = format!("{{topics: [{}]}}", "x".repeat(256));
+    assert!(first("", &long).is_some());
+    // What is declared to be there decides where a group above has a say.
+    let below = |own: &str, above: &str| {
+        let text = format!(
+            "kind: Group\npath: acme\nsettings: {above}\n---\nkind: Project\npath: acme/shop\nsettings: {own}\n"
+        );
+        faults(&[("a.yaml", &text)]).first().map(|(code, _)| *code)
+    };
+    for (own, above, code) in [
+        ("{visibility: public}", "{visibility: private}", Some("too-visible")),
+        ("{visibility: private}", "{visibility: private}", None),
+        ("{lfs_enabled: true}", "{lfs_enabled: false}", Some("no-effect")),
+        (
+            "{shared_runners_enabled: true}",
+            "{shared_runners_setting: disabled_and_unoverridable}",
+            Some("too-visible"),
+        ),
+    ] {
+        assert_eq!(below(own, above), code, "{own} below {above}");
+    }
+    let rules = "kind: Project\npath: acme/shop\nsettings: {approvals_before_merge: 1}\napproval_rules: [{name: A, approvals_required: 1}]\n";
+    assert_eq!(faults(&[("a.yaml", rules)]), []);
+    let delete = format!("{rules}unlisted: {{approval_rules: delete}}\n");
+    assert_eq!(faults(&[("a.yaml", &delete)]), [("approvals-twice", 3)]);
+}
+
+#[test]
 fn several_errors_at_one_place_are_told_once() {
     assert_eq!(
         faults(&[("a.yaml", "kind: Project\npath: a/b\nsettings: {visibility: 3}\n")]),

@@ -115,13 +115,13 @@ fn a_path_stands_to_the_rules_as_they_say() {
     let files = [
         ("undrift.yaml", "version: 1\nmanages: [{path: acme/**, except: [acme/theirs]}]\n"),
         ("a.yaml", RULES),
-        ("b.yaml", "kind: Project\npath: acme/new\npreviously: [acme/old]\n"),
+        ("b.yaml", "kind: Project\npath: acme/neo\npreviously: [acme/old]\n"),
     ];
     let loaded = load_files(&files);
     let (desired, includes) = (loaded.desired.unwrap(), loaded.includes.unwrap());
     let ask = includes.ask(&desired);
     for (path, expected) in [
-        ("acme/new", Standing::Declared),
+        ("acme/neo", Standing::Declared),
         ("ACME/Old", Standing::Declared),
         ("acme/shop", Standing::Included),
         ("acme/web/site", Standing::Included),

@@ -120,14 +120,14 @@ fn the_profiles_of_defaults_are_used_unless_the_document_says_otherwise() {
 fn mappings_merge_leaf_by_leaf_and_null_is_a_value() {
     let rules = defaults(
         "acme/**",
-        "settings: {container_expiration_policy: {enabled: true, cadence: 1d, keep_n: 5}, suggestion_commit_message: x}",
+        "settings: {container_expiration_policy: {enabled: true, cadence: 1d, name_regex: a}, suggestion_commit_message: x}",
     );
     let document =
         "settings: {container_expiration_policy: {cadence: 7d}, suggestion_commit_message: null}\n";
     assert_eq!(
         settings(&rules, document),
         json!({
-            "container_expiration_policy": {"enabled": true, "cadence": "7d", "keep_n": 5},
+            "container_expiration_policy": {"enabled": true, "cadence": "7d", "name_regex": "a"},
             "suggestion_commit_message": null,
         })
     );

@@ -275,5 +275,5 @@ fn only_what_is_declared_otherwise_is_looked_at() {
         base.changed(all).into_iter().map(|own| own.path.to_string()).collect()
     };
     assert_eq!(looked(vec![named("acme/a", "x"), named("acme/b", "x")]), Vec::<String>::new());
-    assert_eq!(looked(vec![named("acme/a", "y"), named("acme/new", "x")]), ["acme/a", "acme/new"]);
+    assert_eq!(looked(vec![named("acme/a", "y"), named("acme/neo", "x")]), ["acme/a", "acme/neo"]);
 }

@@ -237,7 +237,8 @@ impl Call {
     fn beyond(&self, saved: &[Self]) -> Option<String> {
         let is_to = |saved: &&Self| {
             saved.operation == self.operation
-                && (saved.restores, saved.awaits) == (self.restores, self.awaits)
+                && (saved.restores, saved.undoes, saved.awaits)
+                    == (self.restores, self.undoes, self.awaits)
                 && is_same_path(&saved.path, &self.path)
         };
         let others: Vec<Vec<&str>> =
@@ -312,7 +313,7 @@ mod tests {
         ] {
             assert_eq!(is_same_path(saved, now), same, "{saved} {now}");
         }
-        let pending = || id_of("acme/new");
+        let pending = || id_of("acme/neo");
         for (saved, now, same) in [
             (pending(), json!(7), true),
             (pending(), pending(), true),

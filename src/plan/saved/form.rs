@@ -145,6 +145,10 @@ pub struct Call {
     pub body: BTreeMap<String, Sent>,
     /// Whether it is sent only if the call before it failed.
     pub restores: bool,
+    /// Whether it is sent only if the answer to the call before it does not show what limits a switch
+    /// that this one turned on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undoes: bool,
     /// Whether what was started by then is waited for.
     pub awaits: bool,
 }
@@ -204,6 +208,7 @@ impl Call {
             path: self.path.clone(),
             fields: self.body.keys().cloned().collect(),
             restores: self.restores,
+            undoes: self.undoes,
             awaits: self.awaits,
         })
     }

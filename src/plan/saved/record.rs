@@ -99,6 +99,7 @@ impl Recording<'_> {
             path: self.text(&request.shown_target()),
             body: declared.chain(repeated).collect(),
             restores: call.restores,
+            undoes: call.undoes,
             awaits: call.awaits,
         }
     }

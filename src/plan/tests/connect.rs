@@ -24,9 +24,9 @@ fn edges(steps: &[Step]) -> Vec<Vec<String>> {
 
 #[test]
 fn what_needs_the_id_of_a_group_comes_after_its_creation() {
-    let body = Fields::from([("group_id".to_owned(), id_of("acme/new").into())]);
+    let body = Fields::from([("group_id".to_owned(), id_of("acme/neo").into())]);
     let request = SHARE_CREATE.request().arg("id", 7).fields(body).naming(["group_id".into()]);
-    let address = Address::container("acme/shop".into()).section("shares").entry("acme/new");
+    let address = Address::container("acme/shop".into()).section("shares").entry("acme/neo");
     let share = Step::new(
         Scope::Project,
         address,
@@ -35,9 +35,9 @@ fn what_needs_the_id_of_a_group_comes_after_its_creation() {
         Vec::new(),
         vec![request.into()],
     );
-    let mut steps = vec![share, at("acme/new", "members", access(3, 0, 30))];
+    let mut steps = vec![share, at("acme/neo", "members", access(3, 0, 30))];
     assert!(connect(&mut steps).is_empty());
-    assert_eq!(edges(&steps), [vec!["acme/new"], vec![]]);
+    assert_eq!(edges(&steps), [vec!["acme/neo"], vec![]]);
 }
 
 #[test]

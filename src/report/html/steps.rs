@@ -218,7 +218,11 @@ fn calls(page: &mut String, step: &Step, ink: Ink<'_>) {
     }
     *page += "<ul class=\"calls\">\n";
     for call in &step.calls {
-        let only = if call.restores { ", only if the call before it failed" } else { "" };
+        let only = match call {
+            _ if call.restores => ", only if the call before it failed",
+            _ if call.undoes => ", only if a limit that the call before it sets was not saved",
+            _ => "",
+        };
         *page += &format!(
             "<li><code>{} {}</code> <span class=\"aside\">{}{only}</span></li>\n",
             call.method,

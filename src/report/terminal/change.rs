@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::{
     address::Address,
     diff::{Action, Change, Edge, Shown, Step},
-    field::Scope,
+    field::{Field, Limits, Scope},
     kind::plain_text,
     kinds,
     origin::Origin,
@@ -128,7 +128,8 @@ fn edges(canvas: &mut Canvas, step: &Step) {
 pub(in crate::report) fn rows_of(step: &Step, full: bool) -> Vec<Row<'_>> {
     let told = identity(step);
     let changes = step.changes.iter().filter(|change| !told.contains(&change.field.as_str()));
-    changes.flat_map(rows).filter(|row| full || !row.is_idle(step.action)).collect()
+    let rows = changes.flat_map(|change| rows(step, change));
+    rows.filter(|row| full || !row.is_idle(step.action)).collect()
 }
 
 /// A line of a step: a field, or a key of one that is a mapping.
@@ -151,8 +152,8 @@ impl Row<'_> {
     }
 }
 
-/// A mapping is shown by those of its keys that differ.
-fn rows(change: &Change) -> Vec<Row<'_>> {
+/// A mapping is shown by those of its keys that differ, and what is switched on by what limits it.
+fn rows<'c>(step: &Step, change: &'c Change) -> Vec<Row<'c>> {
     let row = |name: String, before: Shown, after: Shown| Row { name, before, after, change };
     let whole = || vec![row(change.field.clone(), change.before.clone(), change.after.clone())];
     let Shown::Value(Json::Object(after)) = &change.after else { return whole() };
@@ -163,8 +164,17 @@ fn rows(change: &Change) -> Vec<Row<'_>> {
         other => other.clone(),
     };
     let keys = after.iter().map(|(key, value)| (key, before(key), Shown::Value(value.clone())));
+    let section = step.address.section.and_then(|name| kinds::section(step.scope, name));
+    let schema = section.and_then(|of| Some(&of.table().get(&change.field)?.schema["properties"]));
+    let is_limit = |key: &str| {
+        let limits = schema.and_then(|schema| Field::of(&schema[key]).limits);
+        limits.is_some_and(|Limits { switch, .. }| {
+            let now = after.get(&*switch).filter(|now| Limits::is_on(now));
+            now.is_some_and(|now| before(&switch) != Shown::Value(now.clone()))
+        })
+    };
     let rows: Vec<_> = keys
-        .filter(|(_, b, a)| b != a)
+        .filter(|(key, b, a)| b != a || is_limit(key))
         .map(|(key, b, a)| row(format!("{}.{key}", change.field), b, a))
         .collect();
     if rows.is_empty() { whole() } else { rows }
@@ -204,6 +214,11 @@ fn field(canvas: &mut Canvas, step: &Step, row: &Row<'_>, column: usize, origins
             {
                 draw(canvas, name);
                 value::comparison(canvas, 8, before, after);
+                return;
+            }
+            if row.before == row.after && !matches!(row.after, Shown::Hidden) {
+                let same = Line::default().put(Paint::Dim, ", as it is");
+                draw(canvas, labelled(value::shown(&row.after).with(same)));
                 return;
             }
             let after = match (&row.before, &row.after) {

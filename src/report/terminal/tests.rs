@@ -37,7 +37,7 @@ settings:
   visibility: private
   merge_method: ff
   topics: [rust, shop]
-  container_expiration_policy: {enabled: true, cadence: 7d}
+  container_expiration_policy: {enabled: true, cadence: 7d, name_regex: '^x'}
   issues_template: |
     ## What happened
 
@@ -57,7 +57,7 @@ fn shop_live() -> Json {
     json!({
         "settings": {
             "description": "A shop", "visibility": "internal", "merge_method": "ff", "topics": ["shop"],
-            "container_expiration_policy": {"enabled": false, "cadence": "7d", "keep_n": 10},
+            "container_expiration_policy": {"enabled": false, "cadence": "7d", "keep_n": 10, "name_regex": "^x"},
             "issues_template": "## What happened\n\n## How to see it\n",
         },
         "variables": [

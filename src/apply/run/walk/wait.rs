@@ -26,6 +26,8 @@ pub(super) enum Wait {
     Arrives { since: Duration },
     /// Its call is to be built anew.
     Rebuild,
+    /// Its call was answered with success, and with `null` in the place of what it wrote.
+    Unsaid,
     /// The service refused to create it, perhaps because somebody else made the same.
     Refused(ApiError),
 }
@@ -44,12 +46,33 @@ impl<F: FnMut(Event)> Run<'_, F> {
             }
             (Wait::Refused(error), look) => self.after_refusal(walk, &error, look.as_ref()),
             (Wait::Arrives { since }, look) => self.after_arrival(walk, since, look.as_ref()),
+            (Wait::Unsaid, look) => self.after_null(walk, look.as_ref()),
             (Wait::Rebuild, Ok(look)) => self.rebuilt(walk, look),
             (Wait::Rebuild, Err(error)) => {
                 let outcome = Outcome::Failed(Cause::from(error).context(UNREAD));
                 (walk, Some(Next::Ended(outcome, ends_everything(error).then(|| error.clone()))))
             }
         }
+    }
+
+    /// What comes next for a call that was answered with `null`: so does the service where it saved
+    /// nothing, and now and then where it did.
+    fn after_null(&self, walk: Walk, look: Result<&Look, &ApiError>) -> (Walk, Option<Next>) {
+        let found =
+            look.map(|look| standing(self.container.scope, &walk.step, walk.at, &look.seen));
+        if matches!(found, Ok(Standing::Applied)) {
+            return self.on_with_next_call(walk);
+        }
+        let nothing = Cause::new("the service answered with success and `null`");
+        let cause = match &found {
+            Ok(Standing::Unknown(why)) => nothing.and(why),
+            Err(error) => nothing.and(Cause::from(*error).context(UNREAD)),
+            _ => nothing
+                .and("it saved nothing of the request")
+                .help("one of the values is not valid for the service, which does not say which"),
+        };
+        let ends = look.err().filter(|error| ends_everything(error)).cloned();
+        (walk, Some(Next::Ended(Outcome::Failed(cause), ends)))
     }
 
     /// What comes next for a create that was refused: it may be there all the same.
@@ -244,6 +267,10 @@ impl<F: FnMut(Event)> Run<'_, F> {
                 Wait::Refused(error) => Outcome::Failed(Cause::from(&error)),
                 Wait::Arrives { .. } => {
                     let cause = Cause::new("the run ended before its contents were imported");
+                    Outcome::Unknown(cause.transient())
+                }
+                Wait::Unsaid => {
+                    let cause = Cause::new("the service answered with success and `null`");
                     Outcome::Unknown(cause.transient())
                 }
                 Wait::Rebuild if walk.at == 0 => Outcome::NotStarted,

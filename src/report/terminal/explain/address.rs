@@ -240,7 +240,7 @@ pub fn live(
     }
     change::steps(&mut canvas, &steps, false);
     for step in &steps {
-        for call in step.calls.iter().filter(|call| !call.restores) {
+        for call in step.calls.iter().filter(|call| !call.is_spare()) {
             let fields: Vec<_> = call.fields.iter().map(String::as_str).collect();
             let line = Line::indented(6).put(Paint::Dim, "sends ").hang_here();
             let line = line.text(format!("{} {}", call.method, call.path));

@@ -1,0 +1,115 @@
+//! A switch, and what limits it ([`crate::field::Limits`]).
+//!
+//! The service drops the part of a request that it does not know, and what is left may mean more than
+//! was declared. So both go in one request, and the answer has to show both.
+
+use super::{Section, Spec, forms};
+use crate::{
+    field::{Codec, Compare, Field, Limits},
+    kind::LiveEntry,
+    level::Level,
+    value::{Fields, Json, Object, Value},
+};
+
+/// Whether the declared `value` switches something on.
+pub fn is_on(value: &Value) -> bool {
+    value.plain().is_none_or(Limits::is_on)
+}
+
+/// The fields that limit `switch`, in an entry of `section`.
+pub fn of(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec> {
+    let specs = section.table().specs().iter();
+    specs.filter(move |spec| spec.field.limits.as_ref().is_some_and(|on| on.switch == switch))
+}
+
+/// The fields of a mapping that limit another one of it, each with that one.
+fn within(spec: &Spec) -> impl Iterator<Item = (&str, Limits)> {
+    let properties = spec.schema["properties"].as_object().into_iter().flatten();
+    properties.filter_map(|(name, property)| Some((&**name, Field::of(property).limits?)))
+}
+
+/// Whether the key of a mapping is what has to limit another one that is on there: nobody may declare
+/// that one alone.
+pub fn are_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
+    let limits = Field::of(&spec.schema["properties"][key]).limits;
+    limits.is_some_and(|limits| limits.required && Limits::is_on(&mapping[&*limits.switch]))
+}
+
+/// The body that turns off what an edit with `body` turns on together with what limits it; empty if
+/// there is nothing like that.
+pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
+    let was_on = |value: Option<&Json>| value.is_some_and(Limits::is_on);
+    let now = |name: &str| live.and_then(|live| live.fields.get(name));
+    let off = |spec: &Spec| {
+        let sent = spec.field.sent_name(&spec.name);
+        let value = body.get(sent)?;
+        let limits = |spec: &Spec| body.contains_key(spec.field.sent_name(&spec.name));
+        if spec.schema["type"] == "boolean" {
+            let is_limited = of(section, &spec.name).any(limits);
+            let turns_on = is_limited && is_on(value) && !was_on(now(&spec.name));
+            return turns_on.then(|| (sent.to_owned(), Value::from(Json::Bool(false))));
+        }
+        let object = value.plain()?.as_object()?;
+        let mut off = Object::new();
+        for (limit, Limits { switch, .. }) in within(spec) {
+            let before = now(&spec.name).and_then(|live| live.get(&*switch));
+            if object.contains_key(limit) && was_on(object.get(&*switch)) && !was_on(before) {
+                off.insert(switch.into_owned(), false.into());
+            }
+        }
+        (!off.is_empty()).then(|| (sent.to_owned(), Value::from(Json::Object(off))))
+    };
+    section.table().specs().iter().filter_map(off).collect()
+}
+
+/// The switches that `body` turns on and the answer `raw` shows to be on without what was sent to
+/// limit them, each with that.
+pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
+    let mut open = Vec::new();
+    for spec in section.table().specs() {
+        let (sent, shown) =
+            (body.get(spec.field.sent_name(&spec.name)), section.rules.decode(spec, raw));
+        if let Some(Limits { switch, .. }) = &spec.field.limits
+            && let Some(sent) = sent.and_then(Value::plain)
+            && is_plain(&spec.field)
+            && is_switched_on(section, switch, body, raw)
+            && spec.field.live_name(&spec.name).is_some()
+            && !is_shown(&spec.field, sent, shown.as_ref())
+        {
+            open.push((switch.to_string(), spec.name.clone()));
+        }
+        let Some(sent) = sent.and_then(Value::plain).and_then(Json::as_object) else { continue };
+        let shown = shown.as_ref().and_then(Json::as_object);
+        for (limit, Limits { switch, .. }) in within(spec) {
+            let is_on = |object: &Object| object.get(&*switch).is_some_and(Limits::is_on);
+            // A mapping that is not shown at all was not taken, or is nobody's to see.
+            if let (Some(value), Some(shown)) = (sent.get(limit), shown)
+                && is_on(sent)
+                && is_on(shown)
+                && !is_shown(&crate::field::FIELD, value, shown.get(limit))
+            {
+                let name = |key: &str| format!("{}.{key}", spec.name);
+                open.push((name(&switch), name(limit)));
+            }
+        }
+    }
+    open
+}
+
+/// Whether requests carry a field in the form in which it is compared, but for levels.
+fn is_plain(field: &Field) -> bool {
+    field.compare != Compare::Rows && field.names.is_none() && field.names_entries.is_none()
+}
+
+/// Whether a request with `body` switches on `switch`, and the answer shows that.
+fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
+    let Some(spec) = section.table().get(switch) else { return false };
+    let sent = body.get(spec.field.sent_name(switch)).is_some_and(is_on);
+    sent && section.rules.decode(spec, raw).is_none_or(|shown| Limits::is_on(&shown))
+}
+
+/// Whether what was sent is what is shown.
+fn is_shown(field: &Field, sent: &Json, shown: Option<&Json>) -> bool {
+    let sent = if field.codec == Codec::Level { Level::word_of(sent) } else { sent.clone() };
+    forms::same(field.compare, &sent, shown.unwrap_or(&Json::Null))
+}

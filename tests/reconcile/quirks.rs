@@ -1,0 +1,190 @@
+//! A service that says that it did what it did not, or did a part of it: nothing of that counts as
+//! done, and nothing that a limit was declared for stays on without it.
+
+use serde_json::{Value as Json, json};
+use undrift::{
+    apply,
+    diff::{Note, Reason},
+    sandbox::Profile,
+};
+
+use crate::world::{Outcome, World, project, seed};
+
+const SHOP: &str = "acme/shop";
+
+async fn world(seeded: Json, declared: Json) -> World {
+    let mut shop = seeded;
+    shop["path"] = SHOP.into();
+    let world = World::new(Profile::default(), seed(&[shop])).await;
+    world.declare(&[project(SHOP, declared)]);
+    world
+}
+
+/// Why the one step of a run did not succeed.
+fn failed(outcome: &Outcome) -> String {
+    let applied = outcome.applied.as_ref().unwrap();
+    assert!(!applied.is_complete());
+    let [step] = &*applied.steps else { panic!("{:#?}", applied.steps) };
+    let apply::Outcome::Failed(cause) = &step.outcome else { panic!("{step:#?}") };
+    cause.to_string()
+}
+
+fn policy_of(world: &World) -> impl Future<Output = Json> {
+    async { world.get("/projects/acme%2Fshop").await["container_expiration_policy"].clone() }
+}
+
+#[tokio::test]
+async fn an_old_name_of_the_expression_is_sent_under_the_one_that_counts() {
+    let policy = |name: &str| json!({"enabled": true, "cadence": "7d", name: "^review-"});
+    let declared =
+        json!({"settings": {"container_expiration_policy": policy("name_regex_delete")}});
+    let mut world = world(json!({}), declared).await;
+    // What the service does not know is dropped without a word.
+    world.quirk = Some(|_, _, body| {
+        body["container_expiration_policy_attributes"].as_object_mut()?.remove("name_regex_delete");
+        None
+    });
+    world.converge("an old name").await;
+    let policy = policy_of(&world).await;
+    assert_eq!((&policy["enabled"], &policy["name_regex"]), (&json!(true), &json!("^review-")));
+}
+
+#[tokio::test]
+async fn a_switch_whose_limit_was_not_saved_is_turned_off_again() {
+    let policy = json!({"enabled": true, "name_regex": "^review-", "name_regex_keep": "^v"});
+    let create = json!({"create": true, "settings": {"container_expiration_policy": policy}});
+    for declared in [json!({"settings": create["settings"]}), create] {
+        let seeded = if declared.get("create").is_none() { SHOP } else { "acme/other" };
+        let world = World::new(Profile::default(), seed(&[json!({"path": seeded})])).await;
+        let mut world = world;
+        world.declare(&[project(SHOP, declared)]);
+        world.quirk = Some(|_, _, body| {
+            let policy = body["container_expiration_policy_attributes"].as_object_mut()?;
+            policy.remove("name_regex");
+            None
+        });
+        let outcome = world.apply().await;
+        assert_eq!(
+            failed(&outcome),
+            "the service did not save `container_expiration_policy.name_regex`, which limits \
+             `container_expiration_policy.enabled`; it was turned off again"
+        );
+        assert!(outcome.plan.steps.iter().any(|step| step.calls.iter().any(|call| call.undoes)));
+        assert_eq!(policy_of(&world).await["enabled"], false);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_turned_off_is_said_to_be_in_effect() {
+    let hooks = json!([{"name": "ci", "url": "https://ci.example.org", "push_events": true, "push_events_branch_filter": "main"}]);
+    let mut world = world(json!({}), json!({"hooks": hooks})).await;
+    world.quirk = Some(|_, _, body| {
+        body.as_object_mut()?.remove("push_events_branch_filter");
+        None
+    });
+    let outcome = world.apply().await;
+    assert_eq!(
+        failed(&outcome),
+        "the service did not save `push_events_branch_filter`, which limits `push_events`; it is in effect without that"
+    );
+}
+
+#[tokio::test]
+async fn what_limits_a_switch_goes_along_with_it() {
+    let hook = |on: bool| json!({"name": "ci", "url": "https://ci.example.org", "push_events": on, "push_events_branch_filter": "main"});
+    let mirror = json!({"mirror": true, "import_url": "https://a.example.org/x.git", "only_mirror_protected_branches": true});
+    for (seeded, declared, sent) in [
+        (json!({}), json!({"create": true, "settings": mirror}), "mirror"),
+        (
+            json!({"hooks": [hook(false)]}),
+            json!({"hooks": [hook(true)]}),
+            "push_events_branch_filter",
+        ),
+    ] {
+        let path = if declared.get("create").is_some() { "acme/other" } else { SHOP };
+        let mut shop = seeded;
+        shop["path"] = path.into();
+        let world = World::new(Profile::default(), seed(&[shop])).await;
+        world.declare(&[project(SHOP, declared)]);
+        let plan = world.plan().await;
+        let with: Vec<_> = plan
+            .steps
+            .iter()
+            .flat_map(|step| &step.calls)
+            .filter(|call| !call.undoes && call.fields.iter().any(|field| field == sent))
+            .map(|call| call.fields.join(" "))
+            .collect();
+        assert_eq!(with.len(), 1, "{with:?}");
+        let limit = if sent == "mirror" { "only_mirror_protected_branches" } else { "push_events" };
+        assert!(with[0].contains(limit), "{with:?}");
+        world.converge(sent).await;
+    }
+}
+
+#[tokio::test]
+async fn what_may_not_show_more_than_the_repository_is_declared_with_it() {
+    let levels = |with: Json| {
+        let mut levels = json!({"repository_access_level": "private"});
+        levels.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
+        json!({"settings": levels})
+    };
+    let world = world(json!({}), levels(json!({}))).await;
+    let codes: Vec<_> = world.plan().await.problems.iter().map(|problem| problem.code).collect();
+    assert_eq!(codes, ["too-visible", "too-visible"]);
+    let both = json!({"builds_access_level": "private", "merge_requests_access_level": "disabled"});
+    world.declare(&[project(SHOP, levels(both))]);
+    world.converge("all three").await;
+}
+
+#[tokio::test]
+async fn what_has_no_effect_yet_is_a_note_and_no_endless_plan() {
+    for declared in [
+        json!({"merge_trains_enabled": true}),
+        json!({"mirror_trigger_builds": true, "mirror_overwrites_diverged_branches": true}),
+        json!({"issues_access_level": "disabled", "issues_template": "x"}),
+    ] {
+        let seeded = json!({"settings": {"issues_access_level": "disabled"}});
+        let world = world(seeded, json!({"settings": declared})).await;
+        let plan = world.plan().await;
+        assert!(plan.steps.is_empty(), "{:#?}", plan.steps);
+        let is_waiting = |note: &Note| matches!(note.reason, Reason::Waits { .. });
+        assert!(plan.notes.iter().any(is_waiting), "{declared}: {:#?}", plan.notes);
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_alone_is_sent_with_what_it_needs() {
+    let on = json!({"mirror": true, "import_url": "https://a.example.org/x.git"});
+    let seeded = json!({"settings": on});
+    let world = world(seeded, json!({"settings": {"mirror_trigger_builds": true}})).await;
+    let plan = world.plan().await;
+    assert_eq!(plan.steps[0].calls[0].fields, ["mirror", "mirror_trigger_builds"]);
+    world.converge("a flag of a mirror").await;
+    let trains = json!({"create": true, "settings": {"merge_pipelines_enabled": true, "merge_trains_enabled": true}});
+    world.declare(&[project("acme/neo", trains)]);
+    let plan = world.converge("trains").await;
+    let calls: Vec<_> = plan.steps[0].calls.iter().map(|call| call.operation).collect();
+    assert_eq!(calls, ["project-create", "project-edit"]);
+}
+
+#[tokio::test]
+async fn topics_are_those_of_the_whole_installation() {
+    let seeded = json!({"settings": {"topics": ["rust", "shop", "web"]}});
+    let declared = json!({"settings": {"topics": ["Rust", " shop", "WEB,rust"]}});
+    let world = world(seeded, declared).await;
+    assert!(world.plan().await.steps.is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_of_null_is_a_write_that_failed() {
+    let declared = json!({"settings": {"description": "new", "topics": ["a"]}});
+    let mut world = world(json!({"settings": {"description": "old"}}), declared).await;
+    world.quirk = Some(|method, _, _| (method == "PUT").then_some(Json::Null));
+    let outcome = world.apply().await;
+    assert_eq!(
+        failed(&outcome),
+        "the service answered with success and `null`; it saved nothing of the request"
+    );
+    let applied = outcome.applied.unwrap();
+    assert!(applied.mismatches.is_empty(), "{:#?}", applied.mismatches);
+}
