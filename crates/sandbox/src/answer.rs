@@ -7,7 +7,7 @@
 
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A successful answer.
@@ -203,6 +203,40 @@ impl Failure {
     pub(crate) fn internal(cause: &dyn std::fmt::Display) -> Self {
         tracing::error!(%cause, "the sandbox could not answer");
         Self::message(StatusCode::INTERNAL_SERVER_ERROR, "500 Internal Server Error")
+    }
+}
+
+/// What is wrong with a model, field by field.
+#[derive(Debug, Default)]
+pub(crate) struct Complaints(Map<String, Value>);
+
+impl Complaints {
+    pub(crate) fn add(&mut self, field: &str, text: impl Into<Value>) {
+        let texts = self.0.entry(field).or_insert_with(|| json!([]));
+        if let Value::Array(texts) = texts {
+            texts.push(text.into());
+        }
+    }
+
+    /// The same, if it is so.
+    pub(crate) fn add_if(&mut self, wrong: bool, field: &str, text: impl Into<Value>) {
+        if wrong {
+            self.add(field, text);
+        }
+    }
+
+    /// 400 with all of them, if there are any.
+    pub(crate) fn settle(self) -> Result<(), Failure> {
+        match self.0.is_empty() {
+            true => Ok(()),
+            false => Err(self.into()),
+        }
+    }
+}
+
+impl From<Complaints> for Failure {
+    fn from(complaints: Complaints) -> Self {
+        Self::message(StatusCode::BAD_REQUEST, complaints.0)
     }
 }
 

@@ -1,10 +1,15 @@
-//! Times that repeat, as pipeline schedules and freeze periods have them: the five fields of cron.
+//! Times that repeat, as pipeline schedules and freeze periods have them: the five fields of cron, or
+//! six of which the first are seconds.
 
 use jiff::Span;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
+/// The seconds, which may stand first, and are not looked at.
+const SECONDS: (u32, u32, &[&str]) = (0, 59, &[]);
+/// The last day of a month, as a number that no day has.
+const LAST_DAY: u64 = 1;
 /// The fields: their least and greatest numbers, and the words for numbers from the least on.
 const FIELDS: [(u32, u32, &[&str]); 5] = [
     (0, 59, &[]),
@@ -42,12 +47,19 @@ impl Cron {
     pub(crate) fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let text = WORDS.iter().find(|(word, _)| *word == text).map_or(text, |(_, line)| *line);
-        let fields: Vec<&str> = text.split_whitespace().collect();
+        let mut fields: Vec<&str> = text.split_whitespace().collect();
+        if fields.len() > FIELDS.len() {
+            let seconds = fields.remove(0);
+            seconds.split(',').try_for_each(|part| numbers(part, SECONDS).map(drop))?;
+        }
         let fields: [&str; 5] = fields.try_into().ok()?;
         let mut bits = [0; 5];
         for ((bits, text), field) in bits.iter_mut().zip(fields).zip(FIELDS) {
             for part in text.split(',') {
-                *bits |= numbers(part, field)?;
+                *bits |= match part {
+                    "L" | "l" if field == FIELDS[2] => LAST_DAY,
+                    part => numbers(part, field)?,
+                };
             }
         }
         // The seventh day is the first.
@@ -60,7 +72,8 @@ impl Cron {
     }
 
     fn has_day(&self, date: Date) -> bool {
-        let in_month = self.has(2, date.day());
+        let is_last = self.bits[2] & LAST_DAY != 0 && date.day() == date.days_in_month();
+        let in_month = is_last || self.has(2, date.day());
         let in_week = self.has(4, date.weekday().to_sunday_zero_offset());
         let day = match self.any {
             [false, false] => in_month || in_week,
@@ -110,11 +123,19 @@ fn numbers(part: &str, (least, most, words): (u32, u32, &[&str])) -> Option<u64>
     (from <= to).then(|| (from..=to).step_by(step).fold(0, |bits, number| bits | 1 << number))
 }
 
-/// Whether a text can be the name of a time zone: `UTC`, `Europe/Berlin`, `Pacific Time (US & Canada)`.
-/// Which ones there are, is not looked up.
+/// Names of time zones: those of the time zone database, a line each, and after a blank line the
+/// shorter names of some of them.
+const ZONES: &str = include_str!("time-zones.txt");
+
+/// Whether a text names a time zone, with its case: `UTC`, `Europe/Berlin`, `Pacific Time (US &
+/// Canada)`, or `+02:00`.
 pub(crate) fn is_time_zone(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || "/_+-. ()&,'".contains(c))
+    let offset = text.strip_prefix(['+', '-']).and_then(|offset| offset.split_once(':'));
+    let number = |digits: &str, most: u8| {
+        digits.len() == 2 && digits.parse::<u8>().is_ok_and(|number| number <= most)
+    };
+    offset.is_some_and(|(hours, minutes)| number(hours, 14) && number(minutes, 59))
+        || !text.is_empty() && ZONES.lines().any(|zone| zone == text)
 }
 
 #[cfg(test)]
@@ -130,7 +151,11 @@ mod tests {
             ("@daily", true),
             ("", false),
             ("* * * *", false),
-            ("* * * * * *", false),
+            ("0 0 1 * * *", true),
+            ("60 0 1 * * *", false),
+            ("0 1 * * * UTC", false),
+            ("0 1 L * *", true),
+            ("0 L * * *", false),
             ("60 * * * *", false),
             ("* * 0 * *", false),
             ("*/0 * * * *", false),
@@ -155,6 +180,7 @@ mod tests {
             // Either a day of the month or one of the week.
             ("0 0 3 * sun", Some("2030-01-03T00:00:00Z")),
             ("0 0 30 2 *", None),
+            ("0 0 L 2 *", Some("2030-02-28T00:00:00Z")),
         ] {
             let now = "2030-01-01T12:30:00Z".parse().expect("a time");
             let next = next.map(|next| next.parse().expect("a time"));
@@ -169,8 +195,11 @@ mod tests {
             ("Pacific Time (US & Canada)", true),
             ("America/St_Johns", true),
             ("", false),
-            ("1/2", false),
-            ("Not\u{0}one", false),
+            ("Berlin", true),
+            ("+02:00", true),
+            ("+25:00", false),
+            ("europe/berlin", false),
+            ("Nowhere", false),
         ] {
             assert_eq!(is_time_zone(text), good, "{text}");
         }

@@ -31,6 +31,7 @@ mod host;
 mod intake;
 mod kept;
 mod limit;
+mod md5;
 mod model;
 mod outbound;
 mod page;

@@ -20,10 +20,12 @@ pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach) -> Option<Strin
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let host = host(rest);
     let odd = |host: &str| host.contains(|c: char| c.is_whitespace() || "<>{}\\\"".contains(c));
-    let why = if !scheme.is_empty() && host.is_none_or(|host| host.is_empty() || odd(host)) {
+    let why = if rest.is_empty() || !scheme.is_empty() && host.is_none_or(odd) {
         "URI is invalid".to_owned()
     } else if !schemes.contains(&scheme) {
         format!("Only allowed schemes are {}", schemes.join(", "))
+    } else if host?.is_empty() {
+        "Host cannot be resolved or invalid".to_owned()
     } else if !host?.starts_with(|c: char| c.is_alphanumeric() || c == '[') {
         "Hostname or IP address invalid".to_owned()
     } else {
@@ -87,6 +89,8 @@ mod tests {
             ("nope", Some("is blocked: Only allowed schemes are http, https")),
             ("5", Some("is blocked: Only allowed schemes are http, https")),
             ("javascript:x", Some("is blocked: Only allowed schemes are http, https")),
+            ("file:///p", Some("is blocked: Only allowed schemes are http, https")),
+            ("https:///p", Some("is blocked: Host cannot be resolved or invalid")),
             ("ftp://example.org", Some("is blocked: Only allowed schemes are http, https")),
             ("HTTPS://example.org", Some("is blocked: Only allowed schemes are http, https")),
             ("https://-x", Some("is blocked: Hostname or IP address invalid")),

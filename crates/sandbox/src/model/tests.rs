@@ -162,6 +162,7 @@ fn parameters(random: &mut StdRng) -> Map<String, Value> {
     let mut kept: Map<_, _> = all.into_iter().filter(|_| !random.random_bool(share)).collect();
     if share < 0.5 {
         kept.insert("body".to_owned(), format!("comment {number}").into());
+        kept.insert("cron_timezone".to_owned(), "UTC".into());
     }
     kept
 }

@@ -1,20 +1,22 @@
-//! Deploy keys of a project. The reference leaves them out; all of this is the real service's, as it
-//! is where MD5 is not allowed: `fingerprint` is null.
+//! Deploy keys of a project. The reference leaves them out; all of this is the real service's.
 //!
 //! A key is one for all projects that use it: its title is everybody's, only `can_push` is the
 //! project's. It goes with the last project that uses it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Complaints, Failure};
 use super::super::call::Call;
-use super::super::page;
+use super::super::profile::OBSERVED;
 use super::super::store::project::Project;
+use super::super::{clock, md5, page};
 use super::{Route, delete, get, post, projects, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -38,16 +40,20 @@ const TYPES: [&str; 8] = [
     "sk-ssh-ed25519@openssh.com",
 ];
 
+const FORBIDDEN_TYPE: &str =
+    "type is forbidden. Must be RSA, DSA, ECDSA, ED25519, ECDSA_SK, or ED25519_SK";
+
 struct DeployKey {
     id: i64,
     title: String,
     key: String,
     fingerprint: String,
     created_at: String,
+    expires_at: Option<String>,
 }
 
 impl DeployKey {
-    const COLUMNS: &str = "k.id, k.title, k.key, k.fingerprint, k.created_at";
+    const COLUMNS: &str = "k.id, k.title, k.key, k.fingerprint, k.created_at, k.expires_at";
 
     fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         Ok(Self {
@@ -56,6 +62,7 @@ impl DeployKey {
             key: row.get(2)?,
             fingerprint: row.get(3)?,
             created_at: row.get(4)?,
+            expires_at: row.get(5)?,
         })
     }
 
@@ -99,23 +106,38 @@ impl DeployKey {
     }
 
     /// As the service shows one, without what is the project's.
-    fn json(&self) -> Value {
-        json!({
+    fn json(&self, call: &Call<'_>) -> Value {
+        let mut body = json!({
             "id": self.id,
             "title": self.title,
             "key": self.key,
-            "fingerprint": null,
+            "fingerprint": self.older_fingerprint(),
             "fingerprint_sha256": self.fingerprint,
             "created_at": self.created_at,
-            "expires_at": null,
-        })
+            "expires_at": self.expires_at,
+        });
+        if call.release() >= OBSERVED {
+            body["last_used_at"] = Value::Null;
+            body["usage_type"] = "auth_and_signing".into();
+        }
+        body
+    }
+
+    /// The fingerprint with MD5.
+    fn older_fingerprint(&self) -> String {
+        let material = self.key.split_whitespace().nth(1).and_then(decoded).unwrap_or_default();
+        md5::digest(&material).map(|byte| format!("{byte:02x}")).join(":")
     }
 
     fn json_in(&self, call: &Call<'_>, project: i64) -> Result<Value, Failure> {
-        let mut body = self.json();
+        let mut body = self.json(call);
         body["can_push"] = self.can_push(call.db, project)?.unwrap_or_default().into();
         Ok(body)
     }
+}
+
+fn decoded(material: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(material).ok().or_else(|| STANDARD_NO_PAD.decode(material).ok())
 }
 
 /// A key as it is kept, with the first word of its comment, and the fingerprint of what it says.
@@ -123,7 +145,7 @@ impl DeployKey {
 fn read(text: &str) -> Option<(String, String)> {
     let words: Vec<&str> = text.split_whitespace().take(3).collect();
     let (kind, material) = (words.first()?, words.get(1)?);
-    let bytes = STANDARD.decode(material).ok().or_else(|| STANDARD_NO_PAD.decode(material).ok())?;
+    let bytes = decoded(material)?;
     // What it says begins with its type, after four bytes of its length.
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -133,16 +155,32 @@ fn read(text: &str) -> Option<(String, String)> {
     sound.then(|| (words.join(" "), fingerprint))
 }
 
-fn checked_title(title: Option<String>) -> Result<String, Failure> {
-    let title = title.unwrap_or_default();
-    match title.trim().is_empty() {
-        true => Err(Failure::model("deploy_key.title", "can't be blank")),
-        false if title.chars().count() > 255 => {
-            let text = "is too long (maximum is 255 characters)";
-            Err(Failure::model("deploy_key.title", text))
+/// A title, and what is wrong with it.
+fn title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String, Failure> {
+    const FIELD: &str = "deploy_key.title";
+    let title = call.params.text("title")?.unwrap_or_default();
+    wrong.add_if(title.trim().is_empty(), FIELD, "can't be blank");
+    let is_long = title.chars().count() > 255;
+    wrong.add_if(is_long, FIELD, "is too long (maximum is 255 characters)");
+    Ok(title)
+}
+
+/// The end of a key, as a day or a time.
+fn expiry(call: &Call<'_>) -> Result<Option<String>, Failure> {
+    const NAME: &str = "expires_at";
+    let text = call.params.text(NAME)?.filter(|text| !text.trim().is_empty());
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let time = match text.trim().parse::<Timestamp>() {
+        Ok(time) => time,
+        Err(_) => {
+            let day = call.params.date(NAME)?.flatten().ok_or_else(|| Failure::invalid(NAME))?;
+            let start = day.to_zoned(TimeZone::UTC).map_err(|_| Failure::invalid(NAME))?;
+            start.timestamp()
         }
-        false => Ok(title),
-    }
+    };
+    Ok(Some(clock::spell(time)))
 }
 
 /// The key of the path, if the project uses it.
@@ -185,7 +223,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer, Failure> {
                 pushing.push(projects::identity(call, &project)?);
             }
         }
-        let mut body = key.json();
+        let mut body = key.json(call);
         body["projects_with_write_access"] = pushing.into();
         all.push(body);
     }
@@ -202,7 +240,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 /// makes a key unknown.
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    call.params.require(&["title", "key"])?;
+    call.params.require(&["key", "title"])?;
     let sent = call.params.text("key")?.unwrap_or_default().trim().to_owned();
     let can_push = call.params.is_set("can_push")?;
     if let Some(known) = DeployKey::find(call.db, "k.key = ?1", [&sent])? {
@@ -214,22 +252,31 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
             return Answer::created(&known.json_in(call, project)?);
         }
     }
-    let title = checked_title(call.params.text("title")?)?;
+    let mut wrong = Complaints::default();
+    let title = title(call, &mut wrong)?;
+    let expires_at = expiry(call)?;
+    let is_past = expires_at.as_deref().is_some_and(|end| end < call.now());
+    wrong.add_if(is_past, "deploy_key.key", "has expired");
     let Some((key, fingerprint)) = read(&sent) else {
-        return Err(Failure::model("deploy_key.key", "is invalid"));
+        for text in [FORBIDDEN_TYPE, "is invalid"] {
+            wrong.add("deploy_key.key", text);
+        }
+        wrong.add("deploy_key.fingerprint_sha256", "cannot be generated");
+        return Err(wrong.into());
     };
     if DeployKey::find(call.db, "k.fingerprint = ?1", [&fingerprint])?.is_some() {
         let field = match call.service.profile.later_errors {
             true => "deploy_key.fingerprint_sha256",
             false => "deploy_key.fingerprint",
         };
-        return Err(Failure::model(field, "has already been taken"));
+        wrong.add(field, "has already been taken");
     }
+    wrong.settle()?;
     let created_at = call.now().to_owned();
-    let mut new = DeployKey { id: 0, title, key, fingerprint, created_at };
-    let sql =
-        "INSERT INTO deploy_keys (title, key, fingerprint, created_at) VALUES (?1, ?2, ?3, ?4)";
-    let row = params![new.title, new.key, new.fingerprint, new.created_at];
+    let mut new = DeployKey { id: 0, title, key, fingerprint, created_at, expires_at };
+    let sql = "INSERT INTO deploy_keys (title, key, fingerprint, created_at, expires_at)
+               VALUES (?1, ?2, ?3, ?4, ?5)";
+    let row = params![new.title, new.key, new.fingerprint, new.created_at, new.expires_at];
     new.id = call.db.prepare_cached(sql)?.insert(row)?;
     new.attach(call.db, project, can_push)?;
     Answer::created(&new.json_in(call, project)?)
@@ -238,26 +285,26 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 /// The title of a key that others use too is an administrator's: everybody else's is ignored.
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    if !["title", "can_push"].iter().any(|name| call.params.has(name)) {
-        let text = "are missing, at least one parameter must be provided";
-        return Err(Failure::parameter("title, can_push", text));
-    }
+    call.params.require_any(&["title", "can_push"])?;
     let mut key = used(call, project)?.ok_or_else(Failure::no_record)?;
     let editable = call.is_administrator() || key.projects(call.db)? == [project];
     if call.params.has("title") && editable {
-        key.title = checked_title(call.params.text("title")?)?;
+        let mut wrong = Complaints::default();
+        key.title = title(call, &mut wrong)?;
+        wrong.settle()?;
         let sql = "UPDATE deploy_keys SET title = ?2 WHERE id = ?1";
         call.db.prepare_cached(sql)?.execute(params![key.id, key.title])?;
     }
-    if let Some(can_push) = call.params.flag("can_push")? {
-        key.attach(call.db, project, can_push)?;
+    if call.params.has("can_push") {
+        let can_push = call.params.flag("can_push")?;
+        key.attach(call.db, project, can_push.ok_or_else(|| Failure::not_null("can_push"))?)?;
     }
     Answer::ok(&key.json_in(call, project)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    let key = used(call, project)?.ok_or_else(|| Failure::not_found("Deploy Key"))?;
+    let key = used(call, project)?.ok_or_else(|| Failure::not_found("Deploy key"))?;
     call.check_unmodified(&key.created_at)?;
     let sql = "DELETE FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
     call.db.prepare_cached(sql)?.execute([project, key.id])?;
@@ -273,9 +320,9 @@ fn enable(call: &Call<'_>) -> Result<Answer, Failure> {
             if key.can_push(call.db, project)?.is_none() {
                 key.attach(call.db, project, false)?;
             }
-            Answer::created(&key.json())
+            Answer::created(&key.json(call))
         }
-        _ => Err(Failure::not_found("Deploy Key")),
+        _ => Err(Failure::not_found("Deploy key")),
     }
 }
 

@@ -3,13 +3,14 @@
 
 use serde_json::{Value, json};
 
-use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Failure};
+use super::super::access::{MAINTAINER, REPORTER};
+use super::super::answer::{Answer, Complaints, Failure};
 use super::super::call::Call;
 use super::super::cron::{self, Cron};
 use super::super::page;
 use super::super::store::holder::Holder;
 use super::super::store::record::{Record, Records};
+use super::variables::has_pipelines;
 use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -22,14 +23,18 @@ pub(super) const ROUTES: &[Route] = &[
 
 const PERIODS: Records = Records("freeze_periods");
 const TIMES: [&str; 2] = ["freeze_start", "freeze_end"];
-const ZONE: &str = "cron_timezone";
+pub(super) const ZONE: &str = "cron_timezone";
 
+/// The project, for whoever may read its periods, or write them.
 fn project(call: &Call<'_>) -> Result<Holder, Failure> {
-    let project = match call.writes {
-        true => call.writable_project_as(MAINTAINER)?,
-        false => call.project_as(MAINTAINER)?,
-    };
-    Ok(Holder::Project(project.id))
+    if call.writes {
+        return Ok(Holder::Project(call.writable_project_as(MAINTAINER)?.id));
+    }
+    let project = call.project_as(REPORTER)?;
+    match call.level_in(&project)? >= MAINTAINER || has_pipelines(call, &project)? {
+        true => Ok(Holder::Project(project.id)),
+        false => Err(Failure::forbidden()),
+    }
 }
 
 fn json(period: &Record) -> Value {
@@ -43,29 +48,48 @@ fn json(period: &Record) -> Value {
     })
 }
 
-/// A text that has to be of a form, if the call has one. Schedules refuse theirs in the same words.
-pub(super) fn checked(
+/// Takes what the call says of a time that repeats. Schedules refuse theirs in the same words.
+pub(super) fn take_cron(
     call: &Call<'_>,
     name: &str,
-    is_good: impl Fn(&str) -> bool,
-) -> Result<Option<String>, Failure> {
-    match call.params.text(name)? {
-        Some(text) if !is_good(&text) => Err(Failure::model(name, " is invalid syntax")),
-        text => Ok(text),
+    record: &mut Record,
+    wrong: &mut Complaints,
+) -> Result<(), Failure> {
+    if !call.params.has(name) {
+        return Ok(());
     }
+    let text = call.params.text(name)?.unwrap_or_default().trim().to_owned();
+    let sound = Cron::read(&text).is_some_and(|cron| cron.next(call.time).is_some());
+    wrong.add_if(!sound, name, "syntax is invalid");
+    wrong.add_if(text.is_empty(), name, "can't be blank");
+    record.set(name, text);
+    Ok(())
+}
+
+/// The same for its time zone.
+pub(super) fn take_zone(
+    call: &Call<'_>,
+    record: &mut Record,
+    wrong: &mut Complaints,
+) -> Result<(), Failure> {
+    if call.params.has(ZONE) {
+        record.set(ZONE, call.params.text(ZONE)?.unwrap_or_default());
+    }
+    match record.text(ZONE) {
+        "" => wrong.add(ZONE, "can't be blank"),
+        zone => wrong.add_if(!cron::is_time_zone(zone), ZONE, "syntax is invalid"),
+    }
+    Ok(())
 }
 
 /// Takes what the call says.
 fn take(call: &Call<'_>, period: &mut Record) -> Result<(), Failure> {
+    let mut wrong = Complaints::default();
     for name in TIMES {
-        if let Some(cron) = checked(call, name, |text| Cron::read(text).is_some())? {
-            period.set(name, cron);
-        }
+        take_cron(call, name, period, &mut wrong)?;
     }
-    if let Some(zone) = checked(call, ZONE, cron::is_time_zone)? {
-        period.set(ZONE, zone);
-    }
-    Ok(())
+    take_zone(call, period, &mut wrong)?;
+    wrong.settle()
 }
 
 fn find(call: &Call<'_>, of: Holder) -> Result<Record, Failure> {
@@ -86,7 +110,6 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     let of = project(call)?;
     call.params.require(&TIMES)?;
     let mut period = Record::new(call.now());
-    period.set(ZONE, "UTC");
     take(call, &mut period)?;
     PERIODS.save(call.db, of, &mut period, call.now())?;
     Answer::created(&json(&period))

@@ -13,6 +13,7 @@ use super::super::outbound::{self, Reach};
 use super::super::page;
 use super::super::params::Params;
 use super::super::profile::{AbsentDelete, OBSERVED};
+use super::super::re2;
 use super::super::scope::Scope;
 use super::super::store::repository::is_ref_name;
 use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
@@ -343,7 +344,7 @@ impl Hook {
                 self.settings.insert(FILTER.to_owned(), Value::Null);
                 true
             }
-            "regex" => regex_syntax::parse(filter).is_ok(),
+            "regex" => re2::refusal(filter).is_none(),
             _ => {
                 let filter = filter.split_whitespace().collect::<Vec<_>>().join(" ");
                 let good = filter.is_empty()

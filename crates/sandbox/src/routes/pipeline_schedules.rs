@@ -7,17 +7,19 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::super::access::{DEVELOPER, MAINTAINER, REPORTER};
-use super::super::answer::{Answer, Failure};
+use super::super::access::{DEVELOPER, MAINTAINER};
+use super::super::answer::{Answer, Complaints, Failure};
 use super::super::call::Call;
-use super::super::cron::{self, Cron};
+use super::super::cron::Cron;
 use super::super::page;
-use super::super::params::Need;
+use super::super::params::{self, Need};
 use super::super::store::holder::Holder;
 use super::super::store::project::Project;
 use super::super::store::record::{Record, Records};
+use super::super::store::repository::Repository;
 use super::super::store::user::User;
-use super::freeze_periods::checked;
+use super::freeze_periods::{ZONE, take_cron, take_zone};
+use super::variables::has_pipelines;
 use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -39,9 +41,21 @@ const SCHEDULES: Records = Records("pipeline_schedules");
 const OWNER_ID: &str = "owner_id";
 const VARIABLES: &str = "variables";
 const VARIABLE_TYPES: [&str; 2] = ["env_var", "file"];
+const INPUTS: &str = "inputs";
+/// How many schedules a project may have.
+const MOST: usize = 10;
 
-/// What lists show of a schedule.
-fn json(call: &Call<'_>, schedule: &Record) -> Result<Value, Failure> {
+/// What lists show of a schedule; inputs only to its owner and to maintainers.
+fn json(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<Value, Failure> {
+    let mut body = brief(call, schedule)?;
+    if call.is_from(17, 11) && is_insider(call, project, schedule)? {
+        body[INPUTS] = list_of(schedule, INPUTS).into();
+    }
+    Ok(body)
+}
+
+/// What everybody sees of a schedule.
+fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value, Failure> {
     let owner = match schedule.settings.get(OWNER_ID).and_then(Value::as_i64) {
         Some(id) => User::by_id(call.db, id)?.map(|user| user.brief(call)),
         None => None,
@@ -51,18 +65,18 @@ fn json(call: &Call<'_>, schedule: &Record) -> Result<Value, Failure> {
         "description": schedule.text("description"),
         "ref": shown_ref(call, schedule.text("ref")),
         "cron": schedule.text("cron"),
-        "cron_timezone": schedule.text("cron_timezone"),
+        "cron_timezone": schedule.text(ZONE),
         "next_run_at": schedule.settings.get("next_run_at"),
-        "active": schedule.is_set("active"),
+        "active": schedule.settings.get("active"),
         "created_at": schedule.created_at,
         "updated_at": schedule.updated_at,
         "owner": owner,
     }))
 }
 
-/// What the answers to writes show besides.
+/// What the answers to writes show.
 fn details(call: &Call<'_>, schedule: &Record) -> Result<Value, Failure> {
-    let mut body = json(call, schedule)?;
+    let mut body = brief(call, schedule)?;
     body["last_pipeline"] = Value::Null;
     Ok(body)
 }
@@ -80,14 +94,21 @@ fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {
     caller.is_some() && schedule.settings.get(OWNER_ID).and_then(Value::as_i64) == caller
 }
 
-/// The project, for whoever may have schedules there. To others who see it, but are less than
-/// reporters, writing is 404.
-fn project(call: &Call<'_>) -> Result<Project, Failure> {
-    let project = call.project_as(0)?;
-    match call.level_in(&project)? {
-        level if level < REPORTER => Err(Failure::hidden()),
-        level if level < DEVELOPER => Err(Failure::forbidden()),
-        _ => call.check_writable(&project).map(|()| project),
+/// Whether the caller sees what a schedule hands to its pipelines.
+fn is_insider(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<bool, Failure> {
+    Ok(is_owner(call, schedule) || call.level_in(project)? >= MAINTAINER)
+}
+
+/// The project, for whoever has the level. Closed while its CI/CD is disabled, also for reading,
+/// and to changes while it is archived.
+fn project(call: &Call<'_>, level: i64) -> Result<Project, Failure> {
+    let project = match call.writes {
+        true => call.active_project_as(level)?,
+        false => call.project_as(level)?,
+    };
+    match has_pipelines(call, &project)? {
+        true => Ok(project),
+        false => Err(Failure::forbidden()),
     }
 }
 
@@ -97,11 +118,12 @@ fn find(call: &Call<'_>, project: &Project) -> Result<Record, Failure> {
     found.ok_or_else(|| Failure::not_found("Pipeline Schedule"))
 }
 
-/// The schedule of the call, which is to be changed.
+/// The schedule of the call, which is to be changed: by its owner or an administrator.
 fn own(call: &Call<'_>) -> Result<(Project, Record), Failure> {
-    let project = project(call)?;
+    let project = project(call, 0)?;
     let schedule = find(call, &project)?;
-    match is_owner(call, &schedule) {
+    let developer = call.level_in(&project)? >= DEVELOPER;
+    match call.is_administrator() || developer && is_owner(call, &schedule) {
         true => Ok((project, schedule)),
         false => Err(Failure::forbidden()),
     }
@@ -112,56 +134,115 @@ fn save(call: &Call<'_>, project: &Project, schedule: &mut Record) -> Result<(),
 }
 
 /// Takes what the call says, and computes anew when it runs next.
-fn take(call: &Call<'_>, schedule: &mut Record) -> Result<(), Failure> {
-    for name in ["description", "ref"] {
-        match call.params.text(name)? {
-            Some(text) if text.trim().is_empty() => {
-                return Err(Failure::model(name, "can't be blank"));
-            }
-            Some(text) => schedule.set(name, text),
-            None => {}
+fn take(
+    call: &Call<'_>,
+    project: &Project,
+    schedule: &mut Record,
+    mut wrong: Complaints,
+) -> Result<(), Failure> {
+    let params = &call.params;
+    // Null leaves a new schedule as it is.
+    let preset = |name| schedule.id == 0 && params.get(name) == Some(&Value::Null);
+    let (zone, active) = (!preset(ZONE), params.has("active") && !preset("active"));
+    if params.has("description") {
+        let text = params.text("description")?.unwrap_or_default();
+        wrong.add_if(text.trim().is_empty(), "description", "can't be blank");
+        schedule.set("description", text);
+    }
+    if params.has("ref") {
+        params.require_all(&[Need::Filled("ref")])?;
+        let name = params.text("ref")?.unwrap_or_default();
+        match whole_ref(call, project, &name)? {
+            Some(name) => schedule.set("ref", name),
+            None => wrong.add("ref", "is ambiguous"),
         }
     }
-    if let Some(text) = checked(call, "cron", |text| Cron::read(text).is_some())? {
-        schedule.set("cron", text);
+    take_cron(call, "cron", schedule, &mut wrong)?;
+    if zone {
+        take_zone(call, schedule, &mut wrong)?;
     }
-    if let Some(zone) = checked(call, "cron_timezone", cron::is_time_zone)? {
-        schedule.set("cron_timezone", zone);
+    if active {
+        schedule.set("active", params.flag("active")?);
     }
-    if let Some(active) = call.params.flag("active")? {
-        schedule.set("active", active);
+    if call.is_from(17, 11) {
+        take_inputs(call, schedule)?;
     }
+    wrong.settle()?;
     let next = Cron::read(schedule.text("cron")).and_then(|cron| cron.next(call.time));
     schedule.set("next_run_at", next.map(super::super::clock::spell));
     Ok(())
 }
 
+/// The whole name of a ref, from 17.0 on; none if a short one is not that of one branch or tag.
+fn whole_ref(call: &Call<'_>, project: &Project, name: &str) -> Result<Option<String>, Failure> {
+    if !call.is_from(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
+        return Ok(Some(name.to_owned()));
+    }
+    let repository = Repository { db: call.db, project: project.id };
+    let branch = repository.branch(name)?.is_some();
+    let tag = repository.tag(name)?.is_some();
+    Ok(match (branch, tag) {
+        (true, false) => Some(format!("refs/heads/{name}")),
+        (false, true) => Some(format!("refs/tags/{name}")),
+        _ => None,
+    })
+}
+
+/// Inputs are set by name; `destroy` removes one.
+fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<(), Failure> {
+    let sent = match call.params.get(INPUTS) {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Array(sent)) => sent,
+        Some(_) => return Err(Failure::invalid(INPUTS)),
+    };
+    let mut all = list_of(schedule, INPUTS);
+    for (at, input) in sent.iter().enumerate() {
+        let missing: Vec<String> = ["name", "value"]
+            .iter()
+            .filter(|key| input.get(**key).is_none())
+            .map(|key| format!("{INPUTS}[{at}][{key}] is missing"))
+            .collect();
+        if !missing.is_empty() {
+            return Err(Failure::error(StatusCode::BAD_REQUEST, missing.join(", ")));
+        }
+        let name = params::text(INPUTS, &input["name"])?;
+        let value = params::text(INPUTS, &input["value"])?;
+        all.retain(|known| known["name"].as_str() != name.as_deref());
+        if params::flag(INPUTS, &input["destroy"])? != Some(true) {
+            all.push(json!({ "name": name, "value": value }));
+        }
+    }
+    schedule.set(INPUTS, all);
+    Ok(())
+}
+
 fn list(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.project()?;
+    let project = project(call, 0)?;
     let scope = call.params.one_of("scope", &["active", "inactive"])?;
     let wanted = scope.map(|scope| scope == "active");
     let schedules = SCHEDULES.all(call.db, Holder::Project(project.id))?;
     let all: Vec<Value> = schedules
         .iter()
         .filter(|schedule| wanted.is_none_or(|active| schedule.is_set("active") == active))
-        .map(|schedule| json(call, schedule))
+        .map(|schedule| json(call, &project, schedule))
         .collect::<Result<_, _>>()?;
     page::list(call, &all)
 }
 
 /// The only answer with variables, and only for the owner and for maintainers.
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.project()?;
+    let project = project(call, 0)?;
     let schedule = find(call, &project)?;
-    let mut body = details(call, &schedule)?;
-    if is_owner(call, &schedule) || call.level_in(&project)? >= MAINTAINER {
-        body[VARIABLES] = variables(&schedule).into();
+    let mut body = json(call, &project, &schedule)?;
+    body["last_pipeline"] = Value::Null;
+    if is_insider(call, &project, &schedule)? {
+        body[VARIABLES] = list_of(&schedule, VARIABLES).into();
     }
     Answer::ok(&body)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = project(call)?;
+    let project = project(call, DEVELOPER)?;
     call.params.require_all(&[
         Need::Sent("description"),
         Need::Filled("ref"),
@@ -169,23 +250,27 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     ])?;
     let mut schedule = Record::new(call.now());
     schedule.set(OWNER_ID, call.user()?.id);
-    schedule.set("cron_timezone", "UTC");
+    let mut wrong = Complaints::default();
+    let count = SCHEDULES.all(call.db, Holder::Project(project.id))?.len();
+    let text = format!("Maximum number of ci pipeline schedules ({MOST}) exceeded");
+    wrong.add_if(count >= MOST, "base", text);
+    schedule.set(ZONE, "UTC");
     schedule.set("active", true);
-    take(call, &mut schedule)?;
+    take(call, &project, &mut schedule, wrong)?;
     save(call, &project, &mut schedule)?;
     Answer::created(&details(call, &schedule)?)
 }
 
 fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     let (project, mut schedule) = own(call)?;
-    take(call, &mut schedule)?;
+    take(call, &project, &mut schedule, Complaints::default())?;
     save(call, &project, &mut schedule)?;
     Answer::ok(&details(call, &schedule)?)
 }
 
 /// Maintainers remove also what is somebody else's.
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = project(call)?;
+    let project = project(call, 0)?;
     let schedule = find(call, &project)?;
     if !is_owner(call, &schedule) && call.level_in(&project)? < MAINTAINER {
         return Err(Failure::forbidden());
@@ -197,7 +282,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// 200 for who owns it already.
 fn take_ownership(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.writable_project_as(MAINTAINER)?;
+    let project = project(call, MAINTAINER)?;
     let mut schedule = find(call, &project)?;
     if is_owner(call, &schedule) {
         return Answer::ok(&details(call, &schedule)?);
@@ -207,8 +292,8 @@ fn take_ownership(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&details(call, &schedule)?)
 }
 
-fn variables(schedule: &Record) -> Vec<Value> {
-    schedule.settings.get(VARIABLES).and_then(Value::as_array).cloned().unwrap_or_default()
+fn list_of(schedule: &Record, name: &str) -> Vec<Value> {
+    schedule.settings.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
 /// Where the variable that the path names stands among the others.
@@ -238,11 +323,11 @@ fn add_variable(call: &Call<'_>) -> Result<Answer, Failure> {
     if key.is_empty() || !key.chars().all(is_good) {
         return Err(Failure::model("key", "can contain only letters, digits and '_'."));
     }
-    let mut all = variables(&schedule);
+    let mut all = list_of(&schedule, VARIABLES);
     if all.iter().any(|variable| variable["key"] == key.as_str()) {
         return Err(Failure::model("key", "has already been taken"));
     }
-    let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key });
+    let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
     if let Value::Object(variable) = &mut variable {
         variable.extend(said(call)?);
     }
@@ -254,7 +339,7 @@ fn add_variable(call: &Call<'_>) -> Result<Answer, Failure> {
 
 fn set_variable(call: &Call<'_>) -> Result<Answer, Failure> {
     let (project, mut schedule) = own(call)?;
-    let mut all = variables(&schedule);
+    let mut all = list_of(&schedule, VARIABLES);
     let at = named(call, &all)?;
     if let Value::Object(variable) = &mut all[at] {
         variable.extend(said(call)?);
@@ -268,7 +353,7 @@ fn set_variable(call: &Call<'_>) -> Result<Answer, Failure> {
 /// 202, with what was removed.
 fn remove_variable(call: &Call<'_>) -> Result<Answer, Failure> {
     let (project, mut schedule) = own(call)?;
-    let mut all = variables(&schedule);
+    let mut all = list_of(&schedule, VARIABLES);
     let variable = all.remove(named(call, &all)?);
     schedule.set(VARIABLES, all);
     save(call, &project, &mut schedule)?;

@@ -5,13 +5,15 @@
 //! answer.
 
 use serde_json::{Value, json};
-use url::Url;
 
 use super::super::access::MAINTAINER;
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
+use super::super::outbound::{self, Reach};
 use super::super::page;
+use super::super::profile::OBSERVED;
+use super::super::re2;
 use super::super::store::holder::Holder;
 use super::super::store::record::{Record, Records};
 use super::{Route, delete, get, post, put};
@@ -25,7 +27,12 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 const MIRRORS: Records = Records("remote_mirrors");
-const FLAGS: [&str; 3] = ["enabled", "only_protected_branches", "keep_divergent_refs"];
+const FLAGS: [&str; 2] = ["enabled", PROTECTED];
+/// A flag that may be unset.
+const DIVERGENT: &str = "keep_divergent_refs";
+const SCHEMES: [&str; 4] = ["http", "https", "ssh", "git"];
+/// Whose name is in no URL a secret.
+const GIT: &str = "git";
 const METHODS: [&str; 2] = ["password", "ssh_public_key"];
 const PROTECTED: &str = "only_protected_branches";
 const REGEX: &str = "mirror_branch_regex";
@@ -57,7 +64,11 @@ fn json(call: &Call<'_>, mirror: &Record) -> Value {
         "last_error": null,
     });
     for name in FLAGS {
-        body[name] = mirror.is_set(name).into();
+        body[name] = mirror.settings.get(name).cloned().unwrap_or(Value::Bool(false));
+    }
+    body[DIVERGENT] = mirror.settings.get(DIVERGENT).cloned().unwrap_or_default();
+    if call.release() >= OBSERVED {
+        body["host_keys"] = json!([]);
     }
     if call.is_from(16, 10) {
         body["auth_method"] =
@@ -79,21 +90,22 @@ pub(super) fn masked(text: &str) -> String {
     let (authority, path) = rest.split_at(authority);
     match authority.rsplit_once('@') {
         None => text.to_owned(),
-        Some((user, host)) if user.contains(':') => {
-            format!("{scheme}://{STARS}:{STARS}@{host}{path}")
+        Some((user, host)) => {
+            let (name, password) = match user.split_once(':') {
+                Some((name, _)) => (name, format!(":{STARS}")),
+                None => (user, String::new()),
+            };
+            let name = if name == GIT { GIT } else { STARS };
+            format!("{scheme}://{name}{password}@{host}{path}")
         }
-        Some((_, host)) => format!("{scheme}://{STARS}@{host}{path}"),
     }
 }
 
 pub(super) fn checked_url(text: String) -> Result<String, Failure> {
-    let scheme = Url::parse(&text).ok().filter(Url::has_host).map(|url| url.scheme().to_owned());
-    match scheme.as_deref() {
-        Some("http" | "https" | "ssh" | "git") => Ok(text),
-        _ => {
-            let text = "is blocked: Only allowed schemes are http, https, ssh, git";
-            Err(Failure::model("url", text))
-        }
+    match outbound::refused(&text, &SCHEMES, Reach::Outside) {
+        _ if text.is_empty() => Err(Failure::model("url", "can't be blank")),
+        Some(why) => Err(Failure::model("url", why)),
+        None => Ok(text),
     }
 }
 
@@ -106,10 +118,10 @@ fn find(call: &Call<'_>, of: Holder) -> Result<Record, Failure> {
 /// other: what is said takes the place of the other.
 fn take(call: &Call<'_>, mirror: &mut Record) -> Result<(), Failure> {
     for name in FLAGS.into_iter().filter(|name| call.params.has(name)) {
-        match call.params.flag(name)? {
-            Some(on) => mirror.set(name, on),
-            None => return Err(Failure::model(name, "can't be blank")),
-        }
+        mirror.set(name, call.params.is_set(name)?);
+    }
+    if call.params.has(DIVERGENT) {
+        mirror.set(DIVERGENT, call.params.flag(DIVERGENT)?);
     }
     if call.is_from(16, 10)
         && let Some(method) = call.params.one_of("auth_method", &METHODS)?
@@ -119,15 +131,23 @@ fn take(call: &Call<'_>, mirror: &mut Record) -> Result<(), Failure> {
     if !has_regex(call) {
         return Ok(());
     }
-    let regex = call.params.text(REGEX)?.filter(|text| !text.is_empty());
-    if regex.is_some() && call.params.is_set(PROTECTED)? {
-        return Err(Failure::parameter(&format!("{PROTECTED}, {REGEX}"), "are mutually exclusive"));
-    }
-    if regex.is_some() {
-        mirror.set(PROTECTED, false);
-    }
-    if call.params.has(REGEX) || mirror.is_set(PROTECTED) {
+    if call.params.has(REGEX) {
+        if call.params.has(PROTECTED) {
+            let both = format!("{PROTECTED}, {REGEX}");
+            return Err(Failure::parameter(&both, "are mutually exclusive"));
+        }
+        let regex = call.params.text(REGEX)?;
+        let text = regex.as_deref().unwrap_or_default();
+        if let Some(why) = re2::refusal(text) {
+            return Err(Failure::model(REGEX, why));
+        }
+        if !text.is_empty() {
+            mirror.set(PROTECTED, false);
+        }
         mirror.set(REGEX, regex);
+    }
+    if mirror.is_set(PROTECTED) {
+        mirror.set(REGEX, Value::Null);
     }
     Ok(())
 }
@@ -179,7 +199,9 @@ mod tests {
             ("https://h/p.git", "https://h/p.git"),
             ("https://u:p@h/p.git", "https://*****:*****@h/p.git"),
             ("https://u:p@q@h", "https://*****:*****@h"),
-            ("ssh://git@h:22/p.git", "ssh://*****@h:22/p.git"),
+            ("ssh://git@h:22/p.git", "ssh://git@h:22/p.git"),
+            ("ssh://git:p@h/p.git", "ssh://git:*****@h/p.git"),
+            ("ssh://u@h/p.git", "ssh://*****@h/p.git"),
             ("https://h/a@b", "https://h/a@b"),
         ] {
             assert_eq!(masked(url), shown);

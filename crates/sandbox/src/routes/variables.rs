@@ -5,13 +5,14 @@ use rusqlite::{Row, params};
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Complaints, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Params;
-use super::super::profile::Profile;
+use super::super::profile::{OBSERVED, Profile};
 use super::super::scope::Scope;
+use super::super::store::project::Project;
 use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -30,6 +31,8 @@ pub(super) const ROUTES: &[Route] = &[
 /// How many variables a project may have, and how many a group.
 const MOST: i64 = 8_000;
 const MOST_OF_GROUP: i64 = 30_000;
+/// The longest key and description.
+const LONGEST: usize = 255;
 /// The shortest value that can be masked.
 const SHORTEST_MASKED: usize = 8;
 
@@ -38,7 +41,7 @@ const SHORTEST_MASKED: usize = 8;
 pub(crate) struct Variable {
     id: i64,
     key: String,
-    value: String,
+    value: Option<String>,
     variable_type: String,
     protected: bool,
     masked: bool,
@@ -48,17 +51,18 @@ pub(crate) struct Variable {
     description: Option<String>,
     /// Whether no answer has its value; from release 17.4 on.
     hidden: bool,
+    updated_at: String,
 }
 
 impl Variable {
     const COLUMNS: &str = "id, key, value, variable_type, protected, masked, raw, environment_scope, \
-         description, hidden";
+         description, hidden, updated_at";
 
     fn new(key: String) -> Self {
         Self {
             id: 0,
             key,
-            value: String::new(),
+            value: None,
             variable_type: "env_var".to_owned(),
             protected: false,
             masked: false,
@@ -66,7 +70,14 @@ impl Variable {
             environment_scope: "*".to_owned(),
             description: None,
             hidden: false,
+            updated_at: String::new(),
         }
+    }
+
+    /// A new one with the key of a call.
+    fn named(params: &Params) -> Result<Self, Failure> {
+        let key = params.text("key")?.unwrap_or_default();
+        Ok(Self::new(key.trim().to_owned()))
     }
 
     fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
@@ -81,6 +92,7 @@ impl Variable {
             environment_scope: row.get(7)?,
             description: row.get(8)?,
             hidden: row.get(9)?,
+            updated_at: row.get(10)?,
         })
     }
 
@@ -88,7 +100,7 @@ impl Variable {
         let mut body = json!({
             "variable_type": self.variable_type,
             "key": self.key,
-            "value": (!self.hidden).then_some(&self.value),
+            "value": self.value.as_ref().filter(|_| !self.hidden),
             "protected": self.protected,
             "masked": self.masked,
             "raw": self.raw,
@@ -109,61 +121,69 @@ impl Variable {
             self.hidden = true;
             self.masked = true;
         }
-        self.check(&call.service.profile)
+        self.check(&call.service.profile, Complaints::default())
     }
 
     /// Takes what the call says. Where scopes are not licensed, one is dropped without a word.
     fn take(&mut self, call: &Call<'_>, params: &Params, scoped: bool) -> Result<(), Failure> {
-        if let Some(value) = params.text("value")? {
-            self.value = value;
+        if params.has("value") {
+            self.value = params.text("value")?;
         }
-        if let Some(kind) = params.one_of("variable_type", &["env_var", "file"])? {
-            self.variable_type = kind;
+        if params.has("variable_type") {
+            let kind = params.one_of("variable_type", &["env_var", "file"])?;
+            self.variable_type = kind.ok_or_else(|| Failure::not_null("variable_type"))?;
         }
+        let mut wrong = Complaints::default();
         for (name, flag) in [
             ("protected", &mut self.protected),
             ("masked", &mut self.masked),
             ("raw", &mut self.raw),
         ] {
-            if let Some(on) = params.flag(name)? {
-                *flag = on;
+            match params.flag(name)? {
+                Some(on) => *flag = on,
+                None if !params.has(name) => {}
+                None if name == "protected" => return Err(Failure::not_null(name)),
+                None => wrong.add(name, "is not included in the list"),
             }
         }
-        if let Some(scope) = params.text("environment_scope")?.filter(|_| scoped) {
-            self.environment_scope = scope;
+        if scoped && params.has("environment_scope") {
+            let scope = params.text("environment_scope")?.unwrap_or_default();
+            self.environment_scope = scope.trim().to_owned();
         }
         if call.is_from(16, 2) && params.has("description") {
-            self.description = params.text("description")?.filter(|text| !text.is_empty());
-            if self.description.as_ref().is_some_and(|text| text.chars().count() > 255) {
-                return Err(Failure::model(
-                    "description",
-                    "is too long (maximum is 255 characters)",
-                ));
-            }
+            self.description = params.text("description")?;
         }
-        self.check(&call.service.profile)
+        self.check(&call.service.profile, wrong)
     }
 
-    fn check(&self, profile: &Profile) -> Result<(), Failure> {
+    fn check(&self, profile: &Profile, mut wrong: Complaints) -> Result<(), Failure> {
+        let too_long = format!("is too long (maximum is {LONGEST} characters)");
+        let letters = "can contain only letters, digits";
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if self.key.is_empty() || !self.key.chars().all(word) {
-            return Err(Failure::model("key", "can contain only letters, digits and '_'."));
-        }
-        if self.key.len() > 255 {
-            return Err(Failure::model("key", "is too long (maximum is 255 characters)"));
-        }
-        let scope = |c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c);
-        if self.environment_scope.is_empty() || !self.environment_scope.chars().all(scope) {
-            return Err(Failure::model(
-                "environment_scope",
-                "can contain only letters, digits, '-', '_', '/', '$', '{', '}', '.', '*' and spaces, \
-                 but it cannot start or end with '/'",
-            ));
-        }
-        if self.masked && !self.can_be_masked(self.raw && !profile.raw_masks_plainly) {
-            return Err(Failure::model("value", "is invalid"));
-        }
-        Ok(())
+        let key = &self.key;
+        wrong.add_if(key.is_empty(), "key", "can't be blank");
+        wrong.add_if(key.chars().count() > LONGEST, "key", too_long.as_str());
+        wrong.add_if(
+            key.is_empty() || !key.chars().all(word),
+            "key",
+            format!("{letters} and '_'."),
+        );
+        let place = |c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c);
+        let scope = &self.environment_scope;
+        wrong.add_if(scope.is_empty(), "environment_scope", "can't be blank");
+        wrong.add_if(
+            scope.is_empty() || !scope.chars().all(place),
+            "environment_scope",
+            format!("{letters}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
+        );
+        let description = self.description.as_deref().unwrap_or_default();
+        wrong.add_if(description.chars().count() > LONGEST, "description", too_long);
+        wrong.add_if(
+            self.masked && !self.can_be_masked(self.raw && !profile.raw_masks_plainly),
+            "value",
+            "is invalid",
+        );
+        wrong.settle()
     }
 
     /// A masked value is long enough and one line, and, unless anything goes, of characters that
@@ -171,11 +191,17 @@ impl Variable {
     fn can_be_masked(&self, anything: bool) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
         let fits = |c: char| if anything { !c.is_whitespace() } else { plain(c) };
-        self.value.chars().count() >= SHORTEST_MASKED && self.value.chars().all(fits)
+        let value = self.value.as_deref().unwrap_or_default();
+        value.chars().count() >= SHORTEST_MASKED && value.chars().all(fits)
     }
 
     fn save(&mut self, call: &Call<'_>, scope: &Scope) -> Result<(), Failure> {
         let column = scope.column();
+        let is_long = self.environment_scope.chars().count() > LONGEST;
+        if is_long && matches!(scope, Scope::Group(_)) {
+            // That of a project is as long as it likes; here the database has a limit.
+            return Err(Failure::internal(&"the scope is too long"));
+        }
         let sql = format!(
             "SELECT EXISTS (SELECT 1 FROM variables WHERE {column} = ?1 AND key = ?2 AND environment_scope = ?3 AND id <> ?4)"
         );
@@ -189,11 +215,12 @@ impl Variable {
         }
         let sql = format!(
             "INSERT INTO variables (id, {column}, key, value, variable_type, protected, masked, raw, environment_scope,
-                                    description, hidden)
-             VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+                                    description, hidden, updated_at)
+             VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
              ON CONFLICT (id) DO UPDATE SET value = excluded.value, variable_type = excluded.variable_type,
                  protected = excluded.protected, masked = excluded.masked, raw = excluded.raw,
-                 environment_scope = excluded.environment_scope, description = excluded.description
+                 environment_scope = excluded.environment_scope, description = excluded.description,
+                 updated_at = excluded.updated_at
              RETURNING id"
         );
         self.id = call.db.prepare_cached(&sql)?.query_row(
@@ -208,7 +235,8 @@ impl Variable {
                 self.raw,
                 self.environment_scope,
                 self.description,
-                self.hidden
+                self.hidden,
+                call.now(),
             ],
             |row| row.get(0),
         )?;
@@ -218,7 +246,7 @@ impl Variable {
 
 /// Adds a variable as a call with these parameters would; one that exists stays as it is.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(), Failure> {
-    let mut variable = Variable::new(params.text("key")?.unwrap_or_default());
+    let mut variable = Variable::named(params)?;
     variable.take(call, params, is_scoped(call, scope))?;
     let sql = format!(
         "SELECT 1 FROM variables WHERE {} = ?1 AND key = ?2 AND environment_scope = ?3",
@@ -232,21 +260,25 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(
     if exists { Ok(()) } else { variable.save(call, scope) }
 }
 
-/// The project, whose caller has to be a maintainer. Closed while it is archived or its CI/CD is
-/// disabled, also for reading.
+/// The project, whose caller has to be a maintainer. Closed while its CI/CD is disabled, before
+/// [`OBSERVED`] also while it is archived, also for reading.
 fn project(call: &Call<'_>) -> Result<Scope, Failure> {
-    let project = call.active_project_as(MAINTAINER)?;
-    let builds: String = call
-        .db
-        .prepare_cached(
-            "SELECT json_extract(attributes, '$.builds_access_level') FROM projects WHERE id = ?1",
-        )?
-        .query_row([project.id], |row| row.get(0))?;
-    if builds == "disabled" {
-        Err(Failure::forbidden())
-    } else {
-        Ok(Scope::Project(Box::new(project)))
+    let project = match call.release() < OBSERVED {
+        true => call.active_project_as(MAINTAINER)?,
+        false if call.writes => call.writable_project_as(MAINTAINER)?,
+        false => call.project_as(MAINTAINER)?,
+    };
+    match has_pipelines(call, &project)? {
+        true => Ok(Scope::Project(Box::new(project))),
+        false => Err(Failure::forbidden()),
     }
+}
+
+/// Whether the CI/CD of a project is not disabled.
+pub(super) fn has_pipelines(call: &Call<'_>, project: &Project) -> Result<bool, Failure> {
+    let sql = "SELECT json_extract(attributes, '$.builds_access_level') IS NOT 'disabled'
+               FROM projects WHERE id = ?1";
+    Ok(call.db.prepare_cached(sql)?.query_row([project.id], |row| row.get(0))?)
 }
 
 /// Whether variables have scopes: those of groups only with a licence.
@@ -265,13 +297,16 @@ fn absent(scope: &Scope) -> Failure {
 /// The scope that a call asks for.
 fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>, Failure> {
     match call.params.get("filter") {
-        Some(Value::Object(filter)) => Ok(filter.get("environment_scope").and_then(Value::as_str)),
+        Some(Value::Object(filter)) => {
+            let scope = filter.get("environment_scope").and_then(Value::as_str);
+            Ok(scope.filter(|scope| !scope.is_empty()))
+        }
         Some(Value::Null) | None => Ok(None),
         Some(_) => Err(Failure::invalid("filter")),
     }
 }
 
-/// The variables with the key of the call, the oldest first.
+/// The variables with the key of the call, that which was not changed for longest first.
 fn with_key(
     call: &Call<'_>,
     scope: &Scope,
@@ -279,7 +314,7 @@ fn with_key(
 ) -> Result<Vec<Variable>, Failure> {
     let sql = format!(
         "SELECT {} FROM variables WHERE {} = ?1 AND key = ?2 AND (?3 IS NULL OR environment_scope = ?3)
-         ORDER BY id LIMIT 2",
+         ORDER BY updated_at, id LIMIT 2",
         Variable::COLUMNS,
         scope.column()
     );
@@ -335,7 +370,7 @@ fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     call.params.require(&["key", "value"])?;
-    let mut variable = Variable::new(call.params.text("key")?.unwrap_or_default());
+    let mut variable = Variable::named(&call.params)?;
     variable.take(call, &call.params, is_scoped(call, scope))?;
     variable.hide(call)?;
     let count: i64 = call
@@ -383,6 +418,10 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     let variable = find(call, scope)?;
+    // Those of projects do not know when they were changed.
+    if matches!(scope, Scope::Group(_)) {
+        call.check_unmodified(&variable.updated_at)?;
+    }
     call.db.execute("DELETE FROM variables WHERE id = ?1", [variable.id])?;
     Ok(Answer::no_content())
 }

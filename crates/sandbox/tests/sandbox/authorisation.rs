@@ -53,8 +53,6 @@ fn expected(need: &str, caller: &str, place: &str) -> Verdict {
             Verdict::Unauthorized
         }
         _ if need == "mirrorer" => Verdict::Passes,
-        "reporter" if need == "scheduler" && place == "own" => Verdict::Forbidden,
-        _ if need == "scheduler" => Verdict::Passes,
         _ if need == "root" && place == "own" && caller == "owner" => Verdict::Passes,
         _ if need == "root" => Verdict::Bad,
         _ if need != "admin" && place == "own" && rank(caller) >= rank(need_rank) => {

@@ -85,7 +85,7 @@ async fn variables_of_a_group_are_found_by_key_and_scope() {
                 "olive",
                 "PUT",
                 VARIABLE,
-                json!({"environment_scope": "prod"}),
+                json!({"environment_scope": "*"}),
                 400,
                 json!({"message": {"key": ["(K) has already been taken"]}}),
             ),

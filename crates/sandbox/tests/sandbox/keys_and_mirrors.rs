@@ -55,7 +55,7 @@ async fn a_mirror_never_shows_its_credentials() {
                 201,
                 json!({
                     "id": 1, "url": masked, "enabled": false, "only_protected_branches": false,
-                    "keep_divergent_refs": false, "update_status": "none", "last_update_at": null,
+                    "keep_divergent_refs": null, "update_status": "none", "last_update_at": null,
                     "last_update_started_at": null, "last_successful_update_at": null, "last_error": null,
                 }),
             ),
@@ -73,6 +73,15 @@ async fn a_mirror_never_shows_its_credentials() {
                 400,
                 json!({"message": {"url": [blocked]}}),
             ),
+            by_mia(fact("mirror-url"), "POST", MIRRORS, json!({"url": "HTTPS://h.example"}), 400, NO),
+            by_mia(
+                fact("mirror-url"),
+                "POST",
+                MIRRORS,
+                json!({"url": "http://localhost/x.git"}),
+                400,
+                json!({"message": {"url": ["is blocked: Requests to localhost are not allowed"]}}),
+            ),
             by_mia(fact("parameter-missing"), "POST", MIRRORS, json!({}), 400, json!({"error": "url is missing"})),
             by_mia(
                 fact("mirror-flags"),
@@ -86,9 +95,9 @@ async fn a_mirror_never_shows_its_credentials() {
                 fact("mirror-flags"),
                 "PUT",
                 MIRROR,
-                json!({"only_protected_branches": null}),
-                400,
-                json!({"message": {"only_protected_branches": ["can't be blank"]}}),
+                json!({"enabled": null}),
+                200,
+                json!({"enabled": false, "keep_divergent_refs": true}),
             ),
             by_mia(
                 fact("mirror-url-fixed"),
@@ -96,7 +105,7 @@ async fn a_mirror_never_shows_its_credentials() {
                 MIRROR,
                 json!({"url": "https://other.example"}),
                 200,
-                json!({"url": masked, "enabled": true}),
+                json!({"url": masked, "enabled": false}),
             ),
             by_mia(fact("mirror-delete"), "DELETE", MIRROR, NO, 204, NO),
             by_mia(fact("mirror-absent"), "GET", MIRROR, NO, 404, not_found()),
@@ -123,13 +132,16 @@ async fn later_releases_know_more_of_mirrors() {
     let world = at("16.10", Tier::Premium).await;
     let rule = fact("mirror-branches");
     let only = json!({"only_protected_branches": true});
-    let both = json!({"only_protected_branches": true, "mirror_branch_regex": "^v"});
+    let both = json!({"only_protected_branches": false, "mirror_branch_regex": ""});
+    let odd = json!({"mirror_branch_regex": "("});
+    let fault = json!({"message": {"mirror_branch_regex": ["not valid RE2 syntax: missing ): ("]}});
     let exclusive =
         json!({"error": "only_protected_branches, mirror_branch_regex are mutually exclusive"});
     world
         .check(vec![
             by_mia(rule, "POST", MIRRORS, new, 201, json!({"mirror_branch_regex": "^v"})),
             by_mia(rule, "PUT", MIRROR, both, 400, exclusive),
+            by_mia(rule, "PUT", MIRROR, odd, 400, fault),
             by_mia(rule, "PUT", MIRROR, only, 200, json!({"mirror_branch_regex": null})),
             by_mia(
                 rule,
@@ -155,13 +167,15 @@ const FIRST: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB";
 const SECOND: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgIC";
+const THIRD: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMD";
 
 #[tokio::test]
 async fn a_deploy_key_belongs_to_all_projects_that_use_it() {
     let world = World::usual().await;
     let new = |title: &str, key: &str| json!({"title": title, "key": key});
     let taken = json!({"message": {"deploy_key.fingerprint": ["has already been taken"]}});
-    let gone = json!({"message": "404 Deploy Key Not Found"});
+    let gone = json!({"message": "404 Deploy key Not Found"});
     let commented = kept(format!("{FIRST} ci"));
     let enabled = kept(format!("{SITE_KEYS}/2/enable"));
     world
@@ -173,7 +187,8 @@ async fn a_deploy_key_belongs_to_all_projects_that_use_it() {
                 new("one", &format!("{FIRST} ci of the shop")),
                 201,
                 json!({
-                    "id": 1, "title": "one", "key": commented, "can_push": false, "fingerprint": null, "expires_at": null,
+                    "id": 1, "title": "one", "key": commented, "can_push": false, "expires_at": null,
+                    "fingerprint": "d6:9a:30:45:17:cf:91:c4:27:94:f3:22:92:a3:00:0e",
                     "fingerprint_sha256": "SHA256:RXm/ruZ0eTzRXKwi1AQEDynB0VgHQ2ac9KPSFdf/YnA",
                 }),
             ),
@@ -227,16 +242,31 @@ async fn a_deploy_key_belongs_to_all_projects_that_use_it() {
                 KEYS,
                 new("x", "ssh-rsa AAAA"),
                 400,
-                json!({"message": {"deploy_key.key": ["is invalid"]}}),
+                json!({"message": {
+                    "deploy_key.key": [
+                        "type is forbidden. Must be RSA, DSA, ECDSA, ED25519, ECDSA_SK, or ED25519_SK",
+                        "is invalid",
+                    ],
+                    "deploy_key.fingerprint_sha256": ["cannot be generated"],
+                }}),
             ),
             by_mia(
                 fact("deploy-key-wrong"),
                 "POST",
                 KEYS,
-                new(" ", "ssh-rsa AAAA"),
+                new(" ", SECOND),
                 400,
                 json!({"message": {"deploy_key.title": ["can't be blank"]}}),
             ),
+            by_mia(
+                fact("deploy-key-wrong"),
+                "POST",
+                KEYS,
+                json!({"title": "x", "key": THIRD, "expires_at": "2000-01-01"}),
+                400,
+                json!({"message": {"deploy_key.key": ["has expired"]}}),
+            ),
+            by_mia(fact("deploy-key-update"), "PUT", KEY, json!({"can_push": null}), 500, NO),
             by_mia(
                 fact("deploy-key-update"),
                 "PUT",
@@ -272,8 +302,12 @@ async fn a_deploy_key_belongs_to_all_projects_that_use_it() {
 #[tokio::test]
 async fn a_freeze_period_is_made_changed_and_removed() {
     let world = World::usual().await;
-    let new = json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 7 * * 1"});
-    let wrong = |field: &str| json!({"message": {field: [" is invalid syntax"]}});
+    let without = json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 7 * * 1"});
+    let new =
+        json!({"freeze_start": " 0 23 * * 5", "freeze_end": "0 7 * * 1", "cron_timezone": "UTC"});
+    let wrong = |field: &str, text: &str| json!({"message": {field: [text]}});
+    let blank = wrong("cron_timezone", "can't be blank");
+    let odd = "syntax is invalid";
     world
         .check(vec![
             by_mia(
@@ -284,7 +318,9 @@ async fn a_freeze_period_is_made_changed_and_removed() {
                 201,
                 json!({"id": 1, "freeze_start": "0 23 * * 5", "freeze_end": "0 7 * * 1", "cron_timezone": "UTC"}),
             ),
-            (fact("freeze-role"), "dan", "GET", PERIODS, NO, 403, NO),
+            by_mia(fact("freeze-shape"), "POST", PERIODS, without, 400, blank.clone()),
+            (fact("freeze-role"), "rita", "GET", PERIODS, NO, 200, json!([{"id": 1}])),
+            (fact("freeze-role"), "gus", "GET", PERIODS, NO, 403, NO),
             (fact("freeze-role"), "dan", "POST", PERIODS, new, 403, NO),
             by_mia(
                 fact("parameter-missing"),
@@ -294,8 +330,9 @@ async fn a_freeze_period_is_made_changed_and_removed() {
                 400,
                 json!({"error": "freeze_start is missing"}),
             ),
-            by_mia(fact("freeze-cron"), "PUT", PERIOD, json!({"freeze_end": "soon"}), 400, wrong("freeze_end")),
-            by_mia(fact("freeze-cron"), "PUT", PERIOD, json!({"cron_timezone": ""}), 400, wrong("cron_timezone")),
+            by_mia(fact("freeze-cron"), "PUT", PERIOD, json!({"freeze_end": "soon"}), 400, wrong("freeze_end", odd)),
+            by_mia(fact("freeze-cron"), "PUT", PERIOD, json!({"cron_timezone": ""}), 400, blank),
+            by_mia(fact("freeze-cron"), "PUT", PERIOD, json!({"cron_timezone": "x"}), 400, wrong("cron_timezone", odd)),
             by_mia(
                 fact("freeze-update"),
                 "PUT",

@@ -76,7 +76,7 @@ fn change(model: &Model) {
         (
             "POST",
             "/projects/1/freeze_periods",
-            json!({"freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *"}),
+            json!({"freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *", "cron_timezone": "UTC"}),
             201,
         ),
         ("POST", "/groups/acme/hooks", json!({"url": "https://b.example/"}), 201),

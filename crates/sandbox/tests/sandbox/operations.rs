@@ -88,9 +88,8 @@ const OPERATIONS: &str = "
 
 /// What the reference leaves out and clients manage, alike. What the service refuses with other words
 /// than its usual ones is for a `user` here, and tested where it belongs; but a `mirrorer` is a
-/// maintainer, where others get 401, a `keeper` one, where an anonymous caller is just another without a
-/// role, and a `scheduler` a developer, where who is less than a reporter
-/// gets 404 in other words.
+/// maintainer, where others get 401, and a `keeper` one, where an anonymous caller is just another
+/// without a role.
 const BEYOND: &str = "
     keeper     GET    /projects/:id/protected_branches
     keeper     GET    /projects/:id/protected_branches/:name
@@ -150,23 +149,23 @@ const BEYOND: &str = "
     maintainer PUT    /projects/:id/deploy_keys/:deploy_key
     maintainer DELETE /projects/:id/deploy_keys/:deploy_key
     maintainer POST   /projects/:id/deploy_keys/:deploy_key/enable
-    anyone     GET    /projects/:id/pipeline_schedules
-    anyone     GET    /projects/:id/pipeline_schedules/:schedule_id
-    scheduler  POST   /projects/:id/pipeline_schedules
-    scheduler  PUT    /projects/:id/pipeline_schedules/:schedule_id
-    scheduler  DELETE /projects/:id/pipeline_schedules/:schedule_id
+    user       GET    /projects/:id/pipeline_schedules
+    user       GET    /projects/:id/pipeline_schedules/:schedule_id
+    developer  POST   /projects/:id/pipeline_schedules
+    user       PUT    /projects/:id/pipeline_schedules/:schedule_id
+    user       DELETE /projects/:id/pipeline_schedules/:schedule_id
     maintainer POST   /projects/:id/pipeline_schedules/:schedule_id/take_ownership
-    scheduler  POST   /projects/:id/pipeline_schedules/:schedule_id/variables
-    scheduler  PUT    /projects/:id/pipeline_schedules/:schedule_id/variables/:key
-    scheduler  DELETE /projects/:id/pipeline_schedules/:schedule_id/variables/:key
+    user       POST   /projects/:id/pipeline_schedules/:schedule_id/variables
+    user       PUT    /projects/:id/pipeline_schedules/:schedule_id/variables/:key
+    user       DELETE /projects/:id/pipeline_schedules/:schedule_id/variables/:key
     anyone     GET    /projects/:id/merge_requests/:merge_request_iid
     anyone     GET    /projects/:id/merge_requests/:merge_request_iid/notes
     anyone     GET    /projects/:id/merge_requests/:merge_request_iid/notes/:note_id
     user       POST   /projects/:id/merge_requests/:merge_request_iid/notes
     user       PUT    /projects/:id/merge_requests/:merge_request_iid/notes/:note_id
     user       DELETE /projects/:id/merge_requests/:merge_request_iid/notes/:note_id
-    maintainer GET    /projects/:id/freeze_periods
-    maintainer GET    /projects/:id/freeze_periods/:period_id
+    reporter   GET    /projects/:id/freeze_periods
+    reporter   GET    /projects/:id/freeze_periods/:period_id
     maintainer POST   /projects/:id/freeze_periods
     maintainer PUT    /projects/:id/freeze_periods/:period_id
     maintainer DELETE /projects/:id/freeze_periods/:period_id

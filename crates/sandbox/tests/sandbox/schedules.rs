@@ -54,13 +54,17 @@ async fn a_schedule_is_its_owners() {
                 json!({"error": "description is missing, ref is missing, ref is empty, cron is missing"}),
             ),
             (fact("schedule-write"), "rita", "POST", ALL, new("x"), 403, NO),
-            (fact("schedule-write"), "gus", "POST", ALL, new("x"), 404, NO),
+            (fact("schedule-write"), "gus", "POST", ALL, new("x"), 403, NO),
+            (fact("schedule-write"), "gus", "DELETE", "/projects/1/pipeline_schedules/9", NO, 404, absent.clone()),
             (fact("schedule-write"), "", "POST", ALL, new("x"), 401, NO),
-            (fact("schedule-read"), "", "GET", "/projects/2/pipeline_schedules", NO, 200, json!([])),
+            (fact("schedule-read"), "", "GET", "/projects/2/pipeline_schedules", NO, 401, NO),
             (fact("schedule-same"), "mia", "POST", ALL, new("nightly"), 201, json!({"id": 2})),
-            (fact("schedule-cron"), "dan", "PUT", ONE, json!({"cron": "x"}), 400, wrong("cron", " is invalid syntax")),
-            (fact("schedule-cron"), "dan", "PUT", ONE, json!({"cron_timezone": "-"}), 400, wrong("cron_timezone", " is invalid syntax")),
-            (fact("schedule-ref"), "dan", "PUT", ONE, json!({"ref": ""}), 400, wrong("ref", "can't be blank")),
+            (fact("schedule-cron"), "dan", "PUT", ONE, json!({"cron": "x"}), 400, wrong("cron", "syntax is invalid")),
+            (fact("schedule-cron"), "dan", "PUT", ONE, json!({"cron": "0 1 31 2 *"}), 400, wrong("cron", "syntax is invalid")),
+            (fact("schedule-cron"), "dan", "PUT", ONE, json!({"cron": " 0 4 * * * "}), 200, json!({"cron": "0 4 * * *"})),
+            (fact("schedule-null"), "dan", "PUT", ONE, json!({"cron_timezone": null}), 400, wrong("cron_timezone", "can't be blank")),
+            (fact("schedule-cron"), "dan", "PUT", ONE, json!({"cron_timezone": "Nowhere"}), 400, wrong("cron_timezone", "syntax is invalid")),
+            (fact("schedule-ref"), "dan", "PUT", ONE, json!({"ref": ""}), 400, json!({"error": "ref is empty"})),
             (
                 fact("schedule-update"),
                 "dan",
@@ -73,7 +77,7 @@ async fn a_schedule_is_its_owners() {
             (fact("schedule-read"), "gus", "GET", "/projects/1/pipeline_schedules?scope=active", NO, 200, json!([{"id": 2}])),
             (fact("schedule-read"), "gus", "GET", "/projects/1/pipeline_schedules?scope=inactive", NO, 200, json!([{"id": 1}])),
             (fact("schedule-owner"), "mia", "PUT", ONE, rename.clone(), 403, NO),
-            (fact("schedule-owner"), ROOT, "PUT", ONE, rename.clone(), 403, NO),
+            (fact("schedule-owner"), ROOT, "PUT", ONE, json!({"active": null}), 200, json!({"active": null})),
             (fact("schedule-take"), "dan", "POST", TAKE, NO, 403, NO),
             (fact("schedule-take"), "mia", "POST", TAKE, NO, 201, json!({"owner": {"username": "mia"}})),
             (fact("schedule-take"), "mia", "POST", TAKE, NO, 200, json!({"owner": {"username": "mia"}})),
@@ -97,19 +101,97 @@ async fn the_name_of_the_ref_follows_the_release() {
         ("16.11", "main", "main"),
         ("17.0", "main", "refs/heads/main"),
         ("17.0", "refs/tags/v1", "refs/tags/v1"),
+        ("17.0", "refs/heads/none", "refs/heads/none"),
     ] {
         let world = at(release).await;
+        let file = json!({"branch": "main", "content": "x", "commit_message": "x"});
+        let path = "/projects/1/repository/files/a.txt";
+        assert_eq!(world.call("mia", "POST", path, &file).await.status, 201);
         let mut body = new("nightly");
         body["ref"] = sent.into();
         let made = world.call("dan", "POST", ALL, &body).await.body;
         assert_eq!(made["ref"], shown, "{} {release} {sent}", fact("schedule-ref"));
+        body["ref"] = "none".into();
+        let status = if release == "17.0" { 400 } else { 201 };
+        let made = world.call("dan", "POST", ALL, &body).await;
+        assert_eq!(made.status, status, "{} {release}", fact("schedule-ref"));
     }
+}
+
+#[tokio::test]
+async fn a_project_has_ten_schedules_and_none_while_archived_or_without_pipelines() {
+    let world = at("15.8").await;
+    let null = json!({"description": "x", "ref": "main", "cron": "0 4 * * *", "cron_timezone": null, "active": null});
+    let kept = json!({"cron_timezone": "UTC", "active": true});
+    world.check(vec![(fact("schedule-null"), "dan", "POST", ALL, null, 201, kept)]).await;
+    for _ in 0..9 {
+        world.call("dan", "POST", ALL, &new("x")).await;
+    }
+    let full = json!({"message": {
+        "base": ["Maximum number of ci pipeline schedules (10) exceeded"], "description": ["can't be blank"],
+    }});
+    world
+        .check(vec![
+            (fact("schedule-limit"), "dan", "POST", ALL, new(""), 400, full),
+            (fact("archived-schedules"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
+            (fact("archived-schedules"), "dan", "GET", ONE, NO, 200, NO),
+            (fact("archived-schedules"), "dan", "PUT", ONE, json!({}), 403, NO),
+            (fact("archived-schedules"), "olive", "POST", "/projects/1/unarchive", NO, 201, NO),
+            (
+                fact("ci-disabled"),
+                "olive",
+                "PUT",
+                "/projects/1",
+                json!({"builds_access_level": "disabled"}),
+                200,
+                NO,
+            ),
+            (fact("ci-disabled"), "dan", "GET", ALL, NO, 403, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn inputs_are_set_by_name() {
+    let world = at("17.11").await;
+    let rule = fact("schedule-inputs");
+    let with = |inputs: Value| json!({"description": "x", "ref": "refs/heads/main", "cron": "0 4 * * *", "inputs": inputs});
+    let missing = json!({"error": "inputs[0][value] is missing"});
+    let a = |value: &str| json!({"name": "a", "value": value});
+    let gone = json!({"inputs": [{"name": "b", "value": "1", "destroy": true}]});
+    world
+        .check(vec![
+            (rule, "dan", "POST", ALL, with(json!([{"name": "a"}])), 400, missing),
+            (
+                rule,
+                "dan",
+                "POST",
+                ALL,
+                with(json!([a("1"), {"name": "b", "value": true}])),
+                201,
+                NO,
+            ),
+            (
+                rule,
+                "dan",
+                "GET",
+                ONE,
+                NO,
+                200,
+                json!({"inputs": [a("1"), {"name": "b", "value": "true"}]}),
+            ),
+            (rule, "dan", "PUT", ONE, gone, 200, NO),
+            (rule, "mia", "GET", ALL, NO, 200, json!([{"inputs": [a("1")]}])),
+        ])
+        .await;
+    let seen = world.get("rita", ONE).await.body;
+    assert!(seen.get("inputs").is_none(), "{rule}");
 }
 
 #[tokio::test]
 async fn variables_are_for_those_who_may_see_them() {
     let world = at("15.8").await;
-    let row = json!({"key": "K", "value": "v", "variable_type": "env_var"});
+    let row = json!({"key": "K", "value": "v", "variable_type": "env_var", "raw": false});
     let rule = fact("schedule-variable-write");
     let absent = json!({"message": "404 Pipeline Schedule Variable Not Found"});
     let changed = json!({"key": "K", "value": "v", "variable_type": "file"});

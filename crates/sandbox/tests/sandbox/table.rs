@@ -576,7 +576,7 @@ fn mirrors_and_keys() -> Vec<Step> {
         ["/projects/:id/freeze_periods", "/:period_id"],
         ["/projects/1/freeze_periods", "/projects/1/freeze_periods/1"],
         [
-            json!({"freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *"}),
+            json!({"freeze_start": "0 4 * * *", "freeze_end": "0 5 * * *", "cron_timezone": "UTC"}),
             json!({"cron_timezone": "Europe/Berlin"}),
         ],
         PERIOD,
@@ -620,7 +620,7 @@ fn schedules() -> Vec<Step> {
         SCHEDULE,
     );
     let variables = |value: Value| (one, 200, json!({"variables": value}));
-    let keys = "key value variable_type";
+    let keys = "key value variable_type raw";
     let between: [Step; 4] = [
         (
             "POST /projects/:id/pipeline_schedules/:schedule_id/take_ownership",

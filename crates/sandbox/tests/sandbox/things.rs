@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::client::World;
+use super::client::{World, usual_seed};
 use super::facts::fact;
 
 const VARIABLES: &str = "/projects/acme%2Fshop/variables";
+const VARIABLE: &str = "/projects/acme%2Fshop/variables/A";
 const NO: Value = Value::Null;
 
 #[tokio::test]
@@ -206,6 +207,54 @@ async fn variables_are_validated_and_guarded() {
             ),
         ])
         .await;
+}
+
+#[tokio::test]
+async fn variables_lose_blanks_and_keep_null() {
+    const OF_GROUP: &str = "/groups/acme/variables/A";
+    let mut seed = usual_seed();
+    seed["release"] = "18.9".into();
+    let world = World::with(seed).await;
+    let letters = "can contain only letters, digits and '_'.";
+    let blank = json!({"message": {"key": ["can't be blank", letters]}});
+    let listed = |name: &str| json!({"message": {name: ["is not included in the list"]}});
+    let (blanks, null) = (fact("variable-blanks"), fact("variable-null"));
+    world
+        .check(vec![
+            (
+                blanks,
+                "mia",
+                "POST",
+                VARIABLES,
+                json!({"key": " A ", "value": null, "environment_scope": " prod ", "description": ""}),
+                201,
+                json!({"key": "A", "value": null, "environment_scope": "prod", "description": ""}),
+            ),
+            (blanks, "mia", "POST", VARIABLES, json!({"key": "", "value": "v"}), 400, blank),
+            (blanks, "mia", "PUT", VARIABLE, json!({"environment_scope": null}), 400, NO),
+            (null, "mia", "PUT", VARIABLE, json!({"masked": null}), 400, listed("masked")),
+            (null, "mia", "PUT", VARIABLE, json!({"raw": ""}), 400, listed("raw")),
+            (null, "mia", "PUT", VARIABLE, json!({"protected": null}), 500, NO),
+            (null, "mia", "PUT", VARIABLE, json!({"variable_type": null}), 500, NO),
+            (fact("archived-variables-open"), "olive", "POST", "/projects/1/archive", NO, 201, NO),
+            (fact("archived-variables-open"), "mia", "PUT", VARIABLE, json!({"value": "v"}), 200, NO),
+            (
+                fact("variable-conditional"),
+                "olive",
+                "POST",
+                "/groups/acme/variables",
+                json!({"key": "A", "value": "v"}),
+                201,
+                NO,
+            ),
+        ])
+        .await;
+    for (token, path, status) in [("olive", OF_GROUP, 412), ("mia", VARIABLE, 204)] {
+        let request = world.request(token, "DELETE", path);
+        let long_ago = "Wed, 21 Oct 2015 07:28:00 GMT";
+        let sent = request.header("if-unmodified-since", long_ago).send().await.expect("an answer");
+        assert_eq!(sent.status(), status, "{} {path}", fact("variable-conditional"));
+    }
 }
 
 #[tokio::test]
