@@ -151,7 +151,7 @@ fn parameters(random: &mut StdRng) -> Map<String, Value> {
         "username": format!("user{number}"), "force_random_password": true, "email": format!("user{number}@example.org"), "user_id": random.random_range(1..6),
         "access_level": level, "group_id": random.random_range(5..9), "group_access": level, "member_check": true,
         "personal_access_token": "x", "repo_id": number, "target_namespace": "acme", "namespace_path": "acme",
-        "extserver_url": "x", "extserver_username": "x", "extserver_project": "P", "extserver_repo": format!("repository-{number}"),
+        "extserver_url": "https://h.example", "extserver_username": "x", "extserver_project": "P", "extserver_repo": format!("repository-{number}"),
         "state": "active", "scopes": "api", "expires_at": "2099-01-01", "branch": (["main", "next"][number % 2]), "tag_name": format!("v{}", number % 3), "content": "x", "commit_message": "x",
         "scope": "projects", "search": "s", "topics": "b,a", "project_id": random.random_range(1..4), "namespace": "guests",
         "link_url": "https://a.example/%{project_id}", "image_url": "https://b.example", "ref": "main", "cron": "0 4 * * *",

@@ -8,6 +8,7 @@ use super::super::access::{DEVELOPER, MAINTAINER, OWNER, REPORTER};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::VISIBILITIES;
 use super::super::call::Call;
+use super::super::settings;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::{Import, NewProject, Project};
 use super::project_rules::{self, Wanted as Identity};
@@ -23,12 +24,14 @@ pub(super) const ROUTES: &[Route] = &[
 fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?;
     let upstream = call.project()?;
-    let mut attributes = upstream.attributes(call.db)?;
+    let of_upstream = upstream.attributes(call.db)?;
     // Guests of a private project do not read its code.
     let reads = upstream.visibility != "private" || call.level_in(&upstream)? >= REPORTER;
-    if !reads || attributes.get("forking_access_level") == Some(&json!("disabled")) {
+    if !reads || of_upstream.get("forking_access_level") == Some(&json!("disabled")) {
         return Err(Failure::hidden());
     }
+    let mut attributes = settings::presets(call.time);
+    attributes.extend(of_upstream.into_iter().filter(|(name, _)| is_copied(name)));
     let namespace = target(call, user.id)?;
     let params = &call.params;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
@@ -65,12 +68,33 @@ fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
     projects::saved(call, StatusCode::CREATED, id)
 }
 
+/// Whether a fork takes this attribute of its upstream. With the others it starts as every new
+/// project does.
+fn is_copied(name: &str) -> bool {
+    const COPIED: [&str; 9] = [
+        "ci_config_path",
+        "ci_default_git_depth",
+        "default_branch",
+        "description",
+        "external_authorization_classification_label",
+        "merge_commit_template",
+        "shared_runners_enabled",
+        "squash_commit_template",
+        "suggestion_commit_message",
+    ];
+    name.ends_with("_access_level") || COPIED.contains(&name)
+}
+
 /// What of a fork is taken.
 fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
-    let taken = [("name", "Name", name_taken), ("path", "Path", path_taken)]
-        .into_iter()
-        .filter(|(_, _, taken)| *taken);
-    let body: Value = match call.service.profile.later_errors {
+    let later = call.service.profile.later_errors;
+    let taken = [
+        ("project_namespace.name", "Project namespace name", name_taken && later),
+        ("name", "Name", name_taken),
+        ("path", "Path", path_taken),
+    ];
+    let taken = taken.into_iter().filter(|(_, _, taken)| *taken);
+    let body: Value = match later {
         true => taken
             .map(|(_, label, _)| Value::from(format!("{label} has already been taken")))
             .collect(),
@@ -98,8 +122,14 @@ fn target(call: &Call<'_>, user: i64) -> Result<Namespace, Failure> {
             _ => return Err(Failure::not_found("Namespace")),
         },
     };
-    match found {
-        Some(namespace) if call.level_in_group(&namespace)? >= DEVELOPER => Ok(namespace),
+    let Some(namespace) = found else { return Err(Failure::not_found("Target Namespace")) };
+    match call.level_in_group(&namespace)? {
+        // A fork is an import, which is for maintainers since then.
+        DEVELOPER if call.is_from(16, 0) => Err(Failure::message(
+            StatusCode::CONFLICT,
+            json!(["User is not allowed to import projects"]),
+        )),
+        level if level >= DEVELOPER => Ok(namespace),
         _ => Err(Failure::not_found("Target Namespace")),
     }
 }

@@ -4,7 +4,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::super::access::DEVELOPER;
+use super::super::access::{DEVELOPER, MAINTAINER};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::params::Need;
@@ -59,6 +59,9 @@ fn extgit(call: &Call<'_>) -> Result<Answer, Failure> {
         Need::Filled("target_namespace"),
     ])?;
     check_stages(call)?;
+    if call.is_from(16, 5) {
+        call.params.one_of("timeout_strategy", &["optimistic", "pessimistic"])?;
+    }
     let repository = call.params.integer("repo_id")?.unwrap_or(0);
     let target = call.params.text("target_namespace")?.unwrap_or_default();
     let host = call.params.text("extgit_hostname")?.unwrap_or_else(|| "extgit".to_owned());
@@ -101,7 +104,7 @@ fn check_stages(call: &Call<'_>) -> Result<(), Failure> {
 }
 
 fn extserver(call: &Call<'_>) -> Result<Answer, Failure> {
-    let user = call.user()?;
+    // Parameters are checked before the caller.
     require(
         call,
         &[
@@ -111,7 +114,14 @@ fn extserver(call: &Call<'_>) -> Result<Answer, Failure> {
             "extserver_project",
             "extserver_repo",
         ],
-    )?;
+    )
+    .map_err(|failure| by_the_real_names(call, failure))?;
+    let url = call.params.text("extserver_url")?.unwrap_or_default();
+    if !is_reachable(&url) {
+        let body = json!({ "error": format!("Invalid URL: {url}") });
+        return Err(Failure::message(StatusCode::BAD_REQUEST, body));
+    }
+    let user = call.user()?;
     let key = call.params.text("extserver_project")?.unwrap_or_default();
     let repository = call.params.text("extserver_repo")?.unwrap_or_default();
     let name = call.params.text("new_name")?.unwrap_or_else(|| repository.clone());
@@ -125,6 +135,29 @@ fn extserver(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&result(&project))
 }
 
+/// A complaint about parameters, with the names that the client used.
+fn by_the_real_names(call: &Call<'_>, failure: Failure) -> Failure {
+    let text = failure.body["error"].as_str().map(str::to_owned);
+    match text.filter(|_| call.target.contains("/bitbucket_server")) {
+        Some(text) => {
+            Failure::error(StatusCode::BAD_REQUEST, text.replace("extserver_", "bitbucket_server_"))
+        }
+        None => failure,
+    }
+}
+
+/// Whether something may be imported from this address: not from the service's own host.
+fn is_reachable(url: &str) -> bool {
+    let Ok(url) = url::Url::parse(url) else { return false };
+    let own = match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => true,
+    };
+    ["http", "https"].contains(&url.scheme()) && !own
+}
+
 /// The target, in which the caller may create projects. The two imports refuse with different
 /// statuses.
 fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespace, Failure> {
@@ -134,7 +167,8 @@ fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespa
             "Namespace or group to import repository into does not exist.",
         )
     })?;
-    if call.level_in_group(&found)? < DEVELOPER {
+    let least = if call.is_from(16, 0) { MAINTAINER } else { DEVELOPER };
+    if call.level_in_group(&found)? < least {
         return Err(errors(refusal, "You don't have permissions to import this project"));
     }
     Ok(found)
@@ -213,9 +247,12 @@ fn cancel(call: &Call<'_>) -> Result<Answer, Failure> {
     call.user()?;
     call.params.require(&["project_id"])?;
     let id = call.params.integer("project_id")?.unwrap_or(0);
-    let project = call.visible_project(&id.to_string())?;
+    // What was not imported is not there for this.
+    let project = Project::by_id(call.db, id)?
+        .filter(|project| project.import_source.is_some())
+        .ok_or_else(Failure::no_record)?;
     if call.level_in(&project)? < DEVELOPER {
-        return Err(Failure::not_found("Project"));
+        return Err(Failure::no_record());
     }
     let status = project.import_status_at(call.now());
     if status != "scheduled" {
@@ -238,10 +275,10 @@ fn cancel(call: &Call<'_>) -> Result<Answer, Failure> {
 /// would refuse.
 fn gists(call: &Call<'_>) -> Result<Answer, Failure> {
     let user = call.user()?.id;
+    call.params.require(&["personal_access_token"])?;
     if !call.service.profile.gists {
         return Err(Failure::hidden());
     }
-    call.params.require(&["personal_access_token"])?;
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     if token.trim().is_empty() || token.starts_with("invalid") {
         return Err(errors(StatusCode::UNAUTHORIZED, DENIED));

@@ -37,16 +37,25 @@ pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>, Failu
     while let Some(row) = rows.next()? {
         let group = Namespace::from_row(row, 0)?;
         if call.sees_group(&group)? {
-            shown.push(json!({
+            let mut invitation = json!({
                 "group_id": group.id,
                 "group_name": group.name,
                 "group_full_path": group.full_path,
                 "group_access_level": row.get::<_, i64>(Namespace::WIDTH)?,
                 "expires_at": row.get::<_, Option<String>>(Namespace::WIDTH + 1)?,
-            }));
+            });
+            if has_roles(call) && matches!(holder, Holder::Group(_)) {
+                invitation["member_role_id"] = Value::Null;
+            }
+            shown.push(invitation);
         }
     }
     Ok(shown)
+}
+
+/// Whether an invitation may give a role of one's own making, of which there are none here.
+fn has_roles(call: &Call<'_>) -> bool {
+    call.is_from(17, 7) && call.tier() >= Tier::Ultimate
 }
 
 /// An invitation as a call says it.
@@ -136,7 +145,7 @@ fn share(call: &Call<'_>) -> Result<Answer, Failure> {
         "group_access": invitation.level,
         "expires_at": invitation.expires_at,
     });
-    if call.is_from(17, 7) && call.tier() >= Tier::Ultimate {
+    if has_roles(call) {
         body["member_role_id"] = Value::Null;
     }
     Answer::created(&body)

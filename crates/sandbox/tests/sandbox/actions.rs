@@ -718,7 +718,7 @@ async fn imports_go_by_the_real_names_of_the_hosts_too() {
                 "/import/github/cancel",
                 json!({"project_id": 99}),
                 404,
-                json!({"message": "404 Project Not Found"}),
+                json!({"message": "404 Not found"}),
             ),
             (
                 fact("import-names"),

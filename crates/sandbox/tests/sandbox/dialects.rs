@@ -199,7 +199,7 @@ fn calls(switch: &str) -> Vec<Row> {
                 "/projects/2/fork",
                 json!({"namespace_path": "acme"}),
                 409,
-                json!({"message": ["Name has already been taken", "Path has already been taken"]}),
+                json!({"message": ["Project namespace name has already been taken", "Name has already been taken", "Path has already been taken"]}),
             ),
             (
                 fact("deploy-key-shape"),

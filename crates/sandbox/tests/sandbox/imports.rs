@@ -188,3 +188,70 @@ async fn gists_fail_as_the_external_host_would_have_it() {
     ];
     world.check(refused.into_iter().chain([gists("good", 202)]).collect()).await;
 }
+
+#[tokio::test]
+async fn what_is_imported_and_forked_is_checked_first() {
+    let world = super::releases::at("18.9").await;
+    let server = |url: &str| {
+        json!({"extserver_url": url, "extserver_username": "u", "personal_access_token": "s",
+            "extserver_project": "P", "extserver_repo": "r", "target_namespace": "acme"})
+    };
+    let extgit = json!({"personal_access_token": "s", "repo_id": 7, "target_namespace": "acme"});
+    let strategy = json!({"personal_access_token": "s", "repo_id": 7, "target_namespace": "acme", "timeout_strategy": "x"});
+    let (address, right) = (fact("import-address"), fact("import-right-later"));
+    let topics = json!({"topics": ["a"], "merge_method": "ff", "description": "kept",
+        "wiki_access_level": "disabled"});
+    world
+        .check(vec![
+            (address, "olive", "POST", "/import/extserver", server("http://localhost"), 400, json!({"message": {"error": "Invalid URL: http://localhost"}})),
+            (address, "", "POST", "/import/extserver", server("nothing"), 400, NO),
+            (
+                address,
+                "",
+                "POST",
+                "/import/bitbucket_server",
+                json!({"personal_access_token": "s"}),
+                400,
+                json!({"error": "bitbucket_server_url is missing, bitbucket_server_username is missing, \
+                    bitbucket_server_project is missing, bitbucket_server_repo is missing"}),
+            ),
+            (right, "dan", "POST", "/import/extgit", extgit.clone(), 422, NO),
+            (right, "mia", "POST", "/import/extgit", extgit, 201, NO),
+            (fact("import-strategy"), "mia", "POST", "/import/extgit", strategy, 400, NO),
+            (fact("fork-copies"), "mia", "PUT", "/projects/1", topics, 200, NO),
+            (
+                fact("fork-copies"),
+                "mia",
+                "POST",
+                "/projects/1/fork",
+                json!({"namespace_path": "acme", "path": "copy", "name": "copy"}),
+                201,
+                json!({"topics": [], "merge_method": "merge", "description": "kept", "wiki_access_level": "disabled"}),
+            ),
+            (
+                fact("fork-right"),
+                "dan",
+                "POST",
+                "/projects/1/fork",
+                json!({"namespace_path": "acme", "path": "other", "name": "other"}),
+                409,
+                json!({"message": ["User is not allowed to import projects"]}),
+            ),
+        ])
+        .await;
+    let role = fact("share-role");
+    world
+        .call(
+            "stranger",
+            "POST",
+            "/groups",
+            &json!({"path": "new", "name": "new", "visibility": "public"}),
+        )
+        .await;
+    let group = world.get("stranger", "/groups/new").await.body["id"].clone();
+    let share = json!({"group_id": group, "group_access": 30});
+    let made = world.call("mia", "POST", "/projects/1/share", &share).await.body;
+    assert_eq!(made.get("member_role_id"), Some(&NO), "{role} {made}");
+    let made = world.call("olive", "POST", "/groups/acme/share", &share).await.body;
+    assert_eq!(made["shared_with_groups"][0].get("member_role_id"), Some(&NO), "{role} {made}");
+}

@@ -24,7 +24,7 @@ const OPERATIONS: &str = "
     user       POST   /import/extgit
     user       POST   /import/extgit/cancel
     user       POST   /import/extgit/gists
-    user       POST   /import/extserver
+    anyone     POST   /import/extserver
     user       GET    /groups/:id/members
     user       GET    /groups/:id/members/all
     user       GET    /groups/:id/members/:user_id
@@ -343,7 +343,7 @@ async fn hostile_values_are_the_clients_fault() {
     let good = json!({
         "key": "K", "value": "v", "url": "https://x.example", "path": "p", "name": "n", "user_id": 7, "access_level": 30,
         "group_id": 9, "group_access": 30, "member_check": true, "personal_access_token": "x", "repo_id": 1,
-        "target_namespace": "acme", "extserver_url": "x", "extserver_username": "x", "extserver_project": "x",
+        "target_namespace": "acme", "extserver_url": "https://h.example", "extserver_username": "x", "extserver_project": "x",
         "extserver_repo": "x", "state": "active", "project_id": 2, "color": "red", "approvals_required": 1,
         "link_url": "https://x.example", "image_url": "https://x.example", "title": "t", "description": "d", "ref": "main",
         "branch": "b", "content": "c", "commit_message": "m", "tag_name": "t",
