@@ -147,6 +147,8 @@ impl Profile {
             raw_masks_plainly: self.raw_masks_plainly && !observed,
             requirements_never_public: self.requirements_never_public || observed,
             unlisted_attributes_hidden: self.unlisted_attributes_hidden && !observed,
+            create_as_the_reference: self.create_as_the_reference && !observed,
+            empty_has_no_branch: self.empty_has_no_branch && !observed,
             ..self
         }
     }

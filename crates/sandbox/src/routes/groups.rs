@@ -41,21 +41,19 @@ pub(super) fn brief(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure
     json(call, group, true)
 }
 
-/// The form of a group alone, as answers to actions have it: the access to its code is not shown.
+/// The form of a group alone, as answers to actions have it: even owners are not shown all.
 pub(super) fn plain(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
     let mut body = json(call, group, false)?;
+    body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
     if let Value::Object(members) = &mut body {
         members.remove(group_settings::GIT_ACCESS);
-        members.insert(
-            "shared_with_groups".to_owned(),
-            shares::shown(call, Holder::Group(group.id))?.into(),
-        );
     }
     Ok(body)
 }
 
-/// The form of a group alone. Only owners are shown the token of its runners.
-pub(super) fn whole(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
+/// The form of a group alone. Only owners are shown how its code is reached, and the token of its
+/// runners.
+fn whole(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
     let mut body = json(call, group, false)?;
     body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
     if call.level_in_group(group)? >= OWNER {
@@ -99,6 +97,9 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value, Fail
         }
         if in_list && call.params.is_set("statistics")? {
             body["statistics"] = statistics();
+            if call.is_from(17, 4) && group.parent_id.is_none() {
+                body["root_storage_statistics"] = Value::Null;
+            }
         }
     }
     Ok(body)
