@@ -88,14 +88,11 @@ impl<'a> Reader<'a> {
                     operand = None;
                 }
                 '*' | '+' | '?' | '{' => {
-                    let times = match self.repetition() {
-                        Some(times) => times,
+                    let Some(times) = self.repetition() else {
                         // A brace that does not repeat stands for itself.
-                        None => {
-                            self.next();
-                            operand = Some(1);
-                            continue;
-                        }
+                        self.next();
+                        operand = Some(1);
+                        continue;
                     };
                     self.takes("?");
                     if let Some(first) = previous {

@@ -236,10 +236,11 @@ fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<(), Failure> {
         }
         _ => None,
     };
-    let required = match rule.approvals_required {
-        NO_NUMBER => Some("is not a number".to_owned()),
+    let number = rule.approvals_required;
+    let required = match number {
+        _ if number == NO_NUMBER => Some("is not a number".to_owned()),
         ..0 => Some("must be greater than or equal to 0".to_owned()),
-        number if number > MOST_APPROVALS => {
+        _ if number > MOST_APPROVALS => {
             Some(format!("must be less than or equal to {MOST_APPROVALS}"))
         }
         _ => None,
