@@ -22,7 +22,7 @@ async fn a_group_is_found_by_its_path_and_never_by_a_number() {
         id = world.get(&format!("/groups/{spare}")).await["id"].as_i64().expect("a group");
     }
     let id = id.to_string();
-    let path = format!("{id}/new");
+    let path = format!("{id}/newer");
     world.declare(&[project(
         &path,
         json!({"create": true, "variables": [{"key": "A", "value": "x"}]}),
@@ -37,7 +37,7 @@ async fn a_group_is_found_by_its_path_and_never_by_a_number() {
         .call("POST", "/groups", Some(json!({"name": id, "path": id, "visibility": "private"})))
         .await;
     world.converge("a group called like the id of another").await;
-    assert_eq!(world.get("/projects?search=new").await[0]["path_with_namespace"], path.as_str());
+    assert_eq!(world.get("/projects?search=newer").await[0]["path_with_namespace"], path.as_str());
 }
 
 /// A failed look-up concerns the section that names the person, and is not tried again for each of

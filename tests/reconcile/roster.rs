@@ -259,7 +259,7 @@ async fn groups_are_brought_in_too() {
         assert_eq!((steps(&plan), incomplete(&plan)), (all.map(str::to_owned).to_vec(), vec![]));
     }
     world.converge("groups").await;
-    assert_eq!(world.get("/groups/other").await["description"], "");
+    assert_eq!(world.get("/groups/other").await["description"], Json::Null);
 }
 
 #[tokio::test]
