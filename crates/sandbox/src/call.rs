@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use serde_json::Value;
@@ -13,7 +13,9 @@ use super::access::{self, GUEST, OWNER, REPORTER, Standing, Token};
 use super::answer::{Answer, Failure};
 use super::attributes::{Edition, Tier};
 use super::clock;
+use super::closed::Closed;
 use super::params::Params;
+use super::routes::group_settings::{self, ARCHIVED};
 use super::store::namespace::Namespace;
 use super::store::project::Project;
 use super::store::user::User;
@@ -32,8 +34,11 @@ pub(crate) struct Call<'a> {
     pub(crate) service: &'a Service,
     pub(crate) caller: Option<User>,
     pub(crate) token: Option<Token>,
+    pub(crate) method: Method,
     /// Whether the operation is anything but a read.
     pub(crate) writes: bool,
+    /// How an archived project refuses the operation, if it does.
+    pub(crate) closed: Option<Closed>,
     pub(crate) params: Params,
     pub(crate) segments: Segments,
     /// Scheme and host as the client used them, for addresses in answers.
@@ -293,7 +298,22 @@ impl Call<'_> {
         if self.level_in(&project)? < level {
             return Err(Failure::forbidden());
         }
+        self.check_open(&project)?;
         Ok(project)
+    }
+
+    /// Whether a project is archived, by itself or with a group above it.
+    pub(crate) fn is_archived(&self, project: &Project) -> Result<bool, Failure> {
+        let above = |call| group_settings::is_set_above(call, &project.namespace, ARCHIVED, true);
+        Ok(project.archived || above(self)?)
+    }
+
+    /// 403 for an archived project that the route is closed for.
+    pub(crate) fn check_open(&self, project: &Project) -> Result<(), Failure> {
+        match self.closed {
+            Some(closed) if self.is_archived(project)? => Err(closed.refusal()),
+            _ => Ok(()),
+        }
     }
 
     /// As [`Call::project_as`], but an anonymous caller is one without a level.
@@ -301,32 +321,23 @@ impl Call<'_> {
         let project = self.project()?;
         match self.level_in(&project)? < level {
             true => Err(Failure::forbidden()),
-            false => Ok(project),
+            false => self.check_open(&project).map(|()| project),
         }
     }
 
-    /// As [`Call::project_as`], for contents and variables, which an archived project closes: 403.
-    pub(crate) fn active_project_as(&self, level: i64) -> Result<Project, Failure> {
-        let project = self.project_as(level)?;
-        if project.archived {
-            return Err(Failure::forbidden());
-        }
-        Ok(project)
-    }
-
-    /// As [`Call::project_as`], for changes that an archived project accepts, unless a dialect says
-    /// otherwise.
+    /// As [`Call::project_as`], for changes that an archived project may accept, unless a dialect
+    /// says otherwise.
     pub(crate) fn writable_project_as(&self, level: i64) -> Result<Project, Failure> {
         let project = self.project_as(level)?;
         self.check_writable(&project)?;
         Ok(project)
     }
 
-    /// 403 for an archived project, in a dialect.
+    /// 403 for an archived project that the route is closed for, and for any in a dialect.
     pub(crate) fn check_writable(&self, project: &Project) -> Result<(), Failure> {
         match project.archived && self.service.profile.archived_read_only {
             true => Err(Failure::forbidden()),
-            false => Ok(()),
+            false => self.check_open(project),
         }
     }
 

@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use super::access::{self, Token};
 use super::answer::{Answer, Failure};
 use super::call::{Call, Segments};
+use super::closed::Closed;
 use super::params::Params;
 use super::routes::{self, Operation};
 use super::store::user::User;
@@ -155,8 +156,12 @@ fn begin<'a>(
         Some((user, token)) => impersonated(db, &request, user, token)?,
         None => (None, None),
     };
+    let route = request.operation.route;
+    let closed = Closed::of(&route.method, route.path, service.profile.release);
     Ok(Call {
         db,
+        method: route.method.clone(),
+        closed,
         service,
         caller,
         token,

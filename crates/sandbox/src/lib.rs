@@ -23,6 +23,7 @@ mod body;
 mod call;
 mod chance;
 mod clock;
+mod closed;
 mod cron;
 mod dialect;
 mod dispatch;

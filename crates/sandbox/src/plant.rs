@@ -142,6 +142,8 @@ fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result
         unmodified_since: None,
         now: OnceCell::new(),
         standing: OnceCell::new(),
+        closed: None,
+        method: http::Method::POST,
         direct: OnceCell::new(),
     };
     for user in &seed.users {

@@ -64,8 +64,7 @@ pub struct Profile {
     /// Importing members answers 201, as the real service does, instead of the reference's 200 (2,
     /// 4.4).
     pub import_members_created: bool,
-    /// Archiving what is archived is 400, as releases from 18 on have it. The reference calls it
-    /// idempotent.
+    /// Archiving what is archived is 400, as 18.9 has it. The reference calls it idempotent.
     pub archive_twice_refused: bool,
     /// POST /projects takes what the reference's table says, and drops eight attributes that the real
     /// service takes besides.
@@ -140,7 +139,7 @@ impl Profile {
             later_errors: self.later_errors || from(17, 0),
             // A hidden variable has no value that could be repeated.
             optional_variable_value: self.optional_variable_value || from(17, 4),
-            archive_twice_refused: self.archive_twice_refused || from(18, 0),
+            archive_twice_refused: self.archive_twice_refused || observed,
             code_owner_approval_kept: self.code_owner_approval_kept || observed,
             absent_delete: if observed { AbsentDelete::NotFound } else { self.absent_delete },
             put_resets_omitted_flags: self.put_resets_omitted_flags && !observed,
@@ -148,6 +147,9 @@ impl Profile {
             requirements_never_public: self.requirements_never_public || observed,
             unlisted_attributes_hidden: self.unlisted_attributes_hidden && !observed,
             create_as_the_reference: self.create_as_the_reference && !observed,
+            archived_read_only: self.archived_read_only && !observed,
+            former_paths_answer: self.former_paths_answer && !from(16, 4),
+            star_answers_ok: self.star_answers_ok && !observed,
             empty_has_no_branch: self.empty_has_no_branch && !observed,
             ..self
         }

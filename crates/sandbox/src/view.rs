@@ -161,7 +161,7 @@ pub(crate) fn full(
     repository_members(call, project, &reader, &mut object)?;
     object.value("creator_id", project.creator_id)?;
     object.plain("visibility", &[&project.visibility]);
-    object.value("archived", project.archived)?;
+    object.value("archived", call.is_archived(project)?)?;
     object.value("empty_repo", project.empty_repo)?;
     object.plain(
         "container_registry_image_prefix",

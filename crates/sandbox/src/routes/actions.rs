@@ -48,7 +48,7 @@ fn starrers(call: &Call<'_>) -> Result<Answer, Failure> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let sql = format!(
-        "SELECT {}, s.starred_since FROM stars s JOIN users u ON u.id = s.user_id WHERE s.project_id = ?1 ORDER BY u.id",
+        "SELECT {}, s.starred_since FROM stars s JOIN users u ON u.id = s.user_id WHERE s.project_id = ?1 ORDER BY s.starred_since, u.id",
         User::COLUMNS
     );
     let mut statement = call.db.prepare_cached(&sql)?;
@@ -136,11 +136,13 @@ fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer, Fail
 }
 
 fn upload(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(GUEST)?;
+    call.user()?;
+    call.project()?;
     let Some(file) = call.params.file("file") else {
         call.params.require(&["file"])?;
         return Err(Failure::invalid("file"));
     };
+    let project = call.project_as(GUEST)?;
     let secret = call.random_hex();
     call.db.execute(
         "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'upload', ?2, ?3, ?4)",
@@ -160,6 +162,8 @@ fn upload(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// There is no repository to clean, so only the lease is left of it.
 fn housekeeping(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.user()?;
+    call.params.one_of("task", &["eager", "prune"])?;
     let project = call.writable_project_as(MAINTAINER)?;
     if !call.take_lease(
         &format!("housekeeping of project {}", project.id),

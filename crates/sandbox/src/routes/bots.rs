@@ -1,6 +1,7 @@
 //! Access tokens of projects and groups. Each belongs to a bot, a user that is a member there:
 //! whoever keeps members in order meets bots in the lists and has to leave them alone.
 
+use http::StatusCode;
 use rusqlite::params;
 use serde_json::Value;
 
@@ -9,6 +10,7 @@ use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Need;
+use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::user::{NewUser, User};
 use super::members;
@@ -19,16 +21,27 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/access_tokens", |call| create(call, &project(call)?)),
     get("/projects/{id}/access_tokens/{token_id}", |call| show(call, &project(call)?)),
     delete("/projects/{id}/access_tokens/{token_id}", |call| revoke(call, &project(call)?)),
-    get("/groups/{id}/access_tokens", |call| list(call, &Scope::group(call, OWNER)?)),
-    post("/groups/{id}/access_tokens", |call| create(call, &Scope::group(call, OWNER)?)),
-    get("/groups/{id}/access_tokens/{token_id}", |call| show(call, &Scope::group(call, OWNER)?)),
-    delete("/groups/{id}/access_tokens/{token_id}", |call| {
-        revoke(call, &Scope::group(call, OWNER)?)
-    }),
+    get("/groups/{id}/access_tokens", |call| list(call, &group(call)?)),
+    post("/groups/{id}/access_tokens", |call| create(call, &group(call)?)),
+    get("/groups/{id}/access_tokens/{token_id}", |call| show(call, &group(call)?)),
+    delete("/groups/{id}/access_tokens/{token_id}", |call| revoke(call, &group(call)?)),
 ];
 
 fn project(call: &Call<'_>) -> Result<Scope, Failure> {
-    Ok(Scope::Project(Box::new(call.project_as(MAINTAINER)?)))
+    let project = call.project_as(MAINTAINER).map_err(|failure| refused(call, failure))?;
+    Ok(Scope::Project(Box::new(project)))
+}
+
+fn group(call: &Call<'_>) -> Result<Scope, Failure> {
+    Scope::group(call, OWNER).map_err(|failure| refused(call, failure))
+}
+
+/// Who may not read them is taken for nobody.
+fn refused(call: &Call<'_>, failure: Failure) -> Failure {
+    match failure.status {
+        StatusCode::FORBIDDEN if !call.writes => Failure::unauthorized(),
+        _ => failure,
+    }
 }
 
 /// A bot that is a member with this level; answers its id.
@@ -66,8 +79,17 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     }
     let bot = insert(call, scope, &name, level)?;
     let mut body = tokens::issue(call, bot)?;
-    body["access_level"] = level.into();
+    describe(call, scope, level, &mut body);
     Answer::created(&body)
+}
+
+/// Adds what tells such a token from one of a user.
+fn describe(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) {
+    body["access_level"] = level.into();
+    if call.release() >= OBSERVED {
+        body["resource_type"] = scope.name().into();
+        body["resource_id"] = scope.id().into();
+    }
 }
 
 /// The tokens of the bots that are members here.
@@ -88,7 +110,7 @@ fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>, Failure> {
     for row in rows {
         let (token, level) = row?;
         let mut body = tokens::json(call, &token);
-        body["access_level"] = level.into();
+        describe(call, scope, level, &mut body);
         all.push((token, body));
     }
     Ok(all)
@@ -101,8 +123,12 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 
 fn one(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value), Failure> {
     let id = call.segment_id("token_id")?;
-    all(call, scope)?.into_iter().find(|(token, _)| token.id == id).ok_or_else(|| {
-        Failure::not_found(&format!("Could not find access token with token_id: {id}"))
+    let found = all(call, scope)?.into_iter().find(|(token, _)| token.id == id);
+    found.ok_or_else(|| {
+        Failure::not_found(&match call.writes {
+            true => format!("{} Access Token", scope.name()),
+            false => format!("Could not find access token with token_id: {id}"),
+        })
     })
 }
 

@@ -164,7 +164,7 @@ fn json(file: &File, path: &str, reference: &str, commit: &str) -> Value {
 
 /// The first file of an empty project also makes its default branch.
 fn write(call: &Call<'_>, change: Change) -> Result<Answer, Failure> {
-    let project = call.active_project_as(DEVELOPER)?;
+    let project = call.project_as(DEVELOPER)?;
     let path = path(call)?;
     let needed: &[&str] = match change {
         Change::Remove => &["branch", "commit_message"],

@@ -30,7 +30,7 @@ const GRACE: &str = "two_factor_grace_period";
 const MINUTES: &str = "shared_runners_minutes_limit";
 const BRANCH: &str = "default_branch";
 const DOMAINS: &str = "allowed_email_domains_list";
-pub(super) const ARCHIVED: &str = "archived";
+pub(crate) const ARCHIVED: &str = "archived";
 /// The protection of default branches that holds where nobody says so.
 const FULL: i64 = 2;
 /// The level of nobody.

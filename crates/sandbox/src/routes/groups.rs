@@ -21,8 +21,8 @@ use super::super::view;
 use super::group_rules::{self, SHORTEST_PATH, Wanted, in_one_text};
 use super::group_settings::ARCHIVED;
 use super::{
-    Route, avatars, custom_attributes, get, group_moves, group_settings, instance, members, post,
-    project_list, put, shares,
+    Route, avatars, custom_attributes, deletion, get, group_moves, group_settings, instance,
+    members, post, project_list, put, shares,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -181,7 +181,63 @@ fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>, Failure> {
              AND n.kind = 'group'",
     )?;
     let paths = statement.query_map(params![user, call.today()], |row| row.get(0))?;
-    Ok(paths.collect::<Result<_, _>>()?)
+    let mut paths: Vec<String> = paths.collect::<Result<_, _>>()?;
+    // The groups of projects that a group of the caller's was invited to.
+    let mut statement = call.db.prepare_cached(
+        "SELECT n.traversal, i.traversal FROM shares s JOIN projects p ON p.id = s.project_id
+         JOIN namespaces n ON n.id = p.namespace_id JOIN namespaces i ON i.id = s.invited_id
+         WHERE n.kind = 'group'",
+    )?;
+    for row in statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))? {
+        let (path, invited) = row?;
+        if call.standing()?.in_namespace(&invited) > 0 {
+            paths.push(path);
+        }
+    }
+    Ok(paths)
+}
+
+/// What lists of groups narrow by, each from a release on.
+struct Filters {
+    visibility: Option<String>,
+    marked_on: Option<String>,
+    active: Option<bool>,
+    archived: Option<bool>,
+    /// No repository of a group is anywhere here.
+    stored: bool,
+}
+
+impl Filters {
+    fn of(call: &Call<'_>) -> Result<Self, Failure> {
+        let visibility = match call.is_from(16, 10) {
+            true => call.params.one_of("visibility", VISIBILITIES)?,
+            false => None,
+        };
+        let marked_on = call.params.date("marked_for_deletion_on")?.flatten();
+        let storage = call.params.text("repository_storage")?.filter(|_| call.is_administrator());
+        Ok(Self {
+            visibility,
+            marked_on: marked_on.filter(|_| call.is_from(17, 1)).map(|day| day.to_string()),
+            active: call.params.flag("active")?.filter(|_| call.is_from(18, 0)),
+            archived: call.params.flag("archived")?.filter(|_| call.is_from(18, 2)),
+            stored: storage.is_some() && call.is_from(16, 3),
+        })
+    }
+
+    fn match_group(&self, call: &Call<'_>, group: &Namespace) -> Result<bool, Failure> {
+        let archived = || group_settings::is_set_above(call, group, ARCHIVED, true);
+        let marked = || {
+            let above: Vec<i64> = ids(&group.traversal).collect();
+            deletion::is_any_marked(call, &above)
+        };
+        Ok(!self.stored
+            && self.visibility.as_ref().is_none_or(|wanted| *wanted == group.visibility)
+            && (self.marked_on.is_none() || self.marked_on == group.marked_for_deletion_on)
+            && self.archived.map_or(Ok(true), |wanted| archived().map(|is| is == wanted))?
+            && self.active.map_or(Ok(true), |wanted| {
+                Ok::<_, Failure>((!archived()? && !marked()?) == wanted)
+            })?)
+    }
 }
 
 /// Answers a page of the groups that the caller may see and `wanted` accepts. `by_full_path` is
@@ -194,6 +250,7 @@ fn respond(
 ) -> Result<Answer, Failure> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
+    let filters = Filters::of(call)?;
     let column =
         match call.params.one_of("order_by", &["name", "path", "id", "similarity"])?.as_deref() {
             Some("id") => "n.id",
@@ -220,6 +277,7 @@ fn respond(
         if named
             && !skipped.contains(&group.id)
             && wanted(&group)
+            && filters.match_group(call, &group)?
             && reach.has(call, &group)?
             && custom_attributes::wanted(call, Holder::Group(group.id))?
             && call.sees_group(&group)?

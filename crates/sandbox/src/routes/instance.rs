@@ -17,15 +17,6 @@ pub(super) const ROUTES: &[Route] = &[
     get("/sidekiq/process_metrics", |call| metrics(call, &["processes"])),
     get("/sidekiq/job_stats", |call| metrics(call, &["jobs"])),
     get("/sidekiq/compound_metrics", |call| metrics(call, &["queues", "processes", "jobs"])),
-    get("/admin/ci/variables", |call| nothing(call, call.administrator().map(drop))),
-    get("/topics", |call| nothing(call, Ok(()))),
-    get("/deploy_tokens", |call| nothing(call, call.administrator().map(drop))),
-    get("/projects/{id}/deploy_tokens", |call| nothing(call, call.project().map(drop))),
-    get("/projects/{id}/merge_requests", |call| nothing(call, call.project().map(drop))),
-    get("/groups/{id}/deploy_tokens", |call| nothing(call, call.group().map(drop))),
-    get("/events", |call| nothing(call, call.user().map(drop))),
-    get("/projects/{id}/events", |call| nothing(call, call.project().map(drop))),
-    get("/users/{user_id}/events", |call| nothing(call, call.named_user().map(drop))),
     get("/templates/gitlab_ci_ymls", templates),
     get("/templates/gitlab_ci_ymls/{name}", template),
 ];
@@ -170,9 +161,4 @@ fn metrics(call: &Call<'_>, parts: &[&str]) -> Result<Answer, Failure> {
     let shown: Map<String, Value> =
         parts.iter().map(|part| ((*part).to_owned(), all[*part].clone())).collect();
     Answer::ok(&shown)
-}
-
-/// A list without items, for whoever may ask.
-fn nothing(call: &Call<'_>, allowed: Result<(), Failure>) -> Result<Answer, Failure> {
-    allowed.and_then(|()| page::list(call, &[]))
 }

@@ -4,18 +4,21 @@
 //! labels of its own project or group depends on the call: reading sees those of all groups above;
 //! changing and removing through a project see those of the group that the project is in.
 
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::super::access::{REPORTER, ids};
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
+use super::super::profile::OBSERVED;
 use super::super::store::holder::Holder;
 use super::super::store::label::Label;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
 use super::colors::{self, Color};
-use super::{Route, delete, get, post, put};
+use super::group_settings::ARCHIVED;
+use super::{Route, delete, get, group_settings, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/labels", |call| list(call, &Place::project(call, 0)?)),
@@ -23,19 +26,23 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/labels/{name}", |call| show(call, &Place::project(call, 0)?)),
     // The old forms, which name the label among their parameters.
     put("/projects/{id}/labels", |call| update(call, &Place::project(call, REPORTER)?)),
-    delete("/projects/{id}/labels", |call| remove(call, &Place::project(call, REPORTER)?)),
+    delete("/projects/{id}/labels", |call| remove(call, &Place::project(call, 0)?)),
     put("/projects/{id}/labels/{name}", |call| update(call, &Place::project(call, REPORTER)?)),
-    delete("/projects/{id}/labels/{name}", |call| remove(call, &Place::project(call, REPORTER)?)),
+    delete("/projects/{id}/labels/{name}", |call| remove(call, &Place::project(call, 0)?)),
+    put("/projects/{id}/labels/{name}/promote", promote),
     get("/groups/{id}/labels", |call| list(call, &Place::group(call, 0)?)),
     post("/groups/{id}/labels", |call| create(call, &Place::group(call, REPORTER)?)),
     get("/groups/{id}/labels/{name}", |call| show(call, &Place::group(call, 0)?)),
     put("/groups/{id}/labels", |call| update(call, &Place::group(call, REPORTER)?)),
-    delete("/groups/{id}/labels", |call| remove(call, &Place::group(call, REPORTER)?)),
+    delete("/groups/{id}/labels", |call| remove(call, &Place::group(call, 0)?)),
     put("/groups/{id}/labels/{name}", |call| update(call, &Place::group(call, REPORTER)?)),
-    delete("/groups/{id}/labels/{name}", |call| remove(call, &Place::group(call, REPORTER)?)),
+    delete("/groups/{id}/labels/{name}", |call| remove(call, &Place::group(call, 0)?)),
 ];
 
 const LONGEST: usize = 255;
+
+/// The color of a label that has none of its own.
+const PLAIN: &str = "#6699cc";
 
 /// The project or group of a call.
 enum Place {
@@ -44,18 +51,22 @@ enum Place {
 }
 
 impl Place {
-    /// The project, which level 0 is for reading: for everybody who sees it.
+    /// The project, which level 0 is for reading: for every user who sees it.
     fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
         let project = match level {
-            0 => call.project()?,
+            0 => call.project_as(0)?,
             level => call.writable_project_as(level)?,
         };
         Ok(Self::Project(Box::new(project)))
     }
 
-    /// The group, likewise; but to read it takes an account.
+    /// The group, likewise.
     fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
-        Ok(Self::Group(Box::new(call.group_as(level)?)))
+        let group = call.group_as(level)?;
+        if call.writes && group_settings::is_set_above(call, &group, ARCHIVED, true)? {
+            return Err(Failure::forbidden());
+        }
+        Ok(Self::Group(Box::new(group)))
     }
 
     fn holder(&self) -> Holder {
@@ -91,7 +102,7 @@ fn json(call: &Call<'_>, place: &Place, label: &Label) -> Result<Value, Failure>
         "id": label.id,
         "name": label.title,
         "description": label.description,
-        "description_html": label.description.as_deref().map(escaped),
+        "description_html": label.description.as_deref().map(escaped).unwrap_or_default(),
         "text_color": colors::readable_on(&label.color),
         "color": label.color,
         "subscribed": false,
@@ -134,6 +145,15 @@ fn name(call: &Call<'_>) -> Result<String, Failure> {
 fn named(call: &Call<'_>, place: &Place, with_above: bool) -> Result<Label, Failure> {
     let name = name(call)?;
     let mut all = place.labels(call, with_above)?;
+    // An edit of a group's label also finds those of the projects in it, and of one title the
+    // oldest.
+    if let (Place::Group(group), true) = (place, call.method == Method::PUT) {
+        let sql = "SELECT id FROM projects WHERE namespace_id = ?1";
+        let mut statement = call.db.prepare_cached(sql)?;
+        let projects = statement.query_map([group.id], |row| row.get(0))?;
+        all.extend(Label::of(call.db, &projects.collect::<Result<Vec<i64>, _>>()?, &[])?);
+        all.sort_by_key(|label| label.id);
+    }
     let by_id = name.parse().ok().and_then(|id: i64| all.iter().position(|one| one.id == id));
     let found = by_id.or_else(|| all.iter().position(|one| one.title == name));
     found.map(|at| all.swap_remove(at)).ok_or_else(|| Failure::not_found("Label"))
@@ -187,9 +207,11 @@ fn show(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
 
 fn checked_title(title: &str) -> Result<String, Failure> {
     let title = title.trim();
-    let complaint = if title.is_empty() {
-        "can't be blank".to_owned()
-    } else if title.contains(',') {
+    if title.is_empty() {
+        let body = json!({"title": ["can't be blank", "is invalid"]});
+        return Err(Failure::message(StatusCode::BAD_REQUEST, body));
+    }
+    let complaint = if title.contains(',') {
         "is invalid".to_owned()
     } else if title.chars().count() > LONGEST {
         format!("is too long (maximum is {LONGEST} characters)")
@@ -199,8 +221,10 @@ fn checked_title(title: &str) -> Result<String, Failure> {
     Err(Failure::model("title", complaint))
 }
 
-fn checked_color(text: &str) -> Result<String, Failure> {
-    match Color::read(text) {
+/// The color that a call asks for; null is that of a label that has none.
+fn wanted_color(call: &Call<'_>) -> Result<String, Failure> {
+    let Some(text) = call.params.text("color")? else { return Ok(PLAIN.to_owned()) };
+    match Color::read(text.trim()) {
         Some(color) => Ok(color.kept()),
         None => Err(Failure::model("color", "must be a valid color code")),
     }
@@ -243,7 +267,7 @@ fn create(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
             Place::Group(group) => Some(group.id),
         },
         title: checked_title(&title)?,
-        color: checked_color(&call.params.text("color")?.unwrap_or_default())?,
+        color: wanted_color(call)?,
         description: call.params.text("description")?,
         updated_at: call.now().to_owned(),
     };
@@ -284,16 +308,16 @@ fn update(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
     if matches!(place, Place::Project(_)) {
         known.push("priority");
     }
-    if !known.iter().any(|name| call.params.has(name)) {
-        let text = "are missing, at least one parameter must be provided";
-        return Err(Failure::parameter(&known.join(", "), text));
+    if call.release() >= OBSERVED {
+        known.push("archived");
     }
+    call.params.require_any(&known)?;
     let mut label = named_to_change(call, place)?;
-    if let Some(title) = call.params.text("new_name")? {
-        label.title = checked_title(&title)?;
+    if call.params.has("new_name") {
+        label.title = checked_title(&call.params.text("new_name")?.unwrap_or_default())?;
     }
-    if let Some(color) = call.params.text("color")? {
-        label.color = checked_color(&color)?;
+    if call.params.has("color") {
+        label.color = wanted_color(call)?;
     }
     if call.params.has("description") {
         label.description = call.params.text("description")?;
@@ -305,9 +329,34 @@ fn update(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
     Answer::ok(&json(call, place, &label)?)
 }
 
+/// What is not there is 404, also for who may not remove it.
 fn remove(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
+    if matches!(place, Place::Group(_)) && call.segment("name").is_empty() {
+        call.params.require(&["name"])?;
+    }
+    named(call, place, false)?;
+    match place {
+        Place::Project(_) => call.writable_project_as(REPORTER).map(drop)?,
+        Place::Group(_) => call.group_as(REPORTER).map(drop)?,
+    }
     let label = named_to_change(call, place)?;
     call.check_unmodified(&label.updated_at)?;
     label.remove(call.db)?;
     Ok(Answer::no_content())
+}
+
+/// Makes a project's label one of its group; those of the group's other projects with this title go
+/// into it.
+fn promote(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = call.project_as(0)?;
+    let place = Place::Project(Box::new(project.clone()));
+    let group = project.namespace.as_ref().clone();
+    let own = named(call, &place, false).ok().filter(|label| label.group_id.is_none());
+    let mut label = own.filter(|_| group.is_group()).ok_or_else(|| Failure::not_found("Label"))?;
+    if call.level_in_group(&group)? < REPORTER {
+        return Err(Failure::forbidden());
+    }
+    call.check_open(&project)?;
+    label.promote(call.db, group.id)?;
+    Answer::ok(&json(call, &Place::Group(Box::new(group)), &label)?)
 }

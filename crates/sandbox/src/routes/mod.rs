@@ -11,6 +11,7 @@ mod colors;
 pub(crate) mod custom_attributes;
 mod deletion;
 mod deploy_keys;
+mod empty;
 mod files;
 pub(crate) mod forks;
 mod freeze_periods;
@@ -174,6 +175,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         bots::ROUTES,
         custom_attributes::ROUTES,
         deletion::ROUTES,
+        empty::ROUTES,
         deploy_keys::ROUTES,
         files::ROUTES,
         forks::ROUTES,

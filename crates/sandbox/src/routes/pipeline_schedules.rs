@@ -103,7 +103,7 @@ fn is_insider(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<b
 /// and to changes while it is archived.
 fn project(call: &Call<'_>, level: i64) -> Result<Project, Failure> {
     let project = match call.writes {
-        true => call.active_project_as(level)?,
+        true => call.project_as(level)?,
         false => call.project_as(level)?,
     };
     match has_pipelines(call, &project)? {

@@ -432,6 +432,17 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<(), Failure
                  (SELECT 1 FROM custom_attributes c WHERE c.project_id = p.id AND c.key = wanted.key AND c.value = wanted.value))",
         );
     }
+    let updated = [time(call, "updated_after")?, time(call, "updated_before")?];
+    if call.is_from(15, 10) && updated.iter().any(Option::is_some) {
+        if params.text("order_by")?.as_deref() != Some("updated_at") {
+            let text = "`updated_at` filter and `updated_at` sorting must be paired";
+            return Err(Failure::bad_request(text));
+        }
+        let [after, before] = updated;
+        query.and("(:updated_after IS NULL OR p.updated_at > :updated_after)");
+        query.and("(:updated_before IS NULL OR p.updated_at < :updated_before)");
+        query.bind(":updated_after", after).bind(":updated_before", before);
+    }
     if let Some(time) = time(call, "last_activity_after")? {
         query.and("p.last_activity_at > :after").bind(":after", time);
     }

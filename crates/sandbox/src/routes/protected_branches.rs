@@ -43,8 +43,7 @@ fn readable(call: &Call<'_>) -> Result<Project, Failure> {
 
 /// 403 unless the caller may change protections.
 fn check_change(call: &Call<'_>, project: &Project) -> Result<(), Failure> {
-    let closed = project.archived && call.release() >= OBSERVED;
-    match closed || call.level_in(project)? < MAINTAINER {
+    match call.level_in(project)? < MAINTAINER {
         true => Err(Failure::forbidden()),
         false => call.check_writable(project),
     }

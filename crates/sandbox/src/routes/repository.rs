@@ -197,7 +197,7 @@ fn named(call: &Call<'_>, project: &Project) -> Result<Branch, Failure> {
 }
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(DEVELOPER)?;
+    let project = call.project_as(DEVELOPER)?;
     call.params.require(&["branch", "ref"])?;
     let name = call.params.text("branch")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
@@ -222,7 +222,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(DEVELOPER)?;
+    let project = call.project_as(DEVELOPER)?;
     let branch = named(call, &project)?;
     call.check_unmodified(&branch.commit.created_at)?;
     if branch.name == default_branch(call, &project)? {

@@ -4,6 +4,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::super::access::OWNER;
 use super::super::answer::{Answer, Failure};
 use super::super::call::Call;
 use super::super::page;
@@ -59,12 +60,13 @@ fn license(call: &Call<'_>) -> Result<Answer, Failure> {
 fn namespaces(call: &Call<'_>) -> Result<Answer, Failure> {
     call.user()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
+    let least = if call.params.is_set("owned_only")? { OWNER } else { 1 };
     let sql = format!("SELECT {} FROM namespaces n ORDER BY n.full_path", Namespace::COLUMNS);
     let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
     for namespace in statement.query_map([], |row| Namespace::from_row(row, 0))? {
         let namespace = namespace?;
-        if call.level_in_group(&namespace)? > 0
+        if call.level_in_group(&namespace)? >= least
             && namespace.full_path.to_lowercase().contains(&search)
         {
             all.push(json!(namespace.brief(&call.base)));

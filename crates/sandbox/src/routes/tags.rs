@@ -78,7 +78,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn create(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(DEVELOPER)?;
+    let project = call.project_as(DEVELOPER)?;
     call.params.require(&["tag_name", "ref"])?;
     let name = call.params.text("tag_name")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
@@ -104,7 +104,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
-    let project = call.active_project_as(DEVELOPER)?;
+    let project = call.project_as(DEVELOPER)?;
     let tag = named(call, &project, call.segment("tag_name"))?;
     call.check_unmodified(&tag.commit.created_at)?;
     let is_protected = !protections(call, &project, &tag.name)?.is_empty();

@@ -10,7 +10,7 @@ use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Params;
-use super::super::profile::{OBSERVED, Profile};
+use super::super::profile::Profile;
 use super::super::scope::Scope;
 use super::super::store::project::Project;
 use super::{Route, delete, get, post, put};
@@ -260,12 +260,11 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(
     if exists { Ok(()) } else { variable.save(call, scope) }
 }
 
-/// The project, whose caller has to be a maintainer. Closed while its CI/CD is disabled, before
-/// [`OBSERVED`] also while it is archived, also for reading.
+/// The project, whose caller has to be a maintainer. Closed while its CI/CD is disabled, also for
+/// reading.
 fn project(call: &Call<'_>) -> Result<Scope, Failure> {
-    let project = match call.release() < OBSERVED {
-        true => call.active_project_as(MAINTAINER)?,
-        false if call.writes => call.writable_project_as(MAINTAINER)?,
+    let project = match call.writes {
+        true => call.writable_project_as(MAINTAINER)?,
         false => call.project_as(MAINTAINER)?,
     };
     match has_pipelines(call, &project)? {

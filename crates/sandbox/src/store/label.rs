@@ -67,6 +67,21 @@ impl Label {
             .map(drop)
     }
 
+    /// Gives it to a group, in place of the labels with this title in the group's projects.
+    pub(crate) fn promote(&mut self, db: &Connection, group: i64) -> Result<(), rusqlite::Error> {
+        db.execute(
+            "DELETE FROM labels WHERE title = ?1 AND id <> ?2
+                 AND project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)",
+            params![self.title, self.id, group],
+        )?;
+        db.execute(
+            "UPDATE labels SET group_id = ?2, project_id = NULL WHERE id = ?1",
+            [self.id, group],
+        )?;
+        self.group_id = Some(group);
+        Ok(())
+    }
+
     pub(crate) fn remove(&self, db: &Connection) -> Result<(), rusqlite::Error> {
         db.execute("DELETE FROM labels WHERE id = ?1", [self.id]).map(drop)
     }

@@ -53,7 +53,7 @@ async fn a_label_has_the_fields_of_its_place() {
         .await
         .body;
     let expected = json!({
-        "id": 2, "name": "x", "description": null, "description_html": null, "text_color": "#FFFFFF", "color": "#000",
+        "id": 2, "name": "x", "description": null, "description_html": "", "text_color": "#FFFFFF", "color": "#000",
         "subscribed": false,
     });
     assert_eq!(made, expected, "{}", fact("label-shape"));
@@ -120,7 +120,25 @@ async fn labels_are_made_changed_and_removed() {
             post(fact("label-taken"), "rita", DEEP, new("top", "#fff"), 409, taken),
             post(fact("label-taken"), "rita", DEEP, new("own", "#fff"), 201, NO),
             post(fact("label-title"), "rita", PROJECT, new("a,b", "#fff"), 400, title("is invalid")),
-            post(fact("label-title"), "rita", PROJECT, new(" ", "#fff"), 400, title("can't be blank")),
+            post(
+                fact("label-title"),
+                "rita",
+                PROJECT,
+                new(" ", "#fff"),
+                400,
+                json!({"message": {"title": ["can't be blank", "is invalid"]}}),
+            ),
+            (fact("label-read"), "", "GET", PROJECT, NO, 401, NO),
+            (fact("label-absent"), "gus", "DELETE", "/projects/acme%2Fdeep%2Fthing/labels/nope", NO, 404, NO),
+            (
+                fact("label-color"),
+                "rita",
+                "POST",
+                DEEP,
+                json!({"name": "plain", "color": null}),
+                201,
+                json!({"color": "#6699cc"}),
+            ),
             post(
                 fact("label-color"),
                 "rita",
@@ -228,4 +246,20 @@ async fn labels_of_a_group_are_within_reach_of_its_projects() {
         .await;
     let gone = world.call(ROOT, "DELETE", "/groups/acme%2Fdeep", &NO).await;
     assert_eq!(gone.status, 202);
+}
+
+#[tokio::test]
+async fn a_label_is_promoted_to_its_group() {
+    let world = world().await;
+    let (rule, other) = (fact("label-promote"), "/projects/acme%2Fother/labels");
+    make(&world, other, "shared").await;
+    let promote = "/projects/acme%2Fother/labels/shared/promote";
+    world
+        .check(vec![
+            (rule, "gus", "PUT", promote, NO, 403, NO),
+            (rule, "rita", "PUT", promote, NO, 200, json!({"name": "shared"})),
+            (rule, "rita", "PUT", promote, NO, 404, json!({"message": "404 Label Not Found"})),
+            (rule, "rita", "GET", "/groups/acme/labels/shared", NO, 200, NO),
+        ])
+        .await;
 }

@@ -7,6 +7,7 @@
 mod access_requests;
 mod actions;
 mod approvals;
+mod archived;
 mod around;
 mod authorisation;
 mod badges;

@@ -68,7 +68,7 @@ const OPERATIONS: &str = "
     owner      POST   /projects/:id/unarchive
     owner      DELETE /projects/:id
     owner      POST   /projects/:id/restore
-    guest      POST   /projects/:id/uploads
+    user       POST   /projects/:id/uploads
     maintainer POST   /projects/:id/share
     maintainer DELETE /projects/:id/share/:group_id
     maintainer POST   /projects/:id/import_project_members/:project_id
@@ -111,20 +111,20 @@ const BEYOND: &str = "
     keeper     GET    /projects/:id/protected_tags/:name
     keeper     POST   /projects/:id/protected_tags
     keeper     DELETE /projects/:id/protected_tags/:name
-    anyone     GET    /projects/:id/labels
-    anyone     GET    /projects/:id/labels/:name
+    user       GET    /projects/:id/labels
+    user       GET    /projects/:id/labels/:name
     reporter   POST   /projects/:id/labels
     reporter   PUT    /projects/:id/labels/:name
-    reporter   DELETE /projects/:id/labels/:name
+    user       DELETE /projects/:id/labels/:name
     reporter   PUT    /projects/:id/labels
-    reporter   DELETE /projects/:id/labels
+    user       DELETE /projects/:id/labels
     user       GET    /groups/:id/labels
     user       GET    /groups/:id/labels/:name
     reporter   POST   /groups/:id/labels
     reporter   PUT    /groups/:id/labels/:name
-    reporter   DELETE /groups/:id/labels/:name
+    user       DELETE /groups/:id/labels/:name
     reporter   PUT    /groups/:id/labels
-    reporter   DELETE /groups/:id/labels
+    user       DELETE /groups/:id/labels
     anyone     GET    /projects/:id/badges
     anyone     GET    /projects/:id/badges/render
     anyone     GET    /projects/:id/badges/:badge_id

@@ -439,10 +439,10 @@ async fn an_archived_project_is_closed_for_contents_and_open_for_settings() {
                 fact("archived-refuses"),
                 "olive",
                 "POST",
-                "/projects/acme%2Fshop/uploads",
-                NO,
+                "/projects/acme%2Fshop/repository/files/a",
+                json!({"branch": "main", "content": "x", "commit_message": "x"}),
                 403,
-                NO,
+                json!({"message": "403 Forbidden - You are not allowed to push into this branch"}),
             ),
             (
                 fact("archived-refuses"),
