@@ -11,9 +11,13 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
+use undrift_release::Release;
 
 use super::answer::Failure;
 use super::clock;
+use super::dispatch::is_read;
+use super::profile::OBSERVED;
+use super::routes::Route;
 use super::store::{namespace::Namespace, project::Project, user::User};
 
 /// The roles (reference 1, 2.1).
@@ -99,7 +103,8 @@ impl Token {
 pub(crate) fn authenticate(
     db: &Connection,
     headers: &HeaderMap,
-    writes: bool,
+    route: &Route,
+    release: Release,
     now: Timestamp,
 ) -> Result<Option<(User, Token)>, Failure> {
     let Some(presented) = presented_token(headers)? else {
@@ -124,14 +129,20 @@ pub(crate) fn authenticate(
         return Err(Failure::forbidden_because("Your account has been blocked."));
     }
     let scopes: Vec<&str> = token.scopes.split(',').collect();
+    let writes = !is_read(&route.method);
     if !(scopes.contains(&"api") || scopes.contains(&"read_api") && !writes) {
+        // All that reach the operation in some way or other.
+        let scopes = match route.path {
+            "/projects" | "/projects/{id}" if release >= OBSERVED => "ai_workflows api read_api",
+            _ => "api read_api",
+        };
         return Err(Failure::with(
             StatusCode::FORBIDDEN,
             serde_json::json!({
                 "error": "insufficient_scope",
                 "error_description":
                     "The request requires higher privileges than provided by the access token.",
-                "scope": "api",
+                "scope": scopes,
             }),
         ));
     }

@@ -456,7 +456,7 @@ const ATTRIBUTES: &[Attribute] = &[
     flag("autoclose_referenced_issues", true).null(Null::Preset),
     flag("printing_merge_request_link_enabled", true),
     flag("mr_default_target_self", false)
-        .on("E")
+        .on("Ec")
         .blamed("project_setting.mr_default_target_self")
         .seen(Seen::InForks),
     one_of("auto_cancel_pending_pipelines", &["enabled", "disabled"], "enabled").of_ci(),

@@ -79,6 +79,12 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Received, Failu
     }
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let (operation, segments) = routes::find(&meant(&parts), path)?;
+    // A name is no part of this route, whoever asks.
+    let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
+    let by_number = is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
+    if by_number && !segments.iter().all(|(_, value)| is_number(value)) {
+        return Err(Failure::no_route());
+    }
     let mut params = Params::default();
     params.add_form(query)?;
     body::read(&parts.headers, body, &mut params)?;
@@ -126,7 +132,13 @@ fn perform(service: &Service, request: Received) -> Answer {
     let (operation, writes) = (request.operation, request.writes());
     let mut counted = None;
     let work = |db: &Connection| {
-        let known = access::authenticate(db, &request.headers, writes, time);
+        let known = access::authenticate(
+            db,
+            &request.headers,
+            operation.route,
+            service.profile.release,
+            time,
+        );
         if let Some(limiter) = &service.limiter {
             let caller =
                 known.as_ref().ok().and_then(|known| known.as_ref().map(|(user, _)| user.id));

@@ -32,7 +32,6 @@ mod host;
 mod intake;
 mod kept;
 mod limit;
-mod md5;
 mod model;
 mod outbound;
 mod page;

@@ -25,9 +25,9 @@ impl Page {
     pub(crate) fn of(call: &Call<'_>) -> Result<Self, Failure> {
         let number = call.params.integer("page")?.unwrap_or(1).max(1);
         let size = match call.params.integer("per_page")?.unwrap_or(USUAL) {
-            size if size < 1 => {
-                return Err(Failure::parameter("per_page", "has a value not allowed"));
-            }
+            0 => return Err(Failure::parameter("per_page", "has a value not allowed")),
+            // A negative one is none.
+            ..0 => USUAL,
             size => size.min(MOST),
         };
         let cap = call.service.profile.page_cap.map_or(MOST, |cap| cap.max(1) as i64);

@@ -272,11 +272,17 @@ fn check_single(
             let text = "This setting is allowed for forked projects only";
             Err(Failure::model(row.blamed, text))
         }
-        "repository_storage" if edits && value.is_null() => Err(Failure::message(
+        "auto_cancel_pending_pipelines" if !edits && value.is_null() => {
+            Err(not_null("projects", row.name))
+        }
+        "auto_devops_deploy_strategy" if !edits && value.is_null() => {
+            Err(not_null("project_auto_devops", "deploy_strategy"))
+        }
+        "repository_storage" if value.is_null() => Err(Failure::message(
             StatusCode::BAD_REQUEST,
             json!({ row.name: ["can't be blank", "is not included in the list"] }),
         )),
-        "repository_storage" if value != "default" && !value.is_null() => {
+        "repository_storage" if value != "default" => {
             let field = if edits { "repository_storage_moves" } else { row.name };
             Err(Failure::model(field, "is invalid"))
         }
@@ -287,6 +293,15 @@ fn check_single(
         }
         _ => Ok(()),
     }
+}
+
+/// What the database says of a null that nothing checked before. It names the row too.
+fn not_null(relation: &str, column: &str) -> Failure {
+    let text = format!(
+        "PG::NotNullViolation: ERROR:  null value in column \"{column}\" of relation \"{relation}\" \
+         violates not-null constraint\nDETAIL:  Failing row contains (...)."
+    );
+    Failure::model("base", text)
 }
 
 /// Whether a value means null. A blank text does where a text is no value.

@@ -217,7 +217,9 @@ fn maintainers_members(
 /// Where the project was imported from, or is mirrored from, without credentials.
 fn import_url(stored: &Map<String, Value>) -> Option<String> {
     let url = stored.get("import_url")?.as_str()?;
-    let (scheme, rest) = url.split_once("://")?;
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return Some(url.to_owned());
+    };
     let host = rest.strip_prefix("*****:*****@").or_else(|| rest.strip_prefix("*****@"));
     Some(format!("{scheme}://{}", host.unwrap_or(rest)))
 }

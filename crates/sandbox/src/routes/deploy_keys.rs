@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use md5::Md5;
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,7 +17,7 @@ use super::super::answer::{Answer, Complaints, Failure};
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
 use super::super::store::project::Project;
-use super::super::{clock, md5, page};
+use super::super::{clock, page};
 use super::{Route, delete, get, post, projects, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -126,7 +127,8 @@ impl DeployKey {
     /// The fingerprint with MD5.
     fn older_fingerprint(&self) -> String {
         let material = self.key.split_whitespace().nth(1).and_then(decoded).unwrap_or_default();
-        md5::digest(&material).map(|byte| format!("{byte:02x}")).join(":")
+        let digits = Md5::digest(&material);
+        digits.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
     }
 
     fn json_in(&self, call: &Call<'_>, project: i64) -> Result<Value, Failure> {

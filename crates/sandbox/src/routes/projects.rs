@@ -181,13 +181,14 @@ pub(crate) fn insert(
         Err(_) => namespace.visibility.clone(),
     };
     let readme = params.is_set("initialize_with_readme")?;
-    let import_url = params.text("import_url")?.filter(|url| !url.is_empty());
+    let sent_url = params.text("import_url")?;
+    let import_url = sent_url.as_ref().filter(|url| !url.is_empty());
     let template = template(call, accepts, params)?;
     if readme && (import_url.is_some() || template.is_some()) {
         return Err(Failure::model("base", "not a git repository"));
     }
-    check_import_url(import_url.as_deref())?;
-    let copies = match (&import_url, &template) {
+    check_import_url(import_url.map(String::as_str))?;
+    let copies = match (import_url, &template) {
         (Some(url), _) => imported(call, url)?,
         (None, Some(Template::Project(project))) => Some(project.as_ref().clone()),
         (None, _) => None,
@@ -197,7 +198,7 @@ pub(crate) fn insert(
     let rights = call.rights(call.level_in_group(namespace)?, false, &visibility);
     settings::apply(accepts, params, rights, &mut attributes)?;
     share_topics(call, &mut attributes)?;
-    if let Some(url) = &import_url {
+    if let Some(url) = &sent_url {
         attributes.insert("import_url".to_owned(), masked(url).into());
     }
     pull_mirror::settle(call, params, &mut attributes)?;
@@ -319,6 +320,10 @@ fn template(
     }
     match params.text("template_name")?.filter(|name| !name.is_empty()) {
         Some(name) if !custom && !TEMPLATES.contains(&name.as_str()) => Err(unknown(&name)),
+        None if custom => Err(Failure::model(
+            "use_custom_template",
+            "must be used with template_name or template_project_id",
+        )),
         name => Ok(name.map(|_| Template::Named)),
     }
 }
@@ -418,9 +423,9 @@ fn check_import_url(url: Option<&str>) -> Result<(), Failure> {
     let known =
         |url: &str| ["http://", "https://", "git://"].iter().any(|scheme| url.starts_with(scheme));
     match url {
-        Some(url) if !known(url) => Err(Failure::model(
-            "import_url",
-            "is blocked: Only allowed schemes are http, https, git",
+        Some(url) if !known(url) => Err(Failure::message(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Unable to access repository with the URL and credentials provided",
         )),
         _ => Ok(()),
     }

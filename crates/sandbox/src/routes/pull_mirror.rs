@@ -118,7 +118,8 @@ pub(super) fn check_exclusive(params: &Params) -> Result<(), Failure> {
 
 /// A mirror needs an address to pull from.
 pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<(), Failure> {
-    let has_address = attributes.get("import_url").is_some_and(Value::is_string);
+    let has_address =
+        attributes.get("import_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
     match attributes.get("mirror") == Some(&Value::Bool(true)) && !has_address {
         true => Err(Failure::model("import_url", "can't be blank")),
         false => Ok(()),

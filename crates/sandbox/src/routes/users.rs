@@ -195,8 +195,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
-    // A name is no part of this route.
-    let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::no_route())?;
+    let id = call.segment_id("user_id")?;
     if call.caller.is_none() {
         return Err(Failure::forbidden_because("Not authorized!"));
     }

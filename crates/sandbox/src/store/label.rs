@@ -67,8 +67,13 @@ impl Label {
             .map(drop)
     }
 
-    /// Gives it to a group, in place of the labels with this title in the group's projects.
+    /// Gives it to a group, in place of the labels with this title in the group's projects. If the
+    /// group has one with this title, that stays instead.
     pub(crate) fn promote(&mut self, db: &Connection, group: i64) -> Result<(), rusqlite::Error> {
+        let groups = Self::of(db, &[], &[group])?;
+        if let Some(label) = groups.into_iter().find(|label| label.title == self.title) {
+            *self = label;
+        }
         db.execute(
             "DELETE FROM labels WHERE title = ?1 AND id <> ?2
                  AND project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)",

@@ -262,4 +262,15 @@ async fn a_label_is_promoted_to_its_group() {
             (rule, "rita", "GET", "/groups/acme/labels/shared", NO, 200, NO),
         ])
         .await;
+    // Where the group has one, that stays.
+    make(&world, other, "known").await;
+    let known = json!({"name": "known", "color": "#445566"});
+    let promote = "/projects/acme%2Fother/labels/known/promote";
+    world
+        .check(vec![
+            (rule, "rita", "POST", "/groups/acme/labels", known.clone(), 201, NO),
+            (rule, "rita", "PUT", promote, NO, 200, known),
+            (rule, "rita", "PUT", promote, NO, 404, NO),
+        ])
+        .await;
 }

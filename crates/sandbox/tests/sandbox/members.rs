@@ -666,8 +666,8 @@ async fn clients_learn_who_they_are() {
     assert_eq!(world.get(token, "/user").await.body["username"], "mia", "{}", fact("token-scope"));
     let refused = world.call(token, "POST", "/projects", &json!({"path": "x"})).await;
     assert_eq!(
-        (refused.status, &refused.body["error"]),
-        (403, &json!("insufficient_scope")),
+        (refused.status, &refused.body["error"], &refused.body["scope"]),
+        (403, &json!("insufficient_scope"), &json!("api read_api")),
         "{}",
         fact("token-scope")
     );

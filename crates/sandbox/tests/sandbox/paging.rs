@@ -157,6 +157,7 @@ async fn keyset_pages_end_with_an_empty_one() {
                 json!({"error": "with_custom_attributes is invalid"}),
             ),
             (fact("page-parameters"), ROOT, "GET", "/projects?per_page=0", NO, 400, json!({"error": "per_page has a value not allowed"})),
+            (fact("page-parameters"), ROOT, "GET", "/projects?per_page=-1", NO, 200, NO),
             (
                 fact("parameter-values"),
                 ROOT,
