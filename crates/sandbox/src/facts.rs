@@ -247,7 +247,7 @@ pub const FACTS: &[Fact] = &[
     code("restore-taken", "where its path was taken meanwhile, what is restored gets five characters more; where only its name was, it is 400"),
     service("deletion-waits", "deletion waits with Premium from 16.0 on, with every licence from 18.0 on"),
     code("list-updated", "from 15.10 on lists of all projects narrow by updated_after and updated_before, with order_by=updated_at alone: else 400"),
-    code("empty-lists", "what the sandbox never has is an empty list to who may read it, such as issues, pipelines and environments"),
+    code("empty-lists", "what the sandbox never has is an empty list to who may read it, such as issues and pipelines"),
     code("group-lists", "lists of groups narrow by visibility (16.10), marked_for_deletion_on (17.1), active (18.0) and archived (18.2)"),
     code("member-tokens", "tokens of a project or group are 401 to who may not read them"),
     service("list-active", "from 18.0 on lists of projects narrow by `active`: neither archived nor marked, nor in a group that is marked"),
@@ -286,6 +286,19 @@ pub const FACTS: &[Fact] = &[
     reference("upload-file", "2, 4.4", "an upload needs the field `file`"),
     service("upload-names", "file names are made plain: no folders, no special characters"),
     service("housekeeping", "housekeeping is 201, and 409 while a lease is held"),
+    code("housekeeping-job", "housekeeping answers the id of its job"),
+    code("storage", "administrators see where the repository of a project is"),
+    code("security-settings", "security settings are there from 16.11 on: developers see them, maintainers switch the protection of pushes, others get 401"),
+    code("licenses", "the licences that a project can start with are for who sees it"),
+    code("import-archive", "a project is imported from an archive with its path, and a file or URL"),
+    // More around projects and groups
+    code("milestones", "milestones are read by every user who sees the project or group, and written by reporters; state_event closes and opens one"),
+    code("environments", "environments are written by developers; the tier follows from the name, and only one that has stopped is removed"),
+    code("protected-environments", "the protection of an environment goes by its name, is for maintainers, and says who deploys and approves"),
+    code("approval-count", "required_approval_count of a protected environment is refused: 422"),
+    code("deploy-tokens", "a deploy token shows its secret once, is not edited, and has scopes out of a list; those of a group are made by its owners"),
+    code("status-checks", "external status checks are for maintainers, others get 401; names and addresses are unique: 422"),
+    code("bot-addresses", "a token of a bot has no addresses from which it was used, a personal one has"),
     // Forks
     reference("fork", "1, 3", "a fork is there at once and imported in the background"),
     service(

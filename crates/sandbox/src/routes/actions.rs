@@ -4,16 +4,20 @@
 use http::StatusCode;
 use rusqlite::params;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
-use super::super::access::{GUEST, MAINTAINER, OWNER};
+use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure};
+use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
+use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
+use super::super::store::project::Project;
 use super::super::store::user::User;
 use super::members;
-use super::{Route, get, post, projects};
+use super::{Route, get, post, projects, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/users", users),
@@ -23,6 +27,9 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/unstar", unstar),
     post("/projects/{id}/uploads", upload),
     post("/projects/{id}/housekeeping", housekeeping),
+    get("/projects/{id}/storage", storage),
+    get("/projects/{id}/security_settings", security_settings),
+    put("/projects/{id}/security_settings", change_security_settings),
 ];
 
 const IMAGES: [&str; 6] = ["png", "jpg", "jpeg", "gif", "bmp", "webp"];
@@ -173,5 +180,77 @@ fn housekeeping(call: &Call<'_>) -> Result<Answer, Failure> {
             "Somebody already triggered housekeeping for this resource in the past 1440 minutes",
         ));
     }
-    Answer::created(&json!({ "message": "201 Created" }))
+    match call.release() >= OBSERVED {
+        // The id of a job.
+        true => Answer::created(&call.random_hex().get(..24)),
+        false => Answer::created(&json!({ "message": "201 Created" })),
+    }
+}
+
+/// Where the repository is, for administrators.
+fn storage(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.administrator()?;
+    let project = call.project()?;
+    let digest = Sha256::digest(project.id.to_string());
+    let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Answer::ok(&json!({
+        "disk_path": format!("@hashed/{}/{}/{name}", &name[..2], &name[2..4]),
+        "project_id": project.id,
+        "repository_storage": project.attributes(call.db)?.get("repository_storage"),
+        "created_at": project.created_at,
+    }))
+}
+
+/// The project, whose security settings developers see and maintainers change; others get 401. They
+/// are there from 16.11 on.
+fn secured(call: &Call<'_>) -> Result<Project, Failure> {
+    if !call.is_from(16, 11) {
+        return Err(Failure::no_route());
+    }
+    let least = if call.writes { MAINTAINER } else { DEVELOPER };
+    let project = call.project_as(least).map_err(|failure| match failure.status {
+        StatusCode::FORBIDDEN => Failure::unauthorized(),
+        _ => failure,
+    })?;
+    call.require_tier(Tier::Ultimate).map(|()| project)
+}
+
+/// The one of them that can be changed, by its newer and its older name.
+const PUSH_PROTECTION: [&str; 2] =
+    ["secret_push_protection_enabled", "pre_receive_secret_detection_enabled"];
+
+fn security_settings(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = secured(call)?;
+    let protects = project.attributes(call.db)?.remove(PUSH_PROTECTION[0]) == Some(true.into());
+    let mut body = json!({
+        "project_id": project.id,
+        "created_at": project.created_at,
+        "updated_at": project.updated_at,
+        "auto_fix_container_scanning": true,
+        "auto_fix_dast": true,
+        "auto_fix_dependency_scanning": true,
+        "auto_fix_sast": true,
+        "continuous_vulnerability_scans_enabled": false,
+        "container_scanning_for_registry_enabled": false,
+    });
+    body[PUSH_PROTECTION[usize::from(!call.is_from(17, 11))]] = protects.into();
+    if call.release() >= OBSERVED {
+        body["validity_checks_enabled"] = false.into();
+        body["license_configuration_source"] = "sbom".into();
+    }
+    Answer::ok(&body)
+}
+
+fn change_security_settings(call: &Call<'_>) -> Result<Answer, Failure> {
+    let project = secured(call)?;
+    let name = PUSH_PROTECTION[usize::from(!call.is_from(17, 11))];
+    call.params.require_any(&[name])?;
+    if let Some(on) = call.params.flag(name)? {
+        let mut attributes = project.attributes(call.db)?;
+        for name in PUSH_PROTECTION {
+            attributes.insert(name.to_owned(), on.into());
+        }
+        project.save_attributes(call.db, &attributes, call.now())?;
+    }
+    security_settings(call)
 }

@@ -1,7 +1,6 @@
 //! What the sandbox never has any of, such as issues and pipelines: lists without items, for
 //! whoever may read them, so that clients that look find nothing instead of no service.
 
-use http::StatusCode;
 use serde_json::json;
 
 use super::super::access::MAINTAINER;
@@ -24,12 +23,9 @@ pub(super) const ROUTES: &[Route] = &[
     }),
     // For every user who sees it.
     get("/projects/{id}/boards", |call| nothing(call, call.project_as(0).map(drop))),
-    get("/projects/{id}/environments", |call| nothing(call, call.project_as(0).map(drop))),
     get("/projects/{id}/jobs", |call| uncounted(call, call.project_as(0).map(drop))),
-    get("/projects/{id}/milestones", |call| nothing(call, call.project_as(0).map(drop))),
     get("/projects/{id}/snippets", |call| nothing(call, call.project_as(0).map(drop))),
     get("/projects/{id}/vulnerabilities", |call| nothing(call, call.project_as(0).map(drop))),
-    get("/groups/{id}/milestones", |call| nothing(call, call.group_as(0).map(drop))),
     // For its maintainers.
     get("/projects/{id}/integrations", |call| unpaged(call.project_as(MAINTAINER).map(drop))),
     get("/projects/{id}/runners", |call| nothing(call, call.project_as(MAINTAINER).map(drop))),
@@ -39,33 +35,14 @@ pub(super) const ROUTES: &[Route] = &[
         call.project_as(MAINTAINER)?;
         Answer::ok(&json!({ "inbound_enabled": true, "outbound_enabled": false }))
     }),
-    // To others, known or not, these are 403.
-    get("/projects/{id}/deploy_tokens", |call| nothing(call, maintained(call))),
-    get("/projects/{id}/protected_environments", |call| nothing(call, maintained(call))),
-    get("/projects/{id}/uploads", |call| nothing(call, maintained(call))),
-    get("/groups/{id}/deploy_tokens", |call| {
-        let group = call.group()?;
-        let may = call.level_in_group(&group)? >= MAINTAINER;
-        nothing(call, if may { Ok(()) } else { Err(Failure::forbidden()) })
-    }),
-    get("/projects/{id}/external_status_checks", |call| {
-        let refused = |failure: Failure| match failure.status {
-            StatusCode::FORBIDDEN => Failure::unauthorized(),
-            _ => failure,
-        };
-        nothing(call, call.project_as(MAINTAINER).map(drop).map_err(refused))
-    }),
+    // To others, known or not, this is 403.
+    get("/projects/{id}/uploads", |call| nothing(call, call.project_with(MAINTAINER).map(drop))),
     // Elsewhere.
     get("/admin/ci/variables", |call| nothing(call, call.administrator().map(drop))),
-    get("/deploy_tokens", |call| nothing(call, call.administrator().map(drop))),
     get("/events", |call| nothing(call, call.user().map(drop))),
     get("/topics", |call| nothing(call, Ok(()))),
     get("/users/{user_id}/events", |call| nothing(call, call.named_user().map(drop))),
 ];
-
-fn maintained(call: &Call<'_>) -> Result<(), Failure> {
-    call.project_with(MAINTAINER).map(drop)
-}
 
 fn nothing(call: &Call<'_>, allowed: Result<(), Failure>) -> Result<Answer, Failure> {
     allowed.and_then(|()| page::list(call, &[]))

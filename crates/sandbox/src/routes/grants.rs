@@ -64,7 +64,7 @@ fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>, Failure> {
 }
 
 /// What answers call a level.
-fn describe(level: i64) -> &'static str {
+pub(super) fn describe(level: i64) -> &'static str {
     LEVELS.iter().find(|(value, _)| *value == level).map_or("", |(_, name)| name)
 }
 

@@ -17,6 +17,8 @@ use super::{Route, get, post, project_rules, projects};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/import", status),
+    post("/projects/import", |call| from_archive(call, &["path", "file"])),
+    post("/projects/remote-import", |call| from_archive(call, &["url", "path"])),
     post("/import/extgit", extgit),
     post("/import/extgit/cancel", cancel),
     post("/import/extgit/gists", gists),
@@ -31,19 +33,45 @@ pub(super) const ROUTES: &[Route] = &[
 /// How the import of a project stands; clients poll it. The reference leaves it out.
 fn status(call: &Call<'_>) -> Result<Answer, Failure> {
     call.user()?;
-    let project = call.project()?;
+    Answer::ok(&state(call, &call.project()?)?)
+}
+
+fn state(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
     let status = project.import_status_at(call.now());
     // Hosts have names of their own here, which the reference replaces.
     let is_from_url =
         status != "none" && project.import_source.is_none() && project.forked_from_id.is_none();
-    let mut body = projects::identity(call, &project)?;
+    let mut body = projects::identity(call, project)?;
     body["import_status"] = status.into();
     body["import_type"] = is_from_url.then_some("git").into();
     body["correlation_id"] = Value::Null;
     body["failed_relations"] = json!([]);
     body["import_error"] = project.import_error_at(call.now()).into();
     body["stats"] = Value::Null;
-    Answer::ok(&body)
+    Ok(body)
+}
+
+/// A project out of an archive, sent or to be fetched. Nobody unpacks it.
+fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer, Failure> {
+    let user = call.user()?;
+    call.params.require(needs)?;
+    if needs.contains(&"file") && call.params.file("file").is_none() {
+        return Err(Failure::invalid("file"));
+    }
+    let path = call.params.text("path")?.unwrap_or_default();
+    let name = call.params.text("name")?.unwrap_or_else(|| path.clone());
+    let named = ["namespace", "namespace_id", "namespace_path"].map(|name| call.params.text(name));
+    let target =
+        match named.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().next() {
+            Some(target) => Namespace::by_reference(call.db, &target)?,
+            None => Namespace::of_user(call.db, user.id)?,
+        };
+    let target = target.ok_or_else(|| Failure::not_found("Namespace"))?;
+    if call.level_in_group(&target)? < importer(call) {
+        return Err(Failure::forbidden());
+    }
+    let project = import(call, user.id, &target, [&name, &path], "archive")?;
+    Answer::created(&state(call, &project)?)
 }
 
 /// Errors of imports are under a key of their own.
@@ -69,7 +97,8 @@ fn extgit(call: &Call<'_>) -> Result<Answer, Failure> {
     let name = call.params.text("new_name")?.unwrap_or_else(|| format!("repository-{repository}"));
     let namespace = namespace(call, &target, StatusCode::UNPROCESSABLE_ENTITY)?;
     let source = format!("{host}/{repository}");
-    let project = import(call, user.id, &namespace, &name, &source)?;
+    let project =
+        import(call, user.id, &namespace, [&name, &project_rules::path_from(&name)], &source)?;
     Answer::created(&result(&project))
 }
 
@@ -131,7 +160,13 @@ fn extserver(call: &Call<'_>) -> Result<Answer, Failure> {
             None => Namespace::of_user(call.db, user.id)?
                 .ok_or_else(|| Failure::not_found("Namespace"))?,
         };
-    let project = import(call, user.id, &namespace, &name, &format!("{key}/{repository}"))?;
+    let project = import(
+        call,
+        user.id,
+        &namespace,
+        [&name, &project_rules::path_from(&name)],
+        &format!("{key}/{repository}"),
+    )?;
     Answer::created(&result(&project))
 }
 
@@ -167,23 +202,26 @@ fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespa
             "Namespace or group to import repository into does not exist.",
         )
     })?;
-    let least = if call.is_from(16, 0) { MAINTAINER } else { DEVELOPER };
-    if call.level_in_group(&found)? < least {
+    if call.level_in_group(&found)? < importer(call) {
         return Err(errors(refusal, "You don't have permissions to import this project"));
     }
     Ok(found)
+}
+
+/// The least level that lets somebody import into a namespace.
+fn importer(call: &Call<'_>) -> i64 {
+    if call.is_from(16, 0) { MAINTAINER } else { DEVELOPER }
 }
 
 fn import(
     call: &Call<'_>,
     creator: i64,
     namespace: &Namespace,
-    name: &str,
+    [name, path]: [&str; 2],
     source: &str,
 ) -> Result<Project, Failure> {
-    let path = project_rules::path_from(name);
-    project_rules::check_path_alone(&path)
-        .and_then(|()| project_rules::check_free(call, namespace, name, &path))
+    project_rules::check_path_alone(path)
+        .and_then(|()| project_rules::check_free(call, namespace, name, path))
         .map_err(|failure| in_words(&failure))?;
     let mut attributes = settings::presets(call.time);
     let fails = failure(call)?;
@@ -192,7 +230,7 @@ fn import(
     let new = NewProject {
         namespace,
         name,
-        path: &path,
+        path,
         visibility: "private",
         empty_repo: fails.is_some(),
         readme: false,

@@ -7,6 +7,7 @@ mod approvals;
 pub(crate) mod avatars;
 mod badges;
 pub(crate) mod bots;
+mod collections;
 mod colors;
 pub(crate) mod custom_attributes;
 mod deletion;
@@ -173,6 +174,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         approvals::ROUTES,
         badges::ROUTES,
         bots::ROUTES,
+        collections::ROUTES,
         custom_attributes::ROUTES,
         deletion::ROUTES,
         empty::ROUTES,

@@ -60,9 +60,16 @@ pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
     });
     if call.release() >= OBSERVED {
         body["description"] = Value::Null;
-        if !call.writes {
-            body["last_used_ips"] = if used { json!(["127.0.0.1"]) } else { json!([]) };
-        }
+    }
+    body
+}
+
+/// As lists show the token of a user; those of bots have no addresses.
+fn shown(call: &Call<'_>, token: &Token) -> Value {
+    let mut body = json(call, token);
+    if call.release() >= OBSERVED {
+        let used = !body["last_used_at"].is_null();
+        body["last_used_ips"] = if used { json!(["127.0.0.1"]) } else { json!([]) };
     }
     body
 }
@@ -150,7 +157,7 @@ fn page_of(call: &Call<'_>, user: Option<i64>) -> Result<Answer, Failure> {
             _ => true,
         };
         if wanted {
-            all.push(json(call, &token));
+            all.push(shown(call, &token));
         }
     }
     page::list(call, &all)
@@ -177,7 +184,7 @@ fn token(call: &Call<'_>) -> Result<Token, Failure> {
 }
 
 fn show(call: &Call<'_>) -> Result<Answer, Failure> {
-    Answer::ok(&json(call, &token(call)?))
+    Answer::ok(&shown(call, &token(call)?))
 }
 
 /// It stays in the lists.

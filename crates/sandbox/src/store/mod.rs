@@ -33,7 +33,7 @@ use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
 /// has seen.
-const SCHEMA: [&str; 21] = [
+const SCHEMA: [&str; 22] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -55,6 +55,7 @@ const SCHEMA: [&str; 21] = [
     include_str!("schema-19.sql"),
     include_str!("schema-20.sql"),
     include_str!("schema-21.sql"),
+    include_str!("schema-22.sql"),
 ];
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;

@@ -1,5 +1,4 @@
-//! Rows of collections that keep what was set as one JSON object: badges, push mirrors, pipeline
-//! schedules and freeze periods.
+//! Rows of collections that keep what was set as one JSON object, such as badges and milestones.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value};
@@ -58,6 +57,13 @@ impl Records {
             self.0
         );
         db.prepare_cached(&sql)?.query_map([holder], Record::from_row)?.collect()
+    }
+
+    /// All of the service.
+    pub(crate) fn every(self, db: &Connection) -> Result<Vec<Record>, rusqlite::Error> {
+        let sql =
+            format!("SELECT id, settings, created_at, updated_at FROM {} ORDER BY id", self.0);
+        db.prepare_cached(&sql)?.query_map([], Record::from_row)?.collect()
     }
 
     pub(crate) fn find(

@@ -12,6 +12,7 @@ mod around;
 mod authorisation;
 mod badges;
 mod client;
+mod collections;
 mod crash;
 mod deletion;
 mod dialects;

@@ -1,0 +1,704 @@
+//! Plain collections below projects and groups, which the reference leaves out: milestones,
+//! environments, their protection, deploy tokens and external status checks. One [`Kind`] describes
+//! each; the operations are the same functions for all.
+
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::super::access::{DEVELOPER, MAINTAINER, OWNER, REPORTER};
+use super::super::answer::{Answer, Complaints, Failure};
+use super::super::attributes::Tier;
+use super::super::call::Call;
+use super::super::outbound::{self, Reach};
+use super::super::page;
+use super::super::params::{flag, integer, number_of};
+use super::super::profile::OBSERVED;
+use super::super::scope::Scope;
+use super::super::store::namespace::Namespace;
+use super::super::store::protection::Protection;
+use super::super::store::record::{Record, Records};
+use super::super::store::user::User;
+use super::super::view::{self, Wanted};
+use super::{Route, delete, get, grants, post, put};
+
+pub(super) const ROUTES: &[Route] = &[
+    get("/projects/{id}/milestones", |call| MILESTONES.list(call)),
+    post("/projects/{id}/milestones", |call| MILESTONES.create(call)),
+    get("/projects/{id}/milestones/{entry}", |call| MILESTONES.show(call)),
+    put("/projects/{id}/milestones/{entry}", |call| MILESTONES.update(call)),
+    delete("/projects/{id}/milestones/{entry}", |call| MILESTONES.remove(call)),
+    get("/groups/{id}/milestones", |call| OF_GROUPS.list(call)),
+    post("/groups/{id}/milestones", |call| OF_GROUPS.create(call)),
+    get("/groups/{id}/milestones/{entry}", |call| OF_GROUPS.show(call)),
+    put("/groups/{id}/milestones/{entry}", |call| OF_GROUPS.update(call)),
+    delete("/groups/{id}/milestones/{entry}", |call| OF_GROUPS.remove(call)),
+    get("/projects/{id}/environments", |call| ENVIRONMENTS.list(call)),
+    post("/projects/{id}/environments", |call| ENVIRONMENTS.create(call)),
+    get("/projects/{id}/environments/{entry}", |call| ENVIRONMENTS.show(call)),
+    put("/projects/{id}/environments/{entry}", |call| ENVIRONMENTS.update(call)),
+    post("/projects/{id}/environments/{entry}/stop", stop),
+    delete("/projects/{id}/environments/{entry}", |call| ENVIRONMENTS.remove(call)),
+    get("/projects/{id}/protected_environments", |call| PROTECTED.list(call)),
+    post("/projects/{id}/protected_environments", |call| PROTECTED.create(call)),
+    get("/projects/{id}/protected_environments/{entry}", |call| PROTECTED.show(call)),
+    put("/projects/{id}/protected_environments/{entry}", |call| PROTECTED.update(call)),
+    delete("/projects/{id}/protected_environments/{entry}", |call| PROTECTED.remove(call)),
+    get("/groups/{id}/protected_environments", |call| PROTECTED_TIERS.list(call)),
+    post("/groups/{id}/protected_environments", |call| PROTECTED_TIERS.create(call)),
+    get("/groups/{id}/protected_environments/{entry}", |call| PROTECTED_TIERS.show(call)),
+    put("/groups/{id}/protected_environments/{entry}", |call| PROTECTED_TIERS.update(call)),
+    delete("/groups/{id}/protected_environments/{entry}", |call| PROTECTED_TIERS.remove(call)),
+    get("/projects/{id}/deploy_tokens", |call| TOKENS.list(call)),
+    post("/projects/{id}/deploy_tokens", |call| TOKENS.create(call)),
+    get("/projects/{id}/deploy_tokens/{entry}", |call| TOKENS.show(call)),
+    delete("/projects/{id}/deploy_tokens/{entry}", |call| TOKENS.remove(call)),
+    get("/groups/{id}/deploy_tokens", |call| GROUP_TOKENS.list(call)),
+    post("/groups/{id}/deploy_tokens", |call| GROUP_TOKENS.create(call)),
+    get("/groups/{id}/deploy_tokens/{entry}", |call| GROUP_TOKENS.show(call)),
+    delete("/groups/{id}/deploy_tokens/{entry}", |call| GROUP_TOKENS.remove(call)),
+    get("/deploy_tokens", every_token),
+    get("/projects/{id}/external_status_checks", |call| CHECKS.list(call)),
+    post("/projects/{id}/external_status_checks", |call| CHECKS.create(call)),
+    put("/projects/{id}/external_status_checks/{entry}", |call| CHECKS.update(call)),
+    delete("/projects/{id}/external_status_checks/{entry}", |call| CHECKS.remove(call)),
+];
+
+/// What a field takes.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Text,
+    Day,
+    /// One of some words.
+    Word(&'static [&'static str]),
+    /// Some of them.
+    Words(&'static [&'static str]),
+    Ids,
+}
+
+/// A collection. Its rows keep each field by its name.
+#[derive(Clone, Copy)]
+struct Kind {
+    rows: Records,
+    /// The project or group, for whoever may read or write there.
+    scope: fn(&Call<'_>) -> Result<Scope, Failure>,
+    required: &'static [&'static str],
+    fields: &'static [(&'static str, Form)],
+    /// Fields that narrow the list when the call has them.
+    filters: &'static [&'static str],
+    /// The order of the list; what has no value is last.
+    order: &'static [&'static str],
+    /// Whether the path has the name in place of the id.
+    by_name: bool,
+    /// What is more to a write: it settles a row that has the fields of the call, before it joins
+    /// or replaces those that are stored.
+    settle: fn(&Call<'_>, &Scope, &mut Record, &[Record]) -> Result<(), Failure>,
+    /// Why a row cannot be removed.
+    kept: fn(&Record) -> Option<Failure>,
+    json: fn(&Call<'_>, &Scope, &Record) -> Result<Value, Failure>,
+}
+
+impl Kind {
+    /// Takes the fields that the call has.
+    fn take(&self, call: &Call<'_>, row: &mut Record) -> Result<(), Failure> {
+        for (name, form) in self.fields.iter().filter(|(name, _)| call.params.has(name)) {
+            let value: Value = match form {
+                Form::Text => call.params.text(name)?.into(),
+                Form::Day => call.params.date(name)?.flatten().map(|day| day.to_string()).into(),
+                Form::Word(words) => call.params.one_of(name, words)?.into(),
+                Form::Words(words) => {
+                    let sent = call.params.texts(name)?.unwrap_or_default();
+                    if sent.iter().any(|word| !words.contains(&word.as_str())) {
+                        return Err(Failure::no_valid_value(name));
+                    }
+                    // They are kept as flags, so that their order is that of the list.
+                    words
+                        .iter()
+                        .filter(|word| sent.iter().any(|sent| sent == *word))
+                        .copied()
+                        .collect()
+                }
+                Form::Ids => call.params.integers(name)?.unwrap_or_default().into(),
+            };
+            row.set(name, value);
+        }
+        Ok(())
+    }
+
+    fn find(&self, call: &Call<'_>, scope: &Scope) -> Result<Record, Failure> {
+        let found = match self.by_name {
+            true => self
+                .all(call, scope)?
+                .into_iter()
+                .find(|row| row.text("name") == call.segment("entry")),
+            false => self.rows.find(call.db, scope.holder(), call.segment_id("entry")?)?,
+        };
+        found.ok_or_else(Failure::no_record)
+    }
+
+    fn all(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>, Failure> {
+        let mut all = self.rows.all(call.db, scope.holder())?;
+        let place = |row: &Record| -> Vec<_> {
+            self.order
+                .iter()
+                .map(|name| row.text(name))
+                .map(|text| (text.is_empty(), text.to_owned()))
+                .collect()
+        };
+        all.sort_by_cached_key(place);
+        Ok(all)
+    }
+
+    fn list(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+        let scope = (self.scope)(call)?;
+        let mut all = self.all(call, &scope)?;
+        for name in self.filters {
+            if let Some(wanted) = call.params.text(name)?.filter(|wanted| wanted != "all") {
+                all.retain(|row| row.text(name) == wanted);
+            }
+        }
+        let all = all.iter().map(|row| (self.json)(call, &scope, row));
+        page::list(call, &all.collect::<Result<Vec<_>, _>>()?)
+    }
+
+    fn show(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+        let scope = (self.scope)(call)?;
+        Answer::ok(&(self.json)(call, &scope, &self.find(call, &scope)?)?)
+    }
+
+    fn create(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+        let scope = (self.scope)(call)?;
+        call.params.require(self.required)?;
+        let mut row = Record::new(call.now());
+        self.save(call, &scope, &mut row)?;
+        Answer::created(&(self.json)(call, &scope, &row)?)
+    }
+
+    fn update(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+        let scope = (self.scope)(call)?;
+        let mut row = self.find(call, &scope)?;
+        self.save(call, &scope, &mut row)?;
+        Answer::ok(&(self.json)(call, &scope, &row)?)
+    }
+
+    fn save(&self, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<(), Failure> {
+        self.take(call, row)?;
+        let stored = self.rows.all(call.db, scope.holder())?;
+        (self.settle)(call, scope, row, &stored)?;
+        Ok(self.rows.save(call.db, scope.holder(), row, call.now())?)
+    }
+
+    fn remove(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+        let row = self.find(call, &(self.scope)(call)?)?;
+        if let Some(failure) = (self.kept)(&row) {
+            return Err(failure);
+        }
+        call.check_unmodified(&row.updated_at)?;
+        self.rows.remove(call.db, &row)?;
+        Ok(Answer::no_content())
+    }
+}
+
+/// The project or group, which anonymous callers may not read either; writing needs a level.
+fn written_by(
+    call: &Call<'_>,
+    level: i64,
+    of: fn(&Call<'_>, i64) -> Result<Scope, Failure>,
+) -> Result<Scope, Failure> {
+    of(call, if call.writes { level } else { 0 })
+}
+
+/// The project, for its maintainers; others, known or not, get 403.
+fn maintained(call: &Call<'_>) -> Result<Scope, Failure> {
+    Ok(Scope::Project(Box::new(call.project_with(MAINTAINER)?)))
+}
+
+/// The group, likewise, for who has a level in it.
+fn led(call: &Call<'_>, level: i64) -> Result<Scope, Failure> {
+    let group = call.group()?;
+    match call.level_in_group(&group)? < level {
+        true => Err(Failure::forbidden()),
+        false => Ok(Scope::Group(Box::new(group))),
+    }
+}
+
+fn licensed(call: &Call<'_>, least: Tier, scope: Scope) -> Result<Scope, Failure> {
+    call.require_tier(least).map(|()| scope)
+}
+
+/// Whether another row has the same value.
+fn is_taken(stored: &[Record], row: &Record, name: &str) -> bool {
+    stored.iter().any(|other| other.id != row.id && other.text(name) == row.text(name))
+}
+
+fn setting(row: &Record, name: &str) -> Value {
+    row.settings.get(name).cloned().unwrap_or_default()
+}
+
+const MILESTONES: Kind = Kind {
+    rows: Records("milestones"),
+    scope: |call| written_by(call, REPORTER, Scope::project),
+    required: &["title"],
+    fields: &[
+        ("title", Form::Text),
+        ("description", Form::Text),
+        ("due_date", Form::Day),
+        ("start_date", Form::Day),
+        ("state_event", Form::Word(&["close", "activate"])),
+    ],
+    filters: &["state", "title"],
+    order: &["due_date", "title"],
+    by_name: false,
+    settle: settle_milestone,
+    kept: |_| None,
+    json: |call, scope, row| {
+        let address = match scope {
+            Scope::Group(group) => format!("groups/{}", group.full_path),
+            Scope::Project(project) => project.full_path.clone(),
+        };
+        let due = row.text("due_date");
+        Ok(json!({
+            "id": row.id,
+            "iid": setting(row, "iid"),
+            scope.column(): scope.id(),
+            "title": setting(row, "title"),
+            "description": setting(row, "description"),
+            "state": setting(row, "state"),
+            "created_at": row.created_at,
+            "updated_at": row.updated_at,
+            "due_date": setting(row, "due_date"),
+            "start_date": setting(row, "start_date"),
+            "expired": !due.is_empty() && due < call.today(),
+            "web_url": format!("{}/{address}/-/milestones/{}", call.base, setting(row, "iid")),
+        }))
+    },
+};
+
+const OF_GROUPS: Kind =
+    Kind { scope: |call| written_by(call, REPORTER, Scope::group), ..MILESTONES };
+
+fn settle_milestone(
+    _: &Call<'_>,
+    _: &Scope,
+    row: &mut Record,
+    stored: &[Record],
+) -> Result<(), Failure> {
+    let (start, due) = (row.text("start_date"), row.text("due_date"));
+    let fault = if row.text("title").is_empty() {
+        Some(("title", "can't be blank"))
+    } else if is_taken(stored, row, "title") {
+        Some(("title", "already being used for another group or project milestone."))
+    } else if !start.is_empty() && !due.is_empty() && due < start {
+        Some(("due_date", "must be greater than start date"))
+    } else {
+        None
+    };
+    if let Some((field, words)) = fault {
+        let text = format!("Failed to create milestone {{:{field}=>[\"{words}\"]}}");
+        return Err(Failure::message(StatusCode::BAD_REQUEST, text));
+    }
+    let closes = row.settings.remove("state_event").map(|event| event == "close");
+    if row.id == 0 {
+        let last = stored.iter().filter_map(|other| other.settings.get("iid")?.as_i64()).max();
+        row.set("iid", last.unwrap_or(0) + 1);
+    }
+    if let Some(closed) = closes.or((row.id == 0).then_some(false)) {
+        row.set("state", if closed { "closed" } else { "active" });
+    }
+    Ok(())
+}
+
+const TIERS: &[&str] = &["production", "staging", "testing", "development", "other"];
+
+/// The words in a name that tell the tier of an environment.
+const TIER_WORDS: [(&str, &[&str]); 4] = [
+    ("development", &["dev", "review", "trunk"]),
+    ("testing", &["test", "tst", "int", "acpt", "acept", "qa", "qc", "control", "quality"]),
+    ("staging", &["stg", "stag", "modl", "model", "pre", "demo", "non"]),
+    ("production", &["prd", "prod", "live"]),
+];
+
+const ENVIRONMENTS: Kind = Kind {
+    rows: Records("environments"),
+    scope: |call| written_by(call, DEVELOPER, Scope::project),
+    required: &["name"],
+    fields: &[
+        ("name", Form::Text),
+        ("external_url", Form::Text),
+        ("tier", Form::Word(TIERS)),
+        ("description", Form::Text),
+        ("auto_stop_setting", Form::Word(&["always", "with_action"])),
+    ],
+    filters: &["name"],
+    order: &[],
+    by_name: false,
+    settle: settle_environment,
+    kept: |row| (row.text("state") != "stopped").then(Failure::forbidden),
+    json: environment,
+};
+
+fn settle_environment(
+    call: &Call<'_>,
+    _: &Scope,
+    row: &mut Record,
+    stored: &[Record],
+) -> Result<(), Failure> {
+    if call.params.has("slug") {
+        return Err(Failure::parameter("slug", "is automatically generated and cannot be changed"));
+    }
+    // From 16.0 on a name is for good.
+    let before = stored.iter().find(|other| other.id == row.id);
+    if let Some(before) = before.filter(|_| call.is_from(16, 0)) {
+        row.set("name", before.text("name"));
+    }
+    let mut wrong = Complaints::default();
+    let name = row.text("name").to_owned();
+    wrong.add_if(name.is_empty(), "name", "can't be blank");
+    wrong.add_if(is_taken(stored, row, "name"), "name", "has already been taken");
+    let url = row.text("external_url");
+    if !url.is_empty()
+        && let Some(why) = outbound::refused(url, &["http", "https"], Reach::Anywhere)
+    {
+        wrong.add("external_url", why);
+    }
+    wrong.settle()?;
+    let lower = name.to_lowercase();
+    if row.id == 0 {
+        row.set("state", "available");
+        row.set("slug", slug(&name));
+    }
+    if row.text("tier").is_empty() {
+        let known = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let tier =
+            TIER_WORDS.iter().find(|(_, words)| known(words)).map_or("other", |(tier, _)| tier);
+        row.set("tier", tier);
+    }
+    Ok(())
+}
+
+/// A name as addresses have it: short, plain, and with a mark if that changed it.
+fn slug(name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let mut slug: String = name.chars().map(plain).collect();
+    if !slug.starts_with(|c: char| c.is_ascii_lowercase()) {
+        slug.insert_str(0, "env-");
+    }
+    if slug == name && slug.len() <= 24 && !slug.ends_with('-') {
+        return slug;
+    }
+    slug.truncate(17);
+    let mark = Sha256::digest(name.as_bytes());
+    let mark: String = mark.iter().take(3).map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{mark}", slug.trim_end_matches('-'))
+}
+
+fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value, Failure> {
+    let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
+    let mut text = Vec::new();
+    view::simple(call, project, Wanted::of(call)?, &mut text)?;
+    let project: Value =
+        serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))?;
+    let mut body = json!({
+        "id": row.id,
+        "name": setting(row, "name"),
+        "slug": setting(row, "slug"),
+        "external_url": setting(row, "external_url"),
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "tier": setting(row, "tier"),
+        "project": project,
+        "state": setting(row, "state"),
+        "auto_stop_at": null,
+    });
+    if call.release() >= OBSERVED {
+        body["description"] = setting(row, "description");
+        body["auto_stop_setting"] = match row.text("auto_stop_setting") {
+            "" => "always".into(),
+            set => set.into(),
+        };
+    }
+    Ok(body)
+}
+
+/// No job runs, so that it has stopped at once.
+fn stop(call: &Call<'_>) -> Result<Answer, Failure> {
+    let scope = (ENVIRONMENTS.scope)(call)?;
+    let mut row = ENVIRONMENTS.find(call, &scope)?;
+    row.set("state", "stopped");
+    ENVIRONMENTS.rows.save(call.db, scope.holder(), &mut row, call.now())?;
+    Answer::ok(&environment(call, &scope, &row)?)
+}
+
+const PROTECTED: Kind = Kind {
+    rows: Records("protected_environments"),
+    scope: |call| licensed(call, Tier::Premium, maintained(call)?),
+    required: &["name", LEVELS],
+    fields: &[("name", Form::Text)],
+    filters: &[],
+    order: &["name"],
+    by_name: true,
+    settle: settle_protected,
+    kept: |_| None,
+    json: |_, _, row| {
+        Ok(json!({
+            "name": setting(row, "name"),
+            LEVELS: setting(row, LEVELS),
+            COUNT: setting(row, COUNT),
+            RULES: setting(row, RULES),
+        }))
+    },
+};
+
+/// Groups protect the environments of a tier.
+const PROTECTED_TIERS: Kind = Kind {
+    scope: |call| licensed(call, Tier::Premium, led(call, MAINTAINER)?),
+    fields: &[("name", Form::Word(TIERS))],
+    ..PROTECTED
+};
+
+const LEVELS: &str = "deploy_access_levels";
+const RULES: &str = "approval_rules";
+const COUNT: &str = "required_approval_count";
+
+fn settle_protected(
+    call: &Call<'_>,
+    _: &Scope,
+    row: &mut Record,
+    stored: &[Record],
+) -> Result<(), Failure> {
+    let count = call.params.integer(COUNT)?;
+    if count.is_some_and(|count| count > 0) && call.release() >= OBSERVED {
+        return Err(Failure::message(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Parameter 'required_approval_count' is deprecated and shouldn't be used. See https://gitlab.com/groups/gitlab-org/-/epics/9662",
+        ));
+    }
+    if row.id != 0 {
+        // The path says it; nothing renames it.
+        row.set("name", call.segment("entry"));
+    } else if is_taken(stored, row, "name") {
+        let name = row.text("name");
+        return Err(Failure::conflict(&match call.release() >= OBSERVED {
+            true => format!("Environment '{name}' is already protected"),
+            false => format!("Protected environment '{name}' already exists"),
+        }));
+    }
+    let before = row.settings.get(COUNT).and_then(Value::as_i64);
+    row.set(COUNT, count.or(before).unwrap_or(0));
+    for list in [LEVELS, RULES] {
+        let changed = granted(call, list, setting(row, list))?;
+        if list == LEVELS && changed.is_empty() {
+            return Err(Failure::message(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Deploy access levels is too short (minimum is 1 character)",
+            ));
+        }
+        row.set(list, changed);
+    }
+    Ok(())
+}
+
+/// A list of whom something is granted, after the changes of the call: an element without `id` adds
+/// one, one with it changes that one, and with `_destroy` takes it away. Nobody is granted anything
+/// who is not there.
+fn granted(call: &Call<'_>, list: &str, stored: Value) -> Result<Vec<Value>, Failure> {
+    let mut all = stored.as_array().cloned().unwrap_or_default();
+    let changes = match call.params.get(list) {
+        None | Some(Value::Null) => return Ok(all),
+        Some(Value::Array(changes)) if changes.iter().all(Value::is_object) => changes.clone(),
+        Some(_) => return Err(Failure::invalid(list)),
+    };
+    for change in changes.iter().filter_map(Value::as_object) {
+        let read = |name: &str| {
+            change.get(name).map_or(Ok(None), |value| integer(&format!("{list}[{name}]"), value))
+        };
+        if let Some(id) = read("id")? {
+            let at = all.iter().position(|one| one["id"] == id).ok_or_else(Failure::no_record)?;
+            let destroy = change.get("_destroy").map_or(Ok(None), |on| flag("_destroy", on))?;
+            match destroy == Some(true) {
+                true => drop(all.remove(at)),
+                false => all[at] = grant(call, list, id, change)?.unwrap_or_default(),
+            }
+        } else if let Some(new) = grant(call, list, 0, change)? {
+            all.push(new);
+        }
+    }
+    Ok(all)
+}
+
+/// One element of such a list; none for a user or group that is not there.
+fn grant(
+    call: &Call<'_>,
+    list: &str,
+    id: i64,
+    sent: &Map<String, Value>,
+) -> Result<Option<Value>, Failure> {
+    let read = |name: &str| {
+        sent.get(name).map_or(Ok(None), |value| integer(&format!("{list}[{name}]"), value))
+    };
+    let (user, group) = (read("user_id")?, read("group_id")?);
+    let level = sent.get("access_level").map_or(Ok(None), |value| {
+        number_of(&format!("{list}[access_level]"), value, |level| {
+            [DEVELOPER, MAINTAINER, 60].contains(&level)
+        })
+    })?;
+    let description = match (user, group, level) {
+        (Some(id), ..) => User::by_id(call.db, id)?.map(|user| user.name),
+        (_, Some(id), _) => Namespace::by_id(call.db, id)?.map(|group| group.name),
+        (.., Some(level)) => Some(grants::describe(level).to_owned()),
+        _ => {
+            return Err(Failure::error(
+                StatusCode::BAD_REQUEST,
+                format!(
+                    "{list}[access_level], {list}[user_id], {list}[group_id] are missing, at least one parameter must be provided"
+                ),
+            ));
+        }
+    };
+    let Some(description) = description else { return Ok(None) };
+    let id = if id == 0 { next_grant(call)? } else { id };
+    let mut body = json!({
+        "id": id,
+        "access_level": level,
+        "access_level_description": description,
+        "user_id": user,
+        "group_id": group,
+        "group_inheritance_type": read("group_inheritance_type")?.unwrap_or(0),
+    });
+    if list == RULES {
+        body["required_approvals"] = read("required_approvals")?.unwrap_or(1).into();
+    }
+    Ok(Some(body))
+}
+
+/// Ids of them are of all environments.
+fn next_grant(call: &Call<'_>) -> Result<i64, Failure> {
+    let sql = "INSERT INTO meta (key, value) VALUES ('grants of environments', 1)
+               ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST (value AS INTEGER)";
+    Ok(call.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+const TOKENS: Kind = Kind {
+    rows: Records("deploy_tokens"),
+    scope: maintained,
+    required: &["name", "scopes"],
+    fields: &[
+        ("name", Form::Text),
+        ("expires_at", Form::Day),
+        ("username", Form::Text),
+        (
+            "scopes",
+            Form::Words(&[
+                "read_repository",
+                "read_registry",
+                "write_registry",
+                "read_virtual_registry",
+                "write_virtual_registry",
+                "read_package_registry",
+                "write_package_registry",
+            ]),
+        ),
+    ],
+    filters: &[],
+    order: &[],
+    by_name: false,
+    settle: |_, _, row, _| match setting(row, "scopes").as_array().is_none_or(Vec::is_empty) {
+        true => Err(Failure::message(StatusCode::BAD_REQUEST, "Scopes can't be blank")),
+        false => Ok(()),
+    },
+    kept: |_| None,
+    json: |call, _, row| Ok(token(call, row)),
+};
+
+fn token(call: &Call<'_>, row: &Record) -> Value {
+    let (expires, username) = (row.text("expires_at"), row.text("username"));
+    let usual = format!("gitlab+deploy-token-{}", row.id);
+    let mut body = json!({
+        "id": row.id,
+        "name": setting(row, "name"),
+        "username": if username.is_empty() { &usual } else { username },
+        "expires_at": (!expires.is_empty()).then(|| format!("{expires}T00:00:00.000Z")),
+        "scopes": setting(row, "scopes"),
+        "revoked": false,
+        "expired": !expires.is_empty() && expires <= call.today(),
+    });
+    if call.writes {
+        // Nothing accepts it, so that it is not kept.
+        body["token"] = call.random_hex().into();
+    }
+    body
+}
+
+/// All of the service, for administrators.
+fn every_token(call: &Call<'_>) -> Result<Answer, Failure> {
+    call.administrator()?;
+    let all: Vec<Value> = TOKENS.rows.every(call.db)?.iter().map(|row| token(call, row)).collect();
+    page::list(call, &all)
+}
+
+/// Maintainers of a group see its tokens, owners make and remove them.
+const GROUP_TOKENS: Kind =
+    Kind { scope: |call| led(call, if call.writes { OWNER } else { MAINTAINER }), ..TOKENS };
+
+const CHECKS: Kind = Kind {
+    rows: Records("external_status_checks"),
+    scope: |call| {
+        let scope = Scope::project(call, MAINTAINER).map_err(|failure| match failure.status {
+            StatusCode::FORBIDDEN => Failure::unauthorized(),
+            _ => failure,
+        })?;
+        licensed(call, Tier::Ultimate, scope)
+    },
+    required: &["name", "external_url"],
+    fields: &[
+        ("name", Form::Text),
+        ("external_url", Form::Text),
+        ("protected_branch_ids", Form::Ids),
+        ("shared_secret", Form::Text),
+    ],
+    filters: &[],
+    order: &[],
+    by_name: false,
+    settle: |_, _, row, stored| {
+        let mut wrong = Vec::new();
+        for (field, words) in [("name", "Name"), ("external_url", "External url")] {
+            if row.text(field).is_empty() {
+                wrong.push(format!("{words} can't be blank"));
+            } else if is_taken(stored, row, field) {
+                wrong.push(format!("{words} has already been taken"));
+            }
+        }
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, wrong)),
+        }
+    },
+    kept: |_| None,
+    json: check,
+};
+
+fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value, Failure> {
+    let wanted = setting(row, "protected_branch_ids");
+    let wanted = wanted.as_array().cloned().unwrap_or_default();
+    let branches = Protection::all(call.db, scope.id(), call.now())?;
+    let branches = branches.iter().filter(|branch| wanted.contains(&branch.id.into()));
+    let branches = branches.map(|branch| {
+        json!({
+            "id": branch.id,
+            "name": branch.name,
+            "project_id": scope.id(),
+            "code_owner_approval_required": branch.code_owner_approval_required,
+        })
+    });
+    let mut body = json!({
+        "id": row.id,
+        "name": setting(row, "name"),
+        "project_id": scope.id(),
+        "external_url": setting(row, "external_url"),
+        "protected_branches": branches.collect::<Vec<_>>(),
+    });
+    if call.release() >= OBSERVED {
+        body["hmac"] = (!row.text("shared_secret").is_empty()).into();
+    }
+    Ok(body)
+}

@@ -1,0 +1,266 @@
+//! Plain collections below projects and groups, and small documents of projects.
+
+use serde_json::{Value, json};
+use undrift_release::Release;
+use undrift_sandbox::{Config, OBSERVED, Seed, Tier};
+
+use super::client::{ROOT, World, kept, usual_seed};
+use super::facts::fact;
+
+const NO: Value = Value::Null;
+const SHOP: &str = "/projects/acme%2Fshop";
+
+async fn at(release: Release) -> World {
+    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
+    let tier = Some(Tier::Ultimate);
+    World::start(Config { seed, release: Some(release), tier, ..Config::default() }).await
+}
+
+fn below(path: &str) -> &'static str {
+    kept(format!("{SHOP}/{path}"))
+}
+
+#[tokio::test]
+async fn milestones_close_and_open() {
+    let world = World::usual().await;
+    let rule = fact("milestones");
+    let due = |title: &str, day: &str| json!({"title": title, "due_date": day});
+    world
+        .check(vec![
+            (
+                rule,
+                "mia",
+                "POST",
+                below("milestones"),
+                due("b", "2001-01-01"),
+                201,
+                json!({"iid": 1, "state": "active", "expired": true, "start_date": null}),
+            ),
+            (
+                rule,
+                "mia",
+                "POST",
+                below("milestones"),
+                json!({"title": "c"}),
+                201,
+                json!({"iid": 2, "expired": false}),
+            ),
+            (
+                rule,
+                "mia",
+                "POST",
+                below("milestones"),
+                due("a", "2001-01-01"),
+                201,
+                json!({"iid": 3}),
+            ),
+            (
+                rule,
+                "mia",
+                "POST",
+                below("milestones"),
+                json!({}),
+                400,
+                json!({"error": "title is missing"}),
+            ),
+            (rule, "mia", "POST", below("milestones"), json!({"title": "a"}), 400, NO),
+            (
+                rule,
+                "mia",
+                "PUT",
+                below("milestones/1"),
+                json!({"state_event": "close"}),
+                200,
+                json!({"state": "closed", "title": "b"}),
+            ),
+            (
+                rule,
+                "mia",
+                "PUT",
+                below("milestones/1"),
+                json!({"title": "d"}),
+                200,
+                json!({"state": "closed", "title": "d"}),
+            ),
+            (
+                rule,
+                "gus",
+                "GET",
+                below("milestones"),
+                NO,
+                200,
+                json!([{"title": "a"}, {"title": "d"}, {"title": "c"}]),
+            ),
+            (
+                rule,
+                "gus",
+                "GET",
+                below("milestones?state=active"),
+                NO,
+                200,
+                json!([{"title": "a"}, {"title": "c"}]),
+            ),
+            (rule, "gus", "POST", below("milestones"), json!({"title": "e"}), 403, NO),
+            (rule, "", "GET", below("milestones"), NO, 401, NO),
+            (rule, "mia", "DELETE", below("milestones/1"), NO, 204, NO),
+            (
+                rule,
+                "mia",
+                "GET",
+                below("milestones/1"),
+                NO,
+                404,
+                json!({"message": "404 Not found"}),
+            ),
+            (
+                rule,
+                "mia",
+                "POST",
+                "/groups/acme/milestones",
+                json!({"title": "a"}),
+                201,
+                json!({"iid": 1}),
+            ),
+            (
+                rule,
+                "mia",
+                "PUT",
+                "/groups/acme/milestones/4",
+                json!({"state_event": "activate"}),
+                200,
+                json!({"state": "active"}),
+            ),
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn environments_stop_before_they_go() {
+    let world = at(OBSERVED).await;
+    let rule = fact("environments");
+    let protected = fact("protected-environments");
+    let levels = json!([{"access_level": 40}]);
+    let one =
+        json!({"name": "live", "deploy_access_levels": levels, "approval_rules": [{"user_id": 4}]});
+    let shown = json!({"name": "live", "required_approval_count": 0,
+        "deploy_access_levels": [{"id": 1, "access_level": 40, "access_level_description": "Maintainers", "group_inheritance_type": 0}],
+        "approval_rules": [{"id": 2, "user_id": 4, "required_approvals": 1}]});
+    let swap = json!({"deploy_access_levels": [{"id": 1, "_destroy": true}, {"access_level": 30}]});
+    world
+        .check(vec![
+            (rule, "dan", "POST", below("environments"), json!({"name": "live"}), 201, json!({"id": 1, "slug": "live", "tier": "production", "state": "available"})),
+            (rule, "dan", "POST", below("environments"), json!({"name": "live"}), 400, json!({"message": {"name": ["has already been taken"]}})),
+            (rule, "dan", "PUT", below("environments/1"), json!({"name": "x", "tier": "other"}), 200, json!({"name": "live", "tier": "other"})),
+            (rule, "dan", "DELETE", below("environments/1"), NO, 403, NO),
+            (rule, "dan", "POST", below("environments/1/stop"), NO, 200, json!({"state": "stopped"})),
+            (rule, "dan", "DELETE", below("environments/1"), NO, 204, NO),
+            (rule, "gus", "POST", below("environments"), json!({"name": "x"}), 403, NO),
+            (protected, "mia", "POST", below("protected_environments"), json!({"name": "live"}), 400, NO),
+            (protected, "mia", "POST", below("protected_environments"), one.clone(), 201, shown.clone()),
+            (protected, "mia", "POST", below("protected_environments"), one, 409, json!({"message": "Environment 'live' is already protected"})),
+            (protected, "mia", "GET", below("protected_environments/live"), NO, 200, shown),
+            (protected, "mia", "PUT", below("protected_environments/live"), swap, 200, json!({"deploy_access_levels": [{"id": 3, "access_level": 30}], "approval_rules": [{"id": 2}]})),
+            (protected, "mia", "PUT", below("protected_environments/live"), json!({"deploy_access_levels": [{"id": 3, "_destroy": true}]}), 422, NO),
+            (fact("approval-count"), "mia", "PUT", below("protected_environments/live"), json!({"required_approval_count": 2}), 422, NO),
+            (protected, "dan", "GET", below("protected_environments"), NO, 403, NO),
+            (protected, "mia", "DELETE", below("protected_environments/live"), NO, 204, NO),
+            (protected, ROOT, "POST", "/groups/acme/protected_environments", json!({"name": "live", "deploy_access_levels": [{"access_level": 40}]}), 400, NO),
+            (protected, ROOT, "POST", "/groups/acme/protected_environments", json!({"name": "staging", "deploy_access_levels": [{"access_level": 40}]}), 201, NO),
+        ])
+        .await;
+    let before = at(Release::new(15, 8)).await;
+    let body = json!({"name": "live", "deploy_access_levels": [{"access_level": 40}], "required_approval_count": 2});
+    let count = json!({"required_approval_count": 2});
+    before
+        .check(vec![(protected, "mia", "POST", below("protected_environments"), body, 201, count)])
+        .await;
+}
+
+#[tokio::test]
+async fn deploy_tokens_show_their_secret_once() {
+    let world = World::usual().await;
+    let rule = fact("deploy-tokens");
+    let body = json!({"name": "d", "scopes": ["read_registry", "read_repository"], "expires_at": "2000-01-01"});
+    let shown = json!({"id": 1, "username": "gitlab+deploy-token-1", "scopes": ["read_repository", "read_registry"], "expires_at": "2000-01-01T00:00:00.000Z", "expired": true});
+    world
+        .check(vec![
+            (rule, "mia", "POST", below("deploy_tokens"), body.clone(), 201, shown.clone()),
+            (
+                rule,
+                "mia",
+                "POST",
+                below("deploy_tokens"),
+                json!({}),
+                400,
+                json!({"error": "name is missing, scopes is missing"}),
+            ),
+            (
+                rule,
+                "mia",
+                "POST",
+                below("deploy_tokens"),
+                json!({"name": "d", "scopes": ["x"]}),
+                400,
+                json!({"error": "scopes does not have a valid value"}),
+            ),
+            (rule, "mia", "PUT", below("deploy_tokens/1"), body.clone(), 404, NO),
+            (rule, "mia", "GET", below("deploy_tokens"), NO, 200, json!([shown])),
+            (rule, "", "GET", below("deploy_tokens"), NO, 404, NO),
+            (rule, "mia", "POST", "/groups/acme/deploy_tokens", body.clone(), 403, NO),
+            (rule, ROOT, "POST", "/groups/acme/deploy_tokens", body, 201, NO),
+            (rule, ROOT, "GET", "/deploy_tokens", NO, 200, json!([{"id": 1}, {"id": 2}])),
+            (rule, "mia", "DELETE", below("deploy_tokens/1"), NO, 204, NO),
+            (
+                rule,
+                "mia",
+                "DELETE",
+                below("deploy_tokens/1"),
+                NO,
+                404,
+                json!({"message": "404 Not found"}),
+            ),
+        ])
+        .await;
+    assert!(world.get(ROOT, "/groups/acme/deploy_tokens/2").await.body.get("token").is_none());
+}
+
+#[tokio::test]
+async fn status_checks_and_documents_of_a_project() {
+    let world = at(OBSERVED).await;
+    let (rule, settings) = (fact("status-checks"), fact("security-settings"));
+    let body = json!({"name": "c", "external_url": "https://c.example"});
+    let on = |on| json!({"secret_push_protection_enabled": on});
+    world
+        .check(vec![
+            (rule, "mia", "POST", below("external_status_checks"), body.clone(), 201, json!({"id": 1, "protected_branches": [], "hmac": false})),
+            (rule, "mia", "POST", below("external_status_checks"), body.clone(), 422, json!({"message": ["Name has already been taken", "External url has already been taken"]})),
+            (rule, "mia", "PUT", below("external_status_checks/1"), json!({"name": "d"}), 200, json!({"name": "d"})),
+            (rule, "dan", "POST", below("external_status_checks"), body, 401, NO),
+            (rule, "mia", "DELETE", below("external_status_checks/1"), NO, 204, NO),
+            (settings, "dan", "GET", below("security_settings"), NO, 200, on(false)),
+            (settings, "dan", "PUT", below("security_settings"), on(true), 401, NO),
+            (settings, "mia", "PUT", below("security_settings"), on(true), 200, on(true)),
+            (settings, "mia", "GET", SHOP, NO, 200, on(true)),
+            (fact("storage"), "mia", "GET", below("storage"), NO, 403, NO),
+            (fact("storage"), ROOT, "GET", below("storage"), NO, 200, json!({"repository_storage": "default"})),
+            (fact("licenses"), "gus", "GET", below("templates/licenses?per_page=1"), NO, 200, json!([{"key": "0bsd"}])),
+            (fact("import-archive"), "mia", "POST", "/projects/import", json!({}), 400, json!({"error": "path is missing, file is missing"})),
+            (fact("import-archive"), "mia", "POST", "/projects/remote-import", json!({"path": "made", "url": "https://a.example/x.tar.gz"}), 201, json!({"path": "made"})),
+        ])
+        .await;
+    let job = world.call("mia", "POST", below("housekeeping"), &NO).await;
+    assert_eq!(job.body.as_str().map(str::len), Some(24), "{}", fact("housekeeping-job"));
+    let before = at(Release::new(16, 10)).await;
+    assert_eq!(before.get("mia", below("security_settings")).await.status, 404, "{settings}");
+}
+
+#[tokio::test]
+async fn addresses_are_of_personal_tokens() {
+    let world = at(OBSERVED).await;
+    let body = json!({"name": "a", "scopes": ["api"], "access_level": 30});
+    let made = world.call("mia", "POST", below("access_tokens"), &body).await;
+    let bot = world.get("mia", kept(format!("{SHOP}/access_tokens/{}", made.body["id"]))).await;
+    assert!(bot.status == 200 && bot.body.get("last_used_ips").is_none(), "{}", bot.body);
+    let own = world.get("mia", "/personal_access_tokens/self").await;
+    assert!(own.body.get("last_used_ips").is_some(), "{}: {}", fact("bot-addresses"), own.body);
+}
