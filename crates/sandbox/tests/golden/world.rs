@@ -62,6 +62,9 @@ impl World {
             placeholder: Regex::new(r"\{([a-z]\w*)\}").expect("a pattern"),
         };
         world.tokens.insert("bad", Some("not-a-token".to_owned()));
+        let root = world.as_root("GET", "/user", Value::Null);
+        world.names.insert("u_root".to_owned(), root["id"].clone());
+        world.names.insert("nu_root".to_owned(), root["namespace_id"].clone());
         for caller in CALLERS {
             world.add_caller(caller);
         }
