@@ -382,7 +382,7 @@ pub const FACTS: &[Fact] = &[
     service("protected-tag-delete", "DELETE of a protected tag is 204"),
     // Approvals
     service("approval-tier", "approvals are Premium: 404 below"),
-    code("approval-read", "maintainers read how to approve; who may open merge requests reads rules, in an archived project maintainers"),
+    code("approval-read", "maintainers read how to approve; who may open merge requests reads rules, in a project that is archived or has none maintainers"),
     service("approval-settings", "how merge requests are approved is one object: POST changes what it names, 201; nothing is 400"),
     code("approval-before-merge", "approvals_before_merge is that of the project, also a negative one; null is 400"),
     code("approval-before-merge-rule", "approvals_before_merge, when it changes, is the number of the rule All Members, for anybody; beside another such rule POST approvals is 201 null, with the number saved"),
@@ -407,6 +407,7 @@ pub const FACTS: &[Fact] = &[
     service("approval-rule-delete", "DELETE of a rule is 204"),
     // Labels
     service("label-read", "labels are read by every user who sees the project or group"),
+    code("label-off", "a project that has neither issues nor merge requests lists no labels, and takes none: 403"),
     service("label-write", "labels are written by reporters and above"),
     service("label-shape", "a label has the fields of its place: in a project also priority and is_project_label"),
     service("label-list", "the labels of a project are its own and those of all groups above, by title; include_ancestor_groups=false leaves its own group"),

@@ -5,7 +5,7 @@
 use rusqlite::{OptionalExtension, params};
 use serde_json::{Map, Value, json};
 
-use super::super::access::{MAINTAINER, OWNER, REPORTER, ids};
+use super::super::access::{MAINTAINER, OWNER, ids};
 use super::super::answer::{Answer, Failure};
 use super::super::attributes::Tier;
 use super::super::call::Call;
@@ -222,16 +222,13 @@ fn locked(call: &Call<'_>) -> Result<Vec<&'static str>, Failure> {
     Ok(locked)
 }
 
-/// The project of a call that reads rules: for who may open merge requests there, and while it is
-/// archived for maintainers.
+/// The project of a call that reads rules: for who may open merge requests there, and for
+/// maintainers while it is archived or has none.
 pub(super) fn readable(call: &Call<'_>) -> Result<Project, Failure> {
     let project = call.project_as(0)?;
     let level = call.level_in(&project)?;
-    let may = match project.archived {
-        true => level >= MAINTAINER,
-        false => level >= REPORTER || project.visibility != "private",
-    };
-    if !may {
+    let may_open = !project.archived && call.may_use(&project, "merge_requests_access_level")?;
+    if level < MAINTAINER && !may_open {
         return Err(Failure::forbidden());
     }
     call.require_tier(Tier::Premium)?;

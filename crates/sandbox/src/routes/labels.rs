@@ -57,6 +57,9 @@ impl Place {
             0 => call.project_as(0)?,
             level => call.writable_project_as(level)?,
         };
+        if level > 0 && is_without(call, &project)? {
+            return Err(Failure::forbidden());
+        }
         Ok(Self::Project(Box::new(project)))
     }
 
@@ -94,6 +97,13 @@ impl Place {
         };
         Ok(Label::of(call.db, &projects, &groups)?)
     }
+}
+
+/// Whether a project has nothing that could have a label: no issues, no merge requests.
+fn is_without(call: &Call<'_>, project: &Project) -> Result<bool, Failure> {
+    let attributes = project.attributes(call.db)?;
+    let is_off = |name| attributes.get(name).is_some_and(|level| level == "disabled");
+    Ok(["issues_access_level", "merge_requests_access_level"].into_iter().all(is_off))
 }
 
 /// As the service shows one. Only a project says whose it is, and how important.
@@ -162,7 +172,10 @@ fn named(call: &Call<'_>, place: &Place, with_above: bool) -> Result<Label, Fail
 fn list(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let with_above = call.params.flag("include_ancestor_groups")?.unwrap_or(true);
-    let mut labels = place.labels(call, with_above)?;
+    let mut labels = match place {
+        Place::Project(project) if is_without(call, project)? => Vec::new(),
+        _ => place.labels(call, with_above)?,
+    };
     if let Place::Group(group) = place {
         labels.extend(below(call, group)?);
         labels.sort_by(|one, other| (&one.title, one.id).cmp(&(&other.title, other.id)));

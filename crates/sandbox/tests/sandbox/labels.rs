@@ -274,3 +274,24 @@ async fn a_label_is_promoted_to_its_group() {
         ])
         .await;
 }
+
+#[tokio::test]
+async fn a_project_without_issues_and_merge_requests_has_no_labels() {
+    let world = world().await;
+    make(&world, PROJECT, "kept").await;
+    let project = PROJECT.trim_end_matches("/labels");
+    let level =
+        |level: &str| json!({"issues_access_level": level, "merge_requests_access_level": level});
+    let label = json!({"name": "new", "color": "#112233"});
+    let (rule, rules) = (fact("label-off"), format!("{project}/approval_rules"));
+    world
+        .check(vec![
+            (rule, ROOT, "PUT", kept(project.to_owned()), level("disabled"), 200, NO),
+            (rule, "rita", "GET", PROJECT, NO, 200, json!([])),
+            (rule, "rita", "POST", PROJECT, label, 403, NO),
+            (fact("approval-read"), "rita", "GET", kept(rules), NO, 403, NO),
+            (rule, ROOT, "PUT", kept(project.to_owned()), level("enabled"), 200, NO),
+            (rule, "rita", "GET", PROJECT, NO, 200, json!([{"name": "kept"}])),
+        ])
+        .await;
+}
