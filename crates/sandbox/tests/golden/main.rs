@@ -2,6 +2,11 @@
 //! edition: more than 8,000 recorded requests by nine kinds of callers, each module of them in a
 //! fresh sandbox.
 //!
+//! Some requests were left out of the recordings, and later answers show their effect. Where it is
+//! clear what was sent, it is in the file as `inferred`, sent and not compared. Three edits that only
+//! failed for want of a network (`two/mirror-pull-0001`, `-0003` and `-0005`) are left out, because here
+//! they succeed and change what follows.
+//!
 //! `UNDRIFT_GOLDEN=prot/branches cargo test -p undrift-sandbox --test golden` prints what differs in
 //! exchanges whose names begin so.
 
@@ -26,10 +31,8 @@ use world::{Answer, World};
 /// Headers that clients use.
 const HEADERS: [&str; 4] = ["x-total", "x-next-page", "x-page", "x-per-page"];
 
-/// The most writes that may differ and are no exception.
-const MOST_DIFFERENT_WRITES: usize = 660;
 /// The most that may stay different: pairs of route, caller and status, in percent of all.
-const MOST_DIFFERENT_PAIRS: f64 = 9.0;
+const MOST_DIFFERENT_PAIRS: f64 = 3.0;
 
 /// An exchange that was sent again.
 struct Played<'a> {
@@ -60,7 +63,7 @@ fn the_sandbox_answers_as_the_services_own_code_did() {
     let share = percent(different.len(), pairs.len());
     println!("{} exchanges; {} of {} pairs differ", played.len(), different.len(), pairs.len());
     assert!(
-        wrong_writes.len() <= MOST_DIFFERENT_WRITES && share <= MOST_DIFFERENT_PAIRS,
+        wrong_writes.is_empty() && share <= MOST_DIFFERENT_PAIRS,
         "{} writes:\n{}\n{share:.1} % of the pairs of route, caller and status differ: {different:?}",
         wrong_writes.len(),
         wrong_writes.join("\n"),

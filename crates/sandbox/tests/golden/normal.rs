@@ -23,15 +23,18 @@ static ID_IN_PATH: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static MARKED: LazyLock<Regex> = LazyLock::new(|| pattern(r"deletion_scheduled-\d+"));
+static DEPLOY_TOKEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"deploy-token-\d+"));
+static JOB: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[0-9a-f]{24}$"));
 static SSH: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(ssh://)?git@[\w.-]+(:\d+/|:)"));
 
 /// Keys whose values are made up anew each time.
-const SECRET: [&str; 7] = [
+const SECRET: [&str; 8] = [
     "token",
     "runners_token",
     "feed_token",
     "static_object_token",
     "incoming_email_token",
+    "invite_token",
     "fingerprint",
     "fingerprint_sha256",
 ];
@@ -67,6 +70,8 @@ pub(crate) fn normal(
 fn prefixes(key: &str, parent: Option<&Map<String, Value>>) -> Option<&'static [&'static str]> {
     let has = |name| parent.is_some_and(|parent| parent.contains_key(name));
     Some(match key {
+        // Deploy tokens have usernames too.
+        "id" if has("username") && has("scopes") => &[],
         "id" | "iid" if has("username") => &["u"],
         "id" | "iid" if has("path_with_namespace") => &["p"],
         "id" | "iid" if has("full_path") => &["g", "nu"],
@@ -102,6 +107,8 @@ fn normal_text(world: &World, text: &str, key: &str) -> String {
         format!("/{}/{}<id>", &found[1], found.get(2).map_or("", |part| part.as_str()))
     });
     let text = MARKED.replace_all(&text, "deletion_scheduled-<id>");
+    let text = DEPLOY_TOKEN.replace_all(&text, "deploy-token-<id>");
+    let text = JOB.replace_all(&text, "<id>");
     let prefix = world.prefix();
     let text = text.replace(prefix, "<x>").replace(&prefix.to_uppercase(), "<X>");
     match key {

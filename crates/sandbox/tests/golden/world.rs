@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use regex::Regex;
 use serde_json::{Map, Value, json};
-use undrift_sandbox::{Chance, Clock, Conditions, Model, Seed};
+use undrift_sandbox::{Chance, Clock, Conditions, Model, Profile, Seed};
 
 use super::exchange::Exchange;
 
@@ -50,6 +51,11 @@ impl World {
                 jiff::Timestamp::from_millisecond(now).expect("a time")
             }),
             chance: Chance::seeded(1),
+            // The storage of the recordings was stubbed, and no branch was ever protected by itself.
+            profile: Profile {
+                protection_delay: Duration::from_secs(86_400),
+                ..Profile::default()
+            },
             ..Conditions::default()
         };
         let seed = json!({"tier": "ultimate", "release": "18.9"});
@@ -64,7 +70,8 @@ impl World {
         world.tokens.insert("bad", Some("not-a-token".to_owned()));
         let root = world.as_root("GET", "/user", Value::Null);
         world.names.insert("u_root".to_owned(), root["id"].clone());
-        world.names.insert("nu_root".to_owned(), root["namespace_id"].clone());
+        let personal = world.as_root("GET", "/namespaces/root", Value::Null);
+        world.names.insert("nu_root".to_owned(), personal["id"].clone());
         for caller in CALLERS {
             world.add_caller(caller);
         }
