@@ -14,7 +14,7 @@ use crate::{
     field::{Compare, Named, Readback, Scope, Secrecy, Tier},
     kind::{
         Capability, Effect, Facts, LiveEntry, Names, Place, Section, Shape, Spec, forms,
-        is_readable, limits, plain_text,
+        is_readable, limits, needs::is_off, plain_text,
     },
     kinds::{self, preset},
     live::{Collection, Live, Presence},
@@ -178,8 +178,10 @@ impl Declaring<'_> {
         let settings = self.settings;
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
             let Some(value) = live.fields.get(&spec.name) else {
-                // What only some installations show is not missed.
-                if spec.field.read != Readback::IfPresent {
+                // What only some installations show is not missed, nor what is off with another.
+                let needed = spec.field.needs.as_ref();
+                let off = needed.and_then(|needs| live.fields.get(&*needs.switch)).map(is_off);
+                if spec.field.read != Readback::IfPresent && off != Some(true) {
                     self.document.hidden.push(format!("{}.{}", of.section, spec.name));
                 }
                 entry.unknown.push(spec.name.clone());

@@ -325,19 +325,33 @@ pub fn edit_body(
         }
         body.insert(sent_name, value);
     }
-    // What is refused alone goes with what it needs.
+    let known = |name: &str| {
+        let found = || live.fields.get(name).map(|value| Value::Plain(value.clone()));
+        declared.get(name).cloned().or_else(found)
+    };
+    add_needed(section, &mut body, known, names)?;
+    Ok(body)
+}
+
+/// Adds to the body of an edit what its fields are refused without, as far as it is `known`.
+pub fn add_needed(
+    section: Section,
+    body: &mut Fields,
+    known: impl Fn(&str) -> Option<Value>,
+    names: &Names,
+) -> Result<(), Unable> {
     for spec in section.table().specs() {
         let is_carried = body.contains_key(spec.field.sent_name(&spec.name));
         let switch = needs::beside(&spec.field).filter(|_| is_carried);
         let Some(switch) = switch.and_then(|name| section.table().get(name)) else { continue };
-        let sent_name = switch.field.sent_name(&switch.name);
-        let found = live.fields.get(&switch.name).map(|value| Value::Plain(value.clone()));
-        let value = declared.get(&switch.name).cloned().or(found);
-        if let Some(value) = value.filter(|_| !body.contains_key(sent_name)) {
+        if body.contains_key(switch.field.sent_name(&switch.name)) {
+            continue;
+        }
+        if let Some(value) = known(&switch.name) {
             body.extend([sent(section, &switch.name, &value, names)?]);
         }
     }
-    Ok(body)
+    Ok(())
 }
 
 /// Whether a change of `changed` makes the service forget a field.

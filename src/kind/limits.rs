@@ -71,6 +71,8 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
             (body.get(spec.field.sent_name(&spec.name)), section.rules.decode(spec, raw));
         if let Some(Limits { switch, .. }) = &spec.field.limits
             && let Some(sent) = sent.and_then(Value::plain)
+            // A flag that is off limits nothing.
+            && *sent != Json::Bool(false)
             && is_plain(&spec.field)
             && is_switched_on(section, switch, body, raw)
             && spec.field.live_name(&spec.name).is_some()

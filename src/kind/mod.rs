@@ -431,7 +431,7 @@ impl Section {
             .specs()
             .iter()
             .filter(|spec| wanted(&spec.name))
-            .flat_map(|spec| spec.field.others())
+            .flat_map(|spec| self.table().besides(&spec.name))
             .collect();
         for spec in self.table().specs() {
             let kept = is_whole

@@ -106,6 +106,14 @@ impl Table {
         self.by_name.get(name).map(|i| &self.specs[*i])
     }
 
+    /// The fields that have to be known besides, to know what becomes of the field `name`: those that it
+    /// depends on, and those that may not show more than it does.
+    pub fn besides(&self, name: &str) -> impl Iterator<Item = &str> {
+        let limited = |spec: &&Spec| spec.field.at_most.as_deref() == Some(name);
+        let limited: Vec<_> = self.specs.iter().filter(limited).map(|spec| &*spec.name).collect();
+        self.field(name).others().chain(limited)
+    }
+
     /// Whether `name` is a mapping whose keys are fields of their own.
     pub fn is_spread(&self, name: &str) -> bool {
         let below = format!("{name}.");

@@ -52,6 +52,10 @@ impl Creation<'_> {
             };
             body.extend([forms::sent(section, name, value, job.names)?]);
         }
+        if let Some(settings) = settings {
+            let known = |name: &str| declared.get(name).cloned();
+            forms::add_needed(settings, &mut then, known, job.names)?;
+        }
         let mut calls = Vec::new();
         let post = self.post.fields(first).naming(naming);
         for request in std::iter::once(post).chain(edits(job, self.edit, then)) {

@@ -65,7 +65,9 @@ fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&
                 .specs()
                 .iter()
                 .filter(|spec| spec.field.tier > Tier::Free || spec.field.with_every_edit);
-            for name in declared.iter().copied().chain(always.map(|spec| spec.name.as_str())) {
+            let others = declared.iter().flat_map(|name| table.besides(name));
+            let always = always.map(|spec| spec.name.as_str());
+            for name in declared.iter().copied().chain(others).chain(always) {
                 let field = table.field(name);
                 keys.extend(field.live_name(name));
                 // What replaces a deprecated field is read where an answer leaves that out.

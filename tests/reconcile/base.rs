@@ -239,7 +239,7 @@ fn a_group_that_went_away_is_created_for_what_comes_into_it() {
     let document = |kind: &str, path: &str| json!({"kind": kind, "path": path, "create": true});
     let before = [document("Group", "acme/team"), document("Project", "acme/team/old")];
     let mut after = before.to_vec();
-    after.push(document("Project", "acme/team/new"));
+    after.push(document("Project", "acme/team/neo"));
     runtime.block_on(async {
         let world = World::new(Profile::default(), seed(&[])).await;
         world.declare(&before);
@@ -253,6 +253,6 @@ fn a_group_that_went_away_is_created_for_what_comes_into_it() {
         let plan = apply_against(&world, &head, &base, false).await;
         let done: Vec<_> =
             plan.steps.iter().map(|s| format!("{} {:?}", s.address, s.label.unwrap())).collect();
-        assert_eq!(done, ["acme/team Both", "acme/team/new Change"]);
+        assert_eq!(done, ["acme/team Both", "acme/team/neo Change"]);
     });
 }

@@ -41,6 +41,7 @@ const TOP_LEVEL: &[&str] = &[
     "ip_restriction_ranges",
     "allowed_email_domains_list",
     "enabled_git_access_protocol",
+    "shared_runners_minutes_limit",
 ];
 
 /// Fields that never come back; they are sent and not compared.
@@ -72,6 +73,10 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         }
         ("settings", "ip_restriction_ranges") => {
             return pick("192.0.2.0/24".into(), "192.0.2.0/24,198.51.100.7".into());
+        }
+        ("settings", "default_branch") => return pick("main".into(), "trunk".into()),
+        ("settings", "allowed_email_domains_list") => {
+            return pick("example.com".into(), "example.com,example.org".into());
         }
         ("settings", "avatar") => return json!({"file": "logo.png"}),
         ("settings", "import_url") => return json!({"env": "IMPORT_URL"}),
@@ -148,7 +153,11 @@ fn base(kind: Section) -> Json {
     match kind.section {
         "variables" => json!({"key": "KEY", "value": "a-plain-value"}),
         "members" => json!({"user": "bob", "access_level": "guest"}),
-        "hooks" => json!({"name": "ci", "url": "https://a.example.org/x"}),
+        // A flag that was never set is null, and an edit has to repeat it: a service that drops nulls
+        // shows it only once it was set.
+        "hooks" => {
+            json!({"name": "ci", "url": "https://a.example.org/x", "confidential_note_events": false})
+        }
         "push_rule" => json!({"member_check": true}),
         "shares" => json!({"group": "acme/security", "group_access": "guest"}),
         "protected_branches" => json!({"name": "main"}),
@@ -254,7 +263,7 @@ fn cases(form: Form, release: Release) -> Vec<Case> {
 }
 
 async fn converges(profile: Profile, name: &str) {
-    let release = profile.release;
+    let (release, drops_nulls) = (profile.release, profile.drop_null_keys);
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
     let mut world = World::new(profile, seed).await;
@@ -266,7 +275,13 @@ async fn converges(profile: Profile, name: &str) {
     std::fs::write(world.root().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10])
         .unwrap();
     for form in [Form::Create, Form::Change, Form::Clear] {
-        let cases = cases(form, release);
+        let mut cases = cases(form, release);
+        // The service shows these as null once they are off; where nulls are dropped, nobody can tell.
+        let unseen = ["push_rule.commit_committer_check", "push_rule.reject_unsigned_commits"];
+        cases.retain(|case| {
+            let name = format!("{}.{}", case.section.section, case.spec.name);
+            !(drops_nulls && form == Form::Change && unseen.contains(&&*name))
+        });
         world.declare(&cases.iter().map(|case| case.document.clone()).collect::<Vec<_>>());
         let plan = world.converge(&format!("{name}, {form:?}")).await;
         sends_what_is_known(&world);

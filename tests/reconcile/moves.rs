@@ -301,7 +301,7 @@ async fn a_group_is_renamed_and_moved_with_everything_below() {
         for (path, former, others) in ways {
             let mut documents = tree(path, &[former]);
             documents.extend_from_slice(others);
-            documents.push(project(&format!("{path}/leads/new"), json!({"create": true})));
+            documents.push(project(&format!("{path}/leads/neo"), json!({"create": true})));
             world.declare(&documents);
             let plan = world.converge(path).await;
             let first = plan.steps.iter().find(|step| &*step.address.path == path).unwrap();
@@ -437,7 +437,7 @@ async fn a_watched_group_is_not_moved_and_what_is_below_it_is_reached() {
     assert_eq!(outcome.plan.watched.len(), 2, "{:#?}", outcome.plan);
     assert!(outcome.applied.unwrap().is_complete());
     assert!(id_at(&world, "old").await.is_some() && id_at(&world, "team").await.is_none());
-    assert_eq!(world.get("/groups/old").await["description"], "");
+    assert_eq!(world.get("/groups/old").await["description"], Json::Null);
     assert_eq!(world.get("/projects/old%2Fshop").await["description"], "as it is");
     assert!(world.plan().await.steps.is_empty());
 }

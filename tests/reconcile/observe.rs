@@ -58,7 +58,7 @@ async fn a_person_who_cannot_be_looked_up_holds_up_one_section_of_each_project()
     assert_eq!(steps.len(), 10);
     assert!(
         steps.contains(&"acme/other#settings".to_owned())
-            && steps.contains(&"acme/new8".to_owned()),
+            && steps.contains(&"acme/neo8".to_owned()),
         "{steps:?}"
     );
     let incomplete = addresses(plan.incomplete.iter().map(|scope| &scope.address));

@@ -352,7 +352,7 @@ pub(crate) fn all() -> Vec<Scenario> {
             &[declared_at(
                 "alice/own",
                 create(
-                    json!({"settings": {"merge_trains_enabled": true, "ci_default_git_depth": 7}}),
+                    json!({"settings": {"merge_pipelines_enabled": true, "merge_trains_enabled": true, "ci_default_git_depth": 7}}),
                 ),
             )],
         ),

@@ -241,7 +241,17 @@ impl Ground {
             fields.insert(spec.name.clone(), self.sample(spec, Phase::Create)?);
         }
         if let Some(spec) = changing {
-            fields.insert(spec.name.clone(), self.sample(spec, phase)?);
+            let value = self.sample(spec, phase)?;
+            // What may not show more than this field goes along, and what it has no effect without.
+            for other in section.table().specs() {
+                if other.field.at_most.as_deref() == Some(&*spec.name) {
+                    fields.insert(other.name.clone(), value.clone());
+                }
+            }
+            if let Some(needs) = &spec.field.needs {
+                fields.entry(needs.switch.to_string()).or_insert(true.into());
+            }
+            fields.insert(spec.name.clone(), value);
         }
         if fields.is_empty() {
             return Err(format!("no field of the tier {} changes alone", self.tier));

@@ -34,7 +34,7 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Address), example = &"https://git.example.org/upstream.git")]
     pub import_url: Option<TextOrSecret>,
     /// Labels to find the project by. The list replaces the one that is there; its order does not
-    /// matter. All projects of an installation share them, in the spelling of whoever was first.
+    /// matter. All projects of an installation share them: the first spelling of a topic wins.
     #[schemars(transform = FIELD.as_topics().ascii_from(18, 9), inner(length(max = 255)), example = &["rust", "shop"])]
     pub topics: Option<BTreeSet<String>>,
     /// The old name of `topics`.

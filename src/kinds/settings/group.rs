@@ -116,7 +116,7 @@ pub struct GroupSettings {
     #[schemars(transform = FIELD.on_edit().read_if_present())]
     pub shared_runners_setting: Option<SharedRunners>,
     /// How many minutes a month the group may use runners of the whole installation: 0 without
-    /// limit, `null` what the installation allows.
+    /// limit, `null` what the installation allows. Of top-level groups only.
     #[schemars(transform = FIELD.premium().administrators().nullable())]
     pub shared_runners_minutes_limit: Option<u32>,
     /// How many minutes there are besides, once.
