@@ -137,8 +137,10 @@ impl<'a> Comparing<'a> {
     pub(super) fn copy(&self, copy: &LiveEntry) -> Step {
         let address = self.address.entry(format!("{}@{}", self.entry.key, copy.handle_text()));
         let step = removal(self.section, address, &self.entry.origin, copy, self.context);
-        let step = step.ok().expect("what may come twice can be removed, as a test holds");
-        Step { is_copy: true, ..step }
+        match step {
+            Ok(step) => Step { is_copy: true, ..step },
+            Err(_) => unreachable!("what may come twice can be removed, as a test holds"),
+        }
     }
 
     /// Something that is nearly the same is there.

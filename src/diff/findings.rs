@@ -46,10 +46,10 @@ impl Findings {
     }
 
     /// Takes in a removal, or why there is none.
-    pub(super) fn remove(&mut self, removal: Result<Step, Option<Problem>>) {
+    pub(super) fn remove(&mut self, removal: Result<Step, Option<Box<Problem>>>) {
         match removal {
             Ok(step) => self.steps.push(step),
-            Err(problem) => self.problems.extend(problem),
+            Err(problem) => self.problems.extend(problem.map(|problem| *problem)),
         }
     }
 

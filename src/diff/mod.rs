@@ -242,13 +242,13 @@ fn removal(
     origin: &Origin,
     live: &LiveEntry,
     context: Context<'_>,
-) -> Result<Step, Option<Problem>> {
+) -> Result<Step, Option<Box<Problem>>> {
     let (target, names, act) = (context.target, context.names, Act::Remove(live));
     let job = Job { section, target, names, release: context.release, is_alone: true, act };
     let sends = section
         .rules
         .calls(&job)
-        .map_err(|unable| problem(unable, &address, |_| origin.clone()))?;
+        .map_err(|unable| problem(unable, &address, |_| origin.clone()).map(Box::new))?;
     let changes = live.fields.iter().filter(|(name, _)| {
         !section.identity.contains(&name.as_str()) && section.table().get(name).is_some()
     });

@@ -112,7 +112,8 @@ fn is_certain(error: &Error) -> bool {
         ErrorKind::UnsupportedBackreference => {
             let mut digits = rest.trim_start_matches('\\').chars().map(|c| c.is_digit(8));
             let is_zero = rest.starts_with("\\0");
-            !is_zero && !(digits.next() == Some(true) && digits.next() == Some(true))
+            let is_octal = is_zero || (digits.next() == Some(true) && digits.next() == Some(true));
+            !is_octal
         }
         _ => false,
     }

@@ -29,8 +29,8 @@ fn failed(outcome: &Outcome) -> String {
     cause.to_string()
 }
 
-fn policy_of(world: &World) -> impl Future<Output = Json> {
-    async { world.get("/projects/acme%2Fshop").await["container_expiration_policy"].clone() }
+async fn policy_of(world: &World) -> Json {
+    world.get("/projects/acme%2Fshop").await["container_expiration_policy"].clone()
 }
 
 #[tokio::test]

@@ -142,7 +142,7 @@ impl Findings {
         // A name that undrift does not know may be one that somebody chose.
         let mut fields: Vec<_> = fields.iter().filter_map(|name| kinds::name(name)).collect();
         let mut of = (scope, address.section);
-        if let Some((scope, section, field)) = attribute_at(&address.path.to_string()) {
+        if let Some((scope, section, field)) = attribute_at(&address.path) {
             of = (of.0.or(Some(scope)), of.1.or(kinds::name(section)));
             if fields.is_empty() {
                 fields.extend(kinds::name(field));
