@@ -11,6 +11,7 @@ use super::super::call::Call;
 use super::super::kept::{OF_GROUPS, OF_USERS};
 use super::super::profile::OBSERVED;
 use super::super::store::namespace::Namespace;
+use super::project_rules::is_reserved;
 use super::{group_settings, instance};
 
 const LONGEST: usize = 255;
@@ -62,28 +63,6 @@ const AT_THE_TOP: &[&str] = &[
     "users",
     "v2",
 ];
-/// Names of the pages of a project, which no group below another can have.
-const BELOW: &[&str] = &[
-    "-",
-    "badges",
-    "blame",
-    "blob",
-    "builds",
-    "commits",
-    "create",
-    "create_dir",
-    "edit",
-    "files",
-    "find_file",
-    "new",
-    "preview",
-    "raw",
-    "refs",
-    "tree",
-    "update",
-    "wikis",
-];
-
 /// What a group is to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
@@ -138,7 +117,7 @@ pub(super) fn is_plain_path(path: &str) -> bool {
 
 /// Whether a name is one of a page of a project.
 pub(super) fn is_page(path: &str) -> bool {
-    BELOW.contains(&path.to_ascii_lowercase().as_str())
+    is_reserved(path)
 }
 
 /// Checks everything about a group but the caller's rights; what it has already is not looked at.

@@ -19,7 +19,7 @@ const PATH: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot s
                     end in '.git' or end in '.atom'";
 const STRICT: &str = "can only include non-accented letters, digits, '_', '-' and '.'. It must not start with \
      '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.";
-/// Paths below a project that are pages of it.
+/// Names of the pages of a project, which nothing below a group can have.
 const RESERVED: [&str; 18] = [
     "-",
     "badges",
@@ -41,6 +41,11 @@ const RESERVED: [&str; 18] = [
     "wikis",
 ];
 const MOST: usize = 255;
+
+/// Whether a page of the service has this path below a group.
+pub(super) fn is_reserved(path: &str) -> bool {
+    RESERVED.contains(&path.to_ascii_lowercase().as_str())
+}
 
 impl<'a> Wanted<'a> {
     /// What was sent as it is, or is not blank.
@@ -174,7 +179,7 @@ fn check_path(faults: &mut Faults, wanted: Wanted<'_>) {
         faults.add("path", SHORT);
         faults.add("path", BLANK);
     }
-    if RESERVED.contains(&path.to_ascii_lowercase().as_str()) {
+    if is_reserved(path) {
         faults.add_both("path", &format!("{path} is a reserved name"));
     }
     if is_long {
