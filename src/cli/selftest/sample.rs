@@ -8,7 +8,7 @@
 use std::fmt;
 
 use crate::{
-    field::{Accepted, Codec, Compare, Named, Readback, Route, Scope, Secrecy, Tier},
+    field::{Codec, Compare, Named, Readback, Route, Scope, Secrecy, Tier},
     kind::{Place, Section, Shape, Spec},
     kinds,
     release::{Known, REFERENCE},
@@ -134,9 +134,19 @@ impl Ground {
     /// Why a field cannot be changed by itself.
     fn unchangeable(&self, attribute: Attribute) -> Option<String> {
         let Attribute { section, spec } = attribute;
+        if section.identity.contains(&&*spec.name) {
+            return Some("tells entries apart".to_owned());
+        }
+        self.unfit(spec).or_else(|| match pair(spec) {
+            None => Some("has no two values that always fit".to_owned()),
+            Some(_) => self.entry(section, Some(spec), Phase::Create).err(),
+        })
+    }
+
+    /// Why a field cannot be changed and be seen to have been, whatever its values are.
+    fn unfit(&self, spec: &Spec) -> Option<String> {
         let field = &spec.field;
         let reason = match () {
-            () if section.identity.contains(&&*spec.name) => "tells entries apart",
             () if spec.name.contains('.') => "is part of another field",
             () if !field.accepted.on(Route::Edit) => "is set when something is created",
             () if field.read == Readback::Never => "is not shown by the service",
@@ -146,8 +156,7 @@ impl Ground {
             () if field.until.is_some() || field.replaced_by.is_some() => "has a successor",
             () if field.tier > self.tier => return Some(format!("needs the tier {}", field.tier)),
             () if !self.has(spec) => "is of a later release",
-            () if pair(spec).is_none() => "has no two values that always fit",
-            () => return self.entry(section, Some(spec), Phase::Create).err(),
+            () => return None,
         };
         Some(reason.to_owned())
     }
@@ -278,17 +287,9 @@ impl Ground {
             || field.codec == Codec::Level
             || spec.schema["enum"].as_array().is_some_and(|words| words.len() > 1);
         is_two_valued
-            && !spec.name.contains('.')
-            && field.accepted != Accepted::Never
             && field.accepted.on(Route::Create)
-            && field.accepted.on(Route::Edit)
-            && !matches!(field.read, Readback::Never | Readback::IfPresent)
-            && field.secrecy == Secrecy::Open
-            && field.names.is_none()
-            && field.tier <= self.tier
-            && self.has(spec)
-            && field.until.is_none()
-            && field.replaced_by.is_none()
+            && field.read != Readback::IfPresent
+            && self.unfit(spec).is_none()
     }
 
     /// A value of a field: one when it is created, and back in the end, and another in between.
