@@ -1,20 +1,18 @@
 //! What the name, path and visibility of a group have to be, and who may make groups.
 
-use http::StatusCode;
 use rusqlite::params;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::super::access::{MAINTAINER, OWNER, ids};
-use super::super::answer::Failure;
+use super::super::answer::{Complaints, Failure};
 use super::super::attributes::{Route as Accepts, VISIBILITIES};
 use super::super::call::Call;
 use super::super::kept::{OF_GROUPS, OF_USERS};
 use super::super::profile::OBSERVED;
 use super::super::store::namespace::Namespace;
-use super::project_rules::is_reserved;
+use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
 use super::{group_settings, instance};
 
-const LONGEST: usize = 255;
 pub(super) const SHORTEST_PATH: usize = 2;
 /// How many groups may be above one.
 const MOST_ABOVE: usize = 20;
@@ -76,49 +74,7 @@ pub(super) struct Wanted<'a> {
     pub(super) shortest: usize,
 }
 
-/// What is wrong with a group or project, a text at a time, by field. Answers list it in the order
-/// in which it was found.
-#[derive(Debug, Default)]
-pub(super) struct Complaints(Map<String, Value>);
-
-impl Complaints {
-    pub(super) fn add(&mut self, field: &str, text: impl Into<String>) {
-        let texts = self.0.entry(field).or_insert_with(|| json!([]));
-        if let Value::Array(texts) = texts {
-            texts.push(text.into().into());
-        }
-    }
-
-    pub(super) fn refuse(self) -> Result<(), Failure> {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::message(StatusCode::BAD_REQUEST, self.0)),
-        }
-    }
-}
-
-pub(super) const BLANK: &str = "can't be blank";
-pub(super) const TAKEN: &str = "has already been taken";
-/// What paths have to be where images are named after them, as the service says it from 18.9 on.
-pub(super) const PLAIN_PATH: &str = "can only include non-accented letters, digits, '_', '-' and '.'. \
-     It must not start with '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.";
-
 const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
-
-pub(super) fn too_long() -> String {
-    format!("is too long (maximum is {LONGEST} characters)")
-}
-
-/// Letters and digits, with single special characters in between.
-pub(super) fn is_plain_path(path: &str) -> bool {
-    path.split(['-', '_', '.'])
-        .all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric()))
-}
-
-/// Whether a name is one of a page of a project.
-pub(super) fn is_page(path: &str) -> bool {
-    is_reserved(path)
-}
 
 /// Checks everything about a group but the caller's rights; what it has already is not looked at.
 pub(super) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<(), Failure> {
@@ -151,7 +107,7 @@ pub(super) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<(), Failure> 
     if new_path {
         check_place(call, wanted, &mut complaints)?;
     }
-    complaints.refuse()
+    complaints.settle()
 }
 
 fn check_name(
@@ -164,7 +120,7 @@ fn check_name(
         complaints.add("name", BLANK);
     }
     if name.chars().count() > LONGEST {
-        complaints.add("name", too_long());
+        complaints.add("name", TOO_LONG);
     }
     // Groups at the top may share a name.
     if let Some(parent) = wanted.parent
@@ -209,13 +165,13 @@ fn check_path(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) 
         complaints.add("path", BLANK);
     }
     if path.chars().count() > LONGEST {
-        complaints.add("path", too_long());
+        complaints.add("path", TOO_LONG);
     }
     if call.release() >= OBSERVED && !is_plain_path(path) {
         complaints.add("path", PLAIN_PATH);
     }
     let reserved = match wanted.parent {
-        Some(_) => is_page(path),
+        Some(_) => is_reserved(path),
         None => AT_THE_TOP.contains(&path.to_ascii_lowercase().as_str()),
     };
     if !path.chars().all(plain)
@@ -241,7 +197,7 @@ fn check_place(
 ) -> Result<(), Failure> {
     let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
     if above + wanted.path.chars().count() > LONGEST {
-        complaints.add("path", too_long());
+        complaints.add("path", TOO_LONG);
     }
     if !wanted.path.is_empty()
         && is_taken(call, wanted.parent, wanted.path, wanted.own.map(|own| own.id))?
@@ -345,7 +301,7 @@ pub(super) fn without_path() -> Failure {
     for text in [BLANK, PATH_FORM, "is too short (minimum is 1 character)", BLANK] {
         complaints.add("path", text);
     }
-    complaints.refuse().map_or_else(in_one_text, |()| Failure::invalid("path"))
+    complaints.settle().map_or_else(in_one_text, |()| Failure::invalid("path"))
 }
 
 /// Whether the caller may make groups below one: its owners may, and its maintainers unless a

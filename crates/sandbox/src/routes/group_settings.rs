@@ -6,7 +6,7 @@ use rusqlite::params;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER, ids};
-use super::super::answer::Failure;
+use super::super::answer::{Complaints, Failure};
 use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::kept::{OF_GROUPS, Taking};
@@ -17,7 +17,6 @@ use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
 use super::super::store::repository::is_ref_name;
 use super::super::store::user::User;
-use super::group_rules::Complaints;
 use super::{avatars, instance};
 
 pub(super) const BRANCH_PROTECTION: &str = "default_branch_protection";
@@ -474,7 +473,7 @@ fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
             complaints.add(field, "The domain you entered is misformatted.");
         }
     }
-    complaints.refuse()?;
+    complaints.settle()?;
     let kept = (!domains.is_empty()).then(|| domains.join(","));
     OF_GROUPS.put(call.db, group.id, DOMAINS, kept)
 }
@@ -526,7 +525,7 @@ fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
         }
         OF_GROUPS.put(call.db, group.id, WATCHERS, ids)?;
     }
-    complaints.refuse()
+    complaints.settle()
 }
 
 /// The word for two flags.
@@ -690,7 +689,7 @@ fn take_runners(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
         let mut complaints = Complaints::default();
         complaints.add(field, text);
         complaints.add("update_shared_runners", format!("Validation failed: {what} {text}"));
-        return complaints.refuse();
+        return complaints.settle();
     }
     spread_runners(call, group, &wanted)
 }

@@ -30,6 +30,7 @@ mod invited;
 mod labels;
 pub(crate) mod members;
 pub(crate) mod memberships;
+mod names;
 mod notes;
 mod pipeline_schedules;
 pub(crate) mod project_list;

@@ -1,51 +1,17 @@
 //! The rules of the names and paths of projects, with the words in which the service's models
 //! refuse them: each fault is told of the project and of its namespace of one.
 
-use http::StatusCode;
-use serde_json::{Map, Value, json};
-
-use super::super::answer::Failure;
+use super::super::answer::{Complaints, Failure};
 use super::super::call::Call;
 use super::super::store::namespace::Namespace;
+use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
 use super::projects::taken;
 
-const BLANK: &str = "can't be blank";
-const TAKEN: &str = "has already been taken";
-const LONG: &str = "is too long (maximum is 255 characters)";
 const SHORT: &str = "is too short (minimum is 1 character)";
 const NAME: &str = "can contain only letters, digits, emoji, '_', '.', '+', dashes, or spaces. \
                     It must start with a letter, digit, emoji, or '_'.";
 const PATH: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', \
                     end in '.git' or end in '.atom'";
-const STRICT: &str = "can only include non-accented letters, digits, '_', '-' and '.'. It must not start with \
-     '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.";
-/// Names of the pages of a project, which nothing below a group can have.
-const RESERVED: [&str; 18] = [
-    "-",
-    "badges",
-    "blame",
-    "blob",
-    "builds",
-    "commits",
-    "create",
-    "create_dir",
-    "edit",
-    "files",
-    "find_file",
-    "new",
-    "preview",
-    "raw",
-    "refs",
-    "tree",
-    "update",
-    "wikis",
-];
-const MOST: usize = 255;
-
-/// Whether a page of the service has this path below a group.
-pub(super) fn is_reserved(path: &str) -> bool {
-    RESERVED.contains(&path.to_ascii_lowercase().as_str())
-}
 
 impl<'a> Wanted<'a> {
     /// What was sent as it is, or is not blank.
@@ -79,13 +45,13 @@ pub(crate) fn check_words(wanted: Wanted<'_>) -> Result<(), Failure> {
 }
 
 fn refuse(wanted: Wanted<'_>, (name_taken, path_taken): (bool, bool)) -> Result<(), Failure> {
-    let mut faults = Faults::default();
-    check_name(&mut faults, wanted, name_taken);
-    check_path(&mut faults, wanted);
+    let mut complaints = Complaints::default();
+    check_name(&mut complaints, wanted, name_taken);
+    check_path(&mut complaints, wanted);
     if path_taken {
-        faults.add("path", TAKEN);
+        complaints.add("path", TAKEN);
     }
-    faults.into()
+    complaints.settle()
 }
 
 /// Refuses what is taken, without a word of the namespace.
@@ -96,98 +62,76 @@ pub(crate) fn check_free(
     path: &str,
 ) -> Result<(), Failure> {
     let (name_taken, path_taken) = taken(call, namespace, name, path, None)?;
-    let mut faults = Faults::default();
+    let mut complaints = Complaints::default();
     for (field, is_taken) in [("name", name_taken), ("path", path_taken)] {
         if is_taken {
-            faults.add(field, TAKEN);
+            complaints.add(field, TAKEN);
         }
     }
-    faults.into()
+    complaints.settle()
 }
 
-/// What is wrong, by field.
-#[derive(Debug, Default)]
-struct Faults(Map<String, Value>);
-
-impl Faults {
-    fn add(&mut self, field: &str, text: &str) {
-        let texts = self.0.entry(field).or_insert_with(|| json!([]));
-        if let Some(texts) = texts.as_array_mut() {
-            texts.push(text.into());
-        }
-    }
-
-    /// The same of the project and of its namespace.
-    fn add_both(&mut self, field: &str, text: &str) {
-        self.add(&format!("project_namespace.{field}"), text);
-        self.add(field, text);
-    }
+/// Complains of the project and of its namespace.
+fn add_both(complaints: &mut Complaints, field: &str, text: &str) {
+    complaints.add(&format!("project_namespace.{field}"), text);
+    complaints.add(field, text);
 }
 
-impl From<Faults> for Result<(), Failure> {
-    fn from(faults: Faults) -> Self {
-        match faults.0.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::message(StatusCode::BAD_REQUEST, faults.0)),
-        }
-    }
-}
-
-fn check_name(faults: &mut Faults, wanted: Wanted<'_>, is_taken: bool) {
+fn check_name(complaints: &mut Complaints, wanted: Wanted<'_>, is_taken: bool) {
     let name = wanted.name;
     if name.is_empty() {
-        faults.add_both("name", BLANK);
+        add_both(complaints, "name", BLANK);
         if wanted.blank_name {
-            faults.add("name", NAME);
+            complaints.add("name", NAME);
         }
         return;
     }
     let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
     let rest = |c: char| first(c) || ".+- ".contains(c);
-    if name.chars().count() > MOST {
-        faults.add_both("name", LONG);
+    if name.chars().count() > LONGEST {
+        add_both(complaints, "name", TOO_LONG);
     }
     if !name.starts_with(first) || !name.chars().all(rest) {
-        faults.add("name", NAME);
+        complaints.add("name", NAME);
     }
     if is_taken {
-        faults.add_both("name", TAKEN);
+        add_both(complaints, "name", TAKEN);
     }
 }
 
-fn check_path(faults: &mut Faults, wanted: Wanted<'_>) {
+fn check_path(complaints: &mut Complaints, wanted: Wanted<'_>) {
     let path = wanted.path;
-    let is_long = path.len() > MOST;
+    let is_long = path.len() > LONGEST;
     if path.is_empty() {
-        faults.add_both("path", BLANK);
+        add_both(complaints, "path", BLANK);
     }
     // The namespace and the project look at it in another order.
     let of_namespace = "project_namespace.path";
     if is_long {
-        faults.add(of_namespace, LONG);
+        complaints.add(of_namespace, TOO_LONG);
     }
-    if !is_strict(path) && !wanted.unnamed {
-        faults.add(of_namespace, STRICT);
+    if !is_plain_path(path) && !wanted.unnamed {
+        complaints.add(of_namespace, PLAIN_PATH);
     }
     if !is_plain(path) {
-        faults.add_both("path", PATH);
+        add_both(complaints, "path", PATH);
     }
-    if !is_strict(path) && !wanted.unnamed {
-        faults.add("path", STRICT);
+    if !is_plain_path(path) && !wanted.unnamed {
+        complaints.add("path", PLAIN_PATH);
     }
     if wanted.unnamed {
-        faults.add("path", SHORT);
-        faults.add("path", BLANK);
+        complaints.add("path", SHORT);
+        complaints.add("path", BLANK);
     }
     if is_reserved(path) {
-        faults.add_both("path", &format!("{path} is a reserved name"));
+        add_both(complaints, "path", &format!("{path} is a reserved name"));
     }
     if is_long {
-        faults.add("path", LONG);
+        complaints.add("path", TOO_LONG);
     }
     // So is the whole path.
-    if wanted.namespace.full_path.len() + 1 + path.len() > MOST {
-        faults.add("path", LONG);
+    if wanted.namespace.full_path.len() + 1 + path.len() > LONGEST {
+        complaints.add("path", TOO_LONG);
     }
 }
 
@@ -195,24 +139,18 @@ fn check_path(faults: &mut Faults, wanted: Wanted<'_>) {
 fn is_plain(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !path.is_empty()
-        && path.len() <= MOST
+        && path.len() <= LONGEST
         && path.bytes().all(plain)
         && !path.starts_with('-')
         && ![".git", ".atom"].iter().any(|end| path.ends_with(end))
 }
 
-/// Whether each special character stands alone between others.
-fn is_strict(path: &str) -> bool {
-    path.split(['-', '_', '.'])
-        .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-}
-
 /// The rules of the path alone, for what else is named like a project.
 pub(crate) fn check_path_alone(path: &str) -> Result<(), Failure> {
-    let fault = match (is_plain(path), is_strict(path)) {
-        _ if path.len() > MOST => LONG,
+    let fault = match (is_plain(path), is_plain_path(path)) {
+        _ if path.len() > LONGEST => TOO_LONG,
         (false, _) => PATH,
-        (true, false) => STRICT,
+        (true, false) => PLAIN_PATH,
         (true, true) => return Ok(()),
     };
     Err(Failure::model("path", fault))
