@@ -650,12 +650,6 @@ impl Field {
         }
     }
 
-    /// The fields that have to be known besides, to know what becomes of this one.
-    pub fn others(&self) -> impl Iterator<Item = &str> {
-        let needed = self.needs.as_ref().map(|needs| &*needs.switch);
-        needed.into_iter().chain(self.at_most.as_deref())
-    }
-
     /// Whether a service of the reference's release need not have it.
     pub fn is_late(&self) -> bool {
         self.since.is_some_and(Release::is_late)

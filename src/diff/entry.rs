@@ -72,10 +72,14 @@ impl<'a> Comparing<'a> {
 
     /// The same with every condition on a list as the list that meets it, given what is `live`.
     fn meeting(&self, live: &Object) -> Option<Self> {
-        let values = forms::met(self.section, &self.values, live)?;
+        Some(self.with(forms::met(self.section, &self.values, live)?))
+    }
+
+    /// The same with other values.
+    fn with(&self, values: Fields) -> Self {
         let address = self.address.clone();
-        let met = Self::of(self.section, self.entry, self.context, address, values);
-        Some(Self { is_alone: self.is_alone, ..met })
+        let other = Self::of(self.section, self.entry, self.context, address, values);
+        Self { is_alone: self.is_alone, ..other }
     }
 
     /// The same with what a create has to send although nobody declares it.
@@ -85,13 +89,8 @@ impl<'a> Comparing<'a> {
         let missing: Vec<_> = missing
             .filter_map(|spec| Some((spec.name.clone(), spec.field.created_with.clone()?.into())))
             .collect();
-        if missing.is_empty() {
-            return None;
-        }
-        let values = self.values.clone().into_iter().chain(missing).collect();
-        let address = self.address.clone();
-        let whole = Self::of(self.section, self.entry, self.context, address, values);
-        Some(Self { is_alone: self.is_alone, ..whole })
+        let is_whole = missing.is_empty();
+        (!is_whole).then(|| self.with(self.values.clone().into_iter().chain(missing).collect()))
     }
 
     /// The same where `crowded` address several entries in paths.

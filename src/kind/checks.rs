@@ -2,7 +2,7 @@
 
 use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 
-use super::{Fault, Section, forms};
+use super::{Fault, Section, limits::is_on};
 use crate::{
     diagnostic::Severity,
     field::{Compare, Field},
@@ -47,7 +47,7 @@ impl Section {
             }
             let other = spec.field.not_with.as_deref();
             if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
-                && ![value, twin].into_iter().any(forms::is_unset)
+                && [value, twin].into_iter().all(is_on)
             {
                 report(Fault {
                     severity: Severity::Error,

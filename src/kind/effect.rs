@@ -48,6 +48,14 @@ impl Capability {
     }
 }
 
+/// The visibilities, from the narrowest.
+pub const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
+
+/// The place of a visibility among them.
+pub fn visibility_rank(word: &str) -> Option<usize> {
+    VISIBILITIES.iter().position(|known| *known == word)
+}
+
 /// What a change does beyond the object itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {

@@ -8,7 +8,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet};
 
-use super::{Id, Identity, LiveEntry, Names, Section, Spec, Unable, is_list, needs};
+use super::{Id, Identity, LiveEntry, Names, Section, Spec, Unable, is_list, limits::is_on, needs};
 use crate::{
     cause::Cause,
     field::{Codec, Compare, Field, Named, Readback, Route, Secrecy, Tier},
@@ -283,14 +283,8 @@ fn without_unset_twins<'d>(
     let excludes = |one: &str, other: &str| section.field(one).not_with.as_deref() == Some(other);
     let twins =
         |name: &str| fields.iter().any(|(other, _)| excludes(name, other) || excludes(other, name));
-    let is_kept = |(name, value): &(&String, &Value)| !(is_unset(value) && twins(name));
+    let is_kept = |(name, value): &(&String, &Value)| is_on(value) || !twins(name);
     fields.iter().copied().filter(is_kept).collect()
-}
-
-/// Whether a value says no more than none: nothing, no text, or off.
-pub fn is_unset(value: &Value) -> bool {
-    matches!(value.plain(), Some(Json::Null | Json::Bool(false)))
-        || value.plain().and_then(Json::as_str) == Some("")
 }
 
 /// The body of an edit: what changes, what is declared of what the service would reset, and what it
@@ -363,8 +357,7 @@ pub fn is_forgotten(field: &Field, changed: &[&str]) -> bool {
 /// Whether an edit that changes `changed` switches on what a field limits.
 pub fn goes_along(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
     let Some(limits) = &field.limits else { return false };
-    changed.contains(&&*limits.switch)
-        && declared.get(&*limits.switch).is_some_and(super::limits::is_on)
+    changed.contains(&&*limits.switch) && declared.get(&*limits.switch).is_some_and(is_on)
 }
 
 /// Whether the service shows `null` in the place of the value that a field of `live` has.

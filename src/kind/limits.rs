@@ -67,20 +67,21 @@ pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fiel
 pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
     let mut open = Vec::new();
     for spec in section.table().specs() {
-        let (sent, shown) =
-            (body.get(spec.field.sent_name(&spec.name)), section.rules.decode(spec, raw));
+        let sent = body.get(spec.field.sent_name(&spec.name)).and_then(Value::plain);
+        let Some(sent) = sent else { continue };
+        let shown = || section.rules.decode(spec, raw);
         if let Some(Limits { switch, .. }) = &spec.field.limits
-            && let Some(sent) = sent.and_then(Value::plain)
             // A flag that is off limits nothing.
             && *sent != Json::Bool(false)
             && is_plain(&spec.field)
             && is_switched_on(section, switch, body, raw)
             && spec.field.live_name(&spec.name).is_some()
-            && !is_shown(&spec.field, sent, shown.as_ref())
+            && !is_shown(&spec.field, sent, shown().as_ref())
         {
             open.push((switch.to_string(), spec.name.clone()));
         }
-        let Some(sent) = sent.and_then(Value::plain).and_then(Json::as_object) else { continue };
+        let Some(sent) = sent.as_object() else { continue };
+        let shown = shown();
         let shown = shown.as_ref().and_then(Json::as_object);
         for (limit, Limits { switch, .. }) in within(spec) {
             let is_on = |object: &Object| object.get(&*switch).is_some_and(Limits::is_on);

@@ -37,7 +37,7 @@ use crate::{
 };
 
 pub use calls::{Call, Job, Unable};
-pub use effect::{Capability, Effect};
+pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub use forms::{plain_text, same};
 pub use live::{
     Arrival, Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target, marked_above,
@@ -426,13 +426,7 @@ impl Section {
         let mut fields = Object::new();
         let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_));
         let is_whole = is_replaced || matches!(self.home.place, Place::Part { .. });
-        let also: Vec<&str> = self
-            .table()
-            .specs()
-            .iter()
-            .filter(|spec| wanted(&spec.name))
-            .flat_map(|spec| self.table().besides(&spec.name))
-            .collect();
+        let also: Vec<&str> = self.table().besides(wanted).collect();
         for spec in self.table().specs() {
             let kept = is_whole
                 || wanted(&spec.name)

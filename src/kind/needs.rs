@@ -2,13 +2,13 @@
 
 use super::{LiveEntry, Section};
 use crate::{
-    field::Field,
+    field::{Field, Limits},
     value::{Fields, Json, Value},
 };
 
 /// Whether `value` is that of something that is off.
 pub fn is_off(value: &Json) -> bool {
-    matches!(value, Json::Null | Json::Bool(false)) || *value == "" || *value == "disabled"
+    !Limits::is_on(value) || *value == "disabled"
 }
 
 /// How it stands with what a field needs.

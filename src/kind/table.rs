@@ -61,6 +61,8 @@ pub fn is_list(schema: &Json) -> bool {
 pub struct Table {
     specs: Vec<Spec>,
     by_name: BTreeMap<String, usize>,
+    /// Each field, and another one that has to be known besides, to know what becomes of it.
+    besides: Vec<(usize, usize)>,
     /// The schema of an entry.
     pub schema: Json,
 }
@@ -93,7 +95,8 @@ impl Table {
         let mut specs = Vec::new();
         gather("", &schema, &mut specs);
         let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name.clone(), i)).collect();
-        Self { specs, by_name, schema }
+        let besides = besides(&specs, &by_name);
+        Self { specs, by_name, besides, schema }
     }
 
     /// The fields in the order of the struct.
@@ -106,12 +109,11 @@ impl Table {
         self.by_name.get(name).map(|i| &self.specs[*i])
     }
 
-    /// The fields that have to be known besides, to know what becomes of the field `name`: those that it
-    /// depends on, and those that may not show more than it does.
-    pub fn besides(&self, name: &str) -> impl Iterator<Item = &str> {
-        let limited = |spec: &&Spec| spec.field.at_most.as_deref() == Some(name);
-        let limited: Vec<_> = self.specs.iter().filter(limited).map(|spec| &*spec.name).collect();
-        self.field(name).others().chain(limited)
+    /// The fields that have to be known besides, to know what becomes of those that are `wanted`: what
+    /// these depend on, and what may not show more than they do.
+    pub fn besides(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
+        let named = self.besides.iter().map(|(of, other)| (&*self.specs[*of].name, *other));
+        named.filter(move |(of, _)| wanted(of)).map(|(_, other)| &*self.specs[other].name)
     }
 
     /// Whether `name` is a mapping whose keys are fields of their own.
@@ -158,6 +160,19 @@ impl Table {
     pub fn field(&self, name: &str) -> &Field {
         self.get(name).map_or(&*EXTRA, |spec| &spec.field)
     }
+}
+
+/// What has to be known besides each field, by their places in `specs`.
+fn besides(specs: &[Spec], by_name: &BTreeMap<String, usize>) -> Vec<(usize, usize)> {
+    let mut besides = Vec::new();
+    for (own, Spec { field, .. }) in specs.iter().enumerate() {
+        let place = |name: &str| by_name.get(name).copied();
+        let switch = field.needs.as_ref().and_then(|needs| place(&needs.switch));
+        besides.extend(switch.map(|switch| (own, switch)));
+        let most = field.at_most.as_deref().and_then(place);
+        besides.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
+    }
+    besides
 }
 
 /// Adds the fields of `schema`, each called `prefix` and its own name.

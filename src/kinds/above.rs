@@ -1,9 +1,6 @@
 //! What a group above has to say of the settings of what is in it.
 
-use crate::value::Json;
-
-/// Visibilities, from the narrowest to the widest.
-const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
+use crate::{kind::visibility_rank, value::Json};
 
 /// What becomes of a setting for which a group above says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +18,7 @@ pub fn outranks<'a>(
     own: &Json,
     settings: impl Fn(&str) -> Option<Json> + 'a,
 ) -> Option<(&'static str, Above)> {
-    let sight = |value: &Json| VISIBILITIES.iter().position(|known| *value == **known);
+    let sight = |value: &Json| visibility_rank(value.as_str()?);
     let runners = || settings("shared_runners_setting");
     let is_shut = |above: &Json| *above == "disabled_and_unoverridable";
     match name {

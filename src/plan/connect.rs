@@ -20,7 +20,7 @@ use crate::{
     address::Address,
     diff::{Edge, Problem, Step},
     field::Scope,
-    kind::{Capability, Effect},
+    kind::{Capability, Effect, VISIBILITIES, visibility_rank},
     level::Level,
     operation::Request,
     text,
@@ -190,9 +190,9 @@ fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
     step.effects.iter().find_map(|effect| match effect {
         Effect::Visibility { before, after } => {
             let is_new = step.effects.contains(&Effect::Provides(Capability::Exists));
-            let known = before.as_deref().and_then(super::guard::visibility_rank);
+            let known = before.as_deref().and_then(visibility_rank);
             let before = if is_new { None } else { Some(known.unwrap_or(0)) };
-            Some((before, super::guard::visibility_rank(after)?))
+            Some((before, visibility_rank(after)?))
         }
         _ => None,
     })
@@ -220,7 +220,7 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
 }
 
 fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Problem {
-    let word = |rank: usize| super::guard::VISIBILITIES[rank];
+    let word = |rank: usize| VISIBILITIES[rank];
     let change = step.changes.iter().find(|change| change.field == "visibility");
     Problem {
         address: step.address.clone(),

@@ -139,9 +139,8 @@ pub(super) fn missing_namespace(
 fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
     let noun = declared.scope.noun();
     let (message, help) = match to.map(escape) {
-        Some(to) if marked_above(&to).is_some() => {
-            let group = marked_above(&to).unwrap_or_default();
-            (
+        Some(to) => match marked_above(&to) {
+            Some(group) => (
                 format!(
                     "the {noun} `{}` is in a group that is marked for deletion, `{group}`",
                     address.path
@@ -149,11 +148,12 @@ fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
                 format!(
                     "restore it (`undrift call group-restore id={group}`), or remove the manifest"
                 ),
-            )
-        }
-        Some(to) => {
-            (format!("the {noun} `{}` is now `{to}`", address.path), format!("write `path: {to}`"))
-        }
+            ),
+            None => (
+                format!("the {noun} `{}` is now `{to}`", address.path),
+                format!("write `path: {to}`"),
+            ),
+        },
         None => {
             (format!("the {noun} `{}` was renamed", address.path), "write its new path".to_owned())
         }

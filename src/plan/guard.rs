@@ -13,7 +13,7 @@ use crate::{
     address::Address,
     desired::{Container, Guard},
     diff::{Action, Context, Findings, Refusal, Step},
-    kind::Effect,
+    kind::{Effect, VISIBILITIES, visibility_rank},
     level::{Level, MAINTAINER, OWNER},
     live::{Inherited, Live, Question},
     origin::Origin,
@@ -260,14 +260,6 @@ fn transfer(steps: &[Step], live: &Live) -> Findings {
 
 fn word(level: u8) -> &'static str {
     Level::parse(&level.into()).filter(|level| level.number > 0).map_or("none", |level| level.word)
-}
-
-/// The visibilities, from the narrowest.
-pub(super) const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
-
-/// The place of a visibility among them.
-pub(super) fn visibility_rank(word: &str) -> Option<usize> {
-    VISIBILITIES.iter().position(|known| *known == word)
 }
 
 /// Refuses to show a container to more people than before.

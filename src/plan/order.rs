@@ -8,11 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use super::guard::visibility_rank;
 use crate::{
     diff::{Action, Edge, Step},
     field::Scope,
-    kind::{Capability, Effect},
+    kind::{Capability, Effect, visibility_rank},
     kinds,
     live::Caller,
     operation::Request,
