@@ -294,10 +294,8 @@ mod tests {
                 is_alone: true,
                 act: Act::Create(&declared),
             };
-            let refused = matches!(
-                Members.calls(&job),
-                Err(Unable::Because { code: "minimal-access", .. })
-            );
+            let refused =
+                matches!(Members.calls(&job), Err(Unable::Because { code: "minimal-access", .. }));
             assert_eq!(refused, is_refused, "{path}");
         }
     }

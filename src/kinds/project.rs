@@ -13,8 +13,8 @@ use crate::{
     diagnostic::Severity,
     field::{Field, Route, Scope, Tier},
     kind::{
-        Arrival, Call, Capability, Effect, Facts, Fault, Former, Home, Itself, Job, Kind, Namespace,
-        NamespaceOwner, Place, Rules, Shape, Table, Unable,
+        Arrival, Call, Capability, Effect, Facts, Fault, Former, Home, Itself, Job, Kind,
+        Namespace, NamespaceOwner, Place, Rules, Shape, Table, Unable,
         calls::{Act, Turn},
         needs, plain_text,
     },
@@ -105,7 +105,9 @@ impl Rules for Project {
                     severity: Severity::Error,
                     code: "too-visible",
                     field: Some(most),
-                    message: format!("a new project has `{name}: enabled`, which may not show more than `{most}`"),
+                    message: format!(
+                        "a new project has `{name}: enabled`, which may not show more than `{most}`"
+                    ),
                     help: Some(format!("declare `{name}: {}` too", plain_text(&limit))),
                 });
             }

@@ -150,7 +150,9 @@ impl ProtectedBranches {
         };
         let (rows, what) = match job.act {
             Act::Create(new) => (declared(new), "would"),
-            Act::Change(_, live, _) | Act::Remove(live) => (live.fields.get(UNPROTECT).cloned(), "do"),
+            Act::Change(_, live, _) | Act::Remove(live) => {
+                (live.fields.get(UNPROTECT).cloned(), "do")
+            }
             Act::Itself(_) => (None, ""),
         };
         let caller = job.names.caller();
@@ -321,7 +323,8 @@ mod tests {
         }
         for (user, refused) in [(5, true), (4, false)] {
             let mut raw = premium();
-            raw["unprotect_access_levels"] = json!([{"id": 4, "access_level": 40, "user_id": user}]);
+            raw["unprotect_access_levels"] =
+                json!([{"id": 4, "access_level": 40, "user_id": user}]);
             let branch = live(of, raw);
             let declared = fields(json!({"name": "main", "allow_force_push": true}));
             let change = Act::Change(&declared, &branch, &["allow_force_push"]);

@@ -11,7 +11,10 @@ use schemars::JsonSchema;
 
 use crate::{
     field::{Compare, FIELD},
-    kind::{Call, Capability, Change, Create, Handle, Home, Job, Kind, Place, Rules, Section, Shape, Table, Unable, same},
+    kind::{
+        Call, Capability, Change, Create, Handle, Home, Job, Kind, Place, Rules, Section, Shape,
+        Table, Unable, same,
+    },
     kind::{LiveEntry, calls::Act},
     operation,
     page::Rows,
@@ -113,8 +116,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        kind::testing::{act, fields, live, section, target},
         kind::Names,
+        kind::testing::{act, fields, live, section, target},
         operation::{SCHEDULE_TAKE, SCHEDULE_UPDATE},
         release::{self, Known},
     };

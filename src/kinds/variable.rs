@@ -74,7 +74,11 @@ fn everywhere() -> String {
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<Variable>()));
 static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| {
-    Table::new(&schema::with_field(schema::of::<Variable>(), "environment_scope", FIELD.premium().trimmed().limits("value")))
+    Table::new(&schema::with_field(
+        schema::of::<Variable>(),
+        "environment_scope",
+        FIELD.premium().trimmed().limits("value"),
+    ))
 });
 
 /// The section `variables`.
