@@ -569,6 +569,12 @@ impl Field {
         Self { compare: Compare::Url, ..self }
     }
 
+    /// Whether the order of its items means nothing.
+    pub fn is_without_order(&self) -> bool {
+        let compared = matches!(self.compare, Compare::Set | Compare::Topics | Compare::Rows);
+        compared || self.names.is_some()
+    }
+
     /// A mapping whose keys are fields of their own.
     #[must_use]
     pub fn spread(self) -> Self {

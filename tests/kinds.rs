@@ -167,7 +167,7 @@ fn every_entry_that_can_be_written_can_be_addressed() {
 fn every_treatment_is_sound() {
     for (section, of) in sections() {
         let table = of.table();
-        for Spec { name, field, schema } in table.specs() {
+        for Spec { name, field, schema, .. } in table.specs() {
             let written = schema.get(KEYWORD).map(Field::deserialize);
             assert!(
                 written.is_none_or(|parsed| parsed.is_ok_and(|parsed| parsed == *field)),

@@ -6,7 +6,7 @@ use crate::{
     desired::{Container, Entry, State},
     diff::{Action, Change, Problem, Reason, Step},
     export::Words,
-    field::{Compare, Secrecy},
+    field::Secrecy,
     kind::{
         Capability, Effect, LiveEntry, Names, Section, Shape, Spec, forms, is_list, is_readable,
     },
@@ -361,10 +361,8 @@ const UNSAYABLE: &str = "no manifest can say what is there, or it may be a secre
 /// A live list in the order of the declared one, where order means nothing: what is declared stays
 /// where it is.
 fn arranged(spec: &Spec, declared: &Json, live: Json) -> Json {
-    let has_no_order = spec.field.names.is_some()
-        || matches!(spec.field.compare, Compare::Set | Compare::Topics | Compare::Rows);
     match (declared, live) {
-        (Json::Array(declared), Json::Array(live)) if has_no_order => {
+        (Json::Array(declared), Json::Array(live)) if spec.field.is_without_order() => {
             let mut list: Vec<Json> =
                 declared.iter().filter(|item| live.contains(item)).cloned().collect();
             list.extend(live.into_iter().filter(|item| !declared.contains(item)));

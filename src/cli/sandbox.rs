@@ -70,7 +70,7 @@ pub(super) struct Args {
     /// Pause after housekeeping before it can start again
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     housekeeping_lease: u64,
-    /// Days in which a deleted project can be restored [default: deletion is immediate]
+    /// Days in which a deleted project can be restored [default: as the release and the tier have it]
     #[arg(long, value_name = "DAYS")]
     deletion_delay: Option<u32>,
     /// Turn on a feature that is behind a flag

@@ -407,9 +407,7 @@ fn is_deprecated(schema: &Json) -> bool {
 
 /// A list of which the order means nothing, in an order of its own: levels, users and groups.
 fn sorted(spec: &Spec, mut value: Json) -> Json {
-    let has_no_order = spec.field.names.is_some()
-        || matches!(spec.field.compare, Compare::Set | Compare::Topics | Compare::Rows);
-    if let Some(items) = value.as_array_mut().filter(|_| has_no_order) {
+    if let Some(items) = value.as_array_mut().filter(|_| spec.field.is_without_order()) {
         let rows = spec.schema["items"]["properties"].as_object();
         let place = |item: &Json| {
             let first = item.as_object().and_then(|item| item.keys().next());

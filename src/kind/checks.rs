@@ -2,10 +2,10 @@
 
 use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 
-use super::{Fault, Section, limits::is_on};
+use super::{Fault, Section, Spec, limits::is_on};
 use crate::{
     diagnostic::Severity,
-    field::{Compare, Field},
+    field::Compare,
     value::{Fields, Json, Value},
 };
 
@@ -17,22 +17,16 @@ impl Section {
             let Some(value) = declared.get(&spec.name) else { continue };
             let field = Some(spec.name.as_str());
             if written {
-                expressions(
-                    &spec.name,
-                    &spec.field,
-                    &spec.schema,
-                    value,
-                    &mut |message, severity| {
-                        let help = "correct it; the service takes RE2 syntax, which has no look-around and no backreferences";
-                        report(Fault {
-                            severity,
-                            code: "expression",
-                            field,
-                            message,
-                            help: Some(help.into()),
-                        });
-                    },
-                );
+                expressions(spec, value, &mut |message, severity| {
+                    let help = "correct it; the service takes RE2 syntax, which has no look-around and no backreferences";
+                    report(Fault {
+                        severity,
+                        code: "expression",
+                        field,
+                        message,
+                        help: Some(help.into()),
+                    });
+                });
             }
             let is_url = matches!(spec.field.compare, Compare::Url | Compare::Location);
             let is_trimmed = is_url || spec.field.trimmed;
@@ -63,25 +57,19 @@ impl Section {
 }
 
 /// Reports the expressions in `value` that are none, those within a mapping too.
-fn expressions(
-    name: &str,
-    field: &Field,
-    schema: &Json,
-    value: &Value,
-    report: &mut impl FnMut(String, Severity),
-) {
+fn expressions(spec: &Spec, value: &Value, report: &mut impl FnMut(String, Severity)) {
     let mut one = |name: &str, text: &str| {
         if let Some((why, severity)) = fault(text) {
             report(format!("`{name}` is not a valid regular expression: {why}"), severity);
         }
     };
-    if let Some(text) = value.text().filter(|_| field.expression) {
-        one(name, text);
+    if let Some(text) = value.text().filter(|_| spec.field.expression) {
+        one(&spec.name, text);
     }
     let within = value.plain().and_then(Json::as_object).into_iter().flatten();
     for (key, value) in within {
         if let Some(text) = value.as_str()
-            && Field::of(&schema["properties"][key]).expression
+            && spec.part(key).is_some_and(|field| field.expression)
         {
             one(key, text);
         }

@@ -36,18 +36,12 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
         }
         let rows = value.plain().filter(|_| spec.field.compare == Compare::Rows);
         for row in rows.and_then(Json::as_array).into_iter().flatten() {
-            names.extend(row_fields(spec).filter_map(|(part, field)| {
+            names.extend(spec.parts.iter().filter_map(|(part, field)| {
                 Some((name.clone(), field.names?, text(row.get(part)?)?))
             }));
         }
     }
     names
-}
-
-/// The fields of a row of the list that `spec` describes, in the order of their struct.
-fn row_fields(spec: &Spec) -> impl Iterator<Item = (&str, Field)> {
-    let properties = spec.schema["items"]["properties"].as_object().into_iter().flatten();
-    properties.map(|(name, property)| (name.as_str(), Field::of(property)))
 }
 
 /// What tells an entry from others: its identity, in which names are the same in any case, and each
@@ -90,7 +84,7 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
     }
     if spec.field.compare == Compare::Rows {
         for row in value.as_array_mut().into_iter().flatten().filter_map(Json::as_object_mut) {
-            for (name, _) in row_fields(spec).filter(|(_, field)| field.codec == Codec::Level) {
+            for (name, _) in spec.parts.iter().filter(|(_, field)| field.codec == Codec::Level) {
                 if let Some(level) = row.get_mut(name) {
                     *level = Level::word_of(level);
                 }
@@ -102,14 +96,12 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
 /// Declared to declared: a mapping with its keys under the names that the service has for them. Done
 /// once deprecated ones were reported.
 pub fn modern(spec: &Spec, declared: &mut Value) {
-    let Some(properties) = spec.schema["properties"].as_object() else { return };
     let Value::Plain(Json::Object(object)) = declared else { return };
-    for (old, property) in properties {
-        let modern = Field::of(property).replaced_by;
-        if let (Some(modern), true) = (modern, object.contains_key(old))
+    for (old, field) in &spec.parts {
+        if let Some(modern) = &field.replaced_by
             && let Some(value) = object.remove(old)
         {
-            object.entry(modern).or_insert(value);
+            object.entry(&**modern).or_insert(value);
         }
     }
 }
@@ -166,7 +158,7 @@ fn live_row(spec: &Spec, row: &Json) -> Json {
     if let Some(id) = row.get("id") {
         found.insert("id".into(), id.clone());
     }
-    let mut fields: Vec<_> = row_fields(spec).collect();
+    let mut fields: Vec<_> = spec.parts.iter().collect();
     fields.sort_by_key(|(_, field)| field.names.is_none());
     for (name, field) in fields {
         let Some(value) = row.get(field.sent_name(name)).filter(|value| !value.is_null()) else {
@@ -199,7 +191,7 @@ fn comparable_name(named: Named, name: &Json, names: &Names) -> Json {
 }
 
 fn comparable_row(spec: &Spec, row: &Json, names: &Names) -> Json {
-    let fields = row_fields(spec).filter_map(|(name, field)| {
+    let fields = spec.parts.iter().filter_map(|(name, field)| {
         let value = row.get(name)?;
         let value =
             field.names.map_or_else(|| value.clone(), |named| comparable_name(named, value, names));
@@ -225,7 +217,7 @@ pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
         return comparable.clone();
     }
     let row = |row: &Json| {
-        let fields = row_fields(spec).filter_map(|(name, field)| {
+        let fields = spec.parts.iter().filter_map(|(name, field)| {
             let value = row.get(field.sent_name(name))?;
             let known = field.names.filter(|_| !value.is_string());
             let known = known.map(|named| called(named, value));
@@ -250,7 +242,7 @@ pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
             ids.extend(items.iter().filter_map(|id| Some((named, id.as_u64()?))));
         }
         for row in items.iter().filter(|_| spec.field.compare == Compare::Rows) {
-            ids.extend(row_fields(spec).filter_map(|(part, field)| {
+            ids.extend(spec.parts.iter().filter_map(|(part, field)| {
                 Some((field.names?, row.get(field.sent_name(part))?.as_u64()?))
             }));
         }
@@ -426,7 +418,7 @@ pub fn tier_of_rows(spec: &Spec, raw: &Object) -> Option<Tier> {
     let rows = spec.field.live_name(&spec.name).and_then(|name| raw.get(name)?.as_array());
     let rows = rows.filter(|_| spec.field.compare == Compare::Rows)?;
     let is_set = |name: &str| rows.iter().any(|row| row.get(name).is_some_and(|it| !it.is_null()));
-    let parts = row_fields(spec).filter(|(name, field)| is_set(field.sent_name(name)));
+    let parts = spec.parts.iter().filter(|(name, field)| is_set(field.sent_name(name)));
     parts.map(|(_, field)| field.tier).max()
 }
 
@@ -484,7 +476,7 @@ fn rows_sent(section: Section, name: &str, rows: &Json, names: &Names) -> Result
     };
     let row = |row: &Json| {
         let mut fields = Object::new();
-        for (part, field) in row_fields(spec) {
+        for (part, field) in &spec.parts {
             let sent_name = field.sent_name(part);
             let Some(value) = row.get(part).or_else(|| row.get(sent_name)) else { continue };
             let value = match (field.names, value) {
@@ -504,7 +496,7 @@ fn rows_sent(section: Section, name: &str, rows: &Json, names: &Names) -> Result
 fn delta(spec: Option<&Spec>, wanted: &Json, live: Option<&Json>) -> Json {
     let live: Vec<_> = live.and_then(Json::as_array).into_iter().flatten().collect();
     let wanted: Vec<_> = wanted.as_array().into_iter().flatten().collect();
-    let levels = spec.into_iter().flat_map(row_fields);
+    let levels = spec.into_iter().flat_map(|spec| &spec.parts);
     let levels: Vec<_> = levels.filter(|(_, field)| field.codec == Codec::Level).collect();
     let numbered = |row: &Json| {
         let mut row = without_id(row);
@@ -533,7 +525,9 @@ pub fn without_rows_of(spec: &Spec, comparable: &mut Json, named: Named, ids: &[
     if spec.field.compare != Compare::Rows {
         return;
     }
-    let names: Vec<_> = row_fields(spec)
+    let names: Vec<_> = spec
+        .parts
+        .iter()
         .filter(|(_, field)| field.names == Some(named))
         .map(|(name, field)| field.sent_name(name).to_owned())
         .collect();

@@ -23,15 +23,14 @@ pub fn of(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec>
 }
 
 /// The fields of a mapping that limit another one of it, each with that one.
-fn within(spec: &Spec) -> impl Iterator<Item = (&str, Limits)> {
-    let properties = spec.schema["properties"].as_object().into_iter().flatten();
-    properties.filter_map(|(name, property)| Some((&**name, Field::of(property).limits?)))
+fn within(spec: &Spec) -> impl Iterator<Item = (&str, &Limits)> {
+    spec.parts.iter().filter_map(|(name, field)| Some((&**name, field.limits.as_ref()?)))
 }
 
 /// Whether the key of a mapping is what has to limit another one that is on there: nobody may declare
 /// that one alone.
 pub fn are_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
-    let limits = Field::of(&spec.schema["properties"][key]).limits;
+    let limits = spec.part(key).and_then(|field| field.limits.as_ref());
     limits.is_some_and(|limits| limits.required && Limits::is_on(&mapping[&*limits.switch]))
 }
 
@@ -52,9 +51,9 @@ pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fiel
         let object = value.plain()?.as_object()?;
         let mut off = Object::new();
         for (limit, Limits { switch, .. }) in within(spec) {
-            let before = now(&spec.name).and_then(|live| live.get(&*switch));
-            if object.contains_key(limit) && was_on(object.get(&*switch)) && !was_on(before) {
-                off.insert(switch.into_owned(), false.into());
+            let before = now(&spec.name).and_then(|live| live.get(&**switch));
+            if object.contains_key(limit) && was_on(object.get(&**switch)) && !was_on(before) {
+                off.insert(switch.to_string(), false.into());
             }
         }
         (!off.is_empty()).then(|| (sent.to_owned(), Value::from(Json::Object(off))))
@@ -84,7 +83,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
         let shown = shown();
         let shown = shown.as_ref().and_then(Json::as_object);
         for (limit, Limits { switch, .. }) in within(spec) {
-            let is_on = |object: &Object| object.get(&*switch).is_some_and(Limits::is_on);
+            let is_on = |object: &Object| object.get(&**switch).is_some_and(Limits::is_on);
             // A mapping that is not shown at all was not taken, or is nobody's to see.
             if let (Some(value), Some(shown)) = (sent.get(limit), shown)
                 && is_on(sent)
@@ -92,7 +91,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
                 && !is_shown(&crate::field::FIELD, value, shown.get(limit))
             {
                 let name = |key: &str| format!("{}.{key}", spec.name);
-                open.push((name(&switch), name(limit)));
+                open.push((name(switch), name(limit)));
             }
         }
     }

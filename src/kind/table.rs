@@ -20,9 +20,16 @@ pub struct Spec {
     pub field: Field,
     /// The schema of the property.
     pub schema: Json,
+    /// The keys of a mapping, or of a row of a list, in the order of their struct.
+    pub parts: Vec<(String, Field)>,
 }
 
 impl Spec {
+    /// The treatment of a key of a mapping, or of a row of a list.
+    pub fn part(&self, key: &str) -> Option<&Field> {
+        self.parts.iter().find(|(name, _)| name == key).map(|(_, field)| field)
+    }
+
     /// What needs a release of its own in the declared `value`, and that release: the level that it
     /// names, or else the field itself.
     pub fn needs(&self, value: &Value) -> Option<(&str, Release)> {
@@ -188,8 +195,16 @@ fn gather(prefix: &str, schema: &Json, specs: &mut Vec<Spec>) {
             field.send_as.get_or_insert_with(|| own.clone().into());
             schema[KEYWORD] = serde_json::json!(field);
         }
-        specs.push(Spec { name, field, schema });
+        let parts = parts(&schema);
+        specs.push(Spec { name, field, schema, parts });
     }
+}
+
+/// The keys of the mapping, or of a row of the list, that `schema` describes.
+fn parts(schema: &Json) -> Vec<(String, Field)> {
+    let properties = schema.get("properties").or_else(|| schema.get("items")?.get("properties"));
+    let properties = properties.and_then(Json::as_object).into_iter().flatten();
+    properties.map(|(name, property)| (name.clone(), Field::of(property))).collect()
 }
 
 #[cfg(test)]

@@ -94,7 +94,7 @@ pub const BEFORE_MERGE: &str = "approvals_before_merge";
 
 /// Whether an entry is the rule for any approver, of which there is one.
 pub fn is_any(declared: &Fields) -> bool {
-    declared.get("rule_type").and_then(Value::text) == Some("any_approver")
+    declared.get("rule_type").and_then(Value::text) == Some(ANY)
 }
 
 struct ApprovalRules;

@@ -39,7 +39,7 @@ use std::{
     time::Duration,
 };
 
-use ::undrift::{release::Release, sandbox::Profile};
+use ::undrift::sandbox::{OBSERVED, Profile};
 
 use oracle::{Evidence, Violation};
 use scenario::Prepared;
@@ -85,8 +85,7 @@ impl Simulator {
             .collect();
         let faithful = Profile::default;
         dialects.insert("faithful".to_owned(), faithful());
-        let later = Release::new(18, 9);
-        dialects.insert("release 18.9".to_owned(), faithful().at(later));
+        dialects.insert("release 18.9".to_owned(), faithful().at(OBSERVED));
         dialects.insert("pages of 3".to_owned(), Profile { page_cap: Some(3), ..faithful() });
         dialects.insert(
             "nulls dropped".to_owned(),

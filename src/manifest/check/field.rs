@@ -130,18 +130,16 @@ impl Check<'_> {
     /// What holds of the keys of a mapping: none twice, and no switch without what has to limit it.
     fn within(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let Some(object) = field.value.plain().and_then(Json::as_object) else { return };
-        let properties = spec.schema["properties"].as_object().into_iter().flatten();
-        let properties: Vec<_> = properties.map(|(key, p)| (key, Field::of(p))).collect();
         let at = |key: &str| Spot {
             origin: field.origin.clone(),
             part: Part::Inner(vec![key.to_owned()]),
         };
         let old = |modern: &str| {
-            let old = properties.iter().find(|(_, f)| f.replaced_by.as_deref() == Some(modern));
+            let old = spec.parts.iter().find(|(_, f)| f.replaced_by.as_deref() == Some(modern));
             old.map(|(old, _)| old.as_str()).filter(|old| object.contains_key(*old))
         };
-        for (key, treatment) in &properties {
-            if let Some(old) = old(key).filter(|_| object.contains_key(*key)) {
+        for (key, treatment) in &spec.parts {
+            if let Some(old) = old(key).filter(|_| object.contains_key(key)) {
                 let message = format!("`{old}` and `{key}` are two names of one thing");
                 let both = self.faults.error("both-spellings", message, at(old));
                 both.related(at(key), "the one to keep").help(format!("leave out `{old}`"));
@@ -149,7 +147,7 @@ impl Check<'_> {
             let Some(limits) = treatment.limits.as_ref().filter(|limits| limits.required) else {
                 continue;
             };
-            let value = object.get(*key).or_else(|| object.get(old(key)?));
+            let value = object.get(key).or_else(|| object.get(old(key)?));
             let is_on = object.get(&*limits.switch).is_some_and(Limits::is_on);
             if is_on && !value.is_some_and(Limits::is_on) {
                 let name = &spec.name;

@@ -85,36 +85,43 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
 
 /// Settings for which a declared group above says otherwise.
 fn above(containers: &[Container], context: &Context, faults: &mut Faults) {
-    let settings = |container: &Container| {
-        let section = container.section(kinds::settings::KIND.section)?;
-        Some(section.entries.first()?.fields.clone())
-    };
     let groups: BTreeMap<_, _> = containers
         .iter()
         .filter(|container| container.scope == Scope::Group)
-        .filter_map(|group| Some((group.path.to_lowercase(), settings(group)?)))
+        .map(|group| (group.path.to_lowercase(), group))
         .collect();
-    if groups.is_empty() {
-        return;
-    }
     for container in containers.iter().filter(|container| context.manages(&container.path)) {
-        let Some(own) = settings(container) else { continue };
         let path = container.path.to_lowercase();
-        for above in path.match_indices('/').filter_map(|(at, _)| groups.get(&path[..at])) {
-            let says = |name: &str| above.get(name)?.value.plain().cloned();
-            for (name, field) in own.iter() {
-                let Some(value) = field.value.plain() else { continue };
-                let Some((by, comes)) = kinds::above::outranks(name, value, says) else { continue };
-                let message = format!("a group above says otherwise of `{name}`, by its `{by}`");
-                let at = Spot::value(&field.origin);
-                let fault = match comes {
-                    Above::Refused => faults.error("too-visible", message, at),
-                    Above::Shown => faults.warning("no-effect", message, at),
-                };
-                if let Some(other) = above.origin(by) {
-                    fault.related(Spot::value(&other), "which decides");
-                }
+        for group in path.match_indices('/').filter_map(|(at, _)| groups.get(&path[..at])) {
+            bounds(container, group, faults);
+        }
+    }
+}
+
+/// Reports the settings of `container` for which `group`, above it, says otherwise.
+fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
+    let settings = |container| {
+        let section = Container::section(container, kinds::settings::KIND.section)?;
+        section.entries.first()
+    };
+    let (Some(own), Some(above)) = (settings(container), settings(group)) else { return };
+    let says = |name: &str| above.fields.get(name)?.value.plain().cloned();
+    for (name, field) in own.fields.iter() {
+        let Some(value) = field.value.plain() else { continue };
+        let Some((by, comes)) = kinds::above::outranks(name, value, says) else { continue };
+        let at = Spot::value(&field.origin);
+        let fault = match comes {
+            Above::Refused => {
+                let message = format!("`{name}` goes beyond the `{by}` of `{}`", group.path);
+                faults.error("too-visible", message, at)
             }
+            Above::Shown => {
+                let message = format!("`{name}` has no effect: `{}` has `{by}` off", group.path);
+                faults.warning("no-effect", message, at)
+            }
+        };
+        if let Some(other) = above.fields.origin(by) {
+            fault.related(Spot::value(&other), "which decides");
         }
     }
 }

@@ -5,7 +5,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::{
     address::Address,
     diff::{Action, Change, Edge, Shown, Step},
-    field::{Field, Limits, Scope},
+    field::{Limits, Scope},
     kind::plain_text,
     kinds,
     origin::Origin,
@@ -165,12 +165,12 @@ fn rows<'c>(step: &Step, change: &'c Change) -> Vec<Row<'c>> {
     };
     let keys = after.iter().map(|(key, value)| (key, before(key), Shown::Value(value.clone())));
     let section = step.address.section.and_then(|name| kinds::section(step.scope, name));
-    let schema = section.and_then(|of| Some(&of.table().get(&change.field)?.schema["properties"]));
+    let spec = section.and_then(|of| of.table().get(&change.field));
     let is_limit = |key: &str| {
-        let limits = schema.and_then(|schema| Field::of(&schema[key]).limits);
+        let limits = spec.and_then(|spec| spec.part(key)?.limits.as_ref());
         limits.is_some_and(|Limits { switch, .. }| {
-            let now = after.get(&*switch).filter(|now| Limits::is_on(now));
-            now.is_some_and(|now| before(&switch) != Shown::Value(now.clone()))
+            let now = after.get(&**switch).filter(|now| Limits::is_on(now));
+            now.is_some_and(|now| before(switch) != Shown::Value(now.clone()))
         })
     };
     let rows: Vec<_> = keys
