@@ -186,6 +186,8 @@ func TestNoFieldIsMissing(t *testing.T) {
 		"build_coverage_regex": true, "build_git_strategy": true, "emails_disabled": true, "merge_pipelines_enabled": true,
 		"merge_trains_enabled": true, "operations_access_level": true, "public": true, "public_builds": true,
 		"forked_from_project": true, "owner": true,
+		"mirror_user_id": true, "mirror_trigger_builds": true, "only_mirror_protected_branches": true,
+		"mirror_overwrites_diverged_branches": true,
 	}
 	fields := reflect.TypeOf(*project)
 	for index := 0; index < fields.NumField(); index++ {
