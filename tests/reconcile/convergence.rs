@@ -15,7 +15,7 @@ use undrift::{
     operation::{AnyOp, Operation},
     plan::Plan,
     release::{REFERENCE, Release},
-    sandbox::{AbsentDelete, Profile},
+    sandbox::Profile,
 };
 
 use crate::world::{LATER, World, project, seed};
@@ -386,48 +386,67 @@ fn sends_what_is_known(world: &World) {
     assert_eq!(unknown, [] as [String; 0]);
 }
 
-/// The faithful service, each dialect, each case of the hostile profile on its own, and all of
-/// those together.
-fn profiles() -> Vec<(&'static str, Profile)> {
-    let faithful = Profile::default;
-    let mut profiles = vec![("faithful", faithful())];
-    profiles.extend(Profile::dialects());
-    profiles.extend([
-        ("pages of 3", Profile { page_cap: Some(3), ..faithful() }),
-        ("unknown extra keys", Profile { unknown_extra_keys: true, ..faithful() }),
-        ("nullable keys missing", Profile { drop_null_keys: true, ..faithful() }),
-        ("topics in another order", Profile { shuffle_topics: true, ..faithful() }),
-        ("release 18.9", faithful().at(LATER)),
-        (
-            "release 18.9, nullable keys missing, flags reset",
-            Profile {
-                drop_null_keys: true,
-                put_resets_omitted_flags: true,
-                ..faithful().at(LATER)
-            },
-        ),
-        ("bots among the members", Profile { bots_among_members: true, ..faithful() }),
-        (
-            "all of it",
-            Profile {
-                page_cap: Some(3),
-                unknown_extra_keys: true,
-                drop_null_keys: true,
-                put_resets_omitted_flags: true,
-                absent_delete: AbsentDelete::NotFound,
-                shuffle_topics: true,
-                bots_among_members: true,
-                ..faithful()
-            },
-        ),
-    ]);
+/// The ways in which the service may differ from the faithful one.
+fn switches() -> Vec<(&'static str, fn(&mut Profile))> {
+    let hostile: [(_, fn(&mut Profile)); 5] = [
+        ("pages of 3", |profile| profile.page_cap = Some(3)),
+        ("unknown extra keys", |profile| profile.unknown_extra_keys = true),
+        ("nullable keys missing", |profile| profile.drop_null_keys = true),
+        ("topics in another order", |profile| profile.shuffle_topics = true),
+        ("bots among the members", |profile| profile.bots_among_members = true),
+    ];
+    Profile::switches().into_iter().chain(hostile).collect()
+}
+
+/// The faithful service, the release of which the code is known, and all switches together, and
+/// half of them each: whichever two are taken, one profile has the first without the second.
+fn profiles() -> Vec<(String, Profile)> {
+    let mut profiles = vec![
+        ("faithful".to_owned(), Profile::default()),
+        (format!("release {LATER}"), Profile::default().at(LATER)),
+    ];
+    let switches = switches();
+    for bit in 0..usize::BITS - switches.len().leading_zeros() {
+        for side in [0, 1] {
+            let half = || {
+                let numbered = switches.iter().enumerate();
+                numbered.filter(move |(number, _)| (number >> bit) & 1 == side)
+            };
+            let mut profile = Profile::default();
+            half().for_each(|(_, (_, turn_on))| turn_on(&mut profile));
+            let names: Vec<_> = half().map(|(_, (name, _))| *name).collect();
+            profiles.push((names.join(", "), profile));
+        }
+    }
+    let mut all = Profile::default();
+    switches.iter().for_each(|(_, turn_on)| turn_on(&mut all));
+    // The later release has settled some of them.
+    profiles.push((format!("release {LATER}, all of it"), all.clone().at(LATER)));
+    profiles.push(("all of it".to_owned(), all));
     profiles
+}
+
+/// Two switches whose effects hide each other would otherwise be tried together only.
+#[test]
+fn each_switch_is_tried_without_each_other_one() {
+    let on = |switch: fn(&mut Profile), profile: &Profile| {
+        let mut with = profile.clone();
+        switch(&mut with);
+        format!("{with:?}") == format!("{profile:?}")
+    };
+    let (profiles, switches) = (profiles(), switches());
+    for (own, turn_on) in &switches {
+        for (other, hides) in switches.iter().filter(|(other, _)| other != own) {
+            let mut apart = profiles.iter().map(|(_, profile)| profile);
+            assert!(apart.any(|p| on(*turn_on, p) && !on(*hides, p)), "{own} without {other}");
+        }
+    }
 }
 
 #[test]
 fn every_field_of_every_kind_converges_in_every_form() {
     let profiles = profiles();
-    // Each half has a thread and a runtime of its own, which takes half of the time.
+    // Each half of them has a thread and a runtime of its own, which takes half of the time.
     std::thread::scope(|scope| {
         for half in profiles.chunks(profiles.len().div_ceil(2)) {
             scope.spawn(move || {

@@ -156,48 +156,48 @@ impl Profile {
     }
 
     /// Each way to answer a question that neither the reference nor the real service settles, or on
-    /// which they disagree: the name of the switch, and a profile with that switch alone.
+    /// which they disagree: the name of the switch, and what turns it on.
+    #[must_use]
+    pub fn switches() -> Vec<(&'static str, fn(&mut Self))> {
+        vec![
+            ("absent_delete", |profile| profile.absent_delete = AbsentDelete::NotFound),
+            ("archive_twice_refused", |profile| profile.archive_twice_refused = true),
+            ("archived_read_only", |profile| profile.archived_read_only = true),
+            ("code_owner_approval_kept", |profile| profile.code_owner_approval_kept = true),
+            ("create_as_the_reference", |profile| profile.create_as_the_reference = true),
+            ("developers_read_protections", |profile| profile.developers_read_protections = true),
+            ("empty_has_no_branch", |profile| profile.empty_has_no_branch = true),
+            ("former_paths_answer", |profile| profile.former_paths_answer = true),
+            ("group_variable_filter", |profile| profile.group_variable_filter = true),
+            ("import_members_created", |profile| profile.import_members_created = true),
+            ("last_owner_bad_request", |profile| profile.last_owner_bad_request = true),
+            ("later_errors", |profile| profile.later_errors = true),
+            ("maintainer_grants_owner", |profile| profile.maintainer_grants_owner = true),
+            ("maintainer_relates_forks", |profile| profile.maintainer_relates_forks = true),
+            ("optional_variable_value", |profile| profile.optional_variable_value = true),
+            ("override_needs_directory", |profile| profile.override_needs_directory = true),
+            ("owner_in_brief", |profile| profile.owner_in_brief = true),
+            ("put_clears_expiry", |profile| profile.put_clears_expiry = true),
+            ("put_resets_omitted_flags", |profile| profile.put_resets_omitted_flags = true),
+            ("raw_masks_plainly", |profile| profile.raw_masks_plainly = true),
+            ("requirements_never_public", |profile| profile.requirements_never_public = true),
+            ("runners_setting_shown", |profile| profile.runners_setting_shown = true),
+            ("star_answers_ok", |profile| profile.star_answers_ok = true),
+            ("tag_lists_ignored", |profile| profile.tag_lists_ignored = true),
+            ("unlisted_attributes_hidden", |profile| profile.unlisted_attributes_hidden = true),
+            ("unlicensed_forbidden", |profile| profile.unlicensed_forbidden = true),
+        ]
+    }
+
+    /// For each of the [switches](Self::switches), a profile with that one alone.
     #[must_use]
     pub fn dialects() -> Vec<(&'static str, Self)> {
-        let with = |set: fn(&mut Self)| {
+        let alone = |turn_on: fn(&mut Self)| {
             let mut profile = Self::default();
-            set(&mut profile);
+            turn_on(&mut profile);
             profile
         };
-        vec![
-            ("absent_delete", with(|profile| profile.absent_delete = AbsentDelete::NotFound)),
-            ("archive_twice_refused", with(|profile| profile.archive_twice_refused = true)),
-            ("archived_read_only", with(|profile| profile.archived_read_only = true)),
-            ("code_owner_approval_kept", with(|profile| profile.code_owner_approval_kept = true)),
-            ("create_as_the_reference", with(|profile| profile.create_as_the_reference = true)),
-            (
-                "developers_read_protections",
-                with(|profile| profile.developers_read_protections = true),
-            ),
-            ("empty_has_no_branch", with(|profile| profile.empty_has_no_branch = true)),
-            ("former_paths_answer", with(|profile| profile.former_paths_answer = true)),
-            ("group_variable_filter", with(|profile| profile.group_variable_filter = true)),
-            ("import_members_created", with(|profile| profile.import_members_created = true)),
-            ("last_owner_bad_request", with(|profile| profile.last_owner_bad_request = true)),
-            ("later_errors", with(|profile| profile.later_errors = true)),
-            ("maintainer_grants_owner", with(|profile| profile.maintainer_grants_owner = true)),
-            ("maintainer_relates_forks", with(|profile| profile.maintainer_relates_forks = true)),
-            ("optional_variable_value", with(|profile| profile.optional_variable_value = true)),
-            ("override_needs_directory", with(|profile| profile.override_needs_directory = true)),
-            ("owner_in_brief", with(|profile| profile.owner_in_brief = true)),
-            ("put_clears_expiry", with(|profile| profile.put_clears_expiry = true)),
-            ("put_resets_omitted_flags", with(|profile| profile.put_resets_omitted_flags = true)),
-            ("raw_masks_plainly", with(|profile| profile.raw_masks_plainly = true)),
-            ("requirements_never_public", with(|profile| profile.requirements_never_public = true)),
-            ("runners_setting_shown", with(|profile| profile.runners_setting_shown = true)),
-            ("star_answers_ok", with(|profile| profile.star_answers_ok = true)),
-            ("tag_lists_ignored", with(|profile| profile.tag_lists_ignored = true)),
-            (
-                "unlisted_attributes_hidden",
-                with(|profile| profile.unlisted_attributes_hidden = true),
-            ),
-            ("unlicensed_forbidden", with(|profile| profile.unlicensed_forbidden = true)),
-        ]
+        Self::switches().into_iter().map(|(name, turn_on)| (name, alone(turn_on))).collect()
     }
 
     /// Whether answers are changed after they were made.
