@@ -169,8 +169,11 @@ fn without_git_or_a_repository_an_explicit_base_is_an_error() {
     let bare = Place::new().file("sandbox.yaml", SEED).file("shop.yaml", SHOP);
     let outside = bare.run("plan --sandbox --base main");
     assert!(outside.ends_with("---- exit code 3\n"), "{outside}");
-    let without =
-        Place::new().file("sandbox.yaml", SEED).file("shop.yaml", SHOP).env("PATH", "/nonexistent");
+    let without = Place::new()
+        .file(".git/HEAD", "ref: refs/heads/main\n")
+        .file("sandbox.yaml", SEED)
+        .file("shop.yaml", SHOP)
+        .env("PATH", "/nonexistent");
     let told = without.run("plan --sandbox --base main");
     assert!(told.contains("cannot run `git`") && told.ends_with("---- exit code 3\n"), "{told}");
     assert_eq!(exit_code(&without, "plan --sandbox"), 0, "without a base nothing needs Git");
@@ -312,7 +315,7 @@ fn the_base_is_what_belongs_together_there() {
 }
 
 #[test]
-fn a_base_is_found_in_a_second_working_tree_and_in_a_submodule() {
+fn a_base_is_found_in_a_second_working_tree_and_in_a_clone_in_a_clone() {
     if !has_git() {
         return;
     }
@@ -323,7 +326,7 @@ fn a_base_is_found_in_a_second_working_tree_and_in_a_submodule() {
     git(&place, "commit -qam change");
     git(&place, "checkout -q main");
     git(&place, "worktree add -q tree change");
-    git(&place, "-c protocol.file.allow=always submodule add -q -b change ./ inner");
+    git(&place, "clone -q -b change . inner");
     for (folder, base) in [("tree", "main"), ("inner", "origin/main")] {
         let plan = format!("plan {folder} --sandbox=state.db --base {base} --out json=plan.json");
         assert_eq!(exit_code(&place, &plan), 0, "{}", place.run(&plan));
@@ -366,4 +369,173 @@ settings: {description: by rule}
     let text = place.run("call project-get id=acme/shop --sandbox");
     assert!(text.contains("by-hand"), "drift is left alone: {text}");
     assert!(text.contains("\"merge_method\": \"ff\""), "{text}");
+}
+
+/// Limits that allow `count` removals.
+fn limits(count: u8) -> String {
+    format!("version: 1\nguards: {{removals: {{count: {count}, share: 1}}}}\n")
+}
+
+/// Labels of a project, whose others are deleted.
+fn labels(names: &[&str]) -> String {
+    let labels: Vec<_> =
+        names.iter().map(|name| format!("{{name: {name}, color: '#ff0000'}}")).collect();
+    let labels = labels.join(", ");
+    format!("kind: Project\npath: acme/shop\nlabels: [{labels}]\nunlisted: {{labels: delete}}\n")
+}
+
+/// A repository whose branch removes more than the limits of `main` allow, and raises them. What is
+/// live is as `main` declares.
+fn limited() -> Place {
+    let place = Place::new()
+        .file("sandbox.yaml", SEED)
+        .file("m/undrift.yaml", &limits(0))
+        .file("m/shop.yaml", &labels(&["a", "b", "c"]))
+        .env("PATH", &std::env::var("PATH").unwrap_or_default());
+    git(&place, "init -q");
+    git(&place, "add m");
+    git(&place, "commit -qm limits");
+    assert_eq!(exit_code(&place, "apply m --sandbox=state.db --yes"), 3, "no group to start with");
+    std::fs::copy(place.path().join("sandbox.yaml"), place.path().join("m/sandbox.yaml")).unwrap();
+    assert_eq!(exit_code(&place, "apply m --sandbox=state.db --yes"), 0);
+    git(&place, "checkout -qb branch");
+    place.write("m/undrift.yaml", &limits(9));
+    place.write("m/shop.yaml", &labels(&["a"]));
+    git(&place, "commit -qam branch");
+    place
+}
+
+/// Whatever a branch commits, and whatever the environment says: its base is that of the repository
+/// around it, or there is none.
+#[test]
+fn a_branch_is_never_its_own_base() {
+    if !has_git() {
+        return;
+    }
+    const PLAN: &str = "plan m --sandbox=state.db --base main";
+    let place = limited();
+    assert_eq!(exit_code(&place, PLAN), 4, "{}", place.run(PLAN));
+
+    // Files that are a repository, in the folder or above it.
+    let evil = place.path().join("evil");
+    git(&place, "clone -q --bare --branch branch . evil");
+    let at_evil = ["--git-dir=evil", "update-ref refs/heads/main refs/heads/branch"].join(" ");
+    git(&place, &at_evil);
+    for folder in ["m", "."] {
+        for name in ["HEAD", "config", "objects", "refs", "packed-refs"] {
+            let to = place.path().join(folder).join(name);
+            let copied = Command::new("cp").arg("-r").args([evil.join(name), to]).status().unwrap();
+            assert!(copied.success());
+        }
+        git(&place, &format!("add {folder}/HEAD {folder}/config {folder}/objects {folder}/refs"));
+        assert_eq!(exit_code(&place, PLAN), 4, "{folder}: {}", place.run(PLAN));
+    }
+
+    // Variables that lead git elsewhere, and another commit in place of the base.
+    let evil = evil.to_str().unwrap();
+    let led = [
+        ("GIT_DIR", evil),
+        ("GIT_COMMON_DIR", evil),
+        ("GIT_OBJECT_DIRECTORY", evil),
+        ("GIT_NAMESPACE", "evil"),
+        ("GIT_CEILING_DIRECTORIES", place.path().to_str().unwrap()),
+    ];
+    let mut command = place.command(PLAN);
+    assert_eq!(command.envs(led).output().unwrap().status.code(), Some(4));
+    git(&place, "replace main branch");
+    assert_eq!(exit_code(&place, PLAN), 4, "{}", place.run(PLAN));
+    git(&place, "replace -d main");
+
+    // A tag with the name of the base.
+    git(&place, "tag main branch");
+    let told = place.run(PLAN);
+    assert!(told.contains("several") && told.ends_with("exit code 3\n"), "{told}");
+    assert_eq!(exit_code(&place, &PLAN.replace("main", "refs/heads/main")), 4);
+}
+
+/// The folder that the job names is a link or a submodule, because the branch says so.
+#[test]
+fn a_branch_does_not_choose_the_repository_of_its_base() {
+    if !has_git() {
+        return;
+    }
+    for swap in ["a link", "a submodule"] {
+        let place = limited();
+        git(&place, "mv m n");
+        if swap == "a link" {
+            let link = Command::new("ln").args(["-s", "n", "m"]).current_dir(place.path()).status();
+            assert!(link.unwrap().success());
+        } else {
+            std::fs::remove_dir_all(place.path().join("m")).unwrap_or_default();
+            git(&place, "clone -q --branch branch . other");
+            git(&place, "-c protocol.file.allow=always submodule add -q -b branch ./other m");
+            for command in ["-C m mv m/undrift.yaml m/shop.yaml .", "-C m commit -qm swap"] {
+                git(&place, command);
+            }
+            git(&place, "-C m branch -f main");
+        }
+        git(&place, "add m");
+        git(&place, "commit -qm swap");
+        let told = place.run("plan m --sandbox=state.db --base main");
+        assert!(told.contains(swap.trim_start_matches("a ")), "{told}");
+        assert!(told.ends_with("---- exit code 3\n"), "{told}");
+        let inside = Command::new("sh")
+            .args(["-c", "cd m && exec \"$0\" plan --sandbox=../state.db --base main"])
+            .arg(env!("CARGO_BIN_EXE_undrift"))
+            .current_dir(place.path())
+            .output()
+            .unwrap();
+        assert_eq!(inside.status.code(), Some(3), "{}", String::from_utf8_lossy(&inside.stderr));
+    }
+}
+
+/// Rules that the base cannot have would count as of this branch, and be written with it.
+#[test]
+fn what_the_repository_does_not_have_is_in_no_base() {
+    const RULE: &str = "kind: Defaults\nmatch: {path: acme/**}\nsettings: {merge_method: ff}\n";
+    if !has_git() {
+        return;
+    }
+    let place = Place::new()
+        .file("m/sandbox.yaml", SEED)
+        .file("m/site.yaml", SITE)
+        .file("shared/rule.yaml", RULE)
+        .env("PATH", &std::env::var("PATH").unwrap_or_default());
+    git(&place, "init -q shared");
+    git(&place, "-C shared add .");
+    git(&place, "-C shared commit -qm rule");
+    git(&place, "init -q");
+    git(&place, "add m/site.yaml");
+    git(&place, "commit -qm base");
+    let refused = |what: &str| {
+        let told = place.run("apply m --sandbox=state.db --yes --base HEAD");
+        assert!(told.contains(what) && told.ends_with("---- exit code 3\n"), "{told}");
+        let mut of_job = place.command("plan m --sandbox=state.db");
+        let of_job = of_job.env("CI_MERGE_REQUEST_DIFF_BASE_SHA", "HEAD").output().unwrap();
+        let told = String::from_utf8_lossy(&of_job.stderr);
+        assert_eq!(of_job.status.code(), Some(0), "{told}");
+        assert!(told.contains("warning[base]") && told.contains(what), "{told}");
+    };
+    let accepted = || {
+        let told = place.run("plan m --sandbox=state.db --base HEAD");
+        assert!(told.ends_with("---- exit code 0\n"), "{told}");
+    };
+    accepted();
+    git(&place, "clone -q ./shared m/shared");
+    refused("`m/shared/` is another repository");
+    std::fs::remove_dir_all(place.path().join("m/shared")).unwrap();
+    place.write("m/made.yaml", RULE);
+    accepted();
+    place.write(".gitignore", "made.yaml\nsandbox.yaml\n");
+    refused("`m/made.yaml`");
+    std::fs::remove_file(place.path().join("m/made.yaml")).unwrap();
+    accepted();
+    git(&place, "-c protocol.file.allow=always submodule add -q ./shared m/shared");
+    git(&place, "commit -qam submodule");
+    refused("`m/shared` is a submodule");
+    git(&place, "rm -q m/shared");
+    std::fs::remove_dir_all(place.path().join("m/shared")).unwrap_or_default();
+    refused("`m/shared` is a submodule");
+    git(&place, "commit -qm without");
+    accepted();
 }

@@ -2,7 +2,8 @@
 //!
 //! No working tree, index or reference is touched, nothing is fetched, and no shell is used. What a
 //! repository can configure to run is switched off, and git is given nothing of the environment but
-//! what it needs to run: no token, and no variable that leads it elsewhere.
+//! what it needs to run: no token, and no variable that leads it elsewhere. Which repository it is
+//! says `place`; git is not let look for another one.
 
 use std::{
     ffi::OsStr,
@@ -12,8 +13,9 @@ use std::{
     thread,
 };
 
+use super::place::{Way, root_of};
 use crate::{
-    manifest::{MAX_FILES, MAX_TOTAL},
+    manifest::{MAX_FILES, MAX_TOTAL, RESERVED},
     text::escape,
 };
 
@@ -38,29 +40,28 @@ impl Trouble {
 }
 
 /// The variables that git needs, for finding itself and the configuration of whoever runs it.
-const PASSED: [&str; 8] = [
-    "PATH",
-    "HOME",
-    "XDG_CONFIG_HOME",
-    "TMPDIR",
-    "SYSTEMROOT",
-    "USERPROFILE",
-    "GIT_CEILING_DIRECTORIES",
-    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
-];
+const PASSED: [&str; 6] =
+    ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE"];
 
-/// Settings that keep what a repository says from running a program or reaching a network.
-const SETTINGS: [&str; 4] = [
+/// Settings that keep what a repository says from running a program or reaching a network, and files
+/// that only look like a repository from being one; git warns of a name that has several meanings.
+const SETTINGS: [&str; 6] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "protocol.allow=never",
+    "safe.bareRepository=explicit",
+    "core.warnAmbiguousRefs=true",
     "core.quotePath=false",
 ];
 
+/// What to do where there can be no base.
+const WITHOUT: &str = "pass `--base none` to go without a base";
+
 /// The repository that a folder is in.
 pub(super) struct Repository {
-    folder: PathBuf,
-    /// The folder as the repository names it: `` or `infra/`.
+    /// The folder with its `.git`.
+    root: PathBuf,
+    /// The folder as the repository names it: `` or `infra`.
     pub(super) prefix: String,
 }
 
@@ -72,28 +73,55 @@ struct Blob {
 }
 
 impl Repository {
-    /// The one that `folder` is in.
+    /// The one that `folder` is in, unless a branch chooses which one that is.
     pub(super) fn of(folder: &Path) -> Result<Self, Trouble> {
-        let mut own = Self { folder: folder.to_owned(), prefix: String::new() };
-        let output = own.run(["rev-parse", "--show-prefix"])?;
-        if output.status.success() {
-            let prefix = String::from_utf8_lossy(&output.stdout);
-            own.prefix = prefix.strip_suffix('\n').unwrap_or(&prefix).to_owned();
-            return Ok(own);
-        }
-        let said = String::from_utf8_lossy(&output.stderr);
         let shown = escape(&folder.to_string_lossy()).into_owned();
-        Err(if said.contains("safe.directory") || said.contains("dubious ownership") {
-            Trouble::new(
-                format!("git refuses `{shown}`, because another user owns the repository"),
-                "run `git config --global --add safe.directory FOLDER` with its folder, or pass `--base none`",
-            )
-        } else {
+        let outside = || {
             Trouble::new(
                 format!("`{shown}` is not in the working tree of a Git repository"),
                 "run undrift in the clone, or pass `--base none`",
             )
-        })
+        };
+        let way = Way::to(folder).map_err(|_| outside())?;
+        let own = Self::around(&way.folder).ok_or_else(outside)?;
+        let output = own.run(["rev-parse", "--git-dir"])?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let is_of_another =
+                said.contains("safe.directory") || said.contains("dubious ownership");
+            return Err(if is_of_another {
+                Trouble::new(
+                    format!("git refuses `{shown}`, because another user owns the repository"),
+                    "run `git config --global --add safe.directory FOLDER` with its folder, or pass `--base none`",
+                )
+            } else {
+                outside()
+            });
+        }
+        for link in &way.links {
+            if is_tracked(link)? {
+                let link = link.file_name().unwrap_or_default().to_string_lossy();
+                return Err(Trouble::new(
+                    format!("a branch says where the symbolic link `{}` leads", escape(&link)),
+                    "name the folder that it leads to, or pass `--base none`",
+                ));
+            }
+        }
+        if is_tracked(&own.root)? {
+            return Err(Trouble::new(
+                format!("`{shown}` is in a submodule, and a branch says of which repository"),
+                "run undrift in a clone of that repository alone, or pass `--base none`",
+            ));
+        }
+        Ok(own)
+    }
+
+    /// The one that a folder without links is in.
+    fn around(folder: &Path) -> Option<Self> {
+        let root = root_of(folder)?;
+        let inner = folder.strip_prefix(root).ok()?;
+        let parts: Vec<_> = inner.iter().map(|part| part.to_string_lossy()).collect();
+        Some(Self { root: root.to_owned(), prefix: parts.join("/") })
     }
 
     /// The commit that `revision` names: its id.
@@ -106,8 +134,14 @@ impl Repository {
             ));
         }
         let named = format!("{revision}^{{commit}}");
-        let arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", &named];
+        let arguments = ["rev-parse", "--verify", "--end-of-options", &named];
         let output = self.run(arguments)?;
+        if String::from_utf8_lossy(&output.stderr).contains("is ambiguous") {
+            return Err(Trouble::new(
+                format!("`{shown}` names several branches, tags or commits"),
+                "name one in full, such as `refs/heads/main` or `refs/remotes/origin/main`",
+            ));
+        }
         let id = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         if output.status.success() && id.len() >= 40 && id.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Ok(id);
@@ -153,20 +187,66 @@ impl Repository {
         Ok(blobs.len())
     }
 
+    /// Whether `commit` and the working tree have all manifests at `path` in this repository: nothing
+    /// there is of a submodule or another clone, and git ignores none.
+    pub(super) fn has_all(&self, commit: &str, path: &str) -> Result<(), Trouble> {
+        let below: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
+        let listed = |arguments: &[&str]| self.listed(&[arguments, below].concat());
+        let is_link = |entry: &&String| entry.starts_with("160000 ");
+        let base = listed(&["ls-tree", "-r", "-z", "--full-tree", commit])?;
+        let here = listed(&["ls-files", "-z", "--stage"])?;
+        if let Some(entry) = base.iter().chain(&here).find(is_link) {
+            let path = entry.split_once('\t').map_or("", |(_, path)| path);
+            return Err(Trouble::new(
+                format!("`{}` is a submodule: no base has the manifests in it", escape(path)),
+                format!("keep copies of them in this repository, or {WITHOUT}"),
+            ));
+        }
+        let other = listed(&["ls-files", "-z", "--others"])?;
+        let is_clone = |path: &&String| path.ends_with('/') && !is_hidden(Path::new(path.as_str()));
+        if let Some(path) = other.iter().find(is_clone) {
+            return Err(Trouble::new(
+                format!(
+                    "`{}` is another repository: no base has the manifests in it",
+                    escape(path)
+                ),
+                format!("keep copies of them in this repository, or {WITHOUT}"),
+            ));
+        }
+        let ignored = listed(&["ls-files", "-z", "--others", "--ignored", "--exclude-standard"])?;
+        let is_reserved = |file: &Path| {
+            file.strip_prefix(path).is_ok_and(|inner| RESERVED.iter().any(|name| inner == *name))
+        };
+        let counts = |file: &&String| {
+            let file = Path::new(file.as_str());
+            is_manifest(file) && !is_reserved(file)
+        };
+        ignored.iter().find(counts).map_or(Ok(()), |path| {
+            Err(Trouble::new(
+                format!("git ignores the manifest `{}`: no base has it", escape(path)),
+                format!("commit it, move it to another folder, or {WITHOUT}"),
+            ))
+        })
+    }
+
+    /// What git lists, entry by entry.
+    fn listed(&self, arguments: &[&str]) -> Result<Vec<String>, Trouble> {
+        let output = self.run(arguments)?;
+        if !output.status.success() {
+            return Err(unread(&output.stderr));
+        }
+        let entries = output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+        Ok(entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
+    }
+
     /// The regular files that a listing names and that `counts`.
     fn blobs(
         &self,
         arguments: &[&str],
         counts: impl Fn(&Path) -> bool,
     ) -> Result<Vec<Blob>, Trouble> {
-        let output = self.run(arguments)?;
-        if !output.status.success() {
-            return Err(unread(&output.stderr));
-        }
-        let entries = output.stdout.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
-        let blob = |entry: &[u8]| {
+        let blob = |entry: &String| {
             // `MODE TYPE ID SIZE<tab>PATH`; links and submodules have other modes and types.
-            let entry = std::str::from_utf8(entry).ok()?;
             let (what, path) = entry.split_once('\t')?;
             let mut what = what.split_ascii_whitespace();
             let is_file = what.next()?.starts_with("100") && what.next()? == "blob";
@@ -175,7 +255,7 @@ impl Repository {
             let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
             (is_file && is_inside && counts(&path)).then_some(Blob { id, size, path })
         };
-        Ok(entries.filter_map(blob).collect())
+        Ok(self.listed(arguments)?.iter().filter_map(blob).collect())
     }
 
     /// Writes what `blobs` hold below `folder`.
@@ -226,8 +306,10 @@ impl Repository {
             .env("GIT_OPTIONAL_LOCKS", "0")
             // What is recognised in its messages is in English.
             .env("LC_ALL", "C")
+            // It looks for a repository in the root and nowhere else.
+            .env("GIT_CEILING_DIRECTORIES", self.root.parent().unwrap_or(&self.root))
             .arg("-C")
-            .arg(&self.folder)
+            .arg(&self.root)
             .args(["--no-pager", "--literal-pathspecs"]);
         for setting in SETTINGS {
             command.args(["-c", setting]);
@@ -237,13 +319,29 @@ impl Repository {
     }
 }
 
+/// Whether the repository around a link, or around another repository, has it: so that a branch says
+/// what is there.
+fn is_tracked(path: &Path) -> Result<bool, Trouble> {
+    let Some(around) = path.parent().and_then(Repository::around) else { return Ok(false) };
+    let Ok(inner) = path.strip_prefix(&around.root) else { return Ok(false) };
+    let listed = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), inner.as_os_str()];
+    let output = around.run(listed)?;
+    if output.status.success() {
+        Ok(!output.stdout.is_empty())
+    } else {
+        Err(unread(&output.stderr))
+    }
+}
+
 /// Whether a file may be a manifest or says how to run; what is hidden is neither.
 fn is_manifest(path: &Path) -> bool {
-    let names: Option<Vec<_>> = path.components().map(|part| part.as_os_str().to_str()).collect();
-    let Some(names) = names else { return false };
-    let is_yaml =
-        names.last().is_some_and(|name| name.ends_with(".yaml") || name.ends_with(".yml"));
-    is_yaml && !names.iter().any(|name| name.starts_with('.'))
+    let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+    is_yaml && !is_hidden(path)
+}
+
+/// Whether a part of the path starts with a dot.
+fn is_hidden(path: &Path) -> bool {
+    path.iter().any(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 /// The next answer of `git cat-file --batch`, which has to be `blob`.

@@ -6,6 +6,7 @@
 //! for has to be there.
 
 mod git;
+mod place;
 
 use std::path::Path;
 
@@ -129,6 +130,7 @@ impl Request {
         let repository = Repository::of(folder_of(named))?;
         let commit = repository.commit(&self.revision)?;
         let root = root_at(&repository, &commit, named)?;
+        repository.has_all(&commit, &root)?;
         let failed = |error: std::io::Error| Trouble {
             message: format!("cannot make a temporary folder: {error}"),
             help: "make sure that there is room in it".into(),
@@ -173,7 +175,7 @@ fn one_line(fault: &Diagnostic) -> String {
 /// What belongs together at `commit`: the nearest folder upwards with an `undrift.yaml`, or what was
 /// named. As the repository names it, without a `/` at its end.
 fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String, Trouble> {
-    let folder = repository.prefix.trim_end_matches('/');
+    let folder = repository.prefix.as_str();
     let mut folders = vec![folder];
     while let Some(last) = folders.last().filter(|last| !last.is_empty()) {
         folders.push(last.rsplit_once('/').map_or("", |(above, _)| above));

@@ -30,7 +30,7 @@ pub(crate) const MAX_TOTAL: u64 = 256 << 20;
 const MAX_DEPTH: usize = 64;
 
 /// Files at the root that are not manifests.
-const RESERVED: [&str; 4] = [FILE, MISNAMED, "sandbox.yaml", "sandbox.yml"];
+pub(crate) const RESERVED: [&str; 4] = [FILE, MISNAMED, "sandbox.yaml", "sandbox.yml"];
 
 /// A manifest.
 #[derive(Debug)]

@@ -1,0 +1,82 @@
+//! Which repository a folder is in, and that no branch chooses it.
+//!
+//! Files of a branch can look like a repository, be a link to another folder, or name a submodule.
+//! So git never looks for a repository itself: it is the nearest folder upwards with a `.git`, which
+//! git lets no branch contain, and no repository around it may track it, or a link on the way to it.
+
+use std::{
+    collections::VecDeque,
+    io,
+    path::{Component, Path, PathBuf},
+};
+
+/// The most symbolic links on the way to a folder.
+const MAX_LINKS: usize = 40;
+
+/// Where a folder is.
+pub(super) struct Way {
+    /// The folder, without links.
+    pub(super) folder: PathBuf,
+    /// The links that lead to it, each in a folder without links.
+    pub(super) links: Vec<PathBuf>,
+}
+
+impl Way {
+    /// The way to `named`, from the working directory as the shell knows it.
+    ///
+    /// # Errors
+    /// What the system says, for example that nothing is there.
+    pub(super) fn to(named: &Path) -> io::Result<Self> {
+        Self::walk(&working_directory()?.join(named))
+    }
+
+    /// The way to an absolute path.
+    fn walk(path: &Path) -> io::Result<Self> {
+        let mut way = Self { folder: PathBuf::new(), links: Vec::new() };
+        let mut ahead = parts(path);
+        while let Some(part) = ahead.pop_front() {
+            let next = match part.components().next() {
+                Some(Component::ParentDir) => {
+                    way.folder.pop();
+                    continue;
+                }
+                Some(Component::Normal(_)) => way.folder.join(&part),
+                _ => {
+                    way.folder.push(part);
+                    continue;
+                }
+            };
+            if !next.symlink_metadata()?.is_symlink() {
+                way.folder = next;
+                continue;
+            }
+            if way.links.len() == MAX_LINKS {
+                return Err(io::Error::other("too many symbolic links"));
+            }
+            let mut target = parts(&next.read_link()?);
+            target.append(&mut ahead);
+            ahead = target;
+            way.links.push(next);
+        }
+        Ok(way)
+    }
+}
+
+/// The components of a path; an absolute one starts with the root, which replaces what is pushed to.
+fn parts(path: &Path) -> VecDeque<PathBuf> {
+    path.components().map(|part| PathBuf::from(part.as_os_str())).collect()
+}
+
+/// The working directory by the name that the shell has for it, if that is right: so the links on
+/// the way to it are known.
+fn working_directory() -> io::Result<PathBuf> {
+    let own = std::env::current_dir()?;
+    let of_shell = std::env::var_os("PWD").map(PathBuf::from).filter(|path| path.is_absolute());
+    let is_own = |path: &PathBuf| path.canonicalize().ok() == own.canonicalize().ok();
+    Ok(of_shell.filter(is_own).unwrap_or(own))
+}
+
+/// The nearest folder with a `.git`, from `folder` upwards.
+pub(super) fn root_of(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok())
+}
