@@ -68,7 +68,7 @@ pub use clock::Clock;
 pub use facts::{FACTS, Fact, FactSource, table as facts_table};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
-pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile};
+pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile, Switch};
 pub use seed::{Seed, SeedError};
 pub use store::Data;
 

@@ -117,6 +117,9 @@ pub struct Profile {
     pub faults: Vec<Fault>,
 }
 
+/// The name of a switch of a [`Profile`], and what turns it on.
+pub type Switch = (&'static str, fn(&mut Profile));
+
 impl Profile {
     /// The same at a release, with the dialects that this release has for certain.
     #[must_use]
@@ -158,7 +161,7 @@ impl Profile {
     /// Each way to answer a question that neither the reference nor the real service settles, or on
     /// which they disagree: the name of the switch, and what turns it on.
     #[must_use]
-    pub fn switches() -> Vec<(&'static str, fn(&mut Self))> {
+    pub fn switches() -> Vec<Switch> {
         vec![
             ("absent_delete", |profile| profile.absent_delete = AbsentDelete::NotFound),
             ("archive_twice_refused", |profile| profile.archive_twice_refused = true),
