@@ -48,6 +48,9 @@ pub struct Field {
     /// The release of the service from which on it is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Release>,
+    /// The values that not every release takes.
+    #[serde(skip_serializing_if = "is_default")]
+    pub words: Vec<Word>,
     /// Whether it steers undrift alone where the service is older than `since`.
     #[serde(skip_serializing_if = "is_default")]
     pub local_before: bool,
@@ -121,6 +124,19 @@ pub struct Field {
     /// The release from which on the service takes no text that is not ASCII.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ascii_from: Option<Release>,
+}
+
+/// A value of a field that not every release takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Word {
+    /// The value.
+    pub word: Cow<'static, str>,
+    /// The release that brought it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Release>,
+    /// The release from which on it is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Release>,
 }
 
 /// What a field needs of another one of the same entry.
@@ -367,6 +383,7 @@ pub const FIELD: Field = Field {
     tier: Tier::Free,
     since: None,
     until: None,
+    words: Vec::new(),
     local_before: false,
     replaced_by: None,
     opposite: false,
@@ -573,6 +590,22 @@ impl Field {
     pub fn is_without_order(&self) -> bool {
         let compared = matches!(self.compare, Compare::Set | Compare::Topics | Compare::Rows);
         compared || self.names.is_some()
+    }
+
+    /// Has the value `word` from a release on.
+    #[must_use]
+    pub fn word_since(mut self, word: &'static str, major: u16, minor: u16) -> Self {
+        let since = Some(Release::new(major, minor));
+        self.words.push(Word { word: word.into(), since, until: None });
+        self
+    }
+
+    /// Has the value `word` before a release only.
+    #[must_use]
+    pub fn word_until(mut self, word: &'static str, major: u16, minor: u16) -> Self {
+        let until = Some(Release::new(major, minor));
+        self.words.push(Word { word: word.into(), since: None, until });
+        self
     }
 
     /// A mapping whose keys are fields of their own.

@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     cause::Cause,
     desired::{Entry, State},
-    field::{Accepted, Field, Named, Readback},
+    field::{Accepted, Field, Named, Readback, Tier},
     kind::{
         Effect, Identity, Job, LiveEntry, NamespaceOwner, Section, Spec, Unable,
         calls::Act,
@@ -543,6 +543,9 @@ impl<'a> Comparing<'a> {
         let footing = needs::footing(field, &self.values, Some(live));
         match live.fields.get(name) {
             Some(found) if is_same(found) => Compared::Same,
+            Some(_) if self.context.is_unlicensed && field.tier > Tier::Free => {
+                Compared::NotReturned
+            }
             Some(_) => Compared::Differs,
             None if footing == Footing::TurnedOn => Compared::Differs,
             None if footing == Footing::Off => Compared::Same,

@@ -134,7 +134,8 @@ pub enum Reason {
         /// Where they come from: `env:NAME` or `file:PATH`.
         secrets: Vec<String>,
     },
-    /// The service's answer lacks these fields, which other installations, tiers or roles have.
+    /// The service's answer lacks these fields, which other installations, tiers or roles have, or the
+    /// service ignores them, because they are of a tier that it does not have.
     NotReturned,
     /// It is archived, as declared; nothing below it is read or changed.
     Archived,

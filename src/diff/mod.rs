@@ -51,6 +51,8 @@ pub struct Context<'a> {
     pub caller: &'a Caller,
     /// Whether its repository has no branch yet.
     pub is_empty: bool,
+    /// Whether the service has no licence, as the container shows.
+    pub is_unlicensed: bool,
     /// The user in whose personal namespace the container is.
     pub personal_owner: Option<u64>,
     /// The ids of what entries name.

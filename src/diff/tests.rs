@@ -48,6 +48,7 @@ impl World {
             container: &self.address,
             caller: &self.caller,
             is_empty: false,
+            is_unlicensed: false,
             personal_owner: None,
             names: &self.names,
             inherited: None,

@@ -95,6 +95,9 @@ pub struct Facts {
     /// The highest tier of which the object certainly tells that the service has it now: by keys that
     /// are there with a licence only.
     pub tier: Tier,
+    /// Whether it shows that the service has no licence: then fields of higher tiers are accepted and
+    /// ignored.
+    pub is_unlicensed: bool,
     /// If it is marked for deletion, the day on which it was, if the service told.
     pub deleting: Option<Option<String>>,
     /// If its contents come from elsewhere and have not all arrived, how that stands.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::Schema;
 
 use crate::{
-    field::{Codec, FIELD, Field, KEYWORD, Scope},
+    field::{Codec, FIELD, Field, KEYWORD, Scope, Word},
     level::Level,
     release::{Known, Release},
     value::{Json, Value},
@@ -30,19 +30,33 @@ impl Spec {
         self.parts.iter().find(|(name, _)| name == key).map(|(_, field)| field)
     }
 
-    /// What needs a release of its own in the declared `value`, and that release: the level that it
-    /// names, or else the field itself.
+    /// What needs a release of its own in the declared `value`, and that release: the level or the
+    /// word that it is, or else the field itself.
     pub fn needs(&self, value: &Value) -> Option<(&str, Release)> {
         let level = value.plain().filter(|_| self.field.codec == Codec::Level);
         let level = level.and_then(Level::parse);
         let of_level = level.and_then(|level| Some((level.word, level.since?)));
-        of_level.or_else(|| Some((&*self.name, self.field.since?)))
+        let of_word = || self.word(value).and_then(|word| Some((&*word.word, word.since?)));
+        of_level.or_else(of_word).or_else(|| Some((&*self.name, self.field.since?)))
+    }
+
+    /// What ends with a release in the declared `value`, and that release: the field itself, or else
+    /// the word that it is.
+    fn ends(&self, value: &Value) -> Option<(&str, Release)> {
+        let of_field = self.field.until.map(|until| (&*self.name, until));
+        of_field.or_else(|| self.word(value).and_then(|word| Some((&*word.word, word.until?))))
+    }
+
+    /// What is known of the releases of the declared `value`.
+    fn word(&self, value: &Value) -> Option<&Word> {
+        let text = value.text()?;
+        self.field.words.iter().find(|word| word.word == text)
     }
 
     /// Whether a service of the reference's release need not have what `value` declares, or a later
     /// one has it no more.
     pub fn depends_on_release(&self, value: &Value) -> bool {
-        self.field.until.is_some() || self.needs(value).is_some_and(|(_, since)| since.is_late())
+        self.ends(value).is_some() || self.needs(value).is_some_and(|(_, since)| since.is_late())
     }
 }
 
@@ -149,9 +163,10 @@ impl Table {
     /// Why a service of `release` cannot do what `spec` and `value` declare, if so.
     pub fn unfit(&self, spec: &Spec, value: &Value, release: Release) -> Option<Unfit> {
         let name = &spec.name;
-        if let Some(until) = spec.field.until.filter(|until| release >= *until) {
-            let message = format!("`{name}` is gone from release {until} on");
-            return Some(Unfit { message, help: "leave it out".into() });
+        if let Some((what, until)) = spec.ends(value).filter(|(_, until)| release >= *until) {
+            let message = format!("`{what}` is gone from release {until} on");
+            let help = if what == name { "leave it out" } else { "use another value" };
+            return Some(Unfit { message, help: help.into() });
         }
         let (what, since) = spec.needs(value).filter(|_| !spec.field.local_before)?;
         let older = self
@@ -212,6 +227,23 @@ mod tests {
     use schemars::json_schema;
 
     use super::*;
+
+    #[test]
+    fn a_word_comes_and_goes_with_a_release() {
+        let field = serde_json::json!(FIELD.word_since("new", 17, 7).word_until("old", 18, 9));
+        let table = Table::new(&json_schema!({"properties": {"own": {"x-undrift": field}}}));
+        let unfit = |word: &str, major, minor| {
+            let release = Release::new(major, minor);
+            let unfit = table.unfit(&table.specs()[0], &Value::from(Json::from(word)), release);
+            unfit.map(|unfit| unfit.message)
+        };
+        let needs = "`new` needs release 17.7 or later";
+        assert_eq!(unfit("new", 17, 6).as_deref(), Some(needs));
+        assert_eq!(unfit("new", 17, 7), None);
+        assert_eq!(unfit("old", 18, 8), None);
+        assert_eq!(unfit("old", 18, 9).as_deref(), Some("`old` is gone from release 18.9 on"));
+        assert_eq!(unfit("other", 15, 8), None);
+    }
 
     #[test]
     fn what_is_spread_gives_fields_of_their_own() {

@@ -73,7 +73,8 @@ pub struct Hook {
     #[schemars(transform = FIELD.with_every_edit())]
     pub note_events: Option<bool>,
     /// Whether it is called for confidential comments.
-    #[schemars(transform = FIELD.with_every_edit())]
+    // A new hook has `null` there, which some answers leave out.
+    #[schemars(transform = FIELD.read_if_present().with_every_edit())]
     pub confidential_note_events: Option<bool>,
     /// Whether it is called for jobs.
     #[schemars(transform = FIELD.with_every_edit())]
@@ -118,12 +119,8 @@ pub struct Hook {
 
 static OF_PROJECT: LazyLock<Table> =
     LazyLock::new(|| Table::in_scope(&schema::of::<Hook>(), Scope::Project));
-static OF_GROUP: LazyLock<Table> = LazyLock::new(|| {
-    // A new hook of a group has `null` there, which some answers leave out.
-    let field = FIELD.read_if_present().with_every_edit();
-    let schema = schema::with_field(schema::of::<Hook>(), "confidential_note_events", field);
-    Table::in_scope(&schema, Scope::Group)
-});
+static OF_GROUP: LazyLock<Table> =
+    LazyLock::new(|| Table::in_scope(&schema::of::<Hook>(), Scope::Group));
 
 /// The section `hooks`.
 pub static KIND: Kind = Kind {

@@ -1,13 +1,28 @@
-//! Every kind that undrift manages. A new one is a file here and a line below, or a description
-//! (`described`).
+//! Every kind that undrift manages. A new one is a file here and a line in `KINDS`, or a
+//! description (`described`).
 
 pub mod above;
+pub mod approval_rule;
+pub mod approvals;
+pub mod archived;
 mod creation;
 pub mod described;
+pub mod fork;
+pub mod group;
+pub mod hook;
+pub mod member;
 pub mod operations;
 pub mod preset;
+pub mod project;
+pub mod protected_branch;
+pub mod protected_tag;
+pub mod push_rule;
 pub mod reference;
+pub mod schedule;
+pub mod settings;
+pub mod share;
 pub mod source;
+pub mod variable;
 pub mod words;
 
 use std::{
@@ -25,31 +40,24 @@ use crate::{
     value::Json,
 };
 
-macro_rules! kinds {
-    ($($module:ident,)*) => {
-        $(pub mod $module;)*
-        /// Those that are written in Rust, in the order in which they are shown and documented.
-        static KINDS: &[&Kind] = &[$(&$module::KIND,)*];
-    };
-}
-
-kinds! {
-    project,
-    group,
-    settings,
-    variable,
-    member,
-    share,
-    protected_branch,
-    protected_tag,
-    approvals,
-    approval_rule,
-    schedule,
-    hook,
-    push_rule,
-    fork,
-    archived,
-}
+/// Those that are written in Rust, in the order in which they are shown and documented.
+static KINDS: &[&Kind] = &[
+    &project::KIND,
+    &group::KIND,
+    &settings::KIND,
+    &variable::KIND,
+    &member::KIND,
+    &share::KIND,
+    &protected_branch::KIND,
+    &protected_tag::KIND,
+    &approvals::KIND,
+    &approval_rule::KIND,
+    &schedule::KIND,
+    &hook::KIND,
+    &push_rule::KIND,
+    &fork::KIND,
+    &archived::KIND,
+];
 
 /// The kinds of a process: undrift's own, and those that a user describes.
 pub struct Registry {

@@ -148,6 +148,9 @@ fn facts(raw: &Object) -> Facts {
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
         arrival: arrival(raw),
         tier: Tier::Free,
+        // The full form has these with a licence (1, 2.8).
+        is_unlicensed: raw.contains_key("merge_method")
+            && !["mirror", "approvals_before_merge"].iter().any(|name| raw.contains_key(*name)),
     }
 }
 

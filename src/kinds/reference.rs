@@ -2,7 +2,7 @@
 //! kinds: for a page in Markdown, and for `undrift explain`.
 
 use crate::{
-    field::{Accepted, Field, Readback, Route, Scope, Secrecy, Tier},
+    field::{Accepted, Field, Readback, Route, Scope, Secrecy, Tier, Word},
     kind::Section,
     kinds,
     release::Release,
@@ -165,6 +165,11 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
     remark(since.is_some(), since.as_deref().unwrap_or_default());
     let until = field.until.map(|release| format!("gone from release {release} on"));
     remark(until.is_some(), until.as_deref().unwrap_or_default());
+    for Word { word, since, until } in &field.words {
+        let since = since.map(|release| format!("`{word}` from release {release}"));
+        let until = until.map(|release| format!("`{word}` gone from release {release} on"));
+        since.into_iter().chain(until).for_each(|text| remark(true, &text));
+    }
     remark(field.administrators, "administrators only");
     remark(field.accepted == Accepted::OnEdit, "set right after creation");
     remark(field.secrecy == Secrecy::Sensitive, "its live value is never shown");

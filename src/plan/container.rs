@@ -42,6 +42,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             container: &address,
             caller: &settings.caller,
             is_empty: facts.is_empty,
+            is_unlicensed: facts.is_unlicensed,
             personal_owner: facts.personal_owner,
             names: &names,
             inherited: live.inherited.as_ref(),

@@ -203,6 +203,38 @@ impl Profile {
         Self::switches().into_iter().map(|(name, turn_on)| (name, alone(turn_on))).collect()
     }
 
+    /// Ways of the service that are possible, and make work for clients: like
+    /// [switches](Self::switches), but no question of the reference.
+    #[must_use]
+    pub fn hostile() -> Vec<Switch> {
+        vec![
+            ("page_cap", |profile| profile.page_cap = Some(3)),
+            ("unknown_extra_keys", |profile| profile.unknown_extra_keys = true),
+            ("drop_null_keys", |profile| profile.drop_null_keys = true),
+            ("shuffle_topics", |profile| profile.shuffle_topics = true),
+            ("bots_among_members", |profile| profile.bots_among_members = true),
+        ]
+    }
+
+    /// Profiles with half of `switches` each, and one with them all. Whichever two are taken, one
+    /// profile has the first without the second: what one of them does cannot hide the other.
+    #[must_use]
+    pub fn halves(switches: &[Switch]) -> Vec<(String, Self)> {
+        let with = |name: String, is_on: &dyn Fn(usize) -> bool| {
+            let mut profile = Self::default();
+            let on = switches.iter().enumerate().filter(|(number, _)| is_on(*number));
+            on.for_each(|(_, (_, turn_on))| turn_on(&mut profile));
+            (name, profile)
+        };
+        let bits = usize::BITS - switches.len().leading_zeros();
+        let mut halves = vec![with("all switches".to_owned(), &|_| true)];
+        for (bit, side) in (0..bits).flat_map(|bit| [(bit, 0), (bit, 1)]) {
+            let name = format!("switches with bit {bit} of their number {side}");
+            halves.push(with(name, &|number| (number >> bit) & 1 == side));
+        }
+        halves
+    }
+
     /// Whether answers are changed after they were made.
     pub(crate) fn changes_answers(&self) -> bool {
         self.unknown_extra_keys || self.drop_null_keys || self.shuffle_topics
@@ -292,6 +324,24 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_switch_is_on_without_each_other_one() {
+        let switches = [Profile::switches(), Profile::hostile()].concat();
+        let is_on = |(_, turn_on): &Switch, profile: &Profile| {
+            let mut with = profile.clone();
+            turn_on(&mut with);
+            format!("{with:?}") == format!("{profile:?}")
+        };
+        let halves = Profile::halves(&switches);
+        for own in &switches {
+            for other in switches.iter().filter(|other| other.0 != own.0) {
+                let mut profiles = halves.iter().map(|(_, profile)| profile);
+                let found = profiles.any(|p| is_on(own, p) && !is_on(other, p));
+                assert!(found, "{} without {}", own.0, other.0);
+            }
+        }
+    }
 
     #[test]
     fn a_fault_strikes_the_call_that_it_names() {

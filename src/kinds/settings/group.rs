@@ -29,6 +29,7 @@ pub struct GroupSettings {
     pub avatar: Option<FileReference>,
 
     /// From which level on members may create projects in the group.
+    #[schemars(transform = FIELD.word_since("owner", 17, 7).word_since("administrator", 17, 7))]
     pub project_creation_level: Option<ProjectCreation>,
     /// From which level on members may create subgroups.
     pub subgroup_creation_level: Option<SubgroupCreation>,
@@ -113,7 +114,7 @@ pub struct GroupSettings {
     /// Whether runners of the whole installation take jobs of the group, and whether subgroups and
     /// projects may say otherwise. A change is carried to everything below at once. The service
     /// shows it from release 16.2 on.
-    #[schemars(transform = FIELD.on_edit().read_if_present())]
+    #[schemars(transform = FIELD.on_edit().read_if_present().word_until("disabled_with_override", 18, 9))]
     pub shared_runners_setting: Option<SharedRunners>,
     /// How many minutes a month the group may use runners of the whole installation: 0 without
     /// limit, `null` what the installation allows. Of top-level groups only.
@@ -133,7 +134,7 @@ pub struct GroupSettings {
 pub enum ProjectCreation {
     /// Nobody.
     Noone,
-    /// Owners (from release 17.7).
+    /// Owners.
     Owner,
     /// Maintainers.
     Maintainer,

@@ -137,6 +137,7 @@ fn weaker_protection_is_refused() {
         container: &declared.address(),
         caller: &settings.caller,
         is_empty: false,
+        is_unlicensed: false,
         personal_owner: None,
         names: &Names::default(),
         inherited: None,

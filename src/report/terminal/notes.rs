@@ -157,7 +157,9 @@ impl Sort {
                 "grants that no manifest declares; the service removes them along with the share"
             }
             Self::Besides => "what these steps do besides",
-            Self::NotReturned => "not compared: what was read lacks these fields",
+            Self::NotReturned => {
+                "not compared: the service does not return these fields, or ignores them in its tier"
+            }
             Self::CannotVerify => {
                 "cannot be verified: the service never returns these fields; `--resend` sends them again"
             }
