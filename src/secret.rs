@@ -7,10 +7,10 @@
 //! undrift's own token is never a value: not under the names that are [reserved](is_reserved), and
 //! not under another one.
 
-mod forms;
 mod known;
 mod lookup;
 mod names;
+mod view;
 
 use std::{fmt, ops::Range};
 

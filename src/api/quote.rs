@@ -4,13 +4,16 @@
 //! carries besides known secrets, such as the live value of a variable that an edit repeats, are
 //! known to that one request only. Here they are struck from what is quoted.
 
-use crate::{planted::Bug, secret::Secrets, text};
+use std::sync::OnceLock;
+
+use crate::{
+    planted::Bug,
+    secret::{Secret, Secrets},
+    text,
+};
 
 /// What stands in the place of a message that may not be quoted at all.
 const WITHHELD: &str = "(not quoted, because the request carried a short secret)";
-
-/// What stands in the place of a value.
-const STRUCK: &str = "[secret]";
 
 /// The fewest characters of a value that are recognised in a text. Fewer would hit innocent words.
 const RECOGNISED: usize = 8;
@@ -18,59 +21,40 @@ const RECOGNISED: usize = 8;
 /// The sensitive values of one request's body.
 #[derive(Default)]
 pub(super) struct Unquotable {
-    values: Secrets,
-    plain: Vec<Vec<char>>,
-    /// Whether one of them is too short to be recognised.
-    short: bool,
+    values: Vec<Secret>,
+    /// Made when it is first needed: most requests are not refused.
+    known: OnceLock<Secrets>,
 }
 
 impl Unquotable {
     /// Strikes `value` from now on.
     pub(super) fn add(&mut self, value: &str) {
-        if value.is_empty() {
-            return;
+        if !value.is_empty() {
+            self.values.push(Secret::new(value));
         }
-        let chars: Vec<_> = value.chars().collect();
-        self.short |= chars.len() < RECOGNISED;
-        self.values.also_redact(crate::secret::Secret::new(value));
-        self.plain.push(chars);
     }
 
-    /// `text` as it may be quoted: without the values, in whatever form, without long pieces of
-    /// them, and without credentials in addresses.
+    /// `text` as it may be quoted: without the values, however they are written, without long
+    /// pieces of them, because a service may quote the beginning only, and without credentials in
+    /// addresses.
     pub(super) fn strike(&self, text: &str) -> String {
         if Bug::QuoteEverything.is_planted() {
             return text.to_owned();
         }
-        if self.short && !text.trim().is_empty() {
+        let is_short = |value: &Secret| value.expose().chars().count() < RECOGNISED;
+        if self.values.iter().any(is_short) && !text.trim().is_empty() {
             return WITHHELD.to_owned();
         }
-        let text = self.values.redact(text);
-        let text = self.plain.iter().fold(text, |text, value| without_pieces(&text, value));
-        text::mask_url(&text).into_owned()
+        let known = self.known.get_or_init(|| {
+            let mut known = Secrets::default();
+            for value in &self.values {
+                known.also_redact(value.clone());
+                known.also_redact_pieces(value, RECOGNISED);
+            }
+            known
+        });
+        text::mask_url(&known.redact(text)).into_owned()
     }
-}
-
-/// `text` without any run of [`RECOGNISED`] characters or more that `value` has too: a service may
-/// quote the beginning only.
-fn without_pieces(text: &str, value: &[char]) -> String {
-    let chars: Vec<_> = text.chars().collect();
-    let pieces: std::collections::HashSet<&[char]> = value.windows(RECOGNISED).collect();
-    let mut struck = vec![false; chars.len()];
-    for (at, window) in chars.windows(RECOGNISED).enumerate() {
-        if pieces.contains(window) {
-            struck[at..at + RECOGNISED].fill(true);
-        }
-    }
-    let mut out = String::with_capacity(text.len());
-    for (at, c) in chars.iter().enumerate() {
-        match (struck[at], at > 0 && struck[at - 1]) {
-            (false, _) => out.push(*c),
-            (true, false) => out.push_str(STRUCK),
-            (true, true) => {}
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -90,6 +74,8 @@ mod tests {
             ("'live-value-77/x' is invalid", "'[secret]' is invalid"),
             ("'live-val...' is invalid", "'[secret]...' is invalid"),
             ("?v=live-value-77%2Fx", "?v=[secret]"),
+            (r"'live\u002dva\u006cu...'", "'[secret]...'"),
+            ("bGl2ZS12YWx1ZQ==", "[secret]"), // of `live-value`
             ("key is taken", "key is taken"),
             ("", ""),
         ] {

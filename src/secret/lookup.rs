@@ -2,16 +2,14 @@
 
 use std::{
     borrow::Borrow,
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fmt,
     io::Read as _,
     ops::Range,
     path::{Component, Path, PathBuf},
 };
 
-use super::{
-    Allowed, Reference, Secret, forms, is_reserved, known::Known, names::TOKEN_NAMES, struck,
-};
+use super::{Allowed, Reference, Secret, is_reserved, known::Known, names::TOKEN_NAMES, struck};
 
 /// The largest file that a manifest's reference may name, in MiB.
 const MAX_FILE: u64 = 1;
@@ -83,7 +81,7 @@ pub struct Secrets {
 #[derive(Clone)]
 struct OwnToken {
     token: Secret,
-    forms: BTreeSet<String>,
+    known: Known,
     /// The file that it came from, as the system knows it.
     file: Option<PathBuf>,
 }
@@ -92,8 +90,7 @@ impl OwnToken {
     /// Whether `value` is the token, or holds it in whatever form.
     fn is_in(&self, value: &[u8]) -> bool {
         let value = String::from_utf8_lossy(value);
-        value.trim() == self.token.expose().trim()
-            || self.forms.iter().any(|form| value.contains(form))
+        value.trim() == self.token.expose().trim() || !self.known.find(&value).is_empty()
     }
 
     fn is_from(&self, file: &Path) -> bool {
@@ -131,10 +128,11 @@ impl Secrets {
     /// it from text.
     #[must_use]
     pub fn with_own_token(mut self, token: Secret, file: Option<&Path>) -> Self {
-        let forms = forms::of(token.expose());
+        let mut known = Known::default();
+        known.learn(token.expose());
         self.also_redact(token.clone());
         self.own =
-            Some(OwnToken { token, forms, file: file.and_then(|file| file.canonicalize().ok()) });
+            Some(OwnToken { token, known, file: file.and_then(|file| file.canonicalize().ok()) });
         self
     }
 
@@ -147,6 +145,11 @@ impl Secrets {
     /// Strikes `secret` from text too.
     pub fn also_redact(&mut self, secret: Secret) {
         self.known.learn(secret.expose());
+    }
+
+    /// Strikes each run of `length` characters of `secret` from text too.
+    pub fn also_redact_pieces(&mut self, secret: &Secret, length: usize) {
+        self.known.learn_pieces(secret.expose(), length);
     }
 
     /// Looks up each of `references` once.

@@ -1,0 +1,368 @@
+//! A text without its escapes and encodings, which still knows where each of its bytes came from.
+//!
+//! Whoever repeats a text may have escaped it, several times and by several rules. No list of
+//! spellings is complete; but every escape of JSON, programming languages, URLs and HTML says by
+//! itself what it stands for.
+
+use std::{borrow::Cow, ops::Range};
+
+/// The longest escape that is recognised, in bytes.
+const LONGEST: usize = 12;
+
+/// HTML's names for the characters that mean something in a text around a value.
+const ENTITIES: &[(&str, char)] = &[
+    ("amp", '&'),
+    ("apos", '\''),
+    ("ast", '*'),
+    ("bsol", '\\'),
+    ("colon", ':'),
+    ("comma", ','),
+    ("commat", '@'),
+    ("dollar", '$'),
+    ("equals", '='),
+    ("excl", '!'),
+    ("grave", '`'),
+    ("gt", '>'),
+    ("Hat", '^'),
+    ("lbrace", '{'),
+    ("lbrack", '['),
+    ("lcub", '{'),
+    ("lowbar", '_'),
+    ("lpar", '('),
+    ("lsqb", '['),
+    ("lt", '<'),
+    ("nbsp", '\u{a0}'),
+    ("NewLine", '\n'),
+    ("num", '#'),
+    ("percnt", '%'),
+    ("period", '.'),
+    ("plus", '+'),
+    ("quest", '?'),
+    ("quot", '"'),
+    ("rbrace", '}'),
+    ("rbrack", ']'),
+    ("rcub", '}'),
+    ("rpar", ')'),
+    ("rsqb", ']'),
+    ("semi", ';'),
+    ("sol", '/'),
+    ("Tab", '\t'),
+    ("verbar", '|'),
+    ("vert", '|'),
+];
+
+/// Bytes, each with the place in a text that it stands for.
+#[derive(Clone, Debug)]
+pub(super) struct View<'t> {
+    bytes: Cow<'t, [u8]>,
+    /// Beginnings and ends in the text; `None` if the bytes are the text.
+    spans: Option<Vec<(u32, u32)>>,
+}
+
+impl<'t> View<'t> {
+    /// `text` as it is, of which offsets count in 32 bits.
+    pub(super) const fn of(text: &'t [u8]) -> Self {
+        Self { bytes: Cow::Borrowed(text), spans: None }
+    }
+
+    /// What stands here.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Where in the text `range`, which is not empty, came from.
+    pub(super) fn source(&self, range: Range<usize>) -> Range<usize> {
+        match &self.spans {
+            None => range,
+            Some(spans) => spans[range.start].0 as usize..spans[range.end - 1].1 as usize,
+        }
+    }
+
+    fn span(&self, at: usize) -> (u32, u32) {
+        let offset = |at| u32::try_from(at).unwrap_or(u32::MAX);
+        self.spans.as_ref().map_or((offset(at), offset(at + 1)), |spans| spans[at])
+    }
+
+    /// With every escape taken off once; `None` if there is none.
+    pub(super) fn unescaped(&self) -> Option<View<'static>> {
+        let mut plain = Building::default();
+        let (mut settled, mut any) = (0, false);
+        self.has_escapes().then_some(())?;
+        for (at, byte) in self.bytes.iter().enumerate() {
+            plain.push(*byte, self.span(at));
+            if let Some((length, meant)) = escape_at_end(&plain.bytes[settled..]) {
+                plain.replace_end(length, &meant);
+                (settled, any) = (plain.bytes.len(), true);
+            }
+        }
+        any.then(|| plain.into())
+    }
+
+    /// Without escapes, however deep, for comparing: what an escape stands for is looked at as if it
+    /// had been written, and may be part of an escape itself. How many backslashes there are says
+    /// how often a text was escaped, so none is left, and a control character counts as the letter
+    /// that it is written as.
+    pub(super) fn folded(&self) -> View<'static> {
+        let mut plain = Building::default();
+        for (at, byte) in self.bytes.iter().enumerate() {
+            plain.push(*byte, self.span(at));
+            while let Some((length, meant)) = number_at_end(&plain.bytes) {
+                plain.replace_end(length, &meant);
+            }
+        }
+        let mut folded = View::from(plain).without(|byte| byte == b'\\');
+        folded.bytes.to_mut().iter_mut().for_each(|byte| *byte = letter(*byte));
+        folded
+    }
+
+    /// Whether there may be escapes.
+    pub(super) fn has_escapes(&self) -> bool {
+        self.bytes.iter().any(|byte| matches!(byte, b'\\' | b'%' | b'&'))
+    }
+
+    /// Without the bytes that are `left_out`.
+    pub(super) fn without(&self, left_out: impl Fn(u8) -> bool) -> View<'static> {
+        let mut rest = Building::default();
+        for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !left_out(**byte)) {
+            rest.push(*byte, self.span(at));
+        }
+        rest.into()
+    }
+}
+
+impl From<Vec<(u8, Range<usize>)>> for View<'static> {
+    fn from(parts: Vec<(u8, Range<usize>)>) -> Self {
+        let offset = |at| u32::try_from(at).unwrap_or(u32::MAX);
+        let mut view = Building::default();
+        for (byte, source) in parts {
+            view.push(byte, (offset(source.start), offset(source.end)));
+        }
+        view.into()
+    }
+}
+
+impl From<Building> for View<'static> {
+    fn from(built: Building) -> Self {
+        Self { bytes: Cow::Owned(built.bytes), spans: Some(built.spans) }
+    }
+}
+
+/// A view that grows at its end.
+#[derive(Default)]
+struct Building {
+    bytes: Vec<u8>,
+    spans: Vec<(u32, u32)>,
+}
+
+impl Building {
+    fn push(&mut self, byte: u8, span: (u32, u32)) {
+        self.bytes.push(byte);
+        self.spans.push(span);
+    }
+
+    /// Puts what is `meant` in the place of the last `length` bytes.
+    fn replace_end(&mut self, length: usize, meant: &Meant) {
+        let from = self.bytes.len() - length;
+        let span = (self.spans[from].0, self.spans[self.spans.len() - 1].1);
+        self.bytes.truncate(from);
+        self.spans.truncate(from);
+        match meant {
+            Meant::Byte(byte) => self.push(*byte, span),
+            Meant::Char(c) => {
+                let mut buffer = [0; 4];
+                c.encode_utf8(&mut buffer).bytes().for_each(|byte| self.push(byte, span));
+            }
+        }
+    }
+}
+
+/// What an escape stands for.
+enum Meant {
+    Byte(u8),
+    Char(char),
+}
+
+/// The escape that `bytes` end with: how long it is and what it stands for.
+fn escape_at_end(bytes: &[u8]) -> Option<(usize, Meant)> {
+    match bytes {
+        [.., b'\\', last] if last.is_ascii_punctuation() || *last == b' ' => {
+            Some((2, Meant::Byte(*last)))
+        }
+        [.., b'\\', last] => {
+            let meant = LETTERS.iter().find(|(letter, _)| letter == last);
+            meant.map(|(_, meant)| (2, Meant::Byte(*meant))).or_else(|| number_at_end(bytes))
+        }
+        _ => number_at_end(bytes),
+    }
+}
+
+/// The escape by number or name that `bytes` end with: how long it is and what it stands for.
+fn number_at_end(bytes: &[u8]) -> Option<(usize, Meant)> {
+    match bytes.last()? {
+        b';' => entity(bytes),
+        b'}' => braced(bytes),
+        last if last.is_ascii_hexdigit() => numbered(bytes),
+        _ => None,
+    }
+}
+
+/// The control characters that are written as a letter behind a backslash.
+const LETTERS: [(u8, u8); 8] = [
+    (b'n', b'\n'),
+    (b'r', b'\r'),
+    (b't', b'\t'),
+    (b'a', 0x07),
+    (b'b', 0x08),
+    (b'v', 0x0b),
+    (b'f', 0x0c),
+    (b'e', 0x1b),
+];
+
+/// `byte`, or the letter that it is written as.
+fn letter(byte: u8) -> u8 {
+    LETTERS.iter().find(|(_, meant)| *meant == byte).map_or(byte, |(letter, _)| *letter)
+}
+
+/// `&lt;`, `&#60;`, `&#x3c;`.
+fn entity(bytes: &[u8]) -> Option<(usize, Meant)> {
+    let tail = &bytes[bytes.len().saturating_sub(LONGEST)..bytes.len() - 1];
+    let name = &tail[tail.iter().rposition(|byte| *byte == b'&')? + 1..];
+    let name = str::from_utf8(name).ok()?;
+    let c = match name.strip_prefix('#') {
+        None => ENTITIES.iter().find(|(known, _)| *known == name)?.1,
+        Some(number) => match number.strip_prefix(['x', 'X']) {
+            Some(digits) => char::from_u32(u32::from_str_radix(digits, 16).ok()?)?,
+            None => char::from_u32(number.parse().ok()?)?,
+        },
+    };
+    Some((name.len() + 2, Meant::Char(c)))
+}
+
+/// `\u{3c}`, `\x{3c}`.
+fn braced(bytes: &[u8]) -> Option<(usize, Meant)> {
+    let tail = &bytes[bytes.len().saturating_sub(LONGEST)..bytes.len() - 1];
+    let open = tail.iter().rposition(|byte| *byte == b'{')?;
+    let begins = matches!(tail[..open], [.., b'\\', b'u' | b'x']);
+    let c = char::from_u32(hex(&tail[open + 1..])?).filter(|_| begins)?;
+    Some((tail.len() - open + 3, Meant::Char(c)))
+}
+
+/// `%3c`, `%u003c`, `\x3c`, `\u003c`, `\U0000003c`, `\074`, and the two of a pair like `\ud83d\ude00`.
+fn numbered(bytes: &[u8]) -> Option<(usize, Meant)> {
+    let tail = |length: usize| bytes.get(bytes.len().checked_sub(length)?..);
+    if let Some([b'%', digits @ ..]) = tail(3)
+        && let Some(byte) = hex(digits)
+    {
+        return Some((3, Meant::Byte(u8::try_from(byte).ok()?)));
+    }
+    if let Some([b'\\', b'x', digits @ ..]) = tail(4) {
+        return Some((4, Meant::Byte(u8::try_from(hex(digits)?).ok()?)));
+    }
+    if let Some([b'\\', digits @ ..]) = tail(4)
+        && digits.iter().all(|digit| matches!(digit, b'0'..=b'7'))
+    {
+        let value = digits.iter().fold(0_u32, |value, digit| value << 3 | u32::from(digit & 7));
+        return Some((4, Meant::Byte(u8::try_from(value).ok()?)));
+    }
+    if let Some([b'\\', b'U', digits @ ..]) = tail(10) {
+        return Some((10, Meant::Char(char::from_u32(hex(digits)?)?)));
+    }
+    if let Some([b'\\', b'u', high @ .., b'\\', b'u', _, _, _, _]) = tail(12)
+        && let Some(high @ 0xd800..=0xdbff) = hex(high)
+        && let Some(low @ 0xdc00..=0xdfff) = hex(&bytes[bytes.len() - 4..])
+    {
+        let c = 0x1_0000 + ((high & 0x3ff) << 10 | low & 0x3ff);
+        return Some((12, Meant::Char(char::from_u32(c)?)));
+    }
+    if let Some([b'\\' | b'%', b'u', digits @ ..]) = tail(6) {
+        return Some((6, Meant::Char(char::from_u32(hex(digits)?)?)));
+    }
+    None
+}
+
+/// The value of at most eight hexadecimal digits.
+fn hex(digits: &[u8]) -> Option<u32> {
+    let all = (1..=8).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
+    u32::from_str_radix(str::from_utf8(digits).ok().filter(|_| all)?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(view: &View<'_>) -> String {
+        String::from_utf8_lossy(view.bytes()).into_owned()
+    }
+
+    fn unescaped(escaped: &str) -> String {
+        View::of(escaped.as_bytes()).unescaped().map_or_else(|| escaped.into(), |view| text(&view))
+    }
+
+    fn folded(escaped: &str) -> String {
+        text(&View::of(escaped.as_bytes()).folded())
+    }
+
+    #[test]
+    fn every_escape_is_taken_off_once() {
+        for (text, meant) in [
+            (r"a\u0026\u003cb\u{3e}\x{3e}\U0000002a\x2b\053%u003f", "a&<b>>*++?"),
+            (r#"\"\/\\\n\t\r\'\#\$\ "#, "\"/\\\n\t\r'#$ "),
+            ("%2f%2F%25", "//%"),
+            ("&amp;&lt;&#38;&#x26;&#X26;&sol;&NewLine;", "&<&&&/\n"),
+            (r"\ud83d\ude00 \303\251 %C3%A9", "😀 é é"),
+            (r"%252F \\u002F \\\\n &amp;#47; %5Cn", r"%2F \u002F \\n &#47; \n"),
+        ] {
+            assert_eq!(unescaped(text), meant, "{text}");
+        }
+    }
+
+    #[test]
+    fn escapes_of_escapes_are_folded() {
+        for text in [
+            "%252F",
+            "%25252F",
+            r"\\u002F",
+            r"\\\\u002F",
+            "&amp;#47;",
+            "&amp;amp;sol;",
+            "%5Cu002F",
+            "%5C%75%30%30%32%46",
+            r"\u00252F",
+            "%26sol%3B",
+        ] {
+            assert_eq!(folded(text), "/", "{text}");
+        }
+        for text in ["\\n \n", r"\\n \\\n", r"\u005c\u006e\u0020\u000a", "%5Cn%20%0a"] {
+            assert_eq!(folded(text), "n n", "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_escape_stays() {
+        for text in [
+            "",
+            "100 %",
+            "%zz",
+            r"\q",
+            r"\u12",
+            r"\u{}",
+            "&;",
+            "&#;",
+            "&#x110000;",
+            "&eacute;",
+            "a;b}c",
+        ] {
+            assert_eq!(unescaped(text), text);
+            assert_eq!(folded(text), text.replace('\\', ""));
+        }
+    }
+
+    #[test]
+    fn it_is_known_where_each_byte_comes_from() {
+        let text = r"a%25252Fb\u00e9";
+        let view = View::of(text.as_bytes()).folded();
+        assert_eq!(view.bytes(), "a/bé".as_bytes());
+        let sources: Vec<_> = (0..5).map(|at| &text[view.source(at..at + 1)]).collect();
+        assert_eq!(sources, ["a", "%25252F", "b", r"\u00e9", r"\u00e9"]);
+    }
+}
