@@ -1,7 +1,10 @@
 //! One declared entry against the live one that it stands for: how each of its fields compares, and
 //! what follows from that.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::{
     Action, Change, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Shown, Step, fit,
@@ -36,8 +39,8 @@ pub(super) struct Comparing<'a> {
     /// The fields as declared, without those that the service is too old to have and that steer
     /// undrift alone there.
     values: Fields,
-    /// The same with every secret that is known here in place, for comparing only.
-    known: Fields,
+    /// All fields as declared.
+    declared: Fields,
     /// Whether no other entry is addressed alike in paths.
     is_alone: bool,
 }
@@ -56,18 +59,9 @@ impl<'a> Comparing<'a> {
         address: Address,
         mut values: Fields,
     ) -> Self {
-        let known = values.iter().map(|(name, value)| {
-            let known = match value {
-                Value::Secret(reference) => {
-                    context.secrets.get(reference).map(|secret| Value::from(secret.expose()))
-                }
-                _ => None,
-            };
-            (name.clone(), known.unwrap_or_else(|| value.clone()))
-        });
-        let known = known.collect();
+        let declared = values.clone();
         values.retain(|name, value| fit(section, name, value, context.release) != Fit::Local);
-        Self { section, entry, context, address, values, known, is_alone: true }
+        Self { section, entry, context, address, values, declared, is_alone: true }
     }
 
     /// The same with every condition on a list as the list that meets it, given what is `live`.
@@ -109,15 +103,31 @@ impl<'a> Comparing<'a> {
         self.section.field(name)
     }
 
+    /// `value` for comparing only: a secret that is known here as it is.
+    fn exposed<'v>(&self, value: &'v Value) -> Cow<'v, Value> {
+        let secret = match value {
+            Value::Secret(reference) => self.context.secrets.get(reference),
+            Value::Plain(_) | Value::File(_) => None,
+        };
+        secret.map_or(Cow::Borrowed(value), |secret| Cow::Owned(secret.expose().into()))
+    }
+
+    /// All fields for comparing only, with every secret that is known here in place.
+    fn all_exposed(&self) -> Fields {
+        let exposed =
+            |(name, value): (&String, &Value)| (name.clone(), self.exposed(value).into_owned());
+        self.declared.iter().map(exposed).collect()
+    }
+
     /// What tells it from others.
     pub(super) fn identity(&self) -> Identity {
-        self.section.rules.identify(self.section, &forms::plain(&self.known))
+        self.section.rules.identify(self.section, &forms::plain(&self.all_exposed()))
     }
 
     /// Whether a part of what tells it from others is a secret that is not set here.
     pub(super) fn is_unknown(&self) -> bool {
-        let is_secret = |name: &&str| matches!(self.known.get(*name), Some(Value::Secret(_)));
-        self.section.identity.iter().any(is_secret)
+        let is_missing = |value: &Value| matches!(*self.exposed(value), Value::Secret(_));
+        self.section.identity.iter().filter_map(|name| self.declared.get(*name)).any(is_missing)
     }
 
     /// Whether a secret tells it from others, known here or not.
@@ -215,9 +225,10 @@ impl<'a> Comparing<'a> {
         if self.entry.state == State::Absent {
             return;
         }
-        let missing = self.known.iter().filter_map(|(name, value)| {
+        let missing = self.declared.iter().filter_map(|(name, value)| {
             let reference = match value {
-                Value::Secret(reference) => Some(reference.clone()),
+                Value::Secret(reference) => Some(reference.clone())
+                    .filter(|reference| self.context.secrets.get(reference).is_none()),
                 Value::File(path) => Some(Reference::File(path.clone()))
                     .filter(|file| self.context.secrets.why_missing(file).is_some()),
                 Value::Plain(_) => None,
@@ -235,9 +246,10 @@ impl<'a> Comparing<'a> {
     pub(super) fn secrets_unfit(&self, findings: &mut Findings) {
         let is_secret = |name: &str| matches!(self.values.get(name), Some(Value::Secret(_)));
         if self.entry.state == State::Present && self.values.keys().any(|name| is_secret(name)) {
-            self.section.check(&self.known, false, &mut |fault| {
+            self.section.check(&self.all_exposed(), false, &mut |fault| {
                 if let Some(field) = fault.field.filter(|field| is_secret(field)) {
-                    let problem = self.problem(fault.code, fault.message, fault.help, field);
+                    let message = self.context.secrets.redact(&fault.message);
+                    let problem = self.problem(fault.code, message, fault.help, field);
                     findings.problems.push(problem);
                 }
             });
@@ -358,7 +370,7 @@ impl<'a> Comparing<'a> {
         let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
         let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
-        for (name, value) in &self.known {
+        for (name, value) in &self.declared {
             if let Some(why) = self.section.rules.waits(
                 self.section,
                 name,
@@ -445,7 +457,7 @@ impl<'a> Comparing<'a> {
         if let Some(whole) = self.filled_in() {
             return whole.creation(findings);
         }
-        for (name, value) in &self.known {
+        for (name, value) in &self.declared {
             self.fits(name, value, findings);
         }
         if self.is_unfit(findings) {
@@ -479,7 +491,7 @@ impl<'a> Comparing<'a> {
     /// What becoming as declared does beyond the entry itself.
     fn effects(&self, user: Option<u64>, before: &Object) -> Vec<Effect> {
         let mut after = before.clone();
-        for (name, value) in forms::plain(&self.known) {
+        for (name, value) in forms::plain(&self.declared) {
             let value = forms::comparable(self.spec(&name), &value, self.context.names);
             after.insert(name, value);
         }
@@ -528,7 +540,7 @@ impl<'a> Comparing<'a> {
         if !is_readable(field) || forms::is_hidden(field, live) {
             return Compared::NotReadable;
         }
-        let declared = match value {
+        let declared = match &*self.exposed(value) {
             Value::Plain(declared) => {
                 forms::comparable(self.spec(name), declared, self.context.names)
             }

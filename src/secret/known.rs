@@ -402,8 +402,10 @@ mod tests {
         assert_eq!((finder(&known), struck(&known, "another")), (None, MARK.to_owned()));
     }
 
+    type Writing = (&'static str, fn(&str) -> String);
+
     /// Ways in which others write a text, each of which is tried alone and on top of others.
-    fn writings() -> Vec<(&'static str, fn(&str) -> String)> {
+    fn writings() -> Vec<Writing> {
         fn bytes(text: &str, byte: impl Fn(u8) -> String) -> String {
             text.bytes().map(byte).collect()
         }
