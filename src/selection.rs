@@ -6,7 +6,7 @@
 
 use crate::{
     address::{Address, Selector},
-    desired::{Container, Creation, DeclaredSection, Desired, Unlisted},
+    desired::{Container, Creation, DeclaredSection, Desired, Moves, Unlisted},
 };
 
 /// The objects that a run looks at.
@@ -24,18 +24,19 @@ impl Selection {
         if self.only.is_empty() && self.exclude.is_empty() {
             return desired;
         }
-        let containers = desired.containers.into_iter().filter_map(|c| self.container(c));
+        let moves = &desired.moves;
+        let containers = desired.containers.into_iter().filter_map(|c| self.container(c, moves));
         let containers = containers.collect();
         Desired { containers, ..desired }.without_idle_acknowledgements()
     }
 
-    fn container(&self, mut container: Container) -> Option<Container> {
+    fn container(&self, mut container: Container, moves: &Moves) -> Option<Container> {
         let address = container.address();
-        let is_whole = self.holds(&address);
+        let is_whole = self.holds_in(&address, moves);
         let arrives = container.arrives();
         let sections = container.sections.into_iter();
         container.sections =
-            sections.filter_map(|section| self.section(section, &address)).collect();
+            sections.filter_map(|section| self.section(section, &address, moves)).collect();
         // What is excluded never counts as undeclared.
         if !is_whole || !self.exclude.is_empty() {
             container.life.undeclared_projects = None;
@@ -46,24 +47,43 @@ impl Selection {
         (is_whole || !container.sections.is_empty()).then_some(container)
     }
 
-    fn section(&self, mut section: DeclaredSection, of: &Address) -> Option<DeclaredSection> {
+    fn section(
+        &self,
+        mut section: DeclaredSection,
+        of: &Address,
+        moves: &Moves,
+    ) -> Option<DeclaredSection> {
         let address = of.section(section.of.section);
-        let is_whole = self.holds(&address)
-            && !self.exclude.iter().any(|selector| selector.touches_section(&address));
+        let is_whole = self.holds_in(&address, moves)
+            && !self.excludes(&address, moves, Selector::touches_section);
         if is_whole {
             return Some(section);
         }
         section.unlisted.value = Unlisted::Ignore;
         let mut entries = std::mem::take(&mut section.entries);
-        entries.retain(|entry| self.holds(&section.address_of(entry, of)));
+        entries.retain(|entry| self.holds_in(&section.address_of(entry, of), moves));
         section.entries = entries;
         (!section.entries.is_empty()).then_some(section)
     }
 
     /// Whether `address` is selected.
     pub fn holds(&self, address: &Address) -> bool {
+        self.holds_in(address, &Moves::default())
+    }
+
+    /// The same of what may have been elsewhere: a rename does not include what is excluded.
+    fn holds_in(&self, address: &Address, moves: &Moves) -> bool {
         (self.only.is_empty() || self.only.iter().any(|s| s.matches(address)))
-            && !self.exclude.iter().any(|s| s.matches(address))
+            && !self.excludes(address, moves, Selector::matches)
+    }
+
+    fn excludes(
+        &self,
+        at: &Address,
+        moves: &Moves,
+        is_so: fn(&Selector, &Address) -> bool,
+    ) -> bool {
+        self.exclude.iter().any(|selector| moves.any(at, |known| is_so(selector, known)))
     }
 }
 
@@ -75,7 +95,7 @@ mod tests {
     use crate::{
         desired::{
             Declared,
-            testing::{container, shop},
+            testing::{self, container, shop},
         },
         field::Scope,
     };
@@ -145,6 +165,21 @@ mod tests {
         assert_eq!(shown(&select(&["ACME/*"], &[])), shop);
         assert_eq!(shown(&select(&[], &["acme"])), shop);
         assert_eq!(shown(&select(&["acme/**"], &["**"])), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_excluded_stays_so_when_it_is_renamed() {
+        let of = |exclude: &str| {
+            let mut desired = desired();
+            desired.containers[1].life.previously = vec![testing::former("acme/old")];
+            desired.moves = Moves::of(&desired.containers).into();
+            let exclude = vec![Selector::parse(exclude).unwrap()];
+            shown(&Selection { only: Vec::new(), exclude }.of(desired))
+        };
+        assert_eq!(of("acme/old"), GROUP);
+        let mut rest = GROUP.to_vec();
+        rest.extend(["acme/shop +", SETTINGS, VARIABLES]);
+        assert_eq!(of("acme/o*#hooks"), rest);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::Container;
-use crate::field::Scope;
+use crate::{address::Address, field::Scope};
 
 /// The groups and projects that are declared to have had other paths, those included that a run does
 /// not look at.
@@ -25,6 +25,11 @@ pub struct Moves {
     /// The paths of all declared projects in lower case, if somebody asks for those that are not.
     projects: Option<BTreeSet<String>>,
 }
+
+/// The most paths that one group or project can have had, as far as they are worked out.
+const MOST_NAMES: usize = 1000;
+/// The most groups that are looked at on the way to one of them.
+const DEEPEST: usize = 64;
 
 /// A group or project that had other paths.
 #[derive(Clone, Debug)]
@@ -154,6 +159,51 @@ impl Moves {
         self.now(path).unwrap_or_else(|| path.into())
     }
 
+    /// Whether `is_so` of an address, or of the same below a former path; too many of these to tell
+    /// may include any.
+    pub fn any(&self, address: &Address, is_so: impl Fn(&Address) -> bool) -> bool {
+        let at = |path: String| Address { path: path.into(), ..address.clone() };
+        is_so(address)
+            || !self.is_empty()
+                && self
+                    .former(&address.path)
+                    .is_none_or(|all| all.into_iter().any(|path| is_so(&at(path))))
+    }
+
+    /// The former paths of what is declared at `path`, in lower case: its own, and those that come of
+    /// former ones of the groups above; `None` if they are too many.
+    pub fn former(&self, path: &str) -> Option<Vec<String>> {
+        if self.is_empty() {
+            return Some(Vec::new());
+        }
+        let path = path.to_lowercase();
+        let names = self.names(&path, 0)?;
+        Some(names.into_iter().filter(|name| *name != path).collect())
+    }
+
+    /// `path` and its former ones.
+    fn names(&self, path: &str, depth: usize) -> Option<BTreeSet<String>> {
+        if depth > DEEPEST {
+            return None;
+        }
+        let former = self.by_path.get(path).map(|own| &own.former[..]).unwrap_or_default();
+        let former = former.iter().map(|former| former.to_lowercase());
+        let mut names = BTreeSet::new();
+        for name in former.chain([path.to_owned()]) {
+            match name.rsplit_once('/') {
+                Some((group, last)) => {
+                    let groups = self.names(group, depth + 1)?;
+                    names.extend(groups.iter().map(|group| format!("{group}/{last}")));
+                }
+                None => drop(names.insert(name)),
+            }
+            if names.len() > MOST_NAMES {
+                return None;
+            }
+        }
+        Some(names)
+    }
+
     /// Whether it takes more than a look at `path` to find what is declared there.
     pub fn concern(&self, path: &str) -> bool {
         self.at(path).is_some() || self.left(path).is_some() || self.above(path).is_some()
@@ -234,6 +284,30 @@ mod tests {
             assert!(moves.concern("new/other") && !moves.concern("other/x"));
             assert!(moves.circle().is_none());
         }
+    }
+
+    #[test]
+    fn former_paths_are_its_own_and_those_of_the_groups_above() {
+        let moves = moves(&[
+            (":new/g/q", &["old/x/p", "elsewhere/q"]),
+            ("new/g", &["old/x"]),
+            ("new", &["old"]),
+        ]);
+        let former = |path: &str| moves.former(path).unwrap().join(" ");
+        assert_eq!(former("new"), "old");
+        assert_eq!(
+            former("New/g/Q"),
+            "elsewhere/q new/g/p new/x/p new/x/q old/g/p old/g/q old/x/p old/x/q"
+        );
+        assert_eq!(former("new/other"), "old/other");
+        assert_eq!((former("old/x"), former("other")), (String::new(), String::new()));
+        let names: Vec<_> = (0..40).map(|at| (format!("g{at}/x"), format!("g{at}/y"))).collect();
+        let groups: Vec<_> = (1..=40).map(|at| format!("g{at}")).collect();
+        let declared: Vec<_> = groups.iter().zip(&names).collect();
+        let formers: Vec<_> = declared.iter().map(|(_, (x, y))| [x.as_str(), y]).collect();
+        let declared: Vec<_> =
+            declared.iter().zip(&formers).map(|((path, _), of)| (path.as_str(), &of[..])).collect();
+        assert_eq!(self::moves(&declared).former("g40"), None, "too many");
     }
 
     #[test]

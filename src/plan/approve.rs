@@ -13,12 +13,12 @@ use serde::Serialize;
 use super::{Plan, saved::Comparison};
 use crate::{
     address::Address,
-    desired::{Acknowledgement, Guard},
+    desired::{Acknowledgement, Guard, Moves},
     diagnostic::{Diagnostic, Place},
     diff::{Refusal, Step},
     live::Live,
     origin::Origin,
-    text::count,
+    text::{count, escape},
 };
 
 /// More containers than these left out, and more than this share of all, stop everything.
@@ -102,6 +102,7 @@ impl Plan {
     pub fn acknowledge(
         &mut self,
         acknowledgements: &[Acknowledgement],
+        moves: &Moves,
         today: Date,
     ) -> Vec<Diagnostic> {
         let mut warnings = Vec::new();
@@ -131,7 +132,7 @@ impl Plan {
             let mut letting = None;
             for (at, known) in fitting {
                 used[at] = true;
-                match exceeded(known, &refusal) {
+                match exceeded(known, &refusal).or_else(|| renamed(known, &refusal, moves)) {
                     None => letting = letting.or(Some(known)),
                     Some(why) => warnings.push(warning(known, &why)),
                 }
@@ -245,6 +246,29 @@ fn exceeded(known: &Acknowledgement, refusal: &Refusal) -> Option<String> {
     Some(format!(
         "the acknowledgement of `{known}` is for {most} at most, and `{}` is about {}",
         refusal.address, refusal.objects
+    ))
+}
+
+/// Why a glob does not let a refusal through although it fits: a branch that renames something would
+/// choose which acknowledgements are for it. A path that is written out is no matter of choice.
+fn renamed(known: &Acknowledgement, refusal: &Refusal, moves: &Moves) -> Option<String> {
+    let (path, is_whole) = (&refusal.address.path, &*refusal.address.path == EVERYTHING);
+    let written = known.at.written().split('#').next().unwrap_or_default();
+    if is_whole || refusal.guard == Guard::Reach || written.to_lowercase() == path.to_lowercase() {
+        return None;
+    }
+    let of = match moves.former(path) {
+        None => "every former path".to_owned(),
+        Some(former) => {
+            let former = former.into_iter().find(|former| {
+                !known.at.matches(&Address { path: (**former).into(), ..refusal.address.clone() })
+            });
+            format!("`{}`, the former path", escape(&former?))
+        }
+    };
+    Some(format!(
+        "the acknowledgement of `{known}` is not for {of} of `{path}`; write `{}`",
+        refusal.acknowledgement
     ))
 }
 

@@ -92,11 +92,11 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             plan.findings.incomplete.push(Incomplete { address, reason: reason.clone() });
         }
     }
-    if declared.is_watched || settings.holds.until(&declared.address()).is_some() {
+    if declared.is_watched || settings.held_until(&declared.address()).is_some() {
         plan.findings.watched.append(&mut plan.findings.steps);
         plan.findings.refusals.clear();
     }
-    settings.holds.say(declared, &mut plan.findings);
+    settings.holds.say(declared, &mut plan.findings, &settings.moves);
     plan
 }
 
@@ -216,14 +216,14 @@ impl Planning<'_> {
     /// What differs in a section. What is held there is only watched.
     fn compare(&self, section: &DeclaredSection, found: &Collection) -> Result<Findings, Cause> {
         let mut findings = diff::section(section, found, self.context)?;
-        self.settings.holds.leave(&mut findings);
+        self.settings.leave_held(&mut findings);
         Ok(findings)
     }
 
     /// What a section may need under `condition`. What is held there is only watched.
     fn possible(&self, section: &DeclaredSection, condition: &'static str) -> Findings {
         let mut findings = diff::possible(section, condition, self.context);
-        self.settings.holds.leave(&mut findings);
+        self.settings.leave_held(&mut findings);
         findings
     }
 
@@ -231,7 +231,7 @@ impl Planning<'_> {
     fn is_held(&self, section: &str) -> bool {
         let of = self.declared.section(section);
         of.is_some_and(|of| {
-            self.settings.holds.until(&self.address.section(of.of.section)).is_some()
+            self.settings.held_until(&self.address.section(of.of.section)).is_some()
         })
     }
 

@@ -29,9 +29,9 @@ impl Planning<'_> {
         }
         for (name, section) in self.in_order() {
             let Some(mut supposed) = self.without_grants(name, section, &gone) else { continue };
-            self.settings.holds.leave(&mut supposed);
+            self.settings.leave_held(&mut supposed);
             if let Some(until) =
-                supposed.watched.iter().find_map(|step| self.settings.holds.until(&step.address))
+                supposed.watched.iter().find_map(|step| self.settings.held_until(&step.address))
             {
                 self.spare_for(until, plan);
                 return;

@@ -3,14 +3,15 @@
 //! A hold is a watch with an end. What differs where it holds is compared and shown, and nobody
 //! writes it; it is known, so it counts as a difference only where everything open does. Holds come
 //! from the environment of a run, never from a manifest, and for [`LONGEST`] days at most: what is
-//! to stay so belongs into a manifest.
+//! to stay so belongs into a manifest. So a branch cannot rename its way out of one: a hold on a path is
+//! on what is declared to have had that path, too.
 
 use jiff::{Span, civil::Date};
 
 use super::Plan;
 use crate::{
     address::{Address, Selector},
-    desired::Container,
+    desired::{Container, Moves},
     diagnostic::Diagnostic,
     diff::{Findings, Held},
     text::{count, escape},
@@ -59,6 +60,11 @@ impl Hold {
         }
         Ok(Self { written: written.to_owned(), at, until })
     }
+
+    /// Whether it holds what is at `address`, or was elsewhere in `moves`.
+    fn matches(&self, address: &Address, moves: &Moves) -> bool {
+        moves.any(address, |known| self.at.matches(known))
+    }
 }
 
 impl Holds {
@@ -85,27 +91,28 @@ impl Holds {
         Ok((Self(holds), warnings))
     }
 
-    /// Until which day, that day included, what is at `address` is left alone, if it is.
-    pub fn until(&self, address: &Address) -> Option<Date> {
-        let holding = self.0.iter().filter(|hold| hold.at.matches(address));
+    /// Until which day, that day included, what is at `address`, or was in `moves`, is left alone, if
+    /// it is.
+    pub fn until(&self, address: &Address, moves: &Moves) -> Option<Date> {
+        let holding = self.0.iter().filter(|hold| hold.matches(address, moves));
         holding.map(|hold| hold.until).max()
     }
 
     /// Takes out of the steps of `findings` what is held: it is only watched.
-    pub(super) fn leave(&self, findings: &mut Findings) {
+    pub(super) fn leave(&self, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
         }
         let steps = std::mem::take(&mut findings.steps);
         let (held, steps): (Vec<_>, Vec<_>) =
-            steps.into_iter().partition(|step| self.until(&step.address).is_some());
+            steps.into_iter().partition(|step| self.until(&step.address, moves).is_some());
         findings.steps = steps;
         findings.watched.extend(held);
     }
 
     /// Says in `findings`, which are all of `declared`, what is held: of what is declared, the
     /// largest parts, and what else was found.
-    pub(super) fn say(&self, declared: &Container, findings: &mut Findings) {
+    pub(super) fn say(&self, declared: &Container, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
         }
@@ -113,7 +120,7 @@ impl Holds {
         let found = findings.watched.iter().map(|step| &step.address);
         let found = found.chain(findings.notes.iter().map(|note| &note.address)).cloned();
         for address in declared.addresses().chain(found) {
-            if let Some(until) = self.until(&address)
+            if let Some(until) = self.until(&address, moves)
                 && !held.iter().any(|held| held.holds(&address))
             {
                 held.push(Held { address, until });
@@ -123,8 +130,9 @@ impl Holds {
     }
 
     /// Warns of holds that match nothing in `plan`.
-    pub fn idle(&self, plan: &Plan) -> Vec<Diagnostic> {
-        let is_idle = |hold: &&Hold| !plan.held.iter().any(|held| hold.at.matches(&held.address));
+    pub fn idle(&self, plan: &Plan, moves: &Moves) -> Vec<Diagnostic> {
+        let is_idle =
+            |hold: &&Hold| !plan.held.iter().any(|held| hold.matches(&held.address, moves));
         let idle = self.0.iter().filter(is_idle);
         idle.map(|hold| {
             let message = format!(
@@ -189,7 +197,8 @@ mod tests {
         let (holds, _) =
             parse(&["acme/**@2027-01-06", "acme/shop#members@2027-01-08"]).expect("two holds");
         let shop = Address::container("acme/shop".into());
-        let day = |address: &Address| holds.until(address).map(|day| day.to_string());
+        let day =
+            |address: &Address| holds.until(address, &Moves::default()).map(|day| day.to_string());
         assert_eq!(day(&shop).as_deref(), Some("2027-01-06"));
         assert_eq!(day(&shop.section("members").entry("a")).as_deref(), Some("2027-01-08"));
         assert_eq!(day(&Address::container("other".into())), None);

@@ -80,6 +80,18 @@ pub struct Settings {
     pub hosts: Vec<(&'static str, String)>,
 }
 
+impl Settings {
+    /// Until which day what is at `address` is left alone, if it is.
+    fn held_until(&self, address: &Address) -> Option<Date> {
+        self.holds.until(address, &self.moves)
+    }
+
+    /// Takes out of the steps of `findings` what is held: it is only watched.
+    fn leave_held(&self, findings: &mut Findings) {
+        self.holds.leave(findings, &self.moves);
+    }
+}
+
 /// The whole plan.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Plan {

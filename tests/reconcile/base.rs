@@ -43,7 +43,7 @@ async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -
     let mut plan = plan.sorted(&world.extent);
     let acknowledged: Vec<_> =
         world.acknowledged.iter().map(|ack| Acknowledgement::parse(ack).unwrap()).collect();
-    plan.acknowledge(&acknowledged, jiff::civil::date(2030, 1, 1));
+    plan.acknowledge(&acknowledged, &settings.moves, jiff::civil::date(2030, 1, 1));
     containers.sort_by_key(|container| container.path.to_lowercase());
     (plan, Desired { containers, ..head.clone() })
 }

@@ -179,7 +179,7 @@ impl Limited {
         self.observer.all(&containers, 64, each).await.unwrap();
         let mut plan = plan.into_inner().unwrap().sorted(&Extent::default());
         let ack = ["removals:**"].map(|ack| Acknowledgement::parse(ack).unwrap());
-        plan.acknowledge(&ack, jiff::civil::date(2030, 1, 1));
+        plan.acknowledge(&ack, &self.settings.moves, jiff::civil::date(2030, 1, 1));
         plan.estimated(self.observer.client().a_minute())
     }
 

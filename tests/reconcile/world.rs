@@ -283,7 +283,7 @@ impl World {
         let mut plan = plan.into_inner().unwrap().sorted(&self.extent);
         let acknowledged: Vec<_> =
             self.acknowledged.iter().map(|ack| Acknowledgement::parse(ack).unwrap()).collect();
-        plan.acknowledge(&acknowledged, jiff::civil::date(2030, 1, 1));
+        plan.acknowledge(&acknowledged, &settings.moves, jiff::civil::date(2030, 1, 1));
         Ok(plan)
     }
 

@@ -118,7 +118,7 @@ async fn all(
     let acknowledged = prepared.scenario.acknowledged.iter();
     let acknowledged: Vec<_> =
         acknowledged.map(|text| Acknowledgement::parse(text).unwrap()).collect();
-    plan.acknowledge(&acknowledged, jiff::civil::date(2030, 1, 1));
+    plan.acknowledge(&acknowledged, &settings.moves, jiff::civil::date(2030, 1, 1));
     let told = Run {
         target: ADDRESS.to_owned(),
         caller: observer.caller().username.clone(),

@@ -30,7 +30,7 @@ use super::{
 use crate::{
     api::{ApiError, ReadClient, WriteClient},
     apply::{Apply, TRUSTED},
-    desired::Acknowledgement,
+    desired::{Acknowledgement, Moves},
     field::Tier,
     kind::unmarked_path,
     level::OWNER,
@@ -439,7 +439,7 @@ async fn carry_out(
     let refused =
         plan.refusals.iter().map(|refusal| Acknowledgement::parse(&refusal.acknowledgement));
     let refused: Vec<_> = refused.collect::<Result<_, _>>().map_err(Failure::usage)?;
-    plan.acknowledge(&refused, Surroundings::of_process().today);
+    plan.acknowledge(&refused, &Moves::default(), Surroundings::of_process().today);
     found.planned(phase, &plan);
     let Ok((approved, _)) = plan.approve(Policy::default()) else { return Ok(()) };
     let writer = WriteClient::new(session.observer.client().clone());

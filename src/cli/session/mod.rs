@@ -203,7 +203,8 @@ impl Session {
             caller: observer.caller().clone(),
             secrets,
             release: config.service.release,
-            created: desired.created_unless(|address| holds.until(address).is_some()),
+            created: desired
+                .created_unless(|address| holds.until(address, &desired.moves).is_some()),
             moves: Arc::clone(&desired.moves),
             resend: changes.resend.clone(),
             holds,
@@ -262,11 +263,13 @@ impl Session {
         let mut plan = plan.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.compared.iter().for_each(|compared| compared.finish(&mut plan));
         let mut plan = plan.sorted(&self.extent);
-        let mut warnings: Diagnostics =
-            plan.acknowledge(&self.acknowledged, self.today).into_iter().collect();
+        let mut warnings: Diagnostics = plan
+            .acknowledge(&self.acknowledged, &self.settings.moves, self.today)
+            .into_iter()
+            .collect();
         // A hold for another part of the organisation is no slip.
         if self.selects_all {
-            warnings.extend(self.settings.holds.idle(&plan));
+            warnings.extend(self.settings.holds.idle(&plan, &self.settings.moves));
         }
         if !warnings.is_empty() {
             cx.output.tell(&warnings.render(cx.output.stderr.into()));

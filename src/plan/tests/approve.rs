@@ -3,7 +3,12 @@
 use jiff::civil::{Date, date};
 
 use super::*;
-use crate::{desired::Acknowledgement, diagnostic::Severity, diff::Edge};
+use crate::{
+    desired::{Acknowledgement, testing},
+    diagnostic::Severity,
+    diff::Edge,
+    field::Scope,
+};
 
 const TODAY: Date = date(2030, 1, 15);
 
@@ -141,7 +146,7 @@ fn a_refusal_of_the_run_as_a_whole_stops_it() {
     ));
     assert!(approved(&plan, false).unwrap_err().contains("as a whole"));
     let acknowledged = [ack("removals:**")];
-    assert_eq!(plan.acknowledge(&acknowledged, TODAY), []);
+    assert_eq!(plan.acknowledge(&acknowledged, &Moves::default(), TODAY), []);
     assert_eq!(approved(&plan, false), Ok((1000, vec![])));
 }
 
@@ -153,10 +158,11 @@ fn ack(text: &str) -> Acknowledgement {
 fn acknowledged(acknowledgements: &[Acknowledgement]) -> (usize, usize, Vec<String>) {
     let mut plan = plan(3);
     plan.refusals.extend((0..3).map(refusal));
-    let warnings = plan.acknowledge(acknowledgements, TODAY).into_iter().map(|warning| {
-        assert_eq!((warning.severity, warning.code), (Severity::Warning, "acknowledgement"));
-        warning.message
-    });
+    let warnings =
+        plan.acknowledge(acknowledgements, &Moves::default(), TODAY).into_iter().map(|warning| {
+            assert_eq!((warning.severity, warning.code), (Severity::Warning, "acknowledgement"));
+            warning.message
+        });
     let warnings = warnings.collect();
     (plan.refusals.len(), plan.acknowledged.len(), warnings)
 }
@@ -172,6 +178,31 @@ fn an_acknowledgement_lets_through_what_its_glob_matches() {
         ("removals:**", 0),
     ] {
         assert_eq!(acknowledged(&[ack(written)]), (left, 3 - left, vec![]), "{written}");
+    }
+}
+
+/// A branch does not choose by a rename what was acknowledged for others.
+#[test]
+fn a_glob_acknowledges_what_was_elsewhere_only_if_it_is_for_that_too() {
+    let mut container =
+        testing::container(Scope::Project, "acme/p000", &Json::Null, Unlisted::Report);
+    container.life.previously = vec![testing::former("prod/web")];
+    let moves = Moves::of(&[container]);
+    for (written, lets) in [
+        ("removals:acme/**#hooks", false),
+        ("removals:acme/p000#hooks", true),
+        ("removals:ACME/p000", true),
+        ("removals:{acme,prod}/*#hooks", true),
+        ("removals:prod/*#hooks", false),
+        ("removals:**", true),
+    ] {
+        let mut plan = plan(1);
+        plan.refusals.push(refusal(0));
+        let warnings = plan.acknowledge(&[ack(written)], &moves, TODAY);
+        assert_eq!(plan.refusals.is_empty(), lets, "{written}");
+        assert_eq!(warnings.is_empty(), lets, "{written}");
+        let is_said = warnings.iter().any(|said| said.message.contains("`prod/web`, the former"));
+        assert_eq!(is_said, written.starts_with("removals:acme/**"), "{warnings:?}");
     }
 }
 
@@ -211,7 +242,7 @@ fn only_everything_acknowledges_the_run_as_a_whole() {
         let everything = Address::container("**".into());
         let refusal = Refusal::new(Guard::Removals, &everything, "too many".into(), 51, &origin(1));
         plan.refusals.push(refusal);
-        plan.acknowledge(&[ack(written)], TODAY);
+        plan.acknowledge(&[ack(written)], &Moves::default(), TODAY);
         assert_eq!(plan.refusals.is_empty(), through, "{written}");
     }
 }
@@ -223,7 +254,7 @@ fn what_was_acknowledged_says_by_whom_and_stays_so_when_planned_again() {
     let reason = Some("the old hooks go".to_owned());
     let written =
         Acknowledgement { reason: reason.clone(), origin: Some(origin(8)), ..ack("removals:**") };
-    plan.acknowledge(&[written], TODAY);
+    plan.acknowledge(&[written], &Moves::default(), TODAY);
     let known = &plan.acknowledged[0];
     assert_eq!((&known.reason, &known.by), (&reason, &Some(origin(8))));
     let (approved, _) = plan.approve(Policy::default()).unwrap();

@@ -64,7 +64,7 @@ fn what_a_rule_reaches_is_acknowledged_by_its_glob_or_a_wider_one() {
         let mut plan = plan_with(20, 20, &Extent::default());
         assert!(plan.approve(Policy::default()).is_err());
         let known = crate::desired::Acknowledgement::parse(written).unwrap();
-        plan.acknowledge(&[known], jiff::civil::date(2030, 1, 1));
+        plan.acknowledge(&[known], &Moves::default(), jiff::civil::date(2030, 1, 1));
         assert_eq!(plan.refusals.is_empty(), lets_through, "{written}");
         assert_eq!(plan.approve(Policy::default()).is_ok(), lets_through, "{written}");
     }

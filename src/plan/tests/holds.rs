@@ -4,7 +4,7 @@ use jiff::civil::date;
 use serde_json::json;
 
 use super::{super::Holds, *};
-use crate::kind::Facts;
+use crate::{desired::testing, field::Scope, kind::Facts};
 
 /// Settings that hold this until the tenth.
 fn holding(holds: &[&str]) -> Settings {
@@ -13,6 +13,42 @@ fn holding(holds: &[&str]) -> Settings {
     let (holds, over) = read.expect("holds");
     assert!(over.is_empty());
     Settings { holds, ..settings(&[]) }
+}
+
+/// What a rename leaves as it was known.
+fn renamed(declared: &[(Scope, &str, &str)]) -> Arc<Moves> {
+    let container = |(scope, path, former): &(Scope, &str, &str)| {
+        let mut container = testing::container(*scope, path, &Json::Null, Unlisted::Report);
+        container.life.previously = vec![testing::former(former)];
+        container
+    };
+    Arc::new(Moves::of(&declared.iter().map(container).collect::<Vec<_>>()))
+}
+
+/// A branch that renames what is held, or a group above it, holds on to it all the same.
+#[test]
+fn a_hold_follows_what_it_is_on() {
+    let (declared, live) = different();
+    for (moves, hold) in [
+        (&[(Scope::Project, "acme/shop", "acme/old")][..], "acme/old"),
+        (&[(Scope::Project, "acme/shop", "acme/old")], "ACME/o*"),
+        (&[(Scope::Group, "acme", "former")], "former/shop"),
+        (&[(Scope::Group, "acme", "former")], "former/**#*"),
+        (
+            &[(Scope::Group, "acme", "former"), (Scope::Project, "acme/shop", "former/old")],
+            "former/old",
+        ),
+    ] {
+        let settings = Settings { moves: renamed(moves), ..holding(&[hold]) };
+        let plan_of = container(&declared, &live, &settings);
+        assert!(plan_of.steps.is_empty(), "{hold}: {:?}", plan_of.steps);
+        let mut plan = Plan::default();
+        plan.add(&declared, plan_of, live.clone());
+        let plan = plan.sorted(&Extent::default());
+        assert_eq!(settings.holds.idle(&plan, &settings.moves), [], "{hold}");
+        let others = Settings { moves: renamed(moves), ..holding(&["acme/other"]) };
+        assert_eq!(container(&declared, &live, &others).steps.len(), 5);
+    }
 }
 
 /// A shop that differs in three sections, with entries to create, change and remove.
@@ -72,7 +108,7 @@ fn every_step_is_either_planned_or_held() {
         both.extend(addresses(&plan.watched));
         both.sort();
         assert_eq!(both, all, "{holds:?}");
-        let is_held = |step: &&Step| settings.holds.until(&step.address).is_some();
+        let is_held = |step: &&Step| settings.held_until(&step.address).is_some();
         assert!(plan.watched.iter().all(|step| is_held(&step)), "{holds:?}");
         assert!(!plan.steps.iter().any(|step| is_held(&step)), "{holds:?}");
     }
@@ -151,7 +187,7 @@ fn a_hold_that_matches_nothing_is_named() {
     let settings = holding(&["acme/shop#hooks", "acme/shop#hoks", "acme/shp"]);
     let mut plan = Plan::default();
     plan.add(&declared, container(&declared, &live, &settings), live);
-    let idle = settings.holds.idle(&plan.sorted(&Extent::default()));
+    let idle = settings.holds.idle(&plan.sorted(&Extent::default()), &settings.moves);
     let idle: Vec<_> = idle.into_iter().map(|warning| warning.message).collect();
     assert_eq!(idle.len(), 2, "{idle:?}");
     assert!(idle[0].contains("acme/shop#hoks@2027-01-10") && idle[1].contains("acme/shp@"));
