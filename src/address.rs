@@ -152,7 +152,13 @@ impl Selector {
 #[derive(Clone, Debug)]
 pub struct Glob {
     written: String,
-    matcher: GlobMatcher,
+    matcher: Matcher,
+}
+
+#[derive(Clone, Debug)]
+enum Matcher {
+    Name(String),
+    Glob(GlobMatcher),
 }
 
 impl Glob {
@@ -161,7 +167,8 @@ impl Glob {
     /// # Errors
     /// What is wrong with it, as text.
     pub fn over_paths(written: &str) -> Result<Self, String> {
-        Ok(Self { written: written.to_owned(), matcher: glob(&written.to_lowercase())? })
+        let matcher = Matcher::Glob(glob(&written.to_lowercase())?);
+        Ok(Self { written: written.to_owned(), matcher })
     }
 
     /// A glob over the names of entries, in which `*` stands for any text.
@@ -169,17 +176,13 @@ impl Glob {
     /// # Errors
     /// What is wrong with it, as text.
     pub fn over_names(written: &str) -> Result<Self, String> {
-        let glob = GlobBuilder::new(written).backslash_escape(true).build();
-        let matcher = glob.map_err(|e| e.kind().to_string())?.compile_matcher();
+        let matcher = Matcher::Glob(compile(written, false)?);
         Ok(Self { written: written.to_owned(), matcher })
     }
 
     /// The glob that matches nothing but the entry called `name`.
-    ///
-    /// # Errors
-    /// As text, that it is too long for a glob.
-    pub fn name(name: &str) -> Result<Self, String> {
-        Self::over_names(&globset::escape(name))
+    pub fn name(name: &str) -> Self {
+        Self { written: globset::escape(name), matcher: Matcher::Name(name.to_owned()) }
     }
 
     /// The text that it was read from.
@@ -189,13 +192,73 @@ impl Glob {
 
     /// Whether it matches `text`; a path has to be in lower case.
     pub fn matches(&self, text: &str) -> bool {
-        self.matcher.is_match(text)
+        match &self.matcher {
+            Matcher::Name(name) => name == text,
+            Matcher::Glob(glob) => glob.is_match(text),
+        }
     }
 }
 
+/// A glob over paths.
 fn glob(text: &str) -> Result<GlobMatcher, String> {
-    let glob = GlobBuilder::new(text).literal_separator(true).backslash_escape(true).build();
-    glob.map(|g| g.compile_matcher()).map_err(|e| e.kind().to_string())
+    compile(text, true)
+}
+
+/// The longest glob, in bytes.
+const LONGEST_GLOB: usize = 4096;
+/// The most `{` within each other in a glob.
+const DEEPEST_GLOB: usize = 8;
+/// The most texts without `{a,b}` that a glob stands for.
+const MOST_CHOICES: usize = 1000;
+
+/// The one place that makes a matcher of a glob: within limits, because the compiler of globs panics at
+/// what is too large for it, and whoever writes out the choices of one needs room for them.
+fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
+    if text.len() > LONGEST_GLOB {
+        return Err(format!("it is longer than {LONGEST_GLOB} bytes"));
+    }
+    let (depth, choices) = size(text);
+    if depth > DEEPEST_GLOB {
+        return Err(format!("more than {DEEPEST_GLOB} braces are within each other"));
+    }
+    if choices > MOST_CHOICES {
+        return Err(format!("its braces stand for more than {MOST_CHOICES} texts"));
+    }
+    let glob = GlobBuilder::new(text)
+        .literal_separator(within_segments)
+        .backslash_escape(true)
+        .build()
+        .map_err(|error| error.kind().to_string())?;
+    Ok(glob.compile_matcher())
+}
+
+/// How many braces of a glob are within each other, and how many texts without them it stands for, at
+/// the most: a brace counts as one even where it is escaped.
+fn size(glob: &str) -> (usize, usize) {
+    // Of the innermost brace that is open: the texts of the choices before, and of this one. Of those
+    // around it, the same.
+    let (mut before, mut own) = (0_usize, 1_usize);
+    let (mut around, mut deepest) = (Vec::new(), 0);
+    let unclosed = glob.bytes().filter(|byte| *byte == b'{').map(|_| b'}');
+    for byte in glob.bytes().chain(unclosed) {
+        match byte {
+            b'{' => {
+                around.push((std::mem::take(&mut before), std::mem::replace(&mut own, 1)));
+                deepest = deepest.max(around.len());
+            }
+            b',' if !around.is_empty() => {
+                before = before.saturating_add(std::mem::replace(&mut own, 1));
+            }
+            b'}' => {
+                if let Some((outer, text)) = around.pop() {
+                    own = text.saturating_mul(before.saturating_add(own));
+                    before = outer;
+                }
+            }
+            _ => {}
+        }
+    }
+    (deepest, own)
 }
 
 #[cfg(test)]
@@ -245,6 +308,40 @@ mod tests {
         ] {
             assert!(Selector::parse(selector).unwrap().matches(&variable), "{selector}");
         }
+    }
+
+    #[test]
+    fn a_glob_is_within_limits() {
+        let nested = |depth: usize| "{a,".repeat(depth) + "b" + &"}".repeat(depth);
+        for (glob, why) in [
+            (nested(8), None),
+            (nested(9), Some("within each other")),
+            (nested(250), Some("within each other")),
+            ("{a,b}".repeat(9), None),
+            ("{a,b}".repeat(10), Some("more than 1000 texts")),
+            ("{a,b}".repeat(30), Some("more than 1000 texts")),
+            ("{a,{b,c},{d,e}{f,g}}".repeat(3), None),
+            ("{a,{b,c},{d,e}{f,g}}".repeat(4), Some("more than 1000 texts")),
+            (r"\{a,b\}".repeat(30), Some("more than 1000 texts")),
+            (format!("{{{}}}", "a,".repeat(999)), None),
+            (format!("{{{}}}", "a,".repeat(1000)), Some("more than 1000 texts")),
+            ("a,".repeat(1500), None),
+            (["{a,b}".repeat(9), "{a,b}".repeat(9)].join(","), Some("more than 1000 texts")),
+            ("?".repeat(4096), None),
+            ("**/".repeat(1365), None),
+            ("[!a-zA-Z0-9é]".repeat(290), None),
+            ("?".repeat(4097), Some("longer than 4096 bytes")),
+        ] {
+            let shown: String = glob.chars().take(20).collect();
+            for read in [Glob::over_paths, Glob::over_names] {
+                let found = read(&glob).map(|_| ()).err();
+                assert_eq!(found.is_some(), why.is_some(), "{shown}: {found:?}");
+                assert!(found.unwrap_or_default().contains(why.unwrap_or_default()), "{shown}");
+            }
+            assert_eq!(Selector::parse(&format!("a#{glob}")).is_err(), why.is_some(), "{shown}");
+        }
+        let long = "{a,b}[*]".repeat(1000);
+        assert!(Glob::name(&long).matches(&long) && !Glob::name(&long).matches("a"));
     }
 
     #[test]

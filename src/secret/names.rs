@@ -1,6 +1,6 @@
 //! Which environment variables a manifest may name.
 
-use globset::{GlobBuilder, GlobMatcher};
+use crate::address::Glob;
 
 /// The beginnings of the names that belong to the CI system and to undrift. Some of them hold
 /// tokens.
@@ -18,7 +18,7 @@ pub fn is_reserved(name: &str) -> bool {
 /// The environment variables that manifests may name, besides what is reserved: some, by globs, or
 /// all.
 #[derive(Clone, Debug, Default)]
-pub struct Allowed(Option<Vec<GlobMatcher>>);
+pub struct Allowed(Option<Vec<Glob>>);
 
 impl Allowed {
     /// Only those that one of `globs` matches.
@@ -26,16 +26,16 @@ impl Allowed {
     /// # Errors
     /// What is wrong with a glob, as text.
     pub fn only<S: AsRef<str>>(globs: impl IntoIterator<Item = S>) -> Result<Self, String> {
-        let glob = |written: S| match GlobBuilder::new(written.as_ref()).build() {
-            Ok(glob) => Ok(glob.compile_matcher()),
-            Err(error) => Err(format!("`{}`: {}", written.as_ref(), error.kind())),
+        let glob = |written: S| {
+            Glob::over_names(written.as_ref())
+                .map_err(|why| format!("`{}`: {why}", written.as_ref()))
         };
         globs.into_iter().map(glob).collect::<Result<_, _>>().map(|globs| Self(Some(globs)))
     }
 
     /// Whether `name` is one of them.
     pub(super) fn holds(&self, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.is_match(name)))
+        self.0.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.matches(name)))
     }
 }
 

@@ -122,7 +122,7 @@ fn invent(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
     })
 }
 
-/// The globs without `{a,b}` that `glob` stands for.
+/// The globs without `{a,b}` that `glob` stands for; a [`Glob`] has a limit for them.
 fn choices(glob: &str) -> Vec<String> {
     // The first one that closes holds no other.
     let innermost = glob.split_once('}').and_then(|(start, after)| {

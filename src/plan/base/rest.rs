@@ -62,7 +62,7 @@ impl Rest {
                 own => {
                     let removed = own.map(|own| section.entries.remove(own).key);
                     let names = [name, removed].into_iter().flatten();
-                    section.unmanaged.extend(names.filter_map(|name| Glob::name(&name).ok()));
+                    section.unmanaged.extend(names.map(|name| Glob::name(&name)));
                 }
             }
         }
