@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{environment::Environment, exit::Failure, output::Output};
+use super::{environment::Environment, exit::Failure, input, output::Output};
 use crate::{
     api::{HttpOptions, InFlight, Service},
     manifest::Config,
@@ -18,6 +18,10 @@ use crate::{
 const URL_NAMES: [&str; 3] = ["UNDRIFT_URL", "GITLAB_URL", "CI_SERVER_URL"];
 /// Where the token is looked for, after `--token-file`.
 const TOKEN_NAMES: [&str; 2] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN"];
+
+/// The most bytes of a file that holds a token, and of one that holds certificates.
+const MOST_OF_TOKEN: u64 = 64 << 10;
+const MOST_OF_CA: u64 = 4 << 20;
 
 /// The service and the way to it.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -173,7 +177,7 @@ impl ConnectArgs {
     fn token(&self, env: &Environment) -> Result<Secret, Failure> {
         let help = "set UNDRIFT_TOKEN or pass `--token-file`; apply needs the scope `api`, plan only `read_api`";
         if let Some(path) = &self.token_file {
-            let text = read(path)?;
+            let text = input::read(path, MOST_OF_TOKEN)?;
             let token = String::from_utf8(text)
                 .ok()
                 .map(|text| text.trim().to_owned())
@@ -191,7 +195,7 @@ impl ConnectArgs {
     /// # Errors
     /// If the file of certificate authorities cannot be read.
     pub(super) fn http_options(&self, in_flight: InFlight) -> Result<HttpOptions, Failure> {
-        let ca = self.ca_file.as_deref().map(read).transpose()?;
+        let ca = self.ca_file.as_deref().map(|path| input::read(path, MOST_OF_CA)).transpose()?;
         Ok(HttpOptions { ca, proxy: self.proxy.clone(), concurrency: in_flight.most() })
     }
 
@@ -216,11 +220,6 @@ fn confirm(service: &Service, config: &Config) -> Result<(), Failure> {
             Err(failure.help("use that address, or change `service.url` in undrift.yaml"))
         }
     }
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path)
-        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
 }
 
 #[cfg(test)]

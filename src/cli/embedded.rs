@@ -9,6 +9,7 @@ use super::{
     connect::Endpoint,
     environment::Environment,
     exit::{Exit, Failure},
+    input,
     output::Output,
 };
 use crate::{
@@ -22,6 +23,9 @@ use crate::{
 
 /// What the sandbox is filled with, beside the manifests.
 const SEED: &str = "sandbox.yaml";
+/// The most bytes of a seed, and of a file of variables.
+const MOST_OF_SEED: u64 = 16 << 20;
+const MOST_OF_ENVIRONMENT: u64 = 64 << 10;
 /// Values for the secrets that manifests refer to, beside the manifests.
 const ENVIRONMENT: &str = "sandbox.env";
 /// The folder beside the manifests that keeps state.
@@ -109,7 +113,7 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
 /// # Errors
 /// If it cannot be read or is not one.
 pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
-    let text = read(path)?;
+    let text = read(path, MOST_OF_SEED)?;
     let parsed = yaml::parse(&text);
     let name = path.display().to_string();
     let source = Source::new(name.as_str(), &text);
@@ -135,7 +139,7 @@ fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
     if !is_there(path)? {
         return Ok(Vec::new());
     }
-    parse_environment(&read(path)?).map_err(|line| {
+    parse_environment(&read(path, MOST_OF_ENVIRONMENT)?).map_err(|line| {
         let failure =
             Failure::usage(format!("`{}` line {line} is not an assignment", path.display()));
         failure.help("write `NAME='value'`, as a shell reads it")
@@ -152,9 +156,9 @@ fn is_there(path: &Path) -> Result<bool, Failure> {
     }
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))
+fn read(path: &Path, most: u64) -> Result<String, Failure> {
+    String::from_utf8(input::read(path, most)?)
+        .map_err(|_| Failure::usage(format!("`{}` is not UTF-8 text", path.display())))
 }
 
 /// Reads lines of `NAME='value'`, `NAME="value"` or `NAME=value`; what a shell would read

@@ -20,6 +20,7 @@ mod environment;
 mod exit;
 mod explain;
 mod export;
+mod input;
 mod new;
 mod output;
 mod pages;
@@ -38,6 +39,7 @@ mod snapshot;
 
 use std::{
     ffi::OsString,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::LazyLock,
@@ -207,9 +209,8 @@ fn describe(
 /// Prints what clap has to say in place of a command: help, the version, or what is wrong with the
 /// arguments.
 fn without_command(error: &clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
-    // If nobody is there to read it, nothing can be said.
-    let _ = error.print();
-    let exit = Exit::Usage.when(error.use_stderr());
+    let is_lost = error.print().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
+    let exit = Exit::Usage.when(error.use_stderr() || is_lost);
     if let Some(file) = misplaced_file(arguments).filter(|file| is_about(error, file)) {
         Output::new(Colour::Auto, 0, env)
             .tell_failure(&Failure::said(exit).help(equals_hint(file)));

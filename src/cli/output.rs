@@ -2,7 +2,7 @@
 //! Data comes here without secrets.
 
 use std::{
-    io::{self, BufRead as _, ErrorKind, IsTerminal as _, Write},
+    io::{self, BufRead as _, ErrorKind, IsTerminal as _, Read as _, Write},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -14,6 +14,9 @@ use super::{
     exit::{Exit, Failure},
 };
 use crate::{report::Style, secret::Secrets};
+
+/// The most bytes of an answer to a question.
+const LONGEST_ANSWER: u64 = 1 << 10;
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -105,7 +108,9 @@ impl Output {
     pub(super) fn print_data(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(Failure::usage(format!("cannot write to stdout: {error}")))
+            }
             _ => Ok(()),
         }
     }
@@ -127,9 +132,10 @@ impl Output {
             return Err(failure.help("pass `--yes` to skip the question"));
         }
         self.tell(&format!("{what}? [y/N] "));
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer)?;
-        Ok(is_yes(&answer))
+        let mut answer = Vec::new();
+        let read = io::stdin().lock().take(LONGEST_ANSWER).read_until(b'\n', &mut answer);
+        read.map_err(|error| Failure::usage(format!("cannot read the answer: {error}")))?;
+        Ok(is_yes(&String::from_utf8_lossy(&answer)))
     }
 
     /// Writes what ended a run.

@@ -262,3 +262,63 @@ fn a_reader_that_goes_away_is_no_error() {
         .unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
+
+/// What cannot be printed is what the user has to mend, for every command that prints.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_at_stdout_is_no_internal_error() {
+    const PRINT: [&str; 18] = [
+        "check",
+        "plan --sandbox=state.db",
+        "apply --sandbox=state.db --yes",
+        "drift --sandbox=state.db",
+        "snapshot --sandbox=state.db -o live.json",
+        "export acme -o exported --sandbox=state.db",
+        "absorb acme/shop --sandbox=state.db",
+        "new acme/neo",
+        "explain acme/shop",
+        "show --effective acme/shop",
+        "call --list",
+        "sandbox --list-facts",
+        "schema manifest",
+        "completions bash",
+        "man",
+        "help plan",
+        "plan --help",
+        "--version",
+    ];
+    let place = shop();
+    let help = place.run("--help");
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    // Both talk to a server for their first line.
+    for command in commands.take_while(|line| !line.is_empty()).map(str::trim_start) {
+        let name = command.split_whitespace().next().unwrap();
+        let is_tried = PRINT.iter().any(|tried| tried.starts_with(name));
+        assert!(is_tried || ["comment", "selftest"].contains(&name), "{name} is not tried");
+    }
+    for arguments in PRINT {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = place.command(arguments);
+        let output = command.env("SHOP_TOKEN", "a-token-of-a-shop").stdout(full).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{arguments}: {told}");
+    }
+}
+
+/// No path that an argument names takes all memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_endless_file_is_refused() {
+    for arguments in [
+        "plan --url http://127.0.0.1:9 --allow-plaintext --token-file /dev/zero",
+        "plan --url http://127.0.0.1:9 --allow-plaintext --token-file Cargo.toml --ca-file /dev/zero",
+        "plan --live /dev/zero",
+        "comment /dev/zero --url http://127.0.0.1:9 --allow-plaintext --token-file Cargo.toml --project 1 --merge-request 1",
+        "check --kinds /dev/zero",
+        "sandbox --seed /dev/zero",
+    ] {
+        let place = Place::new().file("Cargo.toml", "token").file("a.yaml", SHOP);
+        let told = place.run(arguments);
+        assert!(told.ends_with("---- exit code 3\n"), "{arguments}: {told}");
+    }
+}
