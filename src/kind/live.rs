@@ -1,6 +1,6 @@
 //! What is there: containers and entries, as undrift looks at them.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::Id;
 use crate::{
@@ -95,6 +95,8 @@ pub struct Facts {
     /// The highest tier of which the object certainly tells that the service has it now: by keys that
     /// are there with a licence only.
     pub tier: Tier,
+    /// Its settings that are `disabled`.
+    pub disabled: BTreeSet<String>,
     /// Whether it shows that the service has no licence: then fields of higher tiers are accepted and
     /// ignored.
     pub is_unlicensed: bool,

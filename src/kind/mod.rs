@@ -104,6 +104,9 @@ pub struct Home {
     pub rows: Rows,
     /// The level of access (reference 1, 2.1) from which on the service shows every entry.
     pub seen_from: u8,
+    /// The settings of the container that close the list when they are all `disabled`: it is then
+    /// empty, whatever is there.
+    pub closed_by: &'static [&'static str],
     /// Whether the service answers what is absent like what it hides, from the caller or for want of a
     /// licence. Then it is absent only if the caller sees every entry and the container's object
     /// tells of the tier ([`Facts::tier`]).
@@ -138,6 +141,7 @@ impl Home {
         handle: &[],
         rows: Rows::with_id(&[]),
         seen_from: crate::level::MAINTAINER,
+        closed_by: &[],
         hides_absence: false,
         needs: &[],
         query: &[],
@@ -145,6 +149,12 @@ impl Home {
         beside: None,
         besides: &[],
     };
+
+    /// Whether settings of a container close the list.
+    pub fn is_closed(&self, facts: &Facts) -> bool {
+        !self.closed_by.is_empty()
+            && self.closed_by.iter().all(|name| facts.disabled.contains(*name))
+    }
 
     /// Whether an entry of a list, as the service shows it, is the container's own.
     pub fn is_own(&self, raw: &Object) -> bool {

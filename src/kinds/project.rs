@@ -55,6 +55,11 @@ pub static KIND: Kind = Kind {
                 "import_status",
                 "import_error",
                 "mirror",
+                // Which tier the service has, and what is switched off.
+                "merge_method",
+                "approvals_before_merge",
+                "issues_access_level",
+                "merge_requests_access_level",
             ],
             signs: &[],
             arrives_with: &[FORK_OF, source::IMPORT],
@@ -148,6 +153,11 @@ fn facts(raw: &Object) -> Facts {
         deleting: mark.map(|mark| mark.as_str().map(str::to_owned)),
         arrival: arrival(raw),
         tier: Tier::Free,
+        disabled: raw
+            .iter()
+            .filter(|(_, v)| *v == "disabled")
+            .map(|(name, _)| name.clone())
+            .collect(),
         // The full form has these with a licence (1, 2.8).
         is_unlicensed: raw.contains_key("merge_method")
             && !["mirror", "approvals_before_merge"].iter().any(|name| raw.contains_key(*name)),

@@ -420,6 +420,12 @@ impl Observer {
                         .into(),
                 ))
             }
+            Place::List(_) if home.is_closed(facts) => {
+                let switches = home.closed_by.iter().map(|name| format!("`{name}`"));
+                let switches = switches.collect::<Vec<_>>().join(" and ");
+                let why = format!("the service shows none while {switches} are disabled");
+                Ok(Collection::Unreadable(why.into()))
+            }
             Place::List(op) => self.list(section, target, op).await,
             Place::Optional(op) => self.optional(section, target, op, facts, sees_all).await,
         };

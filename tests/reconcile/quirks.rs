@@ -8,7 +8,7 @@ use undrift::{
     sandbox::Profile,
 };
 
-use crate::world::{Outcome, World, project, seed};
+use crate::world::{LATER, Outcome, World, project, seed};
 
 const SHOP: &str = "acme/shop";
 
@@ -198,7 +198,7 @@ async fn what_a_service_without_a_licence_ignores_is_planned_with_one_only() {
         let protected = json!({"path": SHOP, "protected_branches": [{"name": "main"}]});
         let mut seed = seed(&[protected]);
         seed["tier"] = tier.into();
-        let world = World::new(Profile::default(), seed).await;
+        let world = World::new(Profile::default().at(LATER), seed).await;
         world.declare(std::slice::from_ref(&declared));
         let plan = world.plan().await;
         assert_eq!(plan.steps.len(), steps, "{tier}");
@@ -207,4 +207,23 @@ async fn what_a_service_without_a_licence_ignores_is_planned_with_one_only() {
             plan.notes.iter().filter(ignored).flat_map(|note| &note.fields).collect();
         assert_eq!(ignored.len(), 1 - steps, "{tier} {ignored:?}");
     }
+}
+
+/// Labels that cannot be seen are not created a second time.
+#[tokio::test]
+async fn a_list_that_settings_close_was_not_read() {
+    let off = json!({"issues_access_level": "disabled", "merge_requests_access_level": "disabled"});
+    let labels = json!([{"name": "bug", "color": "#FF0000"}]);
+    let world = world(json!({}), json!({"labels": labels})).await;
+    world.call("POST", "/projects/acme%2Fshop/labels", Some(labels[0].clone())).await;
+    world.call("PUT", "/projects/acme%2Fshop", Some(off)).await;
+    assert_eq!(world.get("/projects/acme%2Fshop/labels").await, json!([]));
+    let plan = world.plan().await;
+    assert!(plan.steps.is_empty(), "{:#?}", plan.steps);
+    let unread: Vec<_> = plan.incomplete.iter().map(|i| i.address.to_string()).collect();
+    assert_eq!(unread, ["acme/shop#labels"]);
+    world.declare(&[project(SHOP, json!({"settings": {"issues_access_level": "enabled"}}))]);
+    world.converge("opened").await;
+    world.declare(&[project(SHOP, json!({"labels": labels}))]);
+    assert!(world.plan().await.steps.is_empty());
 }

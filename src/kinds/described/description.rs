@@ -98,6 +98,10 @@ pub struct Home {
     /// The role from which on the service shows every entry (default: `maintainer`).
     #[serde(default)]
     pub seen_from: Role,
+    /// The settings of the project that close the list when they are all `disabled`: it is then
+    /// empty, whatever is there.
+    #[serde(default)]
+    pub closed_by: Vec<String>,
     /// The lowest tier of the service that has it.
     #[serde(default)]
     pub tier: Tier,

@@ -127,6 +127,7 @@ fn of_scope(
             Role::Maintainer => MAINTAINER,
             Role::Owner => OWNER,
         },
+        closed_by: home.closed_by.iter().map(|name| keep(name)).collect::<Vec<_>>().leak(),
         query: said.collect::<Vec<_>>().leak(),
         own,
         ..Home::PLAIN
