@@ -1,12 +1,14 @@
 //! `undrift export`: what exists, as manifests that plan to nothing.
 //!
 //! It finds what exists below the given paths, reads it as a plan would, and writes nothing before
-//! everything was read. What the files say is decided in [`crate::export`]; `folder` puts them in
+//! everything was read and planned back. What the files say is decided in [`crate::export`]; `folder` puts them in
 //! place, all of them or none.
 
+mod back;
 mod folder;
 
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -166,6 +168,9 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     Ok(exit)
 }
 
+/// What was read of each group and project, by its path.
+type Lives = BTreeMap<Arc<str>, Live>;
+
 /// Reads everything. What comes of it is whole, or says what is missing.
 async fn read(
     args: &Args,
@@ -194,11 +199,13 @@ async fn read(
         return Err(Failure::usage("`--only` and `--exclude` leave nothing to export"));
     }
     let progress = Progress::new(cx.output.progress, "reading", containers.len(), secrets);
-    let estate = Mutex::new(Estate::new(settings, existing.deleting));
-    let each = async |container: &Container, live: Live| {
+    let found = Mutex::new((Estate::new(settings, existing.deleting), Lives::new()));
+    let each = async |container: &Container, mut live: Live| {
         let names = observer.called(Estate::ids(container.scope, &live)).await?;
-        let mut estate = estate.lock().unwrap_or_else(PoisonError::into_inner);
+        let (estate, lives) = &mut *found.lock().unwrap_or_else(PoisonError::into_inner);
         estate.add(container.scope, &container.path, &live, &names);
+        live.names.extend(names.found_by_name());
+        lives.insert(container.path.clone(), live);
         progress.step(&container.path);
         Ok(())
     };
@@ -206,9 +213,34 @@ async fn read(
     let ahead = args.connect.in_flight(config).most();
     observer.all(&containers, ahead, each).await?;
     drop(progress);
-    let mut estate = estate.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let exit = tell_missing(args, &mut estate, cx)?;
-    Ok((estate.finish(), exit))
+    let (mut estate, lives) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let left_out = estate.left_out().to_vec();
+    for export::Missing { what, cause } in estate.missing() {
+        cx.output.tell(&format!("warning: could not read {}: {cause}\n", escape(what)));
+    }
+    for export::Missing { what, cause } in &left_out {
+        cx.output.tell(&format!("warning: left out {}: {cause}\n", escape(what)));
+    }
+    let missing = estate.missing().len();
+    if missing > 0 && !args.partial {
+        return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));
+    }
+    let written = estate.finish();
+    let wrong = back::wrong(&written, lives, &observer, cx).await?;
+    for what in &wrong {
+        cx.output.tell(&format!("warning: {}\n", escape(what)));
+    }
+    if !wrong.is_empty() && !args.partial {
+        return Err(nothing_written("what was exported does not plan to nothing"));
+    }
+    // What no manifest can say stays so.
+    let is_whole = missing == 0 && wrong.is_empty() && (left_out.is_empty() || args.partial);
+    Ok((written, if is_whole { Exit::Success } else { Exit::Incomplete }))
+}
+
+fn nothing_written(why: &str) -> Failure {
+    let failure = Failure::new(Exit::Incomplete, anyhow::anyhow!("nothing was written: {why}"));
+    failure.help("run it again, or pass `--partial` to write what could be read")
 }
 
 /// What exists of what was asked for.
@@ -222,25 +254,6 @@ async fn found(args: &Args, observer: &Observer) -> Result<Existing, Failure> {
         return Err(Failure::usage("everything there is marked for deletion"));
     }
     Ok(existing)
-}
-
-/// Says what could not be read, and whether to go on without it.
-fn tell_missing(args: &Args, estate: &mut Estate, cx: &Context) -> Result<Exit, Failure> {
-    let missing = estate.missing();
-    if missing.is_empty() {
-        return Ok(Exit::Success);
-    }
-    for export::Missing { what, cause } in missing {
-        cx.output.tell(&format!("warning: could not read {}: {cause}\n", escape(what)));
-    }
-    if args.partial {
-        return Ok(Exit::Incomplete);
-    }
-    let failure = Failure::new(
-        Exit::Incomplete,
-        anyhow::anyhow!("nothing was written: {} could not be read", count(missing.len(), "part")),
-    );
-    Err(failure.help("run it again, or pass `--partial` to write what could be read"))
 }
 
 fn summary(args: &Args, written: &Written, files: usize) -> String {

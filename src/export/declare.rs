@@ -1,7 +1,10 @@
 //! What is there, in the words of a manifest: names for ids, nothing that the service does by itself,
 //! and no secret.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+};
 
 use super::{
     Settings, Values,
@@ -20,7 +23,7 @@ use crate::{
     live::{Collection, Live, Presence},
     manifest::schema::refused,
     secret::{Secret, is_reserved},
-    text::mask_url,
+    text::{escape, mask_url},
     value::{Json, Object},
     yaml::is_forbidden,
 };
@@ -31,7 +34,14 @@ const HIDDEN: [u16; 2] = [403, 404];
 /// What was found at the path of a group or project.
 pub(super) enum Found {
     /// What it will say.
-    Document(Box<Document>),
+    Document {
+        /// That.
+        document: Box<Document>,
+        /// The sections that could not be read although the caller may see them, and why.
+        failed: Vec<(String, Cause)>,
+        /// The entries, with their sections, that no manifest can say, and why.
+        left_out: Vec<(String, Cause)>,
+    },
     /// It is marked for deletion, and goes away by itself.
     Deleting,
     /// It could not be read.
@@ -45,7 +55,10 @@ struct Declaring<'a> {
     facts: &'a Facts,
     names: &'a Names,
     document: Document,
-    failed: Vec<(&'static str, Cause)>,
+    /// The sections that could not be read although the caller may see them.
+    failed: Vec<(String, Cause)>,
+    /// The entries, with their sections, that no manifest can say.
+    left_out: Vec<(String, Cause)>,
 }
 
 /// The ids that `live` names things by.
@@ -57,19 +70,18 @@ pub(super) fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
     entries.flatten().collect()
 }
 
-/// What the group or project at `path` will say, and the sections of it that could not be read
-/// although the caller may see them.
+/// What the group or project at `path` will say.
 pub(super) fn declare(
     scope: Scope,
     path: &str,
     live: &Live,
     names: &Names,
     settings: &Settings,
-) -> (Found, Vec<(&'static str, Cause)>) {
-    let gone = |why: &str| (Found::Unread(Cause::new(why.to_owned()).transient()), Vec::new());
+) -> Found {
+    let gone = |why: &str| Found::Unread(Cause::new(why.to_owned()).transient());
     let facts = match &live.presence {
         Presence::Here(_, facts) if facts.deleting.is_some() => {
-            return (Found::Deleting, Vec::new());
+            return Found::Deleting;
         }
         Presence::Here(_, facts) => facts,
         Presence::Moved { to: Some(to) } => return gone(&format!("it is now `{to}`")),
@@ -78,7 +90,7 @@ pub(super) fn declare(
         | Presence::NoNamespace(_)
         | Presence::Twice { .. }
         | Presence::Halfway { .. } => return gone("it is gone"),
-        Presence::Unreadable(cause) => return (Found::Unread(cause.clone()), Vec::new()),
+        Presence::Unreadable(cause) => return Found::Unread(cause.clone()),
     };
     let document = Document {
         scope,
@@ -92,7 +104,15 @@ pub(super) fn declare(
         ignored: Vec::new(),
         secrets: Vec::new(),
     };
-    let mut declaring = Declaring { settings, path, facts, names, document, failed: Vec::new() };
+    let mut declaring = Declaring {
+        settings,
+        path,
+        facts,
+        names,
+        document,
+        failed: Vec::new(),
+        left_out: Vec::new(),
+    };
     for of in kinds::sections(scope) {
         if settings.takes(path, of) {
             declaring.section(of, live.sections.get(of.section));
@@ -100,8 +120,8 @@ pub(super) fn declare(
             declaring.document.unread.push(of.section);
         }
     }
-    let Declaring { document, failed, .. } = declaring;
-    (Found::Document(Box::new(document)), failed)
+    let Declaring { document, failed, left_out, .. } = declaring;
+    Found::Document { document: Box::new(document), failed, left_out }
 }
 
 impl Declaring<'_> {
@@ -128,6 +148,10 @@ impl Declaring<'_> {
                 continue;
             }
             let entry = self.entry(of, live, &mut part.about);
+            if let Some(name) = entry.unsayable(of) {
+                self.leave_out(&mut part, &entry, format!("no manifest can say its `{name}`"));
+                continue;
+            }
             // What is no list is there whatever it says.
             if of.shape == Shape::List || !entry.fields.is_empty() || !entry.unknown.is_empty() {
                 part.entries.push(entry);
@@ -135,6 +159,7 @@ impl Declaring<'_> {
         }
         let address = Address::container(self.path.into()).section(of.section);
         if of.shape == Shape::List {
+            self.leave_out_twins(&mut part);
             part.entries
                 .retain(|entry| self.settings.selection.holds(&address.entry(entry.key.as_str())));
             part.entries.sort_by(|a, b| a.key.cmp(&b.key));
@@ -147,8 +172,15 @@ impl Declaring<'_> {
     /// A section of which nothing is known.
     fn unread(&mut self, of: Section, cause: &Cause) {
         self.document.unread.push(of.section);
+        // Refused to a caller who sees it on a service that has it, it was not read.
+        let fields = of.table().specs().iter().map(|spec| spec.field.tier).max();
+        let whole = fields.filter(|_| of.shape != Shape::List).unwrap_or_default();
+        let tier = of.tier().max(whole);
+        let is_licensed = tier <= self.facts.tier.max(self.document.tier);
+        let sees_it = self.settings.caller.administrator
+            || self.facts.level.is_some_and(|level| level >= of.home.seen_from);
         let is_hidden = match (cause.status, cause.operation) {
-            (Some(status), _) => HIDDEN.contains(&status),
+            (Some(status), _) => HIDDEN.contains(&status) && !(is_licensed && sees_it),
             (None, operation) => operation.is_none() && !cause.transient,
         };
         if is_hidden {
@@ -158,7 +190,44 @@ impl Declaring<'_> {
             );
             self.document.about.push(format!("Not exported: {} ({why})", of.section));
         } else {
-            self.failed.push((of.section, cause.clone()));
+            self.failed.push((of.section.to_owned(), cause.clone()));
+        }
+    }
+
+    /// Leaves `entry` out of `part`, and says so.
+    fn leave_out(&mut self, part: &mut Part, entry: &Entry, why: String) {
+        let key = &entry.key;
+        part.about.push(format!("Not exported: {} ({why})", escape(key)));
+        self.left_out.push((format!("{}/{key}", part.of.section), Cause::new(why)));
+    }
+
+    /// Leaves out what a manifest cannot tell apart: to declare one of several would change others.
+    fn leave_out_twins(&mut self, part: &mut Part) {
+        let of = part.of;
+        let told = |entry: &Entry| {
+            let fields: Object = entry.fields.iter().cloned().collect();
+            let identity = of.rules.identify(of, &fields);
+            let name = (!identity.name.is_empty()).then(|| format!("by name {}", identity.name));
+            name.into_iter().chain(identity.keys.into_iter().next()).collect::<Vec<_>>()
+        };
+        let told: Vec<_> = part.entries.iter().map(told).collect();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for key in told.iter().flat_map(BTreeSet::from_iter) {
+            *counts.entry(key).or_default() += 1;
+        }
+        let is_twin = |told: &Vec<String>| told.iter().any(|key| counts[key.as_str()] > 1);
+        let mut twins = told.iter().map(is_twin);
+        let (out, stay) = mem::take(&mut part.entries)
+            .into_iter()
+            .partition(|entry| twins.next() == Some(true) && entry.state.is_none());
+        part.entries = stay;
+        let out: Vec<Entry> = out;
+        for entry in out {
+            self.leave_out(
+                part,
+                &entry,
+                format!("a manifest cannot tell it from another {}", of.noun),
+            );
         }
     }
 

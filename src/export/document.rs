@@ -83,6 +83,13 @@ impl Entry {
         self.fields.iter().find(|(own, _)| own == name).map(|(_, value)| value)
     }
 
+    /// The field that would have to tell it from others and is not said, if there is one.
+    pub(super) fn unsayable(&self, of: Section) -> Option<&'static str> {
+        let is_list = of.shape == Shape::List && self.state.is_none();
+        let mut told = of.identity.iter().copied().filter(|_| is_list);
+        told.find(|name| self.unknown.iter().any(|unknown| unknown == name))
+    }
+
     fn items(&self) -> Vec<Item> {
         let state = self.state.map(|state| ("state".to_owned(), state.into()));
         mapping(self.fields.iter().cloned().chain(state))

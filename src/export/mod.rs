@@ -133,12 +133,19 @@ pub struct Estate {
     documents: Vec<Document>,
     deleting: BTreeSet<String>,
     missing: Vec<Missing>,
+    left_out: Vec<Missing>,
 }
 
 impl Estate {
     /// With nothing in it yet but what is `deleting`.
     pub const fn new(settings: Settings, deleting: BTreeSet<String>) -> Self {
-        Self { settings, documents: Vec::new(), deleting, missing: Vec::new() }
+        Self {
+            settings,
+            documents: Vec::new(),
+            deleting,
+            missing: Vec::new(),
+            left_out: Vec::new(),
+        }
     }
 
     /// The ids of which names are needed before `live` can be taken in.
@@ -148,23 +155,31 @@ impl Estate {
 
     /// Takes in what was found at a path.
     pub fn add(&mut self, scope: Scope, path: &str, live: &Live, names: &Names) {
-        let (found, failed) = declare::declare(scope, path, live, names, &self.settings);
-        match found {
-            Found::Document(document) => self.documents.push(*document),
+        let within = |parts: Vec<(String, Cause)>| {
+            let missing = |(part, cause)| Missing { what: format!("{path}#{part}"), cause };
+            parts.into_iter().map(missing)
+        };
+        match declare::declare(scope, path, live, names, &self.settings) {
+            Found::Document { document, failed, left_out } => {
+                self.documents.push(*document);
+                self.missing.extend(within(failed));
+                self.left_out.extend(within(left_out));
+            }
             Found::Deleting => drop(self.deleting.insert(path.to_owned())),
             Found::Unread(cause) => self.missing.push(Missing { what: path.to_owned(), cause }),
         }
-        self.missing.extend(
-            failed
-                .into_iter()
-                .map(|(section, cause)| Missing { what: format!("{path}#{section}"), cause }),
-        );
     }
 
     /// What could not be read although somebody who asks again may be able to.
     pub fn missing(&mut self) -> &[Missing] {
         self.missing.sort();
         &self.missing
+    }
+
+    /// The entries that no manifest can say, or tell from others.
+    pub fn left_out(&mut self) -> &[Missing] {
+        self.left_out.sort();
+        &self.left_out
     }
 
     /// Everything as files.
@@ -205,7 +220,10 @@ impl Estate {
     fn tell_missing(&mut self) {
         for Missing { what, cause } in &self.missing {
             let (path, section) = what.split_once('#').unwrap_or((what, ""));
-            let document = self.documents.iter_mut().find(|document| &*document.path == path);
+            let at = self.documents.binary_search_by_key(&path.to_lowercase(), |document| {
+                document.path.to_lowercase()
+            });
+            let document = at.ok().map(|at| &mut self.documents[at]);
             if let Some(document) = document {
                 document.about.push(format!("Missing: {section} ({cause})"));
             }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    field::Tier,
     kind::{Facts, Target, testing::object},
     live::{Collection, Presence},
     value::Json,
@@ -62,8 +63,8 @@ fn what_could_not_be_read_is_missing_and_what_is_hidden_is_not() {
         ..Cause::new("refused")
     };
     for (found, is_missing) in [
-        (Collection::Unreadable(refused(403)), false),
-        (Collection::Unreadable(refused(404)), false),
+        (Collection::Unreadable(refused(403)), true),
+        (Collection::Unreadable(refused(404)), true),
         (Collection::Partial("the token's role is too low".into()), false),
         (Collection::Unreadable(refused(500)), true),
         (Collection::Partial(Cause { status: None, ..refused(0) }), true),
@@ -133,6 +134,67 @@ fn references_have_stable_names_of_their_own() {
     // A secret in the path of an address is in no name.
     let hook = json!({"id": 1, "url": "https://hooks.example.org/services/xQ9ZrT2mW8vK1pL5sD7Q"});
     assert_eq!(names(&[("acme/a", json!({"hooks": [hook]}))]), ["ACME_A__HOOKS_EXAMPLE_ORG"]);
+}
+
+/// A 403 or 404 tells of a tier or a role only where one of them can be why.
+#[test]
+fn a_refusal_is_an_answer_only_of_what_the_caller_may_not_see_or_the_service_lacks() {
+    let maintainer = crate::level::MAINTAINER;
+    for (section, administrator, level, tier, is_missing) in [
+        ("variables", false, Some(maintainer), Tier::Free, true),
+        ("variables", true, None, Tier::Free, true),
+        ("variables", false, Some(30), Tier::Free, false),
+        ("variables", false, None, Tier::Free, false),
+        ("labels", false, Some(maintainer), Tier::Free, true),
+        ("push_rule", false, Some(maintainer), Tier::Premium, true),
+    ] {
+        for status in [403, 404] {
+            let mut live = live("acme/shop", &json!({}));
+            let cause = Cause { status: Some(status), ..Cause::new("refused") };
+            live.sections.insert(section, Collection::Unreadable(cause));
+            if let Presence::Here(_, facts) = &mut live.presence {
+                *facts = Facts { level, tier, ..facts.clone() };
+            }
+            let mut estate = estate(Values::Plain, &[]);
+            estate.settings.caller.administrator = administrator;
+            estate.add(Scope::Project, "acme/shop", &live, &Names::default());
+            assert_eq!(!estate.missing().is_empty(), is_missing, "{section} {level:?} {tier:?}");
+        }
+    }
+}
+
+#[test]
+fn what_no_manifest_can_tell_from_others_is_left_out_and_named() {
+    let badge = |id: u64, name: Option<&str>, page: &str| {
+        let picture = "https://e.org/i.png";
+        json!({"id": id, "name": name, "link_url": page, "image_url": picture, "kind": "project"})
+    };
+    let (one, other) = ("https://e.org/x", "https://e.org/y");
+    let sections = json!({
+        "labels": [
+            {"id": 1, "name": "bell \u{1}", "color": "#ff0000", "is_project_label": true},
+            {"id": 2, "name": "good", "color": "#ff0000", "is_project_label": true},
+        ],
+        "badges": [badge(1, Some("docs"), one), badge(2, None, one), badge(3, Some("other"), other)],
+    });
+    let mut estate = estate(Values::Plain, &[("acme/shop", sections)]);
+    let left_out: Vec<_> = estate.left_out().iter().map(|missing| missing.what.clone()).collect();
+    assert_eq!(
+        left_out,
+        [
+            "acme/shop#badges/docs".to_owned(),
+            format!("acme/shop#badges/{one}@https://e.org/i.png"),
+            "acme/shop#labels/bell \u{1}".to_owned()
+        ]
+    );
+    assert_eq!(estate.missing(), []);
+    let written = estate.finish();
+    let text = texts(&written)["acme.yaml"];
+    assert!(text.contains("name: good") && text.contains("name: other"), "{text}");
+    assert!(!text.contains("name: docs") && !text.contains(&format!("link_url: {one}")), "{text}");
+    let today = "2026-11-01".parse().unwrap();
+    let file = ("acme.yaml".into(), text.to_owned());
+    assert_eq!(crate::manifest::of_texts([file], today).unwrap().containers.len(), 1);
 }
 
 #[test]

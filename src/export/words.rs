@@ -38,8 +38,8 @@ impl Words {
     ) -> Option<Self> {
         let declared = |all| {
             let settings = Settings { all, ..settings.clone() };
-            match declare::declare(scope, path, live, names, &settings).0 {
-                Found::Document(document) => Some(*document),
+            match declare::declare(scope, path, live, names, &settings) {
+                Found::Document { document, .. } => Some(*document),
                 Found::Deleting | Found::Unread(_) => None,
             }
         };

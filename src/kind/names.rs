@@ -109,6 +109,15 @@ impl Names {
         self.called.insert((named, id), name.to_owned());
     }
 
+    /// With the ids of what was looked up by its id, found by what it is called.
+    #[must_use]
+    pub fn found_by_name(mut self) -> Self {
+        for ((named, id), name) in &self.called {
+            self.found.insert((*named, name.to_lowercase()), Some(*id));
+        }
+        self
+    }
+
     /// Takes in what others found.
     pub fn extend(&mut self, others: Self) {
         self.found.extend(others.found);

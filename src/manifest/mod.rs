@@ -36,6 +36,7 @@ pub use report::{check_report, counted};
 pub use surroundings::Surroundings;
 
 use check::Context;
+use jiff::civil::Date;
 use read::{File, files};
 use surroundings::Root;
 
@@ -142,6 +143,22 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         diagnostics,
         traces,
     }
+}
+
+/// What manifests of these `texts` declare, without any others.
+///
+/// # Errors
+/// What is wrong with them.
+pub fn of_texts(
+    texts: impl IntoIterator<Item = (FileName, String)>,
+    today: Date,
+) -> Result<Desired, Diagnostics> {
+    let mut diagnostics = Diagnostics::default();
+    let file = |(name, text): (FileName, String)| File::of_text(name, text);
+    let files = texts.into_iter().map(file).collect();
+    let context = Context { tier: None, manages: None, release: None, today, files: None };
+    let Read { desired, .. } = through_the_parts(files, context, &[], &mut diagnostics);
+    if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
 
 /// The text of a manifest as it may be shown: without what is secret in it, but for texts that are

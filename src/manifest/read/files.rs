@@ -45,6 +45,11 @@ pub(in crate::manifest) struct File {
 }
 
 impl File {
+    /// One that is nowhere, and holds `text`.
+    pub(in crate::manifest) fn of_text(name: FileName, text: String) -> Self {
+        Self { name, path: PathBuf::new(), is_named: true, instead: Some(text) }
+    }
+
     /// Its text.
     pub(in crate::manifest) fn read(&self) -> Result<String, Box<Diagnostic>> {
         match &self.instead {

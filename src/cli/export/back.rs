@@ -1,0 +1,70 @@
+//! Reading back what is about to be written: it must be manifests, and plan to nothing against what
+//! was just read. Nobody would look for what an export got wrong before a plan undoes it.
+
+use std::sync::Arc;
+
+use super::{
+    super::{Context, exit::Failure},
+    Lives,
+};
+use crate::{
+    apply,
+    export::Written,
+    kind::Created,
+    manifest::{self, RESERVED, Surroundings},
+    observe::Observer,
+    plan::{self, Holds, Limits},
+    secret::{Reference, Secrets},
+};
+
+/// What is wrong with `written` as manifests for what was read, a line each.
+///
+/// # Errors
+/// If going on with anything would be pointless.
+pub(super) async fn wrong(
+    written: &Written,
+    mut lives: Lives,
+    observer: &Observer,
+    cx: &Context,
+) -> Result<Vec<String>, Failure> {
+    let files = written
+        .files
+        .iter()
+        .filter(|file| file.path.ends_with(".yaml") && !RESERVED.contains(&file.path.as_str()));
+    let texts = files.map(|file| (file.path.as_str().into(), file.text.clone()));
+    let today = Surroundings::of_process().today;
+    let desired = match manifest::of_texts(texts, today) {
+        Ok(desired) => desired,
+        Err(diagnostics) => {
+            cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
+            return Ok(vec!["what was exported is refused as manifests".to_owned()]);
+        }
+    };
+    let values = written.secrets.iter();
+    let values = values.map(|(name, value)| (name.clone(), value.expose().to_owned()));
+    let mut secrets = Secrets::new("", values);
+    secrets.resolve(written.secrets.keys().cloned().map(Reference::Env));
+    let settings = plan::Settings {
+        caller: observer.caller().clone(),
+        secrets: Arc::new(secrets),
+        moves: Arc::clone(&desired.moves),
+        release: None,
+        created: Created::default(),
+        resend: Vec::new(),
+        holds: Holds::default(),
+        limits: Limits::default(),
+        hosts: Vec::new(),
+    };
+    let mut wrong = Vec::new();
+    for container in &desired.containers {
+        let Some(live) = lives.get_mut(&container.path) else { continue };
+        let plan = apply::plan(observer, container, live, &settings).await?;
+        let steps = plan.steps.iter().chain(&plan.watched).map(|step| &step.address);
+        wrong.extend(steps.map(|address| format!("a plan of it would change `{address}`")));
+        let problems = plan.problems.iter();
+        wrong.extend(problems.map(|problem| format!("{}: {}", problem.address, problem.message)));
+        let unread = plan.incomplete.iter();
+        wrong.extend(unread.map(|unread| format!("{}: {}", unread.address, unread.reason)));
+    }
+    Ok(wrong)
+}
