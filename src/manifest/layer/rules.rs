@@ -26,6 +26,44 @@ pub(in crate::manifest) struct Rules {
     rules: Vec<Known>,
     /// Where profiles are among the rules.
     profiles: HashMap<(Scope, Arc<str>), usize>,
+    beginnings: Beginnings,
+}
+
+/// Rules by what the paths that they match begin with: with thousands of both, not every rule is
+/// tried on every path.
+#[derive(Debug, Default)]
+struct Beginnings(HashMap<String, Vec<usize>>);
+
+impl Beginnings {
+    /// Takes in the rule at `at`, which matches only what one of `globs` does.
+    fn insert(&mut self, at: usize, globs: &[Glob]) {
+        for beginning in globs.iter().map(|glob| literal_parts(glob.written())) {
+            let rules = self.0.entry(beginning.to_lowercase()).or_default();
+            if rules.last() != Some(&at) {
+                rules.push(at);
+            }
+        }
+    }
+
+    /// The rules that may match `path`, in lower case, in their order.
+    fn of(&self, path: &str) -> Vec<usize> {
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        let parts = ends.map(|end| &path[..end]).chain([""]);
+        let mut rules: Vec<usize> =
+            parts.filter_map(|part| self.0.get(part)).flatten().copied().collect();
+        rules.sort_unstable();
+        rules.dedup();
+        rules
+    }
+}
+
+/// The parts of `glob` before the first that is not literal; every path that it matches is that, or
+/// begins with it and a `/`.
+fn literal_parts(glob: &str) -> &str {
+    let Some(special) = glob.find(['*', '?', '[', ']', '{', '}', '!', '\\']) else {
+        return glob;
+    };
+    glob[..special].rfind('/').map_or("", |end| &glob[..end])
 }
 
 /// A rule, and what came of it.
@@ -77,7 +115,13 @@ impl Rules {
             let declared = rule.body.unlisted.keys().map(|name| (*name, declares(name)));
             Known { declared: declared.collect(), is_used: AtomicBool::new(false), rule }
         };
-        let all = Self { rules: rules.into_iter().map(known).collect(), profiles };
+        let mut beginnings = Beginnings::default();
+        for (at, rule) in rules.iter().enumerate() {
+            if let Holds::Where { paths, .. } = &rule.holds {
+                beginnings.insert(at, paths);
+            }
+        }
+        let all = Self { rules: rules.into_iter().map(known).collect(), profiles, beginnings };
         for Known { rule, .. } in &all.rules {
             for name in rule.body.uses.iter().flat_map(|uses| &uses.names) {
                 all.profile(rule.scope, name, faults);
@@ -178,12 +222,9 @@ impl Rules {
             Holds::Where { paths, except } if rule.scope == scope => rank(&lower, paths, except),
             Holds::Where { .. } | Holds::Whoever { .. } => None,
         };
-        let mut matched: Vec<(Rank, usize)> = self
-            .rules
-            .iter()
-            .enumerate()
-            .filter_map(|(at, known)| Some((rank(&known.rule)?, at)))
-            .collect();
+        let candidates = self.beginnings.of(&lower).into_iter();
+        let mut matched: Vec<(Rank, usize)> =
+            candidates.filter_map(|at| Some((rank(&self.rules[at].rule)?, at))).collect();
         matched.sort_unstable();
         let mut layers = Layers::default();
         let mut number = 0;
@@ -253,8 +294,8 @@ impl Rules {
         path: &str,
         named: bool,
     ) -> Option<(&Rule, &Glob)> {
-        let including = self
-            .all()
+        let candidates = self.beginnings.of(path).into_iter().map(|at| &self.rules[at].rule);
+        let including = candidates
             .filter(|rule| rule.includes && rule.scope == scope && (rule.is_named || !named));
         let matched = including.filter_map(|rule| match &rule.holds {
             Holds::Where { paths, except } => Some((best(path, paths, except)?, rule)),
@@ -437,6 +478,51 @@ pub(super) fn ambiguous(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A rule is tried where its literal beginning is on the path, so ten times as many rules and
+    /// projects are ten times as many trials.
+    #[test]
+    fn only_rules_that_begin_like_the_path_are_tried() {
+        let tried = |n: usize| -> usize {
+            let mut beginnings = Beginnings::default();
+            for at in 0..n {
+                beginnings.insert(at, &[Glob::over_paths(&format!("Acme/g{at}/**")).unwrap()]);
+            }
+            let paths = (0..5 * n).map(|k| format!("acme/g{}/p{k}", k % n));
+            paths.map(|path| beginnings.of(&path).len()).sum()
+        };
+        assert_eq!((tried(20), tried(200)), (100, 1_000));
+    }
+
+    #[test]
+    fn no_rule_that_matches_is_passed_over() {
+        let globs = [
+            "**",
+            "*",
+            "acme",
+            "acme/**",
+            "acme/*",
+            "acme/sh*",
+            "acme/{shop,web}/x",
+            "acme/shop/x",
+            "a?me/shop",
+            "[ab]cme/**",
+            "**/x",
+            "acme/**/x",
+            "acme/shop\\-1",
+            "Acme/Shop/**",
+        ];
+        let paths =
+            ["acme", "acme/shop", "acme/shop/x", "acme/web/x", "acme/shop-1", "bcme/y", "x"];
+        for written in globs {
+            let glob = Glob::over_paths(written).unwrap();
+            let mut beginnings = Beginnings::default();
+            beginnings.insert(7, std::slice::from_ref(&glob));
+            for path in paths.into_iter().filter(|path| glob.matches(path)) {
+                assert_eq!(beginnings.of(path), [7], "{written} {path}");
+            }
+        }
+    }
 
     #[test]
     fn the_more_literal_match_outranks() {
