@@ -14,6 +14,7 @@ mod economy;
 mod export;
 mod faults;
 mod groups;
+mod hostile;
 mod life;
 mod limits;
 mod moves;

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// What a run has in hand.
-struct Run<'w> {
+pub(crate) struct Run<'w> {
     world: &'w World,
     desired: Desired,
     observer: Observer,
@@ -30,7 +30,7 @@ struct Run<'w> {
 }
 
 impl<'w> Run<'w> {
-    async fn of(world: &'w World) -> Self {
+    pub(crate) async fn of(world: &'w World) -> Self {
         let desired = world.desired();
         let (observer, settings) = world.connect(&desired).await.unwrap();
         Self { world, desired, observer, settings }
@@ -46,7 +46,7 @@ impl<'w> Run<'w> {
     }
 
     /// A plan, and the text of its file.
-    async fn save(&self, key: &Key) -> (Plan, String) {
+    pub(crate) async fn save(&self, key: &Key) -> (Plan, String) {
         let plan = self.plan().await;
         let made = Made {
             at: "2030-01-01T10:00:00Z".parse().unwrap(),

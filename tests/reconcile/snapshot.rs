@@ -21,7 +21,7 @@ use crate::{
 
 impl World {
     /// A snapshot for the manifests, as the holder of `token` takes it: the text of its file.
-    async fn snapshot_with(&self, key: Option<Key>) -> String {
+    pub(crate) async fn snapshot_with(&self, key: Option<Key>) -> String {
         let desired = self.desired();
         let (client, secrets) = self.client_as(self.sandbox.token(), &desired);
         let head = Head {
