@@ -11,7 +11,7 @@ use std::{
 const LAYERS: &[(&str, u8, &[&str])] = &[
     ("text", 0, &[]),
     ("value", 0, &["secret"]),
-    ("secret", 0, &["text"]),
+    ("secret", 0, &["address", "text"]),
     ("operation", 0, &["field", "planted", "release", "text", "value"]),
     ("yaml", 0, &["text", "value"]),
     ("release", 0, &[]),
