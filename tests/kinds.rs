@@ -1,17 +1,20 @@
 //! What holds for every kind, whatever it is.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde::Deserialize as _;
 use serde_json::json;
 use undrift::{
     field::{Accepted, Compare, Field, KEYWORD, Route, Scope, Secrecy},
     kind::{
-        Change, Create, Handle, HandlePlace, Id, Names, Place, Section, Shape, Spec, Table, forms,
-        plain_text,
+        Change, Create, Former, Handle, HandlePlace, Id, Job, Names, Namespace, NamespaceOwner,
+        Place, Section, Shape, Spec, Table, Target,
+        calls::{Act, Turn},
+        forms, plain_text,
     },
     kinds::{self, everywhere},
     operation::{Op, Read, Write},
+    release::{Known, REFERENCE},
     value::{Fields, Json, Object, Value},
 };
 
@@ -390,6 +393,71 @@ fn what_was_sent_reads_back_as_what_was_declared() {
         }
     }
     assert!(compared > 2 * 250, "only {compared}");
+}
+
+/// Another group or project may have a path by the time that a write arrives there.
+#[test]
+fn a_write_goes_to_a_container_by_its_id() {
+    let mut seen = BTreeSet::new();
+    for (at, section) in sections() {
+        for id in [Some(7), None] {
+            let namespace = Some(Namespace { id: Id::Known(3), owner: NamespaceOwner::Group });
+            let path: Arc<str> = "acme/shop".into();
+            let target = Target { id, namespace, ..Target::new(section.home.scope, path) };
+            for (declared, names) in whole(section) {
+                let changed: Vec<_> = declared.keys().map(String::as_str).collect();
+                let entry = json!({"id": 5, "name": "x", "key": "x", "environment_scope": "*"});
+                let live = section.read(entry.as_object().unwrap(), &|_| true);
+                let former = Former { path: "acme/old".into(), renames: true, transfers: true };
+                let acts = [
+                    Act::Create(&declared),
+                    Act::Change(&declared, &live, &changed),
+                    Act::Remove(&live),
+                    Act::Itself(Turn::Move(&former)),
+                    Act::Itself(Turn::Delete),
+                    Act::Itself(Turn::Restore),
+                ];
+                for act in acts {
+                    let release = Known::Is(REFERENCE);
+                    let (target, names) = (&target, &names);
+                    let job = Job { section, target, names, release, is_alone: true, act };
+                    for call in section.rules.calls(&job).unwrap_or_default() {
+                        let request = call.request;
+                        let is_new = id.is_none() && request.goes_by_path();
+                        let sent = request.with_ids(Some(7), |_| Some(9)).unwrap();
+                        assert!(!sent.goes_by_path(), "{at}: {sent}");
+                        if is_new {
+                            seen.insert(format!("{at} {}", sent.operation.id));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(seen.len() > 50, "only {seen:#?}");
+}
+
+/// Everything that an entry of a section can declare, in several ways, with the ids of what that
+/// names.
+fn whole(section: Section) -> Vec<(Fields, Names)> {
+    let specs = || section.table().specs().iter();
+    let sample = |spec: &Spec, at: usize| {
+        let mut samples = samples(&spec.schema);
+        let mut value = Value::Plain(samples.swap_remove(at.min(samples.len().checked_sub(1)?)));
+        forms::normalise(spec, &mut value);
+        forms::modern(spec, &mut value);
+        Some((spec.name.clone(), value))
+    };
+    let alone = specs().filter_map(|spec| Some(Fields::from([sample(spec, 1)?])));
+    let all = (0..3).map(|at| specs().filter_map(|spec| sample(spec, at)).collect());
+    let named = |declared: Fields| {
+        let mut names = Names::default();
+        for (id, (_, named, name)) in (5..).zip(forms::named_by(section, &declared)) {
+            names.insert(named, &name, Some(id));
+        }
+        (declared, names)
+    };
+    alone.chain(all).map(named).collect()
 }
 
 #[test]

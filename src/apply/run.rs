@@ -19,7 +19,7 @@ mod progress;
 mod walk;
 
 use std::{
-    cell::RefCell,
+    cell::{OnceCell, RefCell},
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
@@ -92,6 +92,9 @@ pub(super) struct Run<'a, F> {
     board: &'a Board,
     /// What is known of the container by now.
     known: RefCell<Known>,
+    /// Its id, once it was found or created. Everything else goes by that: another one may have its
+    /// path by now.
+    id: OnceCell<u64>,
 }
 
 /// The container as it is now.
@@ -125,7 +128,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         container.life.undeclared_projects = None;
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let known = RefCell::new(Known::new(Live::of(unread, Duration::ZERO)));
-        Self { apply, plan, container, steps, teller, board, known }
+        let id = OnceCell::new();
+        Self { apply, plan, container, steps, teller, board, known, id }
     }
 
     pub(super) async fn run(self, mut place: Place<'a>) -> Ended {
@@ -307,9 +311,16 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Tells the others that the container is there now, or elsewhere, and under which id.
     fn appeared(&self) {
-        if let Presence::Here(Target { id: Some(id), .. }, _) = &self.known.borrow().live.presence {
+        if let Some(id) = self.id.get() {
             self.apply.observer.appeared(&self.container.path);
             self.board.appeared(&self.container.path, *id);
+        }
+    }
+
+    /// Takes in which one the container is, where that was not known.
+    fn identify(&self, presence: Option<&Presence>) {
+        if let Some(Presence::Here(Target { id: Some(id), .. }, _)) = presence {
+            self.id.get_or_init(|| *id);
         }
     }
 
@@ -317,10 +328,15 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     async fn first_look(&self) -> Result<Look, ApiError> {
         let planned = self.plan.live(&self.container.path);
         let is_young = |live: &&Live| self.now() < live.read_at.saturating_add(self.apply.trusts);
+        self.identify(planned.map(|live| &live.presence));
         let live = match planned.filter(is_young) {
             Some(live) => live.clone(),
-            None => self.apply.observer.container(&self.container).await?,
+            None => {
+                let id = self.id.get().copied();
+                self.apply.observer.container(&self.container, id).await?
+            }
         };
+        self.identify(Some(&live.presence));
         *self.known.borrow_mut() = Known::new(live.clone());
         self.look_at(live).await
     }
@@ -329,11 +345,13 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     async fn look(&self, sections: &BTreeSet<&'static str>) -> Result<Look, ApiError> {
         let live = self.known.borrow_mut().begin();
         let observer = self.apply.observer;
-        let live = if self.known.borrow().is_out_of_sight() {
-            observer.container(&self.container).await?
+        let is_in_sight = matches!(live.presence, Presence::Here(..));
+        let live = if self.known.borrow().is_out_of_sight() || !is_in_sight {
+            observer.container(&self.container, self.id.get().copied()).await?
         } else {
             observer.again(&self.container, live, sections).await?
         };
+        self.identify(Some(&live.presence));
         self.known.borrow_mut().renew(live.clone(), sections);
         self.look_at(live).await
     }

@@ -185,7 +185,7 @@ impl Job<'_> {
     pub fn create(&self, declared: &Fields) -> Result<Request<Write>, Unable> {
         let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
         let body = forms::body(self.section, declared, Route::Create, self.names)?;
-        let request = op.request().arg("id", self.target.id()).fields(body);
+        let request = self.target.addressed(op.request()).fields(body);
         Ok(self.told(request))
     }
 
@@ -233,7 +233,7 @@ impl Job<'_> {
         let declared = declared.map(|(name, value)| (name.clone(), value.clone())).collect();
         new.extend(forms::body(self.section, &declared, Route::Create, self.names)?);
         let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
-        let add = |body| self.told(op.request().arg("id", self.target.id()).fields(body));
+        let add = |body| self.told(self.target.addressed(op.request()).fields(body));
         Ok(vec![
             self.remove(live)?.once().into(),
             add(new).into(),
@@ -292,7 +292,7 @@ impl Job<'_> {
 
     /// A request for `live`.
     pub fn addressed(&self, op: Op<Write>, live: &LiveEntry) -> Request<Write> {
-        let request = op.request().arg("id", self.target.id());
+        let request = self.target.addressed(op.request());
         let handles = self.section.home.handle.iter().zip(&live.handle);
         handles.fold(request, |request, (handle, value)| match handle.place {
             HandlePlace::Path(name) => request.arg(name, forms::plain_text(value)),

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::Id;
 use crate::{
     field::{Named, Scope, Tier},
+    operation::Request,
     value::{Fields, Json, Object},
 };
 
@@ -53,9 +54,11 @@ impl Target {
         ["name", "path"].map(|name| (name.to_owned(), self.slug().into())).into()
     }
 
-    /// What `:id` of a path stands for: the number once it is known, which survives a rename.
-    pub fn id(&self) -> String {
-        self.id.map_or_else(|| self.path.to_string(), |id| id.to_string())
+    /// `request` for this container: by its id, which survives a rename. The path stands for the id
+    /// of what is still to be created.
+    #[must_use]
+    pub fn addressed<E>(&self, request: Request<E>) -> Request<E> {
+        request.of_container(&self.path, self.id)
     }
 }
 

@@ -54,7 +54,7 @@ impl Rules for Archived {
             // A new project is not archived.
             Act::Create(_) | Act::Remove(_) | Act::Itself(_) => return Err(Unable::Needless),
         };
-        Ok(vec![op.request().arg("id", job.target.id()).into()])
+        Ok(vec![job.target.addressed(op.request()).into()])
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {

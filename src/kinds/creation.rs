@@ -86,7 +86,7 @@ impl Creation<'_> {
 pub(super) fn rename(job: &Job<'_>, edit: Op<Write>) -> Request<Write> {
     let slug = job.target.path.rsplit('/').next().unwrap_or_default();
     let path = Fields::from([("path".to_owned(), slug.into())]);
-    edit.request().arg("id", job.target.id()).fields(path)
+    job.target.addressed(edit.request()).fields(path)
 }
 
 /// Whether a new container is the same without this: no picture to clear, and a switch of `create:`
@@ -103,5 +103,5 @@ fn edits(job: &Job<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
     let (files, data) = apart(body);
     let files = files.into_iter().map(|file| Fields::from([file]));
     let bodies = std::iter::once(data).filter(|data| !data.is_empty()).chain(files);
-    bodies.map(|body| edit.request().arg("id", job.target.id()).fields(body)).collect()
+    bodies.map(|body| job.target.addressed(edit.request()).fields(body)).collect()
 }

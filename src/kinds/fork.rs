@@ -95,14 +95,14 @@ pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>,
     let path = declared.get(FORK_OF).and_then(Value::text).unwrap_or_default();
     let id = job.names.id(Named::Project, path);
     let id = id.ok_or_else(|| Unable::unknown(Named::Project, path, FORK_OF))?;
-    let request = operation::FORK_RELATION_CREATE.request().arg("id", job.target.id());
+    let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
     Ok(request.arg_of(UPSTREAM, path, id.known()))
 }
 
 /// The request that makes it a fork of what it was a fork of.
 fn relate_again(job: &Job<'_>, live: &LiveEntry) -> Request<Write> {
     let path = live.fields.get(FORK_OF).map(plain_text).unwrap_or_default();
-    let request = operation::FORK_RELATION_CREATE.request().arg("id", job.target.id());
+    let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
     request.arg_of(UPSTREAM, &path, live.id())
 }
 

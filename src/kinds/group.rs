@@ -60,7 +60,7 @@ impl Rules for Group {
             Act::Create(declared) => declared,
             Act::Itself(Turn::Move(former)) => return Ok(relocate(job, former)),
             Act::Itself(Turn::Restore) => {
-                let restore = operation::GROUP_RESTORE.request().arg("id", job.target.id());
+                let restore = job.target.addressed(operation::GROUP_RESTORE.request());
                 return Ok(vec![restore.into()]);
             }
             Act::Itself(Turn::Delete) | Act::Change(..) | Act::Remove(_) => {
@@ -84,7 +84,7 @@ fn relocate(job: &Job<'_>, former: &Former) -> Vec<Call> {
     let moved = former.transfers.then(|| {
         let parent = job.target.namespace.as_ref();
         let to = parent.map(|parent| ("group_id".to_owned(), parent.id.sent().into()));
-        let transfer = operation::GROUP_TRANSFER.request().arg("id", job.target.id());
+        let transfer = job.target.addressed(operation::GROUP_TRANSFER.request());
         transfer.fields(to.into_iter().collect()).naming(["group_id".to_owned()])
     });
     renamed.into_iter().chain(moved).map(Call::from).collect()

@@ -168,7 +168,7 @@ impl Rules for Members {
             _ => job.plain()?,
         };
         let to = |op: Op<Write>| {
-            op.request().arg("id", job.target.id()).arg("user_id", user.unwrap_or_default())
+            job.target.addressed(op.request()).arg("user_id", user.unwrap_or_default())
         };
         if is_wanted("override") {
             let is_on = declared.get("override").and_then(Value::plain) == Some(&Json::Bool(true));

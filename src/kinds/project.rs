@@ -226,7 +226,7 @@ fn create_plain(
 }
 
 fn act(job: &Job<'_>, op: Op<Write>) -> Call {
-    op.request().arg("id", job.target.id()).into()
+    job.target.addressed(op.request()).into()
 }
 
 /// Renames it where it is, and then moves it: the service has no call for both.
@@ -235,7 +235,7 @@ fn relocate(job: &Job<'_>, former: &Former) -> Result<Vec<Call>, Unable> {
     let moved = if former.transfers {
         let namespace = job.target.namespace.as_ref().ok_or(Unable::Needless)?;
         let to = Fields::from([("namespace".to_owned(), namespace.id.sent().into())]);
-        let transfer = operation::PROJECT_TRANSFER.request().arg("id", job.target.id());
+        let transfer = job.target.addressed(operation::PROJECT_TRANSFER.request());
         Some(transfer.fields(to).naming(["namespace".to_owned()]))
     } else {
         None
@@ -304,7 +304,7 @@ mod tests {
     }
 
     fn edit(body: Json) -> Request<Write> {
-        PROJECT_UPDATE.request().arg("id", "acme/shop").fields(fields(body))
+        PROJECT_UPDATE.request().of_container("acme/shop", None).fields(fields(body))
     }
 
     #[test]
@@ -325,7 +325,7 @@ mod tests {
         let avatar = || {
             PROJECT_UPDATE
                 .request()
-                .arg("id", "acme/shop")
+                .of_container("acme/shop", None)
                 .fields([("avatar".to_owned(), Value::File("a.png".into()))].into())
         };
         let policy = json!({"enabled": false, "name_regex_keep": ""});
@@ -406,7 +406,7 @@ mod tests {
         let moved = |id: u64| {
             PROJECT_TRANSFER
                 .request()
-                .arg("id", "acme/shop")
+                .of_container("acme/shop", None)
                 .fields(fields(json!({"namespace": id})))
         };
         for (renames, transfers, expected) in [

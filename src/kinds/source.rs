@@ -163,7 +163,7 @@ pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, 
     let Some(from) = declared.get(MEMBERS_FROM).and_then(Value::text) else { return Ok(None) };
     let id = job.names.id(Named::Project, from);
     let id = id.ok_or_else(|| Unable::unknown(Named::Project, from, MEMBERS_FROM))?;
-    let request = operation::IMPORT_MEMBERS.request().arg("id", job.target.id());
+    let request = job.target.addressed(operation::IMPORT_MEMBERS.request());
     Ok(Some(request.arg_of("project_id", from, id.known()).into()))
 }
 
@@ -263,7 +263,7 @@ mod tests {
     }
 
     fn edit(body: Json) -> crate::operation::Request<Write> {
-        PROJECT_UPDATE.request().arg("id", "acme/shop").fields(fields(body))
+        PROJECT_UPDATE.request().of_container("acme/shop", None).fields(fields(body))
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod tests {
             "name": "Shop", "path": "shop", "namespace_id": 3, "visibility": "private",
             "description": "", "mr_default_target_self": true,
         })));
-        let members = IMPORT_MEMBERS.request().arg("id", "acme/shop");
+        let members = IMPORT_MEMBERS.request().of_container("acme/shop", None);
         let members = members.arg_of("project_id", "acme/neo", None);
         let expected = [fork, edit(json!({"merge_method": "ff"})), members];
         let requests = requests(calls);

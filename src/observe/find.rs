@@ -202,7 +202,7 @@ impl Observer {
         if seen.lacking.iter().all(|name| self.in_no_answer().contains(name)) {
             return Ok(Found::Here(seen));
         }
-        let found = self.point_read(project).await?;
+        let found = self.read_by_path(project).await?;
         if let Found::Here(seen) = &found {
             self.in_no_answer().extend(seen.lacking.iter().cloned());
         }
@@ -265,13 +265,61 @@ impl Observer {
         seen
     }
 
-    /// Reads a container by itself, wherever it is.
-    pub(super) async fn point_read(&self, container: &Container) -> Result<Found, ApiError> {
+    /// Reads a container by itself, wherever it is: the one with this `id`, if it is known.
+    pub(super) async fn point_read(
+        &self,
+        container: &Container,
+        id: Option<u64>,
+    ) -> Result<Found, ApiError> {
+        match id {
+            Some(id) => self.read_known(container, id).await,
+            None => self.read_by_path(container).await,
+        }
+    }
+
+    pub(super) async fn read_by_path(&self, container: &Container) -> Result<Found, ApiError> {
         if self.moves.concern(&container.path) {
             self.find_moved(container).await
         } else {
             self.read_at(container, &container.path).await
         }
+    }
+
+    /// Reads the container that was found, or created, with `id`. What has its path by now may be
+    /// another one.
+    async fn read_known(&self, container: &Container, id: u64) -> Result<Found, ApiError> {
+        let mut found = self.look_at_known(container, id).await;
+        if matches!(found, Ok(Found::Not(_))) && self.moves.above(&container.path).is_some() {
+            // The group above may have been moved since somebody looked for it.
+            self.places.clear();
+            found = self.look_at_known(container, id).await;
+        }
+        match found {
+            Err(error) if error.is_missing(container.scope) => {
+                let noun = container.scope.noun();
+                Ok(match self.read_by_path(container).await? {
+                    Found::Here(other) if other.target.id != Some(id) => {
+                        let why = format!("the {noun} is gone, and another one has its path");
+                        Found::Not(Presence::Unreadable(why.into()))
+                    }
+                    found => found,
+                })
+            }
+            found => found,
+        }
+    }
+
+    async fn look_at_known(&self, container: &Container, id: u64) -> Result<Found, ApiError> {
+        let raw = self.get_by_id(container, id).await?;
+        self.known(container, raw).await
+    }
+
+    /// The object of the container with `id`.
+    async fn get_by_id(&self, container: &Container, id: u64) -> Result<Object, ApiError> {
+        let (_, itself) = kinds::container(container.scope);
+        let request = (itself.get)(&id.to_string()).keeping(wanted::of_objects([container]));
+        let answer = self.client.get_known(request, &["id", itself.path]).await?;
+        Ok(answer.object().cloned().unwrap_or_default())
     }
 
     /// Reads what is at `at` as `container`.
@@ -301,7 +349,11 @@ impl Observer {
 
     /// Asks for the caller's level of access where the object does not tell it and a list depends
     /// on it.
-    async fn with_level(&self, container: &Container, mut seen: Seen) -> Result<Seen, ApiError> {
+    pub(super) async fn with_level(
+        &self,
+        container: &Container,
+        mut seen: Seen,
+    ) -> Result<Seen, ApiError> {
         let is_needed = seen.lacking.iter().any(|name| name == PERMISSIONS);
         if let Some(id) = seen.facts.id.filter(|_| is_needed) {
             seen.facts.level = self.level(container.scope, id).await?;
@@ -329,8 +381,7 @@ impl Observer {
     async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Found, ApiError> {
         let (_, itself) = kinds::container(container.scope);
         let Some(id) = id else { return Ok(Found::Not(Presence::Moved { to: None })) };
-        let answer = self.client.get((itself.get)(&id.to_string())).await?;
-        let raw = answer.object().cloned().unwrap_or_default();
+        let raw = self.get_by_id(container, id).await?;
         if (itself.facts)(&raw).deleting.is_some() {
             let seen = self.seen(container, &raw);
             return self.with_level(container, seen).await.map(Found::Here);

@@ -169,17 +169,22 @@ impl Observer {
         future::try_join(listing, reading).await.map(|_| ())
     }
 
-    /// Reads one container and its declared sections.
+    /// Reads one container and its declared sections: the one with this `id`, if it was found or
+    /// created before.
     ///
     /// # Errors
     /// [`ApiError`] if going on with anything would be pointless.
-    pub async fn container(&self, container: &Container) -> Result<Live, ApiError> {
-        self.one(container, None).await
+    pub async fn container(
+        &self,
+        container: &Container,
+        id: Option<u64>,
+    ) -> Result<Live, ApiError> {
+        let found = self.point_read(container, id).await;
+        self.read(container, found).await
     }
 
-    /// Reads again the sections of `live` that `stale` names, and takes the rest as it is. What is at
-    /// the path of a group is looked at in any case: it may be another one by now, and requests go
-    /// by the id.
+    /// Reads again the sections of `live` that `stale` names, and takes the rest as it is. A group
+    /// itself is looked at in any case: it may have another path by now, and requests go by the id.
     ///
     /// # Errors
     /// As [`Self::container`].
@@ -193,14 +198,11 @@ impl Observer {
         let (objects, lists): (Vec<_>, Vec<_>) =
             sections.partition(|section| section.of.is_in_object());
         let Presence::Here(target, facts) = &live.presence else {
-            return self.container(container).await;
+            return self.container(container, None).await;
         };
         let (mut target, mut facts) = (target.clone(), facts.clone());
         if !objects.is_empty() || facts.arrival.is_some() || target.scope == Scope::Group {
-            match self.point_read(container).await {
-                Ok(Found::Here(seen)) if seen.target.id != target.id => {
-                    return self.here(container, seen).await;
-                }
+            match self.point_read(container, target.id).await {
                 Ok(Found::Here(seen)) => {
                     (target, facts) = (seen.target.clone(), seen.facts.clone());
                     live.take_in(seen);
@@ -273,8 +275,17 @@ impl Observer {
     async fn one(&self, container: &Container, seen: Option<Seen>) -> Result<Live, ApiError> {
         let found = match seen {
             Some(seen) => self.completed(container, seen).await,
-            None => self.point_read(container).await,
+            None => self.read_by_path(container).await,
         };
+        self.read(container, found).await
+    }
+
+    /// Reads the declared sections of what was `found`.
+    async fn read(
+        &self,
+        container: &Container,
+        found: Result<Found, ApiError>,
+    ) -> Result<Live, ApiError> {
         match found {
             Ok(Found::Here(seen)) => {
                 let live = self.here(container, seen).await?;
@@ -293,7 +304,7 @@ impl Observer {
         if container.brought_in.is_none() || !live.sections.values().any(is_not_found) {
             return Ok(live);
         }
-        match self.point_read(container).await {
+        match self.read_by_path(container).await {
             Ok(Found::Not(presence)) => Ok(Live::of(presence, self.now())),
             Err(error) if ends_everything(&error) => Err(error),
             Ok(Found::Here(_)) | Err(_) => Ok(live),
@@ -448,7 +459,7 @@ impl Observer {
     ) -> Result<Collection, ApiError> {
         let home = section.of.home;
         let names: BTreeSet<&str> = section.names().collect();
-        let request = op.request().arg("id", target.id());
+        let request = target.addressed(op.request());
         let request =
             home.query.iter().fold(request, |request, (name, value)| request.query(*name, value));
         let all = self.client.list_known(request, home.rows).await?;
@@ -471,7 +482,7 @@ impl Observer {
         let read = |raw: &Object| section.of.read(raw, &|name| names.contains(name));
         let hides_absence = section.of.home.hides_absence;
         let is_licensed = facts.tier >= section.of.tier();
-        let request = op.request().arg("id", target.id());
+        let request = target.addressed(op.request());
         match self.client.get_optional_known(request, section.of.home.rows.keys).await {
             Ok(answer) => {
                 Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?)))))
@@ -504,7 +515,7 @@ impl Observer {
         else {
             return Ok(entries);
         };
-        let request = beside.list.request().arg("id", target.id());
+        let request = target.addressed(beside.list.request());
         match self.client.list_known(request, beside.rows).await {
             Ok(others) => Ok(entries.map(|mut entry| {
                 let value = (beside.value)(&entry, &others);

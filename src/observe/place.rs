@@ -25,7 +25,7 @@ use crate::{
     live::{Collection, Presence, Project},
     operation::{self, Wanted},
     page::Rows,
-    value::Json,
+    value::{Json, Object},
 };
 
 impl Observer {
@@ -150,6 +150,32 @@ impl Observer {
         }))
     }
 
+    /// The container whose object is `raw`: where it is declared, on its way there, or elsewhere.
+    pub(super) async fn known(
+        &self,
+        container: &Container,
+        raw: Object,
+    ) -> Result<Found, ApiError> {
+        let mut seen = self.with_level(container, self.seen(container, &raw)).await?;
+        if seen.facts.deleting.is_some() {
+            return Ok(Found::Here(seen));
+        }
+        let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
+        let on_its_way = former.iter().flat_map(|former| {
+            std::iter::once(former.to_string()).chain(halfway(former, &container.path))
+        });
+        if seen.at.to_lowercase() == self.live_path(&container.path).await?.to_lowercase() {
+            return Ok(Found::Here(seen));
+        }
+        for path in on_its_way {
+            if seen.at.to_lowercase() == self.live_path(&path).await?.to_lowercase() {
+                seen = self.moving(container, seen, &path, Vec::new()).await?;
+                return Ok(Found::Here(seen));
+            }
+        }
+        Ok(Found::Not(Presence::Moved { to: Some(seen.at) }))
+    }
+
     /// What is at a former path, or halfway from there to where it is declared: the name and the
     /// namespace change one after the other. With the path at which it is as if all groups above
     /// had their declared ones: they may move while this looks.
@@ -210,7 +236,7 @@ impl Observer {
         }
         let (_, itself) = kinds::container(Scope::Project);
         let wanted = Wanted::keys(itself.looked_at.iter().map(|key| Cow::Borrowed(*key)));
-        let list = operation::GROUP_PROJECTS.request().arg("id", target.id());
+        let list = target.addressed(operation::GROUP_PROJECTS.request());
         let list = list.query("include_subgroups", true).query("with_shared", false);
         let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted);
         let rows = Rows::with_id(&["path_with_namespace"]);

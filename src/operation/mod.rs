@@ -292,6 +292,7 @@ impl<E: Copy> Op<E> {
             operation: self.row,
             arguments: Vec::new(),
             named: Vec::new(),
+            is_pending: false,
             after: Vec::new(),
             renamed: Vec::new(),
             query: Vec::new(),
@@ -375,6 +376,8 @@ pub struct Request<E> {
     /// The arguments that name something by its path, each with the id that is sent for it, once it
     /// is known.
     named: Vec<(&'static str, Option<u64>)>,
+    /// Whether `:id` stands for the container that its own step creates, and whose id is missing.
+    is_pending: bool,
     /// The paths of what has to be created first and is named by its path.
     after: Vec<String>,
     /// Fixed segments of the path that this service calls otherwise.
@@ -415,6 +418,19 @@ impl<E> Request<E> {
     pub fn arg_of(mut self, name: &'static str, path: &str, id: Option<u64>) -> Self {
         self.named.push((name, id));
         self.arg(name, path)
+    }
+
+    /// Fills in `:id` of the path template with the `id` of the container at `path` that it is for. If
+    /// that is missing, because its own step creates it, it is filled in when the request is sent.
+    #[must_use]
+    pub fn of_container(mut self, path: &str, id: Option<u64>) -> Self {
+        match id {
+            Some(id) => self.arg("id", id),
+            None => {
+                self.is_pending = true;
+                self.arg("id", path)
+            }
+        }
     }
 
     /// Says that what is at `path`, which it names by that, has to be created first.
@@ -541,11 +557,21 @@ impl<E> Request<E> {
         format!("undrift call {}{}", self.operation.id, arguments.collect::<String>())
     }
 
-    /// The same with the ids that it waits for.
+    /// The same with the ids that it waits for: `own` is that of its container. What is sent to a
+    /// container goes by the id: another one may have the path by now.
     ///
     /// # Errors
-    /// The path of something of which `id` does not know the id.
-    pub fn with_ids(mut self, id: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
+    /// The path of something whose id is not known.
+    pub fn with_ids(
+        mut self,
+        own: Option<u64>,
+        id: impl Fn(&str) -> Option<u64>,
+    ) -> Result<Self, String> {
+        if self.is_pending {
+            let path = self.argument("id").unwrap_or_default().to_owned();
+            self.named.push(("id", Some(own.ok_or(path)?)));
+            self.is_pending = false;
+        }
         for (name, known) in self.named.iter_mut().filter(|(_, known)| known.is_none()) {
             let path = self.arguments.iter().find(|(own, _)| own == name);
             let path = path.map(|(_, path)| path.as_str()).unwrap_or_default();
@@ -558,7 +584,15 @@ impl<E> Request<E> {
                 }
             }
         }
-        Ok(self)
+        if self.goes_by_path() { Err(self.path()) } else { Ok(self) }
+    }
+
+    /// Whether it goes to a group or project by something else than its id.
+    pub fn goes_by_path(&self) -> bool {
+        let path = self.operation.path;
+        let goes = path.starts_with("/projects/:id") || path.starts_with("/groups/:id");
+        let own = || self.path().split('/').nth(2).is_some_and(|id| id.parse::<u64>().is_ok());
+        goes && !own()
     }
 
     /// Whether it is right only as long as what it was built from is there: it repeats live values,

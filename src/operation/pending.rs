@@ -48,7 +48,7 @@ pub(super) fn fill_in(json: &mut Json, id: &impl Fn(&str) -> Option<u64>) -> Res
 mod tests {
     use super::*;
     use crate::{
-        operation::{IMPORT_EXTGIT, PROJECT_FORK, SHARE_CREATE},
+        operation::{IMPORT_EXTGIT, PROJECT_FORK, SHARE_CREATE, VARIABLE_CREATE},
         value::Fields,
     };
 
@@ -60,15 +60,31 @@ mod tests {
         let pending = fork(None);
         assert_eq!(pending.waits_for().collect::<Vec<_>>(), ["acme/up"]);
         assert_eq!(pending.shown_target(), known.shown_target());
-        assert_eq!(pending.clone().with_ids(|_| None).unwrap_err(), "acme/up");
-        assert_eq!(pending.with_ids(|_| Some(7)).unwrap().path(), known.path());
+        assert_eq!(pending.clone().with_ids(None, |_| None).unwrap_err(), "acme/up");
+        assert_eq!(pending.with_ids(None, |_| Some(7)).unwrap().path(), known.path());
+    }
+
+    #[test]
+    fn what_its_step_creates_gets_its_id_when_the_request_is_sent_and_nothing_goes_by_a_path() {
+        let to = |id| VARIABLE_CREATE.request().of_container("acme/new", id);
+        assert_eq!(
+            to(Some(7)).with_ids(Some(8), |_| None).unwrap().path(),
+            "/projects/7/variables"
+        );
+        let pending = to(None);
+        assert_eq!(pending.shown_target(), "/projects/acme%2Fnew/variables");
+        assert_eq!(pending.waits_for().count(), 0);
+        assert_eq!(pending.clone().with_ids(None, |_| Some(9)).unwrap_err(), "acme/new");
+        assert_eq!(pending.with_ids(Some(7), |_| Some(9)).unwrap().path(), "/projects/7/variables");
+        let by_path = VARIABLE_CREATE.request().arg("id", "acme/new");
+        assert!(by_path.with_ids(Some(7), |_| Some(9)).is_err());
     }
 
     #[test]
     fn what_is_named_by_its_path_in_a_body_may_have_to_come_first() {
         let import = IMPORT_EXTGIT.request().after("acme/neo");
         assert_eq!(import.waits_for().collect::<Vec<_>>(), ["acme/neo"]);
-        assert!(import.with_ids(|_| None).is_ok(), "nothing is filled in");
+        assert!(import.with_ids(None, |_| None).is_ok(), "nothing is filled in");
     }
 
     #[test]
@@ -92,9 +108,9 @@ mod tests {
         };
         let rows = json!([{"group_id": 4}, {"access_level": 40}]);
         let filled = request.fields(body(&rows, &5.into(), other));
-        let body = pending.clone().with_ids(ids).unwrap().body;
+        let body = pending.clone().with_ids(None, ids).unwrap().body;
         assert!(body == filled.body);
-        assert_eq!(pending.with_ids(|_| None).unwrap_err(), "acme/neo");
+        assert_eq!(pending.with_ids(None, |_| None).unwrap_err(), "acme/neo");
         assert_eq!(filled.waits_for().count(), 0);
     }
 }

@@ -84,7 +84,7 @@ async fn a_project_that_cannot_be_read_again_did_not_move() {
         .apply_between(async |world: &World| {
             world.sandbox.add_fault(undrift::sandbox::Fault {
                 method: Some(http::Method::GET),
-                path_contains: "/projects/acme%2Fa".into(),
+                path_contains: "/projects/1".into(),
                 nth: 0,
                 what: undrift::sandbox::Misfortune::StatusBefore(403),
             });

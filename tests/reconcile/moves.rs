@@ -1,9 +1,13 @@
 //! Groups and projects that get another path.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::{Value as Json, json};
 use undrift::{
+    operation::Method,
     release::REFERENCE,
     sandbox::{Fault, Misfortune, Profile},
 };
@@ -161,6 +165,106 @@ async fn a_path_that_one_leaves_goes_to_another_in_the_same_run() {
         assert_eq!((id_at(&world, "acme/b").await, id_at(&world, "acme/c").await), (a, b));
         assert!(id_at(&world, "acme/a").await.is_some_and(|new| Some(new) != a && Some(new) != b));
     }
+}
+
+/// Before any request of the run after the one that created something, or first changed it, somebody
+/// renames it and puts another one in its place.
+#[tokio::test]
+async fn nothing_is_written_to_what_took_the_path_of_something() {
+    let token = json!({"key": "TOKEN", "value": {"env": "SECRET"}});
+    let body =
+        json!({"create": true, "settings": {"description": "as it is"}, "variables": [token]});
+    let from = |base: &str, former: &str| {
+        let mut body = body.clone();
+        body["previously"] = json!([format!("{base}{former}")]);
+        body
+    };
+    let forked = json!({"create": {"fork_of": "acme/up"}, "variables": [token]});
+    let cases = [
+        (project("acme/neo", body.clone()), "acme/neo", "/projects"),
+        (project("acme/neo", forked), "acme/neo", "/projects/1/fork"),
+        (project("acme/neo", from("acme/", "shop")), "acme/neo", "/projects/2"),
+        (project("other/neo", from("acme/", "shop")), "other/neo", "/projects/2"),
+        (project("acme/shop", body.clone()), "acme/shop", "/projects/2"),
+        (group("fresh", body.clone()), "fresh", "/groups"),
+        (group("fresh", from("", "old")), "fresh", "/groups/"),
+        (group("acme/fresh", from("", "old")), "acme/fresh", "/groups/"),
+        (group("old", body.clone()), "old", "/groups/"),
+    ];
+    for (document, path, first) in cases {
+        let (mut number, mut swapped) = (0, 0);
+        loop {
+            let mut seed = two_groups(&[
+                json!({"path": "acme/up"}),
+                json!({"path": "acme/shop", "settings": {"description": "old"}}),
+            ]);
+            let old = json!({"path": "old"});
+            seed["groups"].as_array_mut().unwrap().push(old);
+            let mut world = World::new(Profile::default(), seed).await;
+            world.acknowledged = vec!["transfer:**"];
+            world.set("SECRET", "a-secret-value-1");
+            world.declare(std::slice::from_ref(&document));
+            let (kind, plural) = if document["kind"] == "Group" {
+                ("group", "groups")
+            } else {
+                ("project", "projects")
+            };
+            let seen = Arc::new(Mutex::new((false, 0)));
+            let taken = Arc::clone(&seen);
+            let encoded = path.replace('/', "%2F");
+            let (namespace, slug) = path.rsplit_once('/').unwrap_or(("", path));
+            let (namespace, slug) = (namespace.to_owned(), slug.to_owned());
+            let ids =
+                [id_of(&world, "groups", "acme").await, id_of(&world, "groups", "other").await];
+            world.meddling = Some(Arc::new(move |request| {
+                let mut state = taken.lock().unwrap();
+                let is_first = request.method != Method::Get && request.target.starts_with(first);
+                if !state.0 {
+                    state.0 = is_first;
+                    return Vec::new();
+                }
+                state.1 += 1;
+                if state.1 != number + 1 {
+                    return Vec::new();
+                }
+                let away = json!({"path": "away", "name": "away"});
+                let parent = if namespace == "other" { ids[1] } else { ids[0] };
+                let mut other = json!({"path": slug, "name": slug, "lfs_enabled": false});
+                match (kind, namespace.is_empty()) {
+                    ("project", _) => other["namespace_id"] = json!(parent),
+                    (_, false) => other["parent_id"] = json!(parent),
+                    _ => {}
+                }
+                vec![
+                    (Method::Put, format!("/{plural}/{encoded}"), away),
+                    (Method::Post, format!("/{plural}"), other),
+                ]
+            }));
+            let _ = world.try_apply().await;
+            let requests = seen.lock().unwrap().1;
+            world.meddling = None;
+            if number >= requests {
+                assert!(swapped > 0, "{path} {first}: nothing was put there");
+                break;
+            }
+            number += 1;
+            let there = world.get(&format!("/{plural}/{}", path.replace('/', "%2F"))).await;
+            if there["lfs_enabled"] != false {
+                continue;
+            }
+            swapped += 1;
+            let about = format!("{path} after {first}, before request {number}");
+            let variables = world.get(&format!("/{plural}/{}/variables", there["id"])).await;
+            assert_eq!(variables, json!([]), "{about}");
+            assert_ne!(there["description"], "as it is", "{about}");
+        }
+    }
+}
+
+/// The id of what has this very path.
+async fn id_of(world: &World, plural: &str, path: &str) -> Option<u64> {
+    let found = world.get(&format!("/{plural}/{}", path.replace('/', "%2F"))).await;
+    found["id"].as_u64()
 }
 
 #[tokio::test]

@@ -150,7 +150,7 @@ async fn an_import_has_its_visibility_at_once_and_the_names_of_its_host() {
     let writes = world.writes();
     assert_eq!(
         writes[..3],
-        ["POST /api/v4/groups", "POST /api/v4/import/github", "PUT /api/v4/projects/new%2Fshop"]
+        ["POST /api/v4/groups", "POST /api/v4/import/github", "PUT /api/v4/projects/1"]
     );
     let create = plan.steps.iter().find(|step| step.address.to_string() == "new/shop").unwrap();
     let awaits: Vec<_> = create.calls.iter().map(|call| call.awaits).collect();

@@ -21,6 +21,7 @@ use undrift::{
     desired::{Acknowledgement, Container, Desired, Roster},
     manifest::{self, Includes, Loaded, Surroundings},
     observe::Observer,
+    operation::Method,
     plan::{self, Extent, Plan, Policy, Settings},
     release::Release,
     sandbox::{self, Profile, Running, Seed},
@@ -98,6 +99,41 @@ impl Transport for Quirky {
     }
 }
 
+/// What somebody else sends just before a request: method, path and body.
+pub(crate) type Meddling = Arc<dyn Fn(&WireRequest) -> Vec<(Method, String, Json)> + Send + Sync>;
+
+/// A service at which somebody else is busy too.
+struct Busy {
+    inner: Arc<dyn Transport>,
+    meddling: Meddling,
+}
+
+impl std::fmt::Debug for Busy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Busy")
+    }
+}
+
+impl Transport for Busy {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        Box::pin(async move {
+            for (method, target, body) in (self.meddling)(&request) {
+                let other = WireRequest {
+                    method,
+                    target,
+                    content: Content::Json(body.to_string().into()),
+                    unmodified_since: None,
+                    timeout: Duration::from_secs(60),
+                    idle: Duration::from_secs(60),
+                };
+                // It may be refused.
+                let _ = self.inner.send(other).await;
+            }
+            self.inner.send(request).await
+        })
+    }
+}
+
 pub(crate) struct World {
     pub(crate) sandbox: Running,
     folder: tempfile::TempDir,
@@ -105,6 +141,8 @@ pub(crate) struct World {
     pub(crate) tweak: fn(&mut Settings),
     /// What becomes of the body of a write before it reaches the service.
     pub(crate) quirk: Option<Quirk>,
+    /// What somebody else does meanwhile.
+    pub(crate) meddling: Option<Meddling>,
     /// What guards refuse and may pass, as the command line takes it.
     pub(crate) acknowledged: Vec<&'static str>,
     /// How far runs go.
@@ -138,6 +176,7 @@ impl World {
             environment: BTreeMap::new(),
             tweak: |_| (),
             quirk: None,
+            meddling: None,
             acknowledged: Vec::new(),
             extent: Extent::default(),
             trusts: Duration::ZERO,
@@ -228,6 +267,10 @@ impl World {
         let transport: Arc<dyn Transport> = match self.quirk {
             Some(quirk) => Arc::new(Quirky { inner: transport, quirk }),
             None => Arc::new(transport),
+        };
+        let transport = match &self.meddling {
+            Some(meddling) => Arc::new(Busy { inner: transport, meddling: meddling.clone() }),
+            None => transport,
         };
         (ReadClient::new(service, transport, secrets.clone(), hasty()), secrets)
     }

@@ -112,18 +112,19 @@ impl Known {
         step: &Step,
         request: &Request<Write>,
         answer: &Json,
+        own: Option<u64>,
         now: Duration,
     ) {
         let body = answer.as_object().filter(|_| request.operation.shows);
         self.written.extend(step.address.section);
         self.is_unplaced = container.scope == Scope::Group;
         let Some(section) = step.address.section.and_then(|name| container.section(name)) else {
-            return self.hear_object(container, body, Some(now));
+            return self.hear_object(container, body, own, Some(now));
         };
         let name = section.of.section;
         let shown = body.filter(|body| shows(section, body));
         match (section.of.home.place, shown) {
-            (Place::Object, _) => self.hear_object(container, body, None),
+            (Place::Object, _) => self.hear_object(container, body, own, None),
             (Place::List(_), Some(body)) => {
                 let entry = read(section, body);
                 match self.live.sections.get(name).map(Collection::entries) {
@@ -147,17 +148,21 @@ impl Known {
         }
     }
 
-    /// Takes in the container's own object; `created` if this is the first that is known of it.
+    /// Takes in the container's own object, if it is the one with the id `own`; `created` if this is
+    /// the first that is known of it.
     fn hear_object(
         &mut self,
         container: &Container,
         body: Option<&Object>,
+        own: Option<u64>,
         created: Option<Duration>,
     ) {
         let (_, itself) = kinds::container(container.scope);
         let is_it = |body: &&Object| {
             let path = body.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-            path.to_lowercase() == container.path.to_lowercase() && body.contains_key("id")
+            let id = body.get("id").and_then(Json::as_u64);
+            path.to_lowercase() == container.path.to_lowercase()
+                && id.is_some_and(|id| own.is_none_or(|own| own == id))
         };
         let Some(body) = body.filter(is_it) else {
             self.created = self.created.or(created);
@@ -270,7 +275,7 @@ mod tests {
         let create = PROTECTED_TAG_CREATE.request().arg("id", 1);
         let answer = json!({"name": "v*", "create_access_levels": [{"id": 7, "access_level": 40}]});
         let tags = step(&container, "protected_tags");
-        known.hear(&container, &tags, &create, &answer, Duration::ZERO);
+        known.hear(&container, &tags, &create, &answer, Some(1), Duration::ZERO);
         known.renew(read(), &BTreeSet::from(["protected_tags", "labels"]));
         let kept = known.live.sections["protected_tags"].entries().unwrap();
         assert_eq!(kept.len(), 1);
@@ -292,7 +297,14 @@ mod tests {
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let answer =
             json!({"id": 1, "path_with_namespace": &*container.path, "description": "new"});
-        known.hear(&container, &step(&container, "settings"), &edit, &answer, Duration::ZERO);
+        known.hear(
+            &container,
+            &step(&container, "settings"),
+            &edit,
+            &answer,
+            Some(1),
+            Duration::ZERO,
+        );
         let Presence::Here(_, facts) = &known.live.presence else { panic!("it is there") };
         assert_eq!(facts.level, Some(40));
     }
@@ -307,7 +319,7 @@ mod tests {
             Known::new(Live::of(Presence::Here(target, Facts::default()), Duration::ZERO));
         let removal = SHARE_DELETE.request().arg("id", 1).arg("group_id", 4);
         let shares = step(&container, "shares");
-        known.hear(&container, &shares, &removal, &Json::Null, Duration::ZERO);
+        known.hear(&container, &shares, &removal, &Json::Null, Some(1), Duration::ZERO);
         assert_eq!(known.stale(), &BTreeSet::from(["shares"]));
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let share = json!({"group_id": 4, "group_full_path": "acme/x", "group_access_level": 30});
@@ -315,7 +327,14 @@ mod tests {
             "id": 1, "path_with_namespace": &*container.path, "description": "new",
             "shared_with_groups": [share],
         });
-        known.hear(&container, &step(&container, "settings"), &edit, &answer, Duration::ZERO);
+        known.hear(
+            &container,
+            &step(&container, "settings"),
+            &edit,
+            &answer,
+            Some(1),
+            Duration::ZERO,
+        );
         assert_eq!(known.stale(), &BTreeSet::from(["shares"]));
         assert!(matches!(known.live.sections["settings"], Collection::One(Some(_))));
     }

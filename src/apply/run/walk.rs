@@ -262,14 +262,15 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 walk.next_call();
                 continue;
             }
-            let request = match call.request.with_ids(|path| self.id_of(path)) {
-                Ok(request) => request,
-                Err(path) => {
-                    let unknown = format!("the id of `{}` is not known", text::escape(&path));
-                    let failed = Outcome::Failed(Cause::new(unknown));
-                    return Happened::Walked(walk, Next::Ended(failed, None));
-                }
-            };
+            let request =
+                match call.request.with_ids(self.id.get().copied(), |path| self.id_of(path)) {
+                    Ok(request) => request,
+                    Err(path) => {
+                        let unknown = format!("the id of `{}` is not known", text::escape(&path));
+                        let failed = Outcome::Failed(Cause::new(unknown));
+                        return Happened::Walked(walk, Next::Ended(failed, None));
+                    }
+                };
             let (read_at, attempt) = (walk.read_at, walk.attempt);
             let freshness = Freshness { until: read_at.saturating_add(FRESH), attempt, read_at };
             match self.apply.writer.send_fresh(request.clone(), freshness).await {
@@ -292,7 +293,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     } else if call.undoes {
                         return Happened::Walked(walk, Next::Ended(Outcome::Done, None));
                     }
-                    if call.awaits {
+                    // What is sent next goes by the id, which the answer may not have shown.
+                    if call.awaits || (creates(&walk.step) && self.id.get().is_none()) {
                         walk.next_call();
                         let since = self.now();
                         return Happened::Walked(walk, await_arrival(since, Duration::ZERO));
@@ -340,7 +342,19 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     fn hear(&self, walk: &Walk, request: &Request<Write>, answer: &Json) {
         let now = self.now();
-        self.known.borrow_mut().hear(&self.container, &walk.step, request, answer, now);
+        let own = self.id.get().copied();
+        self.known.borrow_mut().hear(&self.container, &walk.step, request, answer, own, now);
+        self.identify(Some(&self.known.borrow().live.presence));
+        // The answer to a fork or an import shows no more than which one it is.
+        if walk.at == 0 && creates(&walk.step) {
+            let path = ["path_with_namespace", "full_path"].iter().find_map(|key| answer.get(key));
+            let path = path.and_then(Json::as_str).unwrap_or_default().trim_start_matches('/');
+            if path.to_lowercase() == self.container.path.to_lowercase()
+                && let Some(id) = answer.get("id").and_then(Json::as_u64)
+            {
+                self.id.get_or_init(|| id);
+            }
+        }
     }
 
     /// What comes after a call that failed.
@@ -476,6 +490,11 @@ impl Walk {
     fn is_only_call(&self) -> bool {
         self.step.sends.iter().filter(|call| !call.is_spare()).count() == 1
     }
+}
+
+/// Whether `step` creates the container itself.
+fn creates(step: &Step) -> bool {
+    step.action == Action::Create && step.address.section.is_none()
 }
 
 /// Looks again, some time after `passed`, for what was started at `since`.
