@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 
 use crate::{
-    kind::{Identity, LiveEntry, Section},
+    field::Readback,
+    kind::{Identity, LiveEntry, Section, Spec},
     text,
     value::{Json, Object},
 };
@@ -81,7 +82,9 @@ impl<'l> Matching<'l> {
         let mut entries: Vec<_> = found.iter().map(|at| (*at, &self.live[*at])).collect();
         entries.sort_by_key(|(_, entry)| entry.id());
         let Some(((at, first), copies)) = entries.split_first() else { return Match::None };
-        if let Some(difference) = copies.iter().find_map(|(_, copy)| no_copy(first, copy)) {
+        if let Some(difference) =
+            copies.iter().find_map(|(_, copy)| no_copy(self.section, first, copy))
+        {
             return Match::Ambiguous(self.ambiguity(&entries, &difference));
         }
         if self.taken[*at] {
@@ -132,12 +135,23 @@ impl<'l> Matching<'l> {
 
 /// Why `other` is not `first` once more, as a create whose answer was lost can leave it behind;
 /// nothing if it is.
-fn no_copy(first: &LiveEntry, other: &LiveEntry) -> Option<String> {
+fn no_copy(section: Section, first: &LiveEntry, other: &LiveEntry) -> Option<String> {
     let (Some(one), Some(two)) = (&first.whole, &other.whole) else {
         return Some("differ".to_owned());
     };
-    // What the service computes from the time of the request, and from other fields.
-    let computed = ["id", "created_at", "updated_at", "next_run_at"];
+    // What the service computes from the time of the request, from other fields, and from what came of
+    // using it.
+    let computed = [
+        "id",
+        "created_at",
+        "updated_at",
+        "next_run_at",
+        "update_status",
+        "last_error",
+        "last_update_at",
+        "last_update_started_at",
+        "last_successful_update_at",
+    ];
     let counts = |name: &&String| !computed.contains(&name.as_str());
     let differs = |name: &&String| one.get(*name) != two.get(*name);
     if let Some(name) = one.keys().chain(two.keys()).filter(counts).find(differs) {
@@ -146,8 +160,22 @@ fn no_copy(first: &LiveEntry, other: &LiveEntry) -> Option<String> {
     match (made_at(one), made_at(two)) {
         (Some(one), Some(two)) if (one.as_second() - two.as_second()).abs() <= COPY_WITHIN => None,
         (Some(_), Some(_)) => Some("were made more than 15 minutes apart".to_owned()),
+        // What hides nothing is the same in all that there is of it.
+        (None, None) if shows_all(section, one) => None,
         _ => Some("do not say when they were made".to_owned()),
     }
+}
+
+/// Whether the service returns all that it keeps of an entry like this one: no field is write-only,
+/// and no credential is struck out of an address.
+fn shows_all(section: Section, whole: &Object) -> bool {
+    let is_kept_back = |value: &Json| value.as_str().is_some_and(|text| text.contains("***"));
+    let is_shown = |spec: &Spec| match spec.field.read {
+        Readback::Same | Readback::As(_) => true,
+        Readback::IfPresent => whole.contains_key(&spec.name),
+        Readback::Never => false,
+    };
+    section.table().specs().iter().all(is_shown) && !whole.values().any(is_kept_back)
 }
 
 fn made_at(whole: &Object) -> Option<Timestamp> {

@@ -1,9 +1,12 @@
 //! What apply does when the world moves between the plan and the writes.
 
+use std::time::Duration;
+
 use serde_json::json;
 use undrift::{
     apply::{Event, Outcome as Ended},
     diff::Step,
+    field::Scope,
     kind::{Capability, Effect},
     sandbox::Profile,
     value::Json,
@@ -335,4 +338,61 @@ async fn a_rule_names_protections_of_its_project() {
     let plan = world.plan().await;
     assert_eq!(plan.problems[0].code, "unknown-entry", "{plan:#?}");
     assert!(plan.problems[0].message.contains("`gone`") && plan.steps.is_empty(), "{plan:#?}");
+}
+
+/// Of two runs at once each creates what is declared; the next one leaves one of each.
+#[tokio::test]
+async fn what_two_runs_created_is_there_once_after_the_next() {
+    let hook = json!({"name": "ci", "url": "https://ci.example.org/"});
+    let badge = json!({"name": "b", "link_url": "https://e.org/", "image_url": "https://e.org/i"});
+    let mirror = json!({"url": "https://m.example.org/x.git", "enabled": true});
+    let freeze = json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"});
+    let schedule = json!({"description": "nightly", "ref": "refs/heads/main", "cron": "0 1 * * *"});
+    let of_project = json!({
+        "hooks": [hook], "badges": [badge], "remote_mirrors": [mirror],
+        "freeze_periods": [freeze], "pipeline_schedules": [schedule],
+    });
+    let of_group = json!({"hooks": [hook], "badges": [badge]});
+    let declared = [(Scope::Project, &of_project), (Scope::Group, &of_group)];
+    let lists = || {
+        declared.iter().flat_map(|(scope, body)| {
+            body.as_object().unwrap().keys().map(|name| (*scope, name.as_str()))
+        })
+    };
+    let mut several: Vec<_> = undrift::kinds::everywhere()
+        .filter(|section| section.may_come_twice())
+        .map(|section| (section.home.scope, section.section))
+        .collect();
+    let mut listed: Vec<_> = lists().collect();
+    several.sort();
+    listed.sort();
+    assert_eq!(several, listed);
+    let mut world =
+        World::new(Profile::default(), seed(&[json!({"path": "acme/shop", "branches": ["main"]})]))
+            .await;
+    let mut group = project("acme", of_group.clone());
+    group["kind"] = "Group".into();
+    world.declare(&[project("acme/shop", of_project.clone()), group]);
+    world.trusts = Duration::from_secs(60);
+    let count = async |world: &World, (scope, name): (Scope, &str)| {
+        let container =
+            if scope == Scope::Group { "/groups/acme" } else { "/projects/acme%2Fshop" };
+        let rows = world.get(&format!("{container}/{name}")).await;
+        let inherited = |row: &&Json| scope == Scope::Project && row["kind"] == "group";
+        rows.as_array().unwrap().iter().filter(|row| !inherited(row)).count()
+    };
+    world
+        .apply_between(async |world| {
+            let applied = world.apply().await.applied.unwrap();
+            assert!(applied.is_complete(), "{:#?}", applied.steps);
+        })
+        .await
+        .unwrap();
+    for list in lists() {
+        assert_eq!(count(&world, list).await, 2, "{list:?}");
+    }
+    world.converge("the next run").await;
+    for list in lists() {
+        assert_eq!(count(&world, list).await, 1, "{list:?}");
+    }
 }
