@@ -107,9 +107,12 @@ pub enum Presence {
         /// The path that it has now, if the service told.
         to: Option<String>,
     },
-    /// It is there, and so is something at a path that it had before.
+    /// It is there, or at a path that it had before, and so is something at another path that it had
+    /// before.
     Twice {
-        /// That path.
+        /// Where it is.
+        at: String,
+        /// That other path.
         other: String,
     },
     /// Neither is it there nor at a path that it had before, but something is at a path through which

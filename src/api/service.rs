@@ -84,12 +84,12 @@ impl Service {
         Url::parse(&text).ok().filter(|url| url.as_str() == text)
     }
 
-    /// The id of the project that `location`, from an answer's header, names on this very service.
+    /// The id of the project that `location`, from an answer's header, names. The service may know
+    /// itself by another origin than this one; the id is only asked for here.
     pub(super) fn project_at(&self, location: &str) -> Option<u64> {
         let url = self.base.join(location).ok()?;
         let path = url.path().strip_prefix(self.base.path().trim_end_matches('/'))?;
-        let same_origin = url.origin() == self.base.origin();
-        path.strip_prefix("/api/v4/projects/").filter(|_| same_origin)?.parse().ok()
+        path.strip_prefix("/api/v4/projects/")?.parse().ok()
     }
 }
 
@@ -166,16 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn only_a_project_of_this_service_is_recognised_in_a_location() {
+    fn a_project_is_recognised_in_a_location_whatever_the_origin() {
         let service = Service::parse("https://example.org/git", false).unwrap();
         let table = [
             ("https://example.org/git/api/v4/projects/7", Some(7)),
             ("/git/api/v4/projects/7", Some(7)),
             ("https://example.org:443/git/api/v4/projects/7", Some(7)),
-            ("http://example.org/git/api/v4/projects/7", None),
-            ("https://example.org:8443/git/api/v4/projects/7", None),
-            ("https://evil.example/git/api/v4/projects/7", None),
-            ("//evil.example/git/api/v4/projects/7", None),
+            ("http://example.org/git/api/v4/projects/7", Some(7)),
+            ("https://example.org:8443/git/api/v4/projects/7", Some(7)),
+            ("//other.example/git/api/v4/projects/7", Some(7)),
+            ("https://other.example/sign_in?to=/git/api/v4/projects/7", None),
             ("/api/v4/projects/7", None),
             ("/git/api/v4/projects/7/hooks", None),
             ("/git/api/v4/projects/a%2Fb", None),

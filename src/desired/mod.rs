@@ -31,7 +31,7 @@ use crate::{
 pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
 pub use meaning::{ITSELF, Meaning, SECTION, meaning, state_of};
-pub use moves::{Move, Moves};
+pub use moves::{Move, Moves, renamed};
 pub use roster::{Ask, Exception, Judge, Member, Roster, Standing};
 
 /// Everything that the manifests declare.

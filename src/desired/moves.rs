@@ -22,6 +22,11 @@ pub struct Moves {
     left: BTreeMap<String, String>,
     /// The former paths at which something else is declared, in lower case.
     declared: BTreeSet<String>,
+    /// The paths that are declared, by the order of their lower case.
+    all: Vec<Arc<str>>,
+    /// By the path, in lower case, that a group has when it was renamed and not moved yet, the declared
+    /// one of that group in lower case; none if several pass there, or something is declared there.
+    passed: BTreeMap<String, Option<String>>,
     /// The paths of all declared projects in lower case, if somebody asks for those that are not.
     projects: Option<BTreeSet<String>>,
 }
@@ -71,11 +76,30 @@ impl Moves {
         let declared = containers.iter().filter(|container| moves.left(&container.path).is_some());
         let declared: Vec<_> = declared.map(|container| container.path.to_lowercase()).collect();
         moves.declared.extend(declared);
+        moves.all = containers.iter().map(|container| container.path.clone()).collect();
+        moves.all.sort_by_cached_key(|path| path.to_lowercase());
+        moves.passed = moves.passed();
         if containers.iter().any(|container| container.life.undeclared_projects.is_some()) {
             let projects = containers.iter().filter(|container| container.scope == Scope::Project);
             moves.projects = Some(projects.map(|project| project.path.to_lowercase()).collect());
         }
         moves
+    }
+
+    fn passed(&self) -> BTreeMap<String, Option<String>> {
+        let mut passed = BTreeMap::<String, Option<String>>::new();
+        for (home, group) in self.by_path.iter().filter(|(_, of)| of.scope == Scope::Group) {
+            let renamed = group.former.iter().filter_map(|former| renamed(former, &group.path));
+            for path in renamed.map(|path| path.to_lowercase()) {
+                let is_free = !self.declares(&path) && !self.left.contains_key(&path);
+                let own = Some(home.clone()).filter(|_| is_free);
+                let known = passed.entry(path).or_insert_with(|| own.clone());
+                if *known != own {
+                    *known = None;
+                }
+            }
+        }
+        passed
     }
 
     /// Takes in what rules bring in.
@@ -204,6 +228,18 @@ impl Moves {
         Some(names)
     }
 
+    /// Whether a manifest declares what is at `path`, there or at the path that it is to get.
+    pub fn declares(&self, path: &str) -> bool {
+        let home = self.home(path).to_lowercase();
+        self.all.binary_search_by_key(&home, |known| known.to_lowercase()).is_ok()
+    }
+
+    /// The group that is on its way to where it is declared if a group is at `path`: renamed, and not
+    /// moved yet.
+    pub fn passing(&self, path: &str) -> Option<&Move> {
+        self.by_path.get(self.passed.get(&path.to_lowercase())?.as_ref()?)
+    }
+
     /// Whether it takes more than a look at `path` to find what is declared there.
     pub fn concern(&self, path: &str) -> bool {
         self.at(path).is_some() || self.left(path).is_some() || self.above(path).is_some()
@@ -239,6 +275,17 @@ impl Moves {
         settled.insert(&from.path);
         circle
     }
+}
+
+/// The path that what was at `former` has when it got its new name and not its namespace, if it gets
+/// both.
+pub fn renamed(former: &str, home: &str) -> Option<String> {
+    let apart = |path: &str| match path.rsplit_once('/') {
+        Some((namespace, name)) => (format!("{namespace}/"), name.to_owned()),
+        None => (String::new(), path.to_owned()),
+    };
+    let ((from, old), (to, new)) = (apart(former), apart(home));
+    (from != to && old != new).then(|| from + &new)
 }
 
 #[cfg(test)]
@@ -308,6 +355,27 @@ mod tests {
         let declared: Vec<_> =
             declared.iter().zip(&formers).map(|((path, _), of)| (path.as_str(), &of[..])).collect();
         assert_eq!(self::moves(&declared).former("g40"), None, "too many");
+    }
+
+    fn a_group_is_told_halfway_only_where_nothing_else_can_be() {
+        let passing = |declared: &[(&str, &[&str])], path: &str| {
+            moves(declared).passing(path).map(|group| group.path.to_string())
+        };
+        let own = ("acme/bb", &["old/aa"][..]);
+        assert_eq!(passing(&[own], "Old/bb").as_deref(), Some("acme/bb"));
+        assert_eq!(passing(&[own], "acme/aa"), None, "it is renamed first");
+        assert_eq!(passing(&[("acme/aa", &["old/aa"])], "old/aa"), None);
+        assert_eq!(passing(&[(":acme/bb", &["old/aa"])], "old/bb"), None, "a project is found");
+        for other in [("old/bb", &[][..]), ("other/bb", &["old/cc"]), ("x", &["old/bb"])] {
+            assert_eq!(passing(&[own, other], "old/bb"), None, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_declared_is_known_by_its_path_and_by_the_one_before() {
+        let moves = moves(&[("b", &["a"]), (":c/P", &[])]);
+        assert!(["a", "B", "c/p"].iter().all(|path| moves.declares(path)));
+        assert!(!moves.declares("c/q"));
     }
 
     #[test]

@@ -278,10 +278,19 @@ impl Observer {
     }
 
     pub(super) async fn read_by_path(&self, container: &Container) -> Result<Found, ApiError> {
-        if self.moves.concern(&container.path) {
-            self.find_moved(container).await
+        let found = if self.moves.concern(&container.path) {
+            self.find_moved(container).await?
         } else {
-            self.read_at(container, &container.path).await
+            self.read_at(container, &container.path).await?
+        };
+        match found {
+            // What had its path is declared elsewhere: it is another one.
+            Found::Not(Presence::Moved { to: Some(to) })
+                if self.moves.declares(&to) && !same(&self.moves.home(&to), &container.path) =>
+            {
+                self.missing(container).await.map(Found::Not)
+            }
+            found => Ok(found),
         }
     }
 
@@ -409,4 +418,9 @@ impl Observer {
             None => Presence::NoNamespace(parent.to_owned()),
         })
     }
+}
+
+/// Whether two paths are the same to the service.
+fn same(one: &str, other: &str) -> bool {
+    one.to_lowercase() == other.to_lowercase()
 }

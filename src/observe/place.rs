@@ -17,7 +17,7 @@ use super::{
 use crate::{
     api::ApiError,
     cause::Cause,
-    desired::{Container, DeclaredSection, Move},
+    desired::{Container, DeclaredSection, Move, renamed},
     field::{Named, Scope},
     kind::{Former, LiveEntry, Names, Target, unmarked_path},
     kinds,
@@ -55,6 +55,14 @@ impl Observer {
             let former = self.live_path(former).await?;
             if self.is_there(group.scope, &former).await? {
                 return Ok(former);
+            }
+        }
+        for former in group.former.iter().filter_map(|former| renamed(former, &group.path)) {
+            if self.moves.passing(&former).is_some() {
+                let former = self.live_path(&former).await?;
+                if self.is_there(group.scope, &former).await? {
+                    return Ok(former);
+                }
             }
         }
         Ok(home)
@@ -123,21 +131,20 @@ impl Observer {
             leaver.into_iter().chain(self.to_be_moved(&container.path).await?).collect();
         let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
         let at_home = match at_home {
-            Found::Here(seen) => {
-                return Ok(match self.left_behind(former).await? {
-                    Some(other) => Found::Not(Presence::Twice { other }),
-                    None => Found::Here(seen),
-                });
-            }
+            Found::Here(seen) => return self.unless_twice(seen, former.iter()).await,
             Found::Not(presence) => presence,
         };
-        for former in former {
-            let (at, found) = self.read_former(container, former).await?;
+        for (number, path) in former.iter().enumerate() {
+            let (at, found) = self.read_former(container, path).await?;
             match found {
                 Found::Here(seen) => {
-                    return self.moving(container, seen, &at, follows).await.map(Found::Here);
+                    let seen = self.moving(container, seen, &at, follows).await?;
+                    return self.unless_twice(seen, former.iter().skip(number + 1)).await;
                 }
                 Found::Not(Presence::Missing(_)) => {}
+                // It had that path before one of the next.
+                Found::Not(Presence::Moved { to: Some(to) })
+                    if self.is_one_of(&to, &former[number + 1..]).await? => {}
                 // Nobody else can say of a namespace that it is not there.
                 Found::Not(Presence::NoNamespace(_)) if self.caller.administrator => {}
                 other @ Found::Not(_) => return Ok(other),
@@ -200,6 +207,9 @@ impl Observer {
                         && self.moves.left(&path).is_none()
                         && self.is_there(Scope::Group, &at).await? =>
                 {
+                    if self.moves.passing(&path).is_some() {
+                        return Ok((path, self.read_at(container, &at).await?));
+                    }
                     return Ok((path, Found::Not(Presence::Halfway { from: live, at })));
                 }
                 _ => {}
@@ -208,18 +218,32 @@ impl Observer {
         Ok((former.to_owned(), found))
     }
 
-    /// The former path at which something is although what had it is where it is declared; what is
+    /// Whether something has one of these paths now.
+    async fn is_one_of(&self, at: &str, former: &[Arc<str>]) -> Result<bool, ApiError> {
+        for path in former {
+            if self.live_path(path).await?.to_lowercase() == at.to_lowercase() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What was `seen`, unless something has one of the `other` paths that it had before; what is
     /// declared there as well is no mistake.
-    async fn left_behind(&self, former: &[Arc<str>]) -> Result<Option<String>, ApiError> {
-        for former in former.iter().filter(|former| !self.moves.is_declared(former)) {
-            let path = self.live_path(former).await?;
+    async fn unless_twice(
+        &self,
+        seen: Seen,
+        other: impl Iterator<Item = &Arc<str>>,
+    ) -> Result<Found, ApiError> {
+        for former in other.filter(|former| !self.moves.is_declared(former)) {
+            let other = self.live_path(former).await?;
             for scope in Scope::ALL {
-                if self.is_there(scope, &path).await? {
-                    return Ok(Some(path));
+                if self.is_there(scope, &other).await? {
+                    return Ok(Found::Not(Presence::Twice { at: seen.at, other }));
                 }
             }
         }
-        Ok(None)
+        Ok(Found::Here(seen))
     }
 
     /// The projects of the group `target` at `path`, and of its subgroups, to somebody with this
@@ -323,13 +347,7 @@ impl Observer {
 
 /// The paths between `former` and `home`, if the name and the namespace both change.
 fn halfway(former: &str, home: &str) -> Vec<String> {
-    if name(former) == name(home) || parent(former) == parent(home) {
-        return Vec::new();
-    }
-    let in_namespace = |path: &str, name: &str| {
-        parent(path).map_or_else(|| name.to_owned(), |parent| format!("{parent}/{name}"))
-    };
-    vec![in_namespace(former, name(home)), in_namespace(home, name(former))]
+    renamed(former, home).into_iter().chain(renamed(home, former)).collect()
 }
 
 fn parent(path: &str) -> Option<&str> {

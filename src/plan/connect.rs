@@ -18,9 +18,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{
     address::Address,
-    diff::{Edge, Problem, Step},
+    diff::{Change, Edge, Problem, Shown, Step},
     field::Scope,
     kind::{Capability, Effect, VISIBILITIES, visibility_rank},
+    kinds::settings,
     level::Level,
     operation::Request,
     text,
@@ -31,6 +32,7 @@ use crate::{
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     created(steps);
     handed_down(steps);
+    named(steps);
     moved(steps);
     let mut problems = taken(steps);
     problems.extend(circular(steps));
@@ -84,6 +86,39 @@ fn handed_down(steps: &mut [Step]) {
     for step in steps.iter_mut().filter(|step| !by_group.is_empty() && is_new(step)) {
         let earlier = above(&step.address.path).filter_map(|group| by_group.get(&group)).flatten();
         step.after.extend(earlier.cloned().map(|address| Edge { address, reason }));
+    }
+}
+
+/// What is created gets a name that another one beside it gives up only after that.
+fn named(steps: &mut [Step]) {
+    let place = |step: &Step, name: &str| {
+        let path = step.address.path.to_lowercase();
+        let (namespace, slug) = path.rsplit_once('/').unwrap_or(("", &path));
+        let name = if name.is_empty() { slug.to_owned() } else { name.to_lowercase() };
+        (namespace.to_owned(), name)
+    };
+    let of = |step: &Step, side: fn(&Change) -> &Shown| {
+        let change = step.changes.iter().find(|change| change.field == "name")?;
+        match side(change) {
+            Shown::Value(name) => name.as_str().map(str::to_owned),
+            _ => None,
+        }
+    };
+    let given_up: HashMap<_, _> = steps
+        .iter()
+        .filter(|step| step.address.section == Some(settings::KIND.section))
+        .filter_map(|step| {
+            let before = of(step, |change| &change.before)?;
+            Some((place(step, &before), step.address.clone()))
+        })
+        .collect();
+    let is_new = |step: &&mut Step| step.effects.contains(&Effect::Provides(Capability::Exists));
+    for step in steps.iter_mut().filter(|_| !given_up.is_empty()).filter(is_new) {
+        let name = of(step, |change| &change.after).unwrap_or_default();
+        if let Some(address) = given_up.get(&place(step, &name)) {
+            let reason = "its name has to be free first";
+            step.after.push(Edge { address: address.clone(), reason });
+        }
     }
 }
 

@@ -85,7 +85,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             None => plan.close(missing_namespace(declared, &address, group)),
         },
         Presence::Moved { to } => plan.close(moved(declared, &address, to.as_deref())),
-        Presence::Twice { other } => plan.close(twice(declared, &address, other)),
+        Presence::Twice { at, other } => plan.close(twice(declared, &address, at, other)),
         Presence::Halfway { from, at } => plan.close(halfway(declared, &address, from, at)),
         Presence::Unreadable(reason) => {
             plan.closed = Some(reason.clone());

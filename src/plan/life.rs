@@ -144,15 +144,14 @@ fn former_origin(declared: &Container) -> &Origin {
     declared.life.previously.first().map_or(&declared.origin, |former| &former.origin)
 }
 
-pub(super) fn twice(declared: &Container, address: &Address, other: &str) -> Problem {
+pub(super) fn twice(declared: &Container, address: &Address, at: &str, other: &str) -> Problem {
     let noun = declared.scope.noun();
-    let other = escape(other);
+    let (at, other) = (escape(at), escape(other));
     Problem {
         address: address.clone(),
         code: "previously",
         message: format!(
-            "`{}` exists, and so does `{other}`, where the {noun} is declared to have been before",
-            address.path
+            "`{at}` exists, and so does `{other}`, where the {noun} is declared to have been before"
         ),
         help: Some(format!(
             "take `{other}` out of `previously`, or give one of the two another path by hand"
