@@ -520,7 +520,17 @@ fn usual_identity(object: &Object) -> String {
 
 /// A field that is there and not null.
 fn field<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
-    object.get(name).filter(|value| !value.is_null())
+    object.get(name).filter(|value| tells_apart(name, value))
+}
+
+/// Whether `value` can be what tells things apart under this name: an id is a number; a mapping says
+/// nothing.
+pub fn tells_apart(name: &str, value: &Json) -> bool {
+    match value {
+        Json::Null | Json::Object(_) => false,
+        _ if name == "id" || name.ends_with("_id") => value.is_u64(),
+        _ => true,
+    }
 }
 
 /// `objects` as the whole of a collection, for tests of what is concluded from one.

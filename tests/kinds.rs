@@ -395,6 +395,33 @@ fn what_was_sent_reads_back_as_what_was_declared() {
     assert!(compared > 2 * 250, "only {compared}");
 }
 
+/// A row whose identity is a list, or a flag, would be an entry of that name: the real one would be
+/// removed by its id and made anew.
+#[test]
+fn what_tells_entries_apart_has_its_type_or_nothing_is_read() {
+    let mut seen = 0;
+    for (at, section) in sections() {
+        let rows = section.home.rows;
+        let told = |spec: &&Spec| section.identity.contains(&spec.name.as_str());
+        let told = section.table().specs().iter().filter(told);
+        let told = told.filter_map(|spec| spec.field.live_name(&spec.name));
+        let keys: BTreeSet<&str> = rows.keys.iter().chain(rows.also).copied().chain(told).collect();
+        let is_own = |key: &&str| section.home.own.iter().any(|(name, _)| name == key);
+        for key in keys.into_iter().filter(|key| !is_own(key)) {
+            let of = |value: Json| {
+                let row = Object::from_iter([(key.to_owned(), value)]);
+                section.misread(&row).is_none()
+            };
+            let fits = [json!([]), json!({}), json!(true), json!(7), json!("x")].map(of);
+            assert!(!fits[1], "{at}.{key}");
+            assert!(fits.iter().filter(|fits| **fits).count() <= 1, "{at}.{key}: {fits:?}");
+            assert_eq!(fits[3], key.ends_with("id") || key.ends_with("level"), "{at}.{key}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 30, "only {seen}");
+}
+
 /// Another group or project may have a path by the time that a write arrives there.
 #[test]
 fn a_write_goes_to_a_container_by_its_id() {

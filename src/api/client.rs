@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     operation::{Again, Read, Request},
-    page::{Complete, PageError, Pager, Rows},
+    page::{Complete, PageError, Pager, Rows, tells_apart},
     planted::Bug,
     secret::Secrets,
     value::{Json, Object},
@@ -145,7 +145,11 @@ impl ReadClient {
     ) -> Result<Answer, ApiError> {
         let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
-        let known = keys.iter().all(|key| !answer.body[*key].is_null());
+        let known = keys.iter().all(|key| match *key {
+            "id" | "iid" => answer.body[*key].is_u64(),
+            "path_with_namespace" | "full_path" | "username" => answer.body[*key].is_string(),
+            key => !answer.body[key].is_null(),
+        });
         if known { Ok(answer) } else { Err(self.core.nameless(&request, &answer)) }
     }
 
@@ -172,7 +176,7 @@ impl ReadClient {
         let request = request.keeping_also(keys);
         let answer = self.get_optional(request.clone()).await?;
         match &answer {
-            Some(found) if keys.iter().any(|key| found.body[*key].is_null()) => {
+            Some(found) if !keys.iter().all(|key| tells_apart(key, &found.body[*key])) => {
                 Err(self.core.nameless(&request, found))
             }
             _ => Ok(answer),

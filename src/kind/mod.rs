@@ -30,9 +30,9 @@ use std::ops::Deref;
 
 use crate::{
     diagnostic::Severity,
-    field::{Compare, Field, Readback, Scope, Tier},
+    field::{Codec, Compare, Field, Readback, Scope, Tier},
     operation::{Again, Op, Read, Request, Write},
-    page::Rows,
+    page::{Rows, tells_apart},
     value::{Fields, Json, Object, Value},
 };
 
@@ -357,6 +357,53 @@ impl Section {
         handles.find(|(handle, _)| matches!(handle.place, HandlePlace::Named))?.1.as_u64()
     }
 
+    /// The first of what tells `raw` from other live entries, as the service calls it, that is no value
+    /// of the type that the schema says: then nothing is known of it.
+    pub fn misread(self, raw: &Object) -> Option<&'static str> {
+        let rows = self.home.rows;
+        let named = self.identity.iter().filter_map(|name| self.field(name).live_name(name));
+        // Not every release shows all of what tells entries apart.
+        let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
+        let is_own = |key: &&str| self.home.own.iter().any(|(name, _)| name == key);
+        let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
+        keys.find(|key| {
+            if is_own(key) {
+                return false;
+            }
+            let Some(value) = raw.get(*key) else { return false };
+            !tells_apart(key, value) || !self.is_typed(key, value)
+        })
+    }
+
+    /// Whether `value` has the type of the field that the service calls `key`. A level is a number there;
+    /// the rows of a list may have any form.
+    fn is_typed(self, key: &str, value: &Json) -> bool {
+        let is_it = |spec: &&Spec| spec.field.live_name(&spec.name) == Some(key);
+        let Some(spec) = self.table().specs().iter().find(is_it) else {
+            return if key.ends_with("id") { value.is_u64() } else { value.is_string() };
+        };
+        if spec.field.codec == Codec::Level {
+            return value.is_u64();
+        }
+        if spec.field.compare == Compare::Rows {
+            return value.is_array();
+        }
+        let is_of = |kind: &Json| match kind.as_str() {
+            Some("string") => value.is_string(),
+            Some("integer") => value.is_i64() || value.is_u64(),
+            Some("boolean") => value.is_boolean(),
+            Some("array") => value.is_array(),
+            Some("null") => value.is_null(),
+            _ => true,
+        };
+        match &spec.schema["type"] {
+            // Text, or a reference to a secret.
+            Json::Null => value.is_string(),
+            Json::Array(kinds) => kinds.iter().any(is_of),
+            kind => is_of(kind),
+        }
+    }
+
     /// Text that tells an entry from others in addresses; the same for two that are the same thing.
     pub fn name(self, fields: &Object) -> String {
         self.rules.identify(self, fields).name
@@ -416,8 +463,10 @@ impl Section {
         wanted: &dyn Fn(&str) -> bool,
     ) -> Option<Vec<LiveEntry>> {
         let rows = self.home.rows;
-        let is_whole =
-            |row: &&Object| rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key));
+        let is_whole = |row: &&Object| {
+            rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key))
+                && self.misread(row).is_none()
+        };
         let read = |row: &Json| Some(self.read(row.as_object().filter(is_whole)?, wanted));
         match self.home.place {
             Place::In(field) => object.get(field)?.as_array()?.iter().map(read).collect(),

@@ -161,6 +161,9 @@ impl Observer {
                     last = objects.last().and_then(|raw| raw.get("id")?.as_u64()).or(last);
                     for raw in objects {
                         let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+                        if raw.get("id").and_then(Json::as_u64).is_none() {
+                            continue;
+                        }
                         let Some(project) = sought.remove(&path.to_lowercase()) else { continue };
                         hits += 1;
                         // One that is going away is looked at by itself.

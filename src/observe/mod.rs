@@ -463,6 +463,9 @@ impl Observer {
         let request =
             home.query.iter().fold(request, |request, (name, value)| request.query(*name, value));
         let all = self.client.list_known(request, home.rows).await?;
+        if let Some(key) = all.iter().find_map(|raw| section.of.misread(raw)) {
+            return Ok(Collection::Unreadable(misread(section.of, key)));
+        }
         let all = all.filter_map(|raw| {
             home.is_own(&raw).then(|| section.of.read(&raw, &|name| names.contains(name)))
         });
@@ -485,6 +488,10 @@ impl Observer {
         let request = target.addressed(op.request());
         match self.client.get_optional_known(request, section.of.home.rows.keys).await {
             Ok(answer) => {
+                let raw = answer.as_ref().and_then(|answer| answer.object());
+                if let Some(key) = raw.and_then(|raw| section.of.misread(raw)) {
+                    return Ok(Collection::Unreadable(misread(section.of, key)));
+                }
                 Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?)))))
             }
             Err(error)
@@ -650,6 +657,12 @@ impl Live {
         let within = seen.within.into_iter();
         self.sections.extend(within.map(|(name, rows)| (name, Collection::Within(rows))));
     }
+}
+
+/// Why nothing is known of a section in which something has the wrong type under `key`.
+fn misread(of: Section, key: &str) -> Cause {
+    let message = format!("the service shows a {} whose `{key}` has the wrong type", of.noun);
+    Cause::new(message).help("see what changes answers between here and the service")
 }
 
 /// Why a 404 that may mean two things proves nothing.

@@ -337,7 +337,7 @@ async fn a_project_that_has_moved_is_known_by_its_id() {
     .get(get())
     .await
     .unwrap_err();
-    assert_eq!((away.is_moved(), away.moved_to()), (false, None));
+    assert_eq!((away.is_moved(), away.moved_to()), (true, Some(7)));
     assert!(!shown(&away).contains("canary"));
     let moved =
         json(405, r#"{"message":"405 Non GET methods are not allowed for moved projects"}"#);
