@@ -357,6 +357,7 @@ mod tests {
         assert_eq!(self::moves(&declared).former("g40"), None, "too many");
     }
 
+    #[test]
     fn a_group_is_told_halfway_only_where_nothing_else_can_be() {
         let passing = |declared: &[(&str, &[&str])], path: &str| {
             moves(declared).passing(path).map(|group| group.path.to_string())
