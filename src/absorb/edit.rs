@@ -5,7 +5,11 @@
 //! follow each other: each is made in the text that the one before it left. What the edited text
 //! means is not decided here; whoever edits reads it again.
 
-use std::ops::Range;
+use std::{
+    collections::{BTreeMap, HashMap},
+    mem,
+    ops::Range,
+};
 
 use super::Refusal;
 use crate::{
@@ -14,7 +18,7 @@ use crate::{
     text::is_unsafe,
     value::{Json, Object},
     yaml::write::{self as writer, Item},
-    yaml::{self, Data, Key, Node},
+    yaml::{self, Data, Key, Node, Parsed},
 };
 
 /// What a key gets.
@@ -51,6 +55,9 @@ pub(super) enum Edit {
     Remove { at: At, key: String, item: usize },
 }
 
+/// Ranges of a text, and what comes in their place.
+type Changes = Vec<(Range<usize>, String)>;
+
 /// Why a text cannot be changed, and the byte that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stuck {
@@ -75,8 +82,16 @@ impl Edit {
     }
 
     /// `text` with this change.
-    pub(super) fn apply(&self, text: &str) -> Result<String, Stuck> {
+    #[cfg(test)]
+    fn apply(&self, text: &str) -> Result<String, Stuck> {
         let parsed = yaml::parse(text);
+        let mut pass = Pass::default();
+        pass.add(self, self.changes(text, &parsed)?, &parsed);
+        Ok(pass.apply(text))
+    }
+
+    /// What this changes in `text`, of which `parsed` was made.
+    fn changes(&self, text: &str, parsed: &Parsed) -> Result<Changes, Stuck> {
         let text = Text(text);
         let document = parsed.documents.get(self.at().document);
         let document = document.ok_or_else(|| text.gone(0))?;
@@ -103,6 +118,135 @@ pub(super) fn own<'n>(map: &'n Node, name: &str) -> Option<(&'n Key, &'n Node)> 
 pub(super) fn own_entries(map: &Node) -> impl Iterator<Item = (&Key, &Node)> {
     let entries = map.entries().iter().map(|(key, value)| (key, value));
     entries.filter(|(key, _)| map.span.contains(&key.span.start))
+}
+
+/// `text` with all `edits`, as if each were made in the text that those before it left. Those of
+/// which the changes are apart are made in one pass, of which each reads the text once. `refuse` is
+/// told which cannot be made, and with which text.
+pub(super) fn apply_all(
+    mut text: String,
+    edits: Vec<(usize, Edit)>,
+    refuse: &mut dyn FnMut(usize, &Stuck, &str),
+) -> String {
+    let mut left = edits;
+    while !left.is_empty() {
+        let parsed = yaml::parse(&text);
+        count_pass();
+        let mut pass = Pass::default();
+        let mut later: Vec<(usize, Edit)> = Vec::new();
+        for (number, edit) in mem::take(&mut left) {
+            // What is pushed and removed counts on all that comes before it.
+            if !later.is_empty() && !matches!(edit, Edit::Put { .. }) {
+                later.push((number, edit));
+                continue;
+            }
+            match edit.changes(&text, &parsed) {
+                Err(stuck) => refuse(number, &stuck, &text),
+                Ok(changes) if pass.takes(&edit, &changes, &parsed) => {
+                    pass.add(&edit, changes, &parsed);
+                }
+                Ok(_) => later.push((number, edit)),
+            }
+        }
+        text = pass.apply(&text);
+        left = later;
+    }
+    text
+}
+
+/// Changes of a text that do not touch each other.
+#[derive(Default)]
+struct Pass {
+    /// By their beginnings and ends, in the order in which they were taken.
+    changes: BTreeMap<(usize, usize, usize), String>,
+    variant: Option<mem::Discriminant<Edit>>,
+    /// How many items each list loses.
+    removed: HashMap<(usize, String), usize>,
+    /// The list that an insertion at a place makes longer.
+    longer: HashMap<usize, (At, String)>,
+}
+
+impl Pass {
+    /// Whether `changes`, those of `edit`, can be made along with what was taken.
+    fn takes(&self, edit: &Edit, changes: &Changes, parsed: &Parsed) -> bool {
+        if self.variant.is_some_and(|variant| variant != mem::discriminant(edit)) {
+            return false;
+        }
+        match edit {
+            Edit::Push { at, key, .. }
+                if let [(range, _)] = &changes[..]
+                    && self.longer.get(&range.start) == Some(&(at.clone(), key.clone())) =>
+            {
+                true
+            }
+            Edit::Remove { at, key, .. } => {
+                let items = items(parsed, at, key);
+                let removed = self.removed.get(&(at.document, key.clone())).copied();
+                removed.is_none_or(|removed| removed + 2 <= items) && self.is_apart(changes, true)
+            }
+            _ => self.is_apart(changes, false),
+        }
+    }
+
+    /// Whether nothing that was taken overlaps `changes`, or touches them unless it `may`.
+    fn is_apart(&self, changes: &Changes, may: bool) -> bool {
+        let is_before = |end: usize, start: usize| if may { end <= start } else { end < start };
+        changes.iter().all(|(range, _)| {
+            let before = self.changes.range(..(range.start, usize::MAX, usize::MAX)).next_back();
+            let after = self.changes.range((range.start, 0, 0)..).next();
+            before.is_none_or(|((_, end, _), _)| is_before(*end, range.start))
+                && after.is_none_or(|((start, ..), _)| is_before(range.end, *start))
+        })
+    }
+
+    fn add(&mut self, edit: &Edit, changes: Changes, parsed: &Parsed) {
+        self.variant = Some(mem::discriminant(edit));
+        match (edit, &changes[..]) {
+            (Edit::Remove { at, key, .. }, _) => {
+                *self.removed.entry((at.document, key.clone())).or_default() += 1;
+            }
+            // A list that is there, and goes on.
+            (Edit::Push { at, key, .. }, [(range, _)])
+                if range.is_empty() && items(parsed, at, key) > 0 =>
+            {
+                self.longer.insert(range.start, (at.clone(), key.clone()));
+            }
+            _ => {}
+        }
+        for (range, new) in changes {
+            self.changes.insert((range.start, range.end, self.changes.len()), new);
+        }
+    }
+
+    /// `text` with the changes, and line endings as they are in it.
+    fn apply(self, text: &str) -> String {
+        let is_dos = text.contains("\r\n");
+        let (mut changed, mut from) = (String::with_capacity(text.len()), 0);
+        for ((start, end, _), new) in self.changes {
+            changed.push_str(&text[from..start]);
+            changed.push_str(&if is_dos { new.replace('\n', "\r\n") } else { new });
+            from = end;
+        }
+        changed + &text[from..]
+    }
+}
+
+/// How many items the list has that a document `at` has for `key`.
+fn items(parsed: &Parsed, at: &At, key: &str) -> usize {
+    let document = parsed.documents.get(at.document).filter(|_| at.steps.is_empty());
+    document.and_then(|node| own(node, key)).map_or(0, |(_, list)| list.items().len())
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often a text was read to be edited.
+    pub(super) static PASSES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts a reading of a text, for tests.
+fn count_pass() {
+    #[cfg(test)]
+    PASSES.set(PASSES.get() + 1);
 }
 
 /// A text that is changed.
@@ -196,22 +340,11 @@ impl Text<'_> {
         self.0[self.line_start(at)..at].trim_start_matches('\u{feff}').chars().count()
     }
 
-    /// The text with `ranges` replaced, which are apart, with line endings as they are in it.
-    fn replaced(self, mut ranges: Vec<(Range<usize>, String)>) -> String {
-        ranges.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
-        let mut text = self.0.to_owned();
-        for (range, new) in ranges {
-            let new = if self.0.contains("\r\n") { new.replace('\n', "\r\n") } else { new };
-            text.replace_range(range, &new);
-        }
-        text
-    }
-
-    /// The text with whole `lines` after the line of the byte `at`.
-    fn with_lines(self, at: usize, lines: &str) -> String {
+    /// Whole `lines` after the line of the byte `at`.
+    fn with_lines(self, at: usize, lines: &str) -> Changes {
         let end = self.line_end(at);
         let lines = format!("\n{}", lines.trim_end_matches('\n'));
-        self.replaced(vec![(end..end, lines)])
+        vec![(end..end, lines)]
     }
 
     fn put(
@@ -220,7 +353,7 @@ impl Text<'_> {
         names: &[String],
         to: &New,
         order: &[String],
-    ) -> Result<String, Stuck> {
+    ) -> Result<Changes, Stuck> {
         self.check_written(map)?;
         let Some((name, within)) = names.split_first() else {
             return Err(self.gone(map.span.start));
@@ -239,7 +372,7 @@ impl Text<'_> {
     }
 
     /// Replaces what `map` has for `key`.
-    fn set(self, map: &Node, key: &Key, value: &Node, to: &New) -> Result<String, Stuck> {
+    fn set(self, map: &Node, key: &Key, value: &Node, to: &New) -> Result<Changes, Stuck> {
         let colon = self.colon(key);
         let is_nothing = self.is_nothing(key, value);
         let before =
@@ -252,7 +385,7 @@ impl Text<'_> {
             let new = writer::inline(&json(to), true);
             let range = if is_nothing { colon..colon } else { value.span.start..self.end(value) };
             let gap = if is_nothing { " " } else { "" };
-            return Ok(self.replaced(vec![(range, format!("{gap}{new}"))]));
+            return Ok(vec![(range, format!("{gap}{new}"))]);
         }
         if let (New::Value(Json::Array(new)), true) = (to, self.is_block(value))
             && let Some(text) = self.in_items(value, new)
@@ -269,7 +402,7 @@ impl Text<'_> {
         let is_one_line = !lines.contains('\n');
         let old = &self.0[colon.min(end)..end];
         if is_one_line && !is_nothing && !old.contains('\n') {
-            return Ok(self.replaced(vec![(value.span.start..end, lines.trim_start().to_owned())]));
+            return Ok(vec![(value.span.start..end, lines.trim_start().to_owned())]);
         }
         // What is said behind the value, or behind the mark of a text of many lines, stays there.
         let header = self.line_end(colon);
@@ -284,7 +417,7 @@ impl Text<'_> {
         let (first, rest) = lines.split_once('\n').map_or((&*lines, ""), |(a, b)| (a, b));
         let newline = if is_one_line { "" } else { "\n" };
         let new = format!("{first}{comment}{newline}{rest}");
-        Ok(self.replaced(vec![(colon..until, new)]))
+        Ok(vec![(colon..until, new)])
     }
 
     /// A text in the quotes that the old value has.
@@ -301,7 +434,7 @@ impl Text<'_> {
 
     /// Changes the items of a list from line to line, if what stays of it keeps its order: so what
     /// is said of an item stays with it.
-    fn in_items(self, list: &Node, new: &[Json]) -> Option<Result<String, Stuck>> {
+    fn in_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, Stuck>> {
         let old: Vec<Json> = list.items().iter().map(Node::to_json).collect();
         let stays = |item: &&Json| new.contains(item);
         let kept: Vec<&Json> = old.iter().filter(stays).collect();
@@ -326,11 +459,11 @@ impl Text<'_> {
                 Err(stuck) => return Some(Err(stuck)),
             }
         }
-        Some(Ok(self.replaced(ranges)))
+        Some(Ok(ranges))
     }
 
     /// Adds a key that `map` does not have.
-    fn insert(self, map: &Node, name: &str, to: &New, order: &[String]) -> Result<String, Stuck> {
+    fn insert(self, map: &Node, name: &str, to: &New, order: &[String]) -> Result<Changes, Stuck> {
         if self.is_flow(map) {
             let entry =
                 format!("{}: {}", writer::scalar(name, true), writer::inline(&json(to), true));
@@ -353,7 +486,7 @@ impl Text<'_> {
     }
 
     /// Adds `new` to what is within the brackets of `node`, where its last part ends at `last`.
-    fn within_brackets(self, node: &Node, last: Option<usize>, new: &str) -> String {
+    fn within_brackets(self, node: &Node, last: Option<usize>, new: &str) -> Changes {
         let (at, new) = match last {
             None => (node.span.start + 1, new.to_owned()),
             Some(last) => {
@@ -364,7 +497,7 @@ impl Text<'_> {
                 }
             }
         };
-        self.replaced(vec![(at..at, new)])
+        vec![(at..at, new)]
     }
 
     /// Adds an entry at the end of a list.
@@ -375,7 +508,7 @@ impl Text<'_> {
         entry: &[Item],
         about: Option<&str>,
         order: &[String],
-    ) -> Result<String, Stuck> {
+    ) -> Result<Changes, Stuck> {
         let new = || New::List(vec![(entry.to_vec(), about.map(str::to_owned))]);
         self.check_written(map)?;
         let Some((key, list)) = own(map, key) else {
@@ -395,7 +528,7 @@ impl Text<'_> {
     }
 
     /// Takes an item out of a list.
-    fn remove(self, map: &Node, key: &Key, list: &Node, at: usize) -> Result<String, Stuck> {
+    fn remove(self, map: &Node, key: &Key, list: &Node, at: usize) -> Result<Changes, Stuck> {
         self.check_written(list)?;
         let items = list.items();
         let item = items.get(at).ok_or_else(|| self.gone(list.span.start))?;
@@ -403,14 +536,14 @@ impl Text<'_> {
             return self.set(map, key, list, &New::List(Vec::new()));
         }
         if !self.is_flow(list) {
-            return Ok(self.replaced(vec![(self.item_lines(item)?, String::new())]));
+            return Ok(vec![(self.item_lines(item)?, String::new())]);
         }
         let range = match (items.get(at + 1), at.checked_sub(1).and_then(|at| items.get(at))) {
             (Some(next), _) => item.span.start..next.span.start,
             (None, Some(before)) => self.end(before)..self.end(item),
             (None, None) => item.span.start..self.end(item),
         };
-        Ok(self.replaced(vec![(range, String::new())]))
+        Ok(vec![(range, String::new())])
     }
 
     /// The lines of an item of a list, from the line feed before them.

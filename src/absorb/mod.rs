@@ -12,7 +12,10 @@ mod instead;
 mod meaning;
 mod place;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 pub use drift::{Seen, Wish, addresses, drift};
 
@@ -21,6 +24,7 @@ use crate::{
     desired::{Container, Desired},
     diagnostic::FileName,
     origin::Origin,
+    yaml::{self, Parsed},
 };
 use drift::What;
 use edit::Edit;
@@ -80,6 +84,8 @@ pub enum Failed {
 struct Texts<'a> {
     read: &'a dyn Fn(&FileName) -> Result<String, String>,
     known: Contents,
+    /// What was read of them.
+    parsed: BTreeMap<FileName, Rc<Parsed>>,
 }
 
 impl Texts<'_> {
@@ -89,6 +95,16 @@ impl Texts<'_> {
             self.known.insert(file.clone(), text);
         }
         Ok(&self.known[file])
+    }
+
+    /// What the text says.
+    fn parsed(&mut self, file: &FileName) -> Result<Rc<Parsed>, String> {
+        if let Some(parsed) = self.parsed.get(file) {
+            return Ok(Rc::clone(parsed));
+        }
+        let parsed = Rc::new(yaml::parse(self.get(file)?));
+        self.parsed.insert(file.clone(), Rc::clone(&parsed));
+        Ok(parsed)
     }
 }
 
@@ -104,7 +120,7 @@ pub fn absorb(
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&Contents) -> Result<Desired, String>,
 ) -> Result<Absorbed, Failed> {
-    let mut texts = Texts { read, known: BTreeMap::new() };
+    let mut texts = Texts { read, known: BTreeMap::new(), parsed: BTreeMap::new() };
     let mut covered: BTreeSet<&Address> = BTreeSet::new();
     loop {
         let edits = placed(before, wishes, mode, &covered, &mut texts)?;
@@ -165,16 +181,11 @@ fn edited(
             Edit::Push { .. } => (1, 0),
             Edit::Remove { item, .. } => (2, usize::MAX - item),
         });
-        let mut text = texts.get(&file).cloned().unwrap_or_default();
-        for (number, edit) in edits {
-            match edit.apply(&text) {
-                Ok(new) => text = new,
-                Err(stuck) => {
-                    let refusal = Refusal::new(&wishes[number].address, stuck.why);
-                    refused.push(stuck.at(refusal, &file, &text));
-                }
-            }
-        }
+        let text = texts.get(&file).cloned().unwrap_or_default();
+        let text = edit::apply_all(text, edits, &mut |number, stuck, text| {
+            let refusal = Refusal::new(&wishes[number].address, stuck.why);
+            refused.push(stuck.at(refusal, &file, text));
+        });
         edited.insert(file, text);
     }
     if refused.is_empty() { Ok(edited) } else { Err(Failed::Refused(refused)) }

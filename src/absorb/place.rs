@@ -1,5 +1,7 @@
 //! Where a wish is written: which document says it, and what has to be edited there.
 
+use std::rc::Rc;
+
 use super::{
     Mode, Refusal, Texts,
     drift::{EXTRA, What, Wish},
@@ -14,7 +16,7 @@ use crate::{
     origin::{Layer, Origin},
     value::{Json, Value},
     yaml::write::Item,
-    yaml::{self, Data, Node, Parsed},
+    yaml::{Data, Node, Parsed},
 };
 
 /// Keys of a document that stand behind its sections.
@@ -56,7 +58,7 @@ struct Placing<'a> {
 /// A place in a file that was read.
 struct Found {
     file: FileName,
-    parsed: Parsed,
+    parsed: Rc<Parsed>,
     offset: usize,
 }
 
@@ -69,7 +71,8 @@ impl Placing<'_> {
         let file = origin.file.clone();
         let text = texts.get(&file).map_err(|why| self.refuse(why, origin))?;
         let offset = Source::new(file.clone(), text).offset(origin.line, origin.column);
-        Ok(Found { file, parsed: yaml::parse(text), offset })
+        let parsed = texts.parsed(&file).map_err(|why| self.refuse(why, origin))?;
+        Ok(Found { file, parsed, offset })
     }
 
     /// In the document of the container itself.

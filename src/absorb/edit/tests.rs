@@ -260,3 +260,58 @@ proptest! {
         prop_assert_eq!(said(&text), said(&edited), "{:?} -> {:?}", text, edited);
     }
 }
+
+/// Many edits are made like one after the other, and the text is not read for each of them.
+#[test]
+fn many_edits_are_made_in_few_passes() {
+    let list = || At { document: 0, steps: Vec::new() };
+    let item =
+        |n: usize| At { document: 0, steps: vec![Step::Key("labels".into()), Step::Item(n)] };
+    let kinds: [&dyn Fn(usize) -> Edit; 4] = [
+        &|n| Edit::Put {
+            at: item(n),
+            names: vec!["color".into()],
+            to: New::Value(format!("new {n}").into()),
+            order: Vec::new(),
+        },
+        &|n| Edit::Put {
+            at: item(n / 2),
+            names: vec![format!("new-{n}")],
+            to: New::Value(n.into()),
+            order: Vec::new(),
+        },
+        &|n| Edit::Push {
+            at: list(),
+            key: "labels".into(),
+            entry: vec![Item::value("name", format!("pushed {n}"))],
+            about: None,
+            order: Vec::new(),
+        },
+        &|n| Edit::Remove { at: list(), key: "labels".into(), item: n },
+    ];
+    let block = |n: usize| -> String {
+        (0..n).map(|n| format!("  - name: l{n} # said\n    color: old\n")).collect()
+    };
+    let flow = |n: usize| -> String {
+        (0..n).map(|n| format!("  - {{name: l{n}, color: old}}\n")).collect()
+    };
+    let texts: [&dyn Fn(usize) -> String; 3] = [
+        &|n| format!("labels:\n{}path: a\n", block(n)),
+        &|n| format!("labels:\n{}", flow(n)),
+        &|n| format!("path: a\nlabels:\n{}", flow(n).replace('\n', "\r\n")),
+    ];
+    for (kind, edit) in kinds.iter().enumerate() {
+        for text in texts {
+            let passes = |n: usize| {
+                let edits: Vec<_> = (0..n).rev().map(|n| (n, edit(n))).collect();
+                let one_by_one =
+                    edits.iter().fold(text(n), |text, (_, edit)| edit.apply(&text).unwrap());
+                PASSES.set(0);
+                let all = apply_all(text(n), edits, &mut |_, stuck, _| panic!("{stuck:?}"));
+                assert_eq!(all, one_by_one, "{kind}");
+                PASSES.get()
+            };
+            assert!(passes(40) <= passes(4) && passes(40) <= 3, "{kind}: {}", passes(40));
+        }
+    }
+}
