@@ -5,13 +5,14 @@
 //!
 //! ```text
 //! /// Whether people who are not members may see jobs.
-//! #[schemars(transform = FIELD.read_as("public_jobs"))]
+//! #[schemars(transform = FIELD.read_as("public_jobs").shows())]
 //! pub public_builds: Option<bool>,
 //! ```
 //!
-//! Checks, request bodies, diff, the published schema and the reference page read it back from
-//! there. The default, [`FIELD`], is the common case: accepted on create and edit, read back under
-//! its own name, on every tier, not nullable.
+//! Checks, request bodies, diff, guards, the published schema and the reference page read it back
+//! from there. The default, [`FIELD`], is the common case: accepted on create and edit, read back
+//! under its own name, on every tier, not nullable. Only what a change may do has no default: see
+//! [`Stake`].
 
 use std::borrow::Cow;
 
@@ -124,6 +125,9 @@ pub struct Field {
     /// The release from which on the service takes no text that is not ASCII.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ascii_from: Option<Release>,
+    /// What a change of it may do that guards ask about.
+    #[serde(skip_serializing_if = "is_default")]
+    pub stake: Stake,
 }
 
 /// A value of a field that not every release takes.
@@ -138,6 +142,51 @@ pub struct Word {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Release>,
 }
+
+/// What a change of a field may do that guards ask about. A field without it is no transform of a
+/// schema, so that nobody adds one without thinking of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stake {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// It may give or take access.
+    Access,
+    /// It may show something to more people: it is a visibility, a level of access or a flag.
+    Shows,
+    /// It may protect less.
+    Weakens(When),
+    /// What the rules of its kind say ([`crate::kind::Rules::effects`]).
+    ByKind,
+}
+
+/// Which changes of a field protect less. `null` and empty text are nothing; what is not known is
+/// taken for what protects most.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// A flag that is switched off.
+    Off,
+    /// A flag that is switched on.
+    On,
+    /// A lower number.
+    Lower,
+    /// A higher number.
+    Higher,
+    /// Nothing.
+    Cleared,
+    /// Nothing, or anything else than before: which of two protects more nobody can tell.
+    Changed,
+    /// Text that lists, with commas in between, something more, or nothing, which is everything.
+    Wider,
+    /// Any of these words, or numbers, but the first instead of one before it.
+    Later(Vec<Cow<'static, str>>),
+}
+
+/// A [`Field`] that says what a change of it may do: the transform of a schema.
+#[derive(Clone, Debug)]
+pub struct Weighed(Field);
 
 /// What a field needs of another one of the same entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -408,9 +457,50 @@ pub const FIELD: Field = Field {
     at_most: None,
     is_bounded: false,
     ascii_from: None,
+    stake: Stake::Nothing,
 };
 
 impl Field {
+    /// A change of it does nothing that a guard asks about.
+    #[must_use]
+    pub fn harmless(self) -> Weighed {
+        self.weighed(Stake::Nothing)
+    }
+
+    /// A change of it may give or take access.
+    #[must_use]
+    pub fn access(self) -> Weighed {
+        self.weighed(Stake::Access)
+    }
+
+    /// A change of it may show something to more people.
+    #[must_use]
+    pub fn shows(self) -> Weighed {
+        self.weighed(Stake::Shows)
+    }
+
+    /// A change of it may protect less.
+    #[must_use]
+    pub fn weakens(self, when: When) -> Weighed {
+        self.weighed(Stake::Weakens(when))
+    }
+
+    /// A change of it protects less if it goes from one of `words` to a later one.
+    #[must_use]
+    pub fn weakens_towards_the_last(self, words: &[&'static str]) -> Weighed {
+        self.weakens(When::Later(words.iter().map(|word| Cow::Borrowed(*word)).collect()))
+    }
+
+    /// What a change of it may do is what the rules of its kind say.
+    #[must_use]
+    pub fn by_kind(self) -> Weighed {
+        self.weighed(Stake::ByKind)
+    }
+
+    fn weighed(self, stake: Stake) -> Weighed {
+        Weighed(Self { stake, ..self })
+    }
+
     /// Accepted by `accepted`.
     #[must_use]
     pub fn accepted(self, accepted: Accepted) -> Self {
@@ -712,10 +802,10 @@ impl Field {
     }
 }
 
-impl Transform for Field {
+impl Transform for Weighed {
     fn transform(&mut self, schema: &mut Schema) {
-        schema.insert(KEYWORD.into(), serde_json::json!(&*self));
-        if self.replaced_by.is_some() {
+        schema.insert(KEYWORD.into(), serde_json::json!(self.0));
+        if self.0.replaced_by.is_some() {
             schema.insert("deprecated".into(), true.into());
         }
     }

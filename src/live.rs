@@ -43,6 +43,8 @@ pub struct Live {
     pub inherited: Option<Inherited>,
     /// The answer to [`Question::InheritedBefore`], once it was asked.
     pub inherited_before: Option<Inherited>,
+    /// The answer to [`Question::Own`], once it was asked.
+    pub own: Option<OwnAccess>,
     /// The projects below a group, if what nobody declares of them matters.
     pub projects: Option<Result<Vec<Project>, Cause>>,
     /// The answer to [`Question::Release`].
@@ -60,6 +62,7 @@ impl Live {
             names: Names::default(),
             inherited: None,
             inherited_before: None,
+            own: None,
             projects: None,
             release: Known::NotAsked,
             read_at,
@@ -83,6 +86,8 @@ pub enum Question {
     Inherited,
     /// Who has which level of access from the group above that the container leaves.
     InheritedBefore,
+    /// By which ways the token's user has access.
+    Own,
     /// The ids of the entries of this section, which entries of another one name.
     Entries(&'static str),
     /// Of which release the service is.
@@ -92,6 +97,15 @@ pub enum Question {
 /// The levels of access that users have from the group above, by user id. What could not be read is
 /// empty: nothing follows from who is not in it.
 pub type Inherited = Arc<BTreeMap<u64, u8>>;
+
+/// By which ways the token's user has access to a container, as levels; 0 is none.
+#[derive(Clone, Debug)]
+pub struct OwnAccess {
+    /// By other ways than what the container itself is shared with.
+    pub otherwise: Result<u8, Cause>,
+    /// In each group, by its id, with which it is shared.
+    pub groups: BTreeMap<u64, Result<u8, Cause>>,
+}
 
 /// Whether a container is there.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -221,7 +221,16 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let is_over = |now: &Step| now.possible.is_some() && look.plan.has_compared(now);
             let now =
                 now.and_then(|now| if is_over(now) { now.certain.as_deref() } else { Some(now) });
+            // What was not seen before may have been protected, unless this run itself made it.
+            let refused = look.plan.refusals.iter().find(|refusal| {
+                let is_unseen = step.action == Action::Create && !self.creates();
+                is_unseen && refusal.address == step.address && !self.plan.acknowledges(refusal)
+            });
             match (now, look.plan.doubt(&step)) {
+                (Some(_), _) if let Some(refusal) = refused => {
+                    let why = format!("a guard now refuses it: {}", refusal.reason);
+                    self.end(ended, &step, Outcome::ChangedMeanwhile(why.into()));
+                }
                 (Some(now), _) if now.is_within(&step) && now.possible.is_none() => {
                     wanted.push(self.waiting_as_planned(now.clone()));
                 }
@@ -378,6 +387,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let seen = Settings { resend: Vec::new(), ..settings };
         let seen = plan::container(&self.container, &live, &seen);
         Ok(Look { read_at: live.read_at, plan, seen })
+    }
+
+    /// Whether this run creates the container.
+    fn creates(&self) -> bool {
+        let exists = Effect::Provides(Capability::Exists);
+        self.steps
+            .iter()
+            .any(|step| step.action == Action::Create && step.effects.contains(&exists))
     }
 
     /// The first object that is no longer as the plan found it, or of which that cannot be told,

@@ -8,18 +8,19 @@ use std::{
 
 use super::{
     Action, Change, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Shown, Step, fit,
-    problem, removal, shown_declared, shown_live, user_of,
+    problem, removal, shown_declared, shown_live, subject, whom,
 };
 use crate::{
     address::Address,
     cause::Cause,
     desired::{Entry, State},
-    field::{Accepted, Field, Named, Readback, Tier},
+    field::{Accepted, Field, Readback, Tier},
     kind::{
         Effect, Identity, Job, LiveEntry, NamespaceOwner, Section, Spec, Unable,
         calls::Act,
         forms, is_readable,
         needs::{self, Footing},
+        stakes,
     },
     kinds,
     level::Level,
@@ -328,7 +329,11 @@ impl<'a> Comparing<'a> {
             changes,
             sends,
         );
-        let mut effects = self.effects(user_of(self.section, live), &live.fields);
+        let after = self.after(&live.fields);
+        let who = whom(self.section, live);
+        let mut effects = self.section.rules.effects(who, &live.fields, &after);
+        let changed: Vec<_> = step.changes.iter().map(|change| change.field.as_str()).collect();
+        effects.extend(stakes::changing(self.section, &changed, &live.fields, &after));
         effects.extend(besides.into_iter().map(|what| Effect::Besides(what.to_owned())));
         self.push(Step { effects, ..step.of(live) }, findings);
     }
@@ -472,11 +477,11 @@ impl<'a> Comparing<'a> {
         };
         let changes = self.values.keys().filter(|name| !self.steers(name));
         let changes = changes.map(|name| self.change(name, None)).collect();
-        let user = self.section.identity.iter().find_map(|name| {
-            let named = self.field(name).names.filter(|named| *named == Named::User)?;
-            self.context.names.known_id(named, self.values.get(*name)?.text()?)
+        let who = subject(self.section).and_then(|(name, named)| {
+            self.context.names.known_id(named, self.values.get(name)?.text()?)
         });
-        let effects = self.effects(user, &Object::new());
+        let nothing = Object::new();
+        let effects = self.section.rules.effects(who, &nothing, &self.after(&nothing));
         let step = Step::new(
             self.context.target.scope,
             self.address.clone(),
@@ -488,14 +493,14 @@ impl<'a> Comparing<'a> {
         Some(Step { effects, ..step })
     }
 
-    /// What becoming as declared does beyond the entry itself.
-    fn effects(&self, user: Option<u64>, before: &Object) -> Vec<Effect> {
+    /// What `before` becomes, in comparable form.
+    fn after(&self, before: &Object) -> Object {
         let mut after = before.clone();
         for (name, value) in forms::plain(&self.declared) {
             let value = forms::comparable(self.spec(&name), &value, self.context.names);
             after.insert(name, value);
         }
-        self.section.rules.effects(user, before, &after)
+        after
     }
 
     /// Adds a step, unless the service would refuse it for what is known of the group above.

@@ -29,8 +29,11 @@ use crate::{
     address::{Address, Selector},
     cause::Cause,
     desired::{DeclaredSection, State, Unlisted},
-    field::{Field, Secrecy},
-    kind::{self, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act, forms},
+    field::{Field, Named, Secrecy},
+    kind::{
+        self, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act, forms,
+        stakes,
+    },
     live::{Caller, Collection, Inherited},
     origin::{Origin, Sourced},
     planted::Bug,
@@ -230,8 +233,20 @@ fn unlisted_address(
 
 /// The user that a live entry is about.
 fn user_of(section: Section, live: &LiveEntry) -> Option<u64> {
-    let names_a_user = |name: &&&str| section.field(name).names == Some(crate::field::Named::User);
-    section.identity.iter().find(names_a_user).and_then(|_| live.id())
+    live.id().filter(|_| subject(section).is_some_and(|(_, named)| named == Named::User))
+}
+
+/// The user, or the group, that a live entry is about.
+fn whom(section: Section, live: &LiveEntry) -> Option<u64> {
+    live.id().filter(|_| subject(section).is_some())
+}
+
+/// The field that names the user, or the group, that an entry is about.
+fn subject(section: Section) -> Option<(&'static str, Named)> {
+    let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
+    names.find_map(|(name, named)| {
+        Some((name, named.filter(|named| matches!(named, Named::User | Named::Group))?))
+    })
 }
 
 /// The step that removes `live`.
@@ -269,7 +284,8 @@ fn removal(
         changes.collect(),
         sends,
     );
-    let effects = section.rules.effects(user_of(section, live), &live.fields, &Object::new());
+    let mut effects = section.rules.effects(whom(section, live), &live.fields, &Object::new());
+    effects.extend(stakes::removing(section));
     Ok(Step { effects, ..step.of(live) })
 }
 

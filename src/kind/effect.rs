@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::RefRule;
 use crate::field::Scope;
 
 /// Something that a container has, and without which other changes of it are refused.
@@ -71,6 +72,17 @@ pub enum Effect {
         /// Whether it ends on a day on which it did not end before: nobody looks at a plan then.
         ends: bool,
     },
+    /// The level up to which members of a group have access changes.
+    Share {
+        /// The group; `None` if it is not known by id.
+        group: Option<u64>,
+        /// The level before.
+        before: u8,
+        /// The level after.
+        after: u8,
+        /// Whether it ends on a day on which it did not end before.
+        ends: bool,
+    },
     /// It becomes visible to others: the words before and after, the former if it is known.
     Visibility {
         /// Before.
@@ -84,6 +96,15 @@ pub enum Effect {
     NeedsShare(u64),
     /// What protected it protects it less: how, as the end of a sentence that starts with "would".
     Weakens(String),
+    /// A rule for branches or tags changes. What that protects less only all rules together show.
+    Rule {
+        /// The rule before, if there was one.
+        before: Option<Box<RefRule>>,
+        /// The rule after, if there is one.
+        after: Option<Box<RefRule>>,
+    },
+    /// A part of it is shown to more people: how, as the end of such a sentence.
+    Shows(String),
     /// Something that its fields do not show: what, as a sentence that starts with "it".
     Besides(String),
     /// The container comes into being with things in it that no field names.

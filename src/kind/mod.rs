@@ -20,6 +20,8 @@ pub mod limits;
 mod live;
 mod names;
 pub mod needs;
+mod refs;
+pub mod stakes;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -44,6 +46,7 @@ pub use live::{
     unmarked_path,
 };
 pub use names::{Created, Id, Names};
+pub use refs::{RefRule, Weaker, weaker};
 pub use table::{Spec, Table, Unfit, is_list};
 
 use std::sync::LazyLock;
@@ -62,10 +65,25 @@ pub struct Kind {
     /// The fields without which an entry cannot be created; an entry that exists is managed without
     /// them.
     pub required: &'static [&'static str],
+    /// What removing one may do that guards ask about.
+    pub removal: Removal,
     /// One for each scope that has it.
     pub homes: &'static [Home],
     /// What data cannot say.
     pub rules: &'static dyn Rules,
+}
+
+/// What removing an entry may do that guards ask about, besides that much is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// Nothing.
+    Nothing,
+    /// It takes access.
+    Access,
+    /// It takes a protection away.
+    Weakens,
+    /// What the rules of its kind say ([`Rules::effects`]).
+    ByKind,
 }
 
 /// How a section is written in a manifest.
@@ -598,7 +616,7 @@ pub trait Rules: Sync {
     }
 
     /// What a change from one comparable form of an entry to another does beyond the entry itself.
-    /// `who` is the user whom the entry is about, if it is about one. Called with equal forms too:
+    /// `who` is the user, or the group, whom the entry is about, if it is about one. Called with equal forms too:
     /// a capability that neither form grants is [`Effect::Lacks`].
     fn effects(&self, _who: Option<u64>, _before: &Object, _after: &Object) -> Vec<Effect> {
         Vec::new()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::Schema;
 
 use crate::{
-    field::{Codec, FIELD, Field, KEYWORD, Scope, Word},
+    field::{Codec, FIELD, Field, KEYWORD, Scope, Stake, Word},
     level::Level,
     release::{Known, Release},
     value::{Json, Value},
@@ -193,6 +193,9 @@ fn besides(specs: &[Spec], by_name: &BTreeMap<String, usize>) -> Vec<(usize, usi
         besides.extend(switch.map(|switch| (own, switch)));
         let most = field.at_most.as_deref().and_then(place);
         besides.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
+        // Whom something is shown to depends on who sees the container.
+        let seen = place("visibility").filter(|_| field.stake == Stake::Shows);
+        besides.extend(seen.map(|seen| (own, seen)));
     }
     besides
 }

@@ -22,37 +22,37 @@ use crate::{
 #[expect(dead_code, reason = "only its schema is used")]
 struct Toy {
     /// The name.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).harmless())]
     name: String,
     /// The room.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).harmless())]
     room: String,
     /// What a child has to be allowed to play with it.
-    #[schemars(transform = FIELD.level().read_as("play_level").with_every_edit())]
+    #[schemars(transform = FIELD.level().read_as("play_level").with_every_edit().harmless())]
     level: Option<Level>,
     /// Where it calls home.
-    #[schemars(transform = FIELD.as_url().secrecy(Secrecy::Address))]
+    #[schemars(transform = FIELD.as_url().secrecy(Secrecy::Address).harmless())]
     home: Option<String>,
     /// The word that it says there. Another home forgets it.
-    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference).forgotten_with("home"))]
+    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference).forgotten_with("home").harmless())]
     word: Option<Reference>,
     /// Who looks after it.
-    #[schemars(transform = FIELD.names(Named::User, "keeper_id").read_as("keeper_name").in_any_case())]
+    #[schemars(transform = FIELD.names(Named::User, "keeper_id").read_as("keeper_name").in_any_case().harmless())]
     keeper: Option<String>,
     /// Who may play.
-    #[schemars(transform = FIELD.as_rows().read_as("player_rows").send_as("players_rows"))]
+    #[schemars(transform = FIELD.as_rows().read_as("player_rows").send_as("players_rows").harmless())]
     players: Option<Vec<Player>>,
     /// Its colours.
-    #[schemars(transform = FIELD.as_set().nullable())]
+    #[schemars(transform = FIELD.as_set().nullable().harmless())]
     colours: Option<Vec<String>>,
     /// A label. Left out of an edit, it is lost.
-    #[schemars(transform = FIELD.nullable().with_every_edit().premium())]
+    #[schemars(transform = FIELD.nullable().with_every_edit().premium().harmless())]
     label: Option<String>,
     /// Where it used to stand; for manifests only.
-    #[schemars(transform = FIELD.local())]
+    #[schemars(transform = FIELD.local().harmless())]
     previously: Option<Vec<String>>,
     /// A picture.
-    #[schemars(transform = FIELD.upload().read_as("picture_url"))]
+    #[schemars(transform = FIELD.upload().read_as("picture_url").harmless())]
     picture: Option<Reference>,
 }
 
@@ -62,13 +62,13 @@ struct Toy {
 #[expect(dead_code, reason = "only its schema is used")]
 struct Player {
     /// A level.
-    #[schemars(transform = FIELD.level())]
+    #[schemars(transform = FIELD.level().harmless())]
     level: Option<RuleLevel>,
     /// A user.
-    #[schemars(transform = FIELD.names(Named::User, "user_id"))]
+    #[schemars(transform = FIELD.names(Named::User, "user_id").harmless())]
     user: Option<String>,
     /// A group.
-    #[schemars(transform = FIELD.names(Named::Group, "group_id"))]
+    #[schemars(transform = FIELD.names(Named::Group, "group_id").harmless())]
     group: Option<String>,
 }
 
@@ -78,13 +78,13 @@ struct Player {
 #[expect(dead_code, reason = "only its schema is used")]
 struct Loan {
     /// The group.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).names(Named::Group, "group_id").read_as("group_full_path"))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).names(Named::Group, "group_id").read_as("group_full_path").harmless())]
     group: String,
     /// How far it may go.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("group_level").level())]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("group_level").level().harmless())]
     level: Option<Level>,
     /// Until when.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).nullable())]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).nullable().harmless())]
     until: Option<String>,
 }
 
@@ -107,6 +107,7 @@ static TOY: Kind = Kind {
     shape: Shape::List,
     identity: &["name", "room"],
     required: &["level"],
+    removal: Removal::Nothing,
     homes: &[Home {
         fields: &TOYS,
         place: Place::List(operation::PROTECTED_BRANCH_LIST),
@@ -127,6 +128,7 @@ static LOAN: Kind = Kind {
     shape: Shape::List,
     identity: &["group"],
     required: &["level"],
+    removal: Removal::Nothing,
     homes: &[Home {
         fields: &LOANS,
         place: Place::In("loaned_to"),
@@ -146,6 +148,7 @@ static LID: Kind = Kind {
     shape: Shape::Mapping,
     identity: &[],
     required: &[],
+    removal: Removal::Nothing,
     homes: &[Home {
         fields: &LIDS,
         place: Place::Optional(operation::PUSH_RULE_GET),

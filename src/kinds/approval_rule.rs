@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 
 use crate::{
     diagnostic::Severity,
-    field::{Accepted, FIELD, Named, Scope},
+    field::{Accepted, FIELD, Named, Scope, When},
     kind::{
         Call, Capability, Change, Create, Effect, Fault, Handle, Home, Identity, Job, Kind, Place,
-        Rules, Section, Shape, Spec, Table, Unable, calls::Act, forms,
+        Removal, Rules, Section, Shape, Spec, Table, Unable, calls::Act, forms,
     },
     operation::{self, Request, Write},
     page::Rows,
@@ -26,29 +26,29 @@ use crate::{
 #[schemars(deny_unknown_fields)]
 pub struct ApprovalRule {
     /// The name of the rule.
-    #[schemars(length(min = 1, max = 1024), example = &"Security")]
+    #[schemars(transform = FIELD.harmless(), length(min = 1, max = 1024), example = &"Security")]
     pub name: String,
     /// How many approvals it takes.
-    #[schemars(range(max = 100), example = &2)]
+    #[schemars(transform = FIELD.weakens(When::Lower), range(max = 100), example = &2)]
     pub approvals_required: Option<u8>,
     /// Whether it is for `users` and `groups` (`regular`, also if this is left out) or for anybody.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).harmless())]
     pub rule_type: Option<RuleType>,
     /// The users who may approve: members of the project.
     // The documents say that an edit without the list empties it; the code leaves it alone.
-    #[schemars(transform = FIELD.names(Named::User, "user_ids").as_set().with_every_edit(), inner(regex(pattern = "^[A-Za-z0-9_.-]{1,255}$")), example = &["alice"])]
+    #[schemars(transform = FIELD.names(Named::User, "user_ids").as_set().with_every_edit().by_kind(), inner(regex(pattern = "^[A-Za-z0-9_.-]{1,255}$")), example = &["alice"])]
     pub users: Option<Vec<String>>,
     /// The groups whose members may approve.
-    #[schemars(transform = FIELD.names(Named::Group, "group_ids").as_set().with_every_edit(), inner(length(min = 1)), example = &["acme/security"])]
+    #[schemars(transform = FIELD.names(Named::Group, "group_ids").as_set().with_every_edit().by_kind(), inner(length(min = 1)), example = &["acme/security"])]
     pub groups: Option<Vec<String>>,
     /// The protected branches that it is for, by the names of their protections; if there are none,
     /// it is for all branches. The service shows all of them where
     /// `applies_to_all_protected_branches` is on.
-    #[schemars(transform = FIELD.names_entries("protected_branches", "protected_branch_ids").as_set(), inner(length(min = 1)), example = &["main"])]
+    #[schemars(transform = FIELD.names_entries("protected_branches", "protected_branch_ids").as_set().by_kind(), inner(length(min = 1)), example = &["main"])]
     pub protected_branches: Option<Vec<String>>,
     /// Whether it is for all protected branches and for no other branch.
     // An edit that leaves it out switches it off.
-    #[schemars(transform = FIELD.since(15, 3).with_every_edit())]
+    #[schemars(transform = FIELD.since(15, 3).with_every_edit().by_kind())]
     pub applies_to_all_protected_branches: Option<bool>,
 }
 
@@ -71,6 +71,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::List,
     identity: &["name"],
     required: &["approvals_required"],
+    removal: Removal::ByKind,
     homes: &[Home {
         scope: Scope::Project,
         fields: &TABLE,
@@ -135,14 +136,10 @@ impl Rules for ApprovalRules {
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let required = |fields: &Object| fields.get("approvals_required").and_then(Json::as_u64);
-        let is_less = required(after).unwrap_or_default() < required(before).unwrap_or_default();
-        let weaker = is_less.then(|| Effect::Weakens("require fewer approvals".to_owned()));
-        let narrower = covers_less(before, after)
-            .then(|| Effect::Weakens("make it cover fewer branches".to_owned()));
         let users = after.get("users").and_then(Json::as_array).into_iter().flatten();
         let users = users.filter_map(Json::as_u64).map(Effect::NeedsAccess);
-        weaker.into_iter().chain(narrower).chain(users).collect()
+        let weaker = weaknesses(before, after).into_iter();
+        weaker.map(|how| Effect::Weakens(how.to_owned())).chain(users).collect()
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
@@ -167,6 +164,44 @@ const BRANCHES: &str = "protected_branches";
 fn names_branches(declared: &Fields) -> bool {
     let named = declared.get(BRANCHES).and_then(Value::plain).and_then(Json::as_array);
     named.is_some_and(|all| !all.is_empty())
+}
+
+/// How `after` protects less than `before`, apart from the number of approvals, each as the end of a
+/// sentence that starts with "would". A rule that requires none protects nothing.
+fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
+    let requires_none = before.get("approvals_required").is_some_and(|number| *number == 0);
+    if before.is_empty() || requires_none {
+        return Vec::new();
+    }
+    if after.is_empty() {
+        return vec!["take the approval rule away"];
+    }
+    let mut found = Vec::new();
+    if covers_less(before, after) {
+        found.push("make it cover fewer branches");
+    }
+    let named = |fields: &Object| {
+        ["users", "groups"].map(|list| fields.get(list).and_then(Json::as_array).cloned())
+    };
+    let (was, is) = (named(before), named(after));
+    let is_more = |(was, is): (&Option<Vec<Json>>, &Option<Vec<Json>>)| {
+        was.as_ref()
+            .zip(is.as_ref())
+            .is_some_and(|(was, is)| is.iter().any(|new| !was.contains(new)))
+    };
+    // The service takes what nobody can approve for approved.
+    let is_empty = |list: &Option<Vec<Json>>| list.as_ref().is_some_and(Vec::is_empty);
+    let is_nobody = |lists: &[Option<Vec<Json>>; 2]| lists.iter().all(is_empty);
+    if is_nobody(&was) {
+        return found;
+    }
+    if was.iter().zip(&is).any(is_more) {
+        found.push("let more people approve");
+    }
+    if is_nobody(&is) {
+        found.push("leave nobody who may approve");
+    }
+    found
 }
 
 /// Which branches a rule is for.
@@ -322,6 +357,27 @@ mod tests {
                 less,
                 "{before} {after}"
             );
+        }
+    }
+
+    #[test]
+    fn a_rule_protects_less_if_more_people_may_approve_or_nobody() {
+        let of = |users: &[u64], groups: &[u64], required: u64| {
+            object(json!({"users": users, "groups": groups, "approvals_required": required}))
+        };
+        for (before, after, want) in [
+            (of(&[1], &[], 1), of(&[1, 2], &[], 1), &["let more people approve"][..]),
+            (of(&[1], &[], 1), of(&[2], &[], 1), &["let more people approve"]),
+            (of(&[1], &[], 1), of(&[1], &[7], 1), &["let more people approve"]),
+            (of(&[1, 2], &[7], 1), of(&[1], &[], 1), &[]),
+            (of(&[1], &[7], 1), of(&[], &[], 1), &["leave nobody who may approve"]),
+            (of(&[1], &[], 0), of(&[1, 2], &[], 0), &[]),
+            (of(&[], &[], 1), of(&[1], &[], 1), &[]),
+            (of(&[1], &[], 1), Object::new(), &["take the approval rule away"]),
+            (of(&[1], &[], 0), Object::new(), &[]),
+            (Object::new(), of(&[1, 2], &[], 1), &[]),
+        ] {
+            assert_eq!(weaknesses(&before, &after), want, "{before:?} {after:?}");
         }
     }
 

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 
 use crate::{
     diagnostic::Severity,
-    field::{FIELD, Scope},
-    kind::{Change, Create, Effect, Fault, Home, Kind, Place, Rules, Shape, Table},
+    field::{FIELD, Scope, When},
+    kind::{Change, Create, Fault, Home, Kind, Place, Removal, Rules, Shape, Table},
     operation,
     page::Rows,
     schema,
-    value::{Fields, Json, Object, Value},
+    value::{Fields, Json, Value},
 };
 
 /// How merge requests are approved. The service silently keeps what the installation or a group
@@ -21,23 +21,23 @@ use crate::{
 #[schemars(deny_unknown_fields, extend("minProperties" = 1))]
 pub struct Approvals {
     /// Whether a push takes back the approvals that a merge request has.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub reset_approvals_on_push: Option<bool>,
     /// Whether a push takes back only the approvals of the owners of changed files. Not together
     /// with `reset_approvals_on_push`.
-    #[schemars(transform = FIELD.premium().since(16, 3).read_if_present())]
+    #[schemars(transform = FIELD.premium().since(16, 3).read_if_present().weakens(When::Off))]
     pub selective_code_owner_removals: Option<bool>,
     /// Whether the rules cannot be changed in a merge request.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub disable_overriding_approvers_per_merge_request: Option<bool>,
     /// Whether authors may approve their own merge requests.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().weakens(When::On))]
     pub merge_requests_author_approval: Option<bool>,
     /// Whether those who have committed to a merge request may not approve it.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub merge_requests_disable_committers_approval: Option<bool>,
     /// Whether approving takes a password.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub require_password_to_approve: Option<bool>,
 }
 
@@ -50,6 +50,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::Mapping,
     identity: &[],
     required: &[],
+    removal: Removal::Nothing,
     homes: &[Home {
         scope: Scope::Project,
         fields: &TABLE,
@@ -65,16 +66,6 @@ pub static KIND: Kind = Kind {
 
 struct Settings;
 
-/// What protects more if it is on, and what protects more if it is off.
-const STRICT: [&str; 5] = [
-    "reset_approvals_on_push",
-    "selective_code_owner_removals",
-    "disable_overriding_approvers_per_merge_request",
-    "merge_requests_disable_committers_approval",
-    "require_password_to_approve",
-];
-const LAX: &str = "merge_requests_author_approval";
-
 impl Rules for Settings {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let is_on = |name| declared.get(name).and_then(Value::plain) == Some(&Json::Bool(true));
@@ -87,16 +78,5 @@ impl Rules for Settings {
                 help: Some("switch off one of `reset_approvals_on_push` and `selective_code_owner_removals`".into()),
             });
         }
-    }
-
-    fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let is = |fields: &Object, name: &str, on: bool| fields.get(name) == Some(&Json::Bool(on));
-        let strict = STRICT.iter().filter(|name| is(before, name, true) && is(after, name, false));
-        let lax = (is(before, LAX, false) && is(after, LAX, true)).then_some(LAX);
-        let say = |name: &str| {
-            let word = if name == LAX { "on" } else { "off" };
-            Effect::Weakens(format!("switch {word} `{name}`"))
-        };
-        strict.copied().chain(lax).map(say).collect()
     }
 }

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use crate::{
     field::{Accepted, FIELD, Scope},
     kind::{
-        Call, Capability, Effect, Home, Job, Kind, Place, Rules, Shape, Table, Unable, calls::Act,
+        Call, Capability, Effect, Home, Job, Kind, Place, Removal, Rules, Shape, Table, Unable,
+        calls::Act,
     },
     operation, schema,
     value::{Fields, Json, Object, Value},
@@ -20,7 +21,7 @@ use crate::{
 #[schemars(deny_unknown_fields)]
 pub struct State {
     /// Whether the project is archived. Nothing else of an archived project can be changed.
-    #[schemars(transform = FIELD.accepted(Accepted::Never))]
+    #[schemars(transform = FIELD.accepted(Accepted::Never).harmless())]
     pub archived: bool,
 }
 
@@ -33,6 +34,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::Switch,
     identity: &[],
     required: &[],
+    removal: Removal::Nothing,
     homes: &[Home {
         scope: Scope::Project,
         fields: &TABLE,

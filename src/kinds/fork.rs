@@ -10,7 +10,7 @@ use crate::{
     field::{Accepted, FIELD, Named, Scope},
     kind::{
         Call, Change, Create, Effect, Handle, HandlePlace, Home, Job, Kind, LiveEntry, Place,
-        Rules, Shape, Table, Unable, calls::Act, plain_text,
+        Removal, Rules, Shape, Table, Unable, calls::Act, plain_text,
     },
     operation::{self, Request, Write},
     page::Rows,
@@ -29,7 +29,7 @@ pub struct Fork {
     /// The full path of the project that this one is a fork of.
     #[schemars(
         transform = FIELD.accepted(Accepted::Never).names(Named::Project, "forked_from_id")
-            .read_as("path_with_namespace").in_any_case(),
+            .read_as("path_with_namespace").in_any_case().harmless(),
         length(min = 1), example = &"acme/shop",
     )]
     pub fork_of: String,
@@ -44,6 +44,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::Switch,
     identity: &[],
     required: &[],
+    removal: Removal::Nothing,
     homes: &[Home {
         scope: Scope::Project,
         fields: &TABLE,

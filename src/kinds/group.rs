@@ -5,7 +5,7 @@ use super::creation::{self, Creation};
 use crate::{
     field::{Field, Route, Scope, Tier},
     kind::{
-        Call, Facts, Former, Home, Itself, Job, Kind, Place, Rules, Shape, Unable,
+        Call, Facts, Former, Home, Itself, Job, Kind, Place, Removal, Rules, Shape, Unable,
         calls::{Act, Turn},
     },
     level::OWNER,
@@ -21,6 +21,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::Container,
     identity: &[],
     required: &[],
+    removal: Removal::Nothing,
     homes: &[Home {
         scope: Scope::Group,
         place: Place::Itself(&Itself {

@@ -10,9 +10,10 @@ use schemars::JsonSchema;
 
 use crate::{
     diagnostic::Severity,
-    field::{FIELD, Scope, Secrecy},
+    field::{FIELD, Scope, Secrecy, When},
     kind::{
-        Change, Create, Fault, Handle, Home, Identity, Kind, Place, Rules, Section, Shape, Table,
+        Change, Create, Fault, Handle, Home, Identity, Kind, Place, Removal, Rules, Section, Shape,
+        Table,
     },
     level::OWNER,
     operation,
@@ -32,88 +33,88 @@ pub struct Hook {
     /// Name, by which the hook is found before its URL. A service before release 17.1 does not store
     /// it: there it is for manifests and plans alone, and when `url` changes, list the old URL in
     /// `previously`: without it the old hook stays, and a new one is created.
-    #[schemars(transform = FIELD.nullable().with_every_edit().local_before(17, 1), length(min = 1, max = 255), example = &"ci")]
+    #[schemars(transform = FIELD.nullable().with_every_edit().local_before(17, 1).harmless(), length(min = 1, max = 255), example = &"ci")]
     pub name: Option<String>,
     /// What it is for, for people.
-    #[schemars(transform = FIELD.nullable().with_every_edit().since(17, 1), length(max = 2048))]
+    #[schemars(transform = FIELD.nullable().with_every_edit().since(17, 1).harmless(), length(max = 2048))]
     pub description: Option<String>,
     /// URL to call: text, or a reference to a secret if it holds a credential.
-    #[schemars(transform = FIELD.secrecy(Secrecy::Address).as_url().with_every_edit(), example = &"https://ci.example.org/events")]
+    #[schemars(transform = FIELD.secrecy(Secrecy::Address).as_url().with_every_edit().harmless(), example = &"https://ci.example.org/events")]
     pub url: TextOrSecret,
     /// URLs that the hook had before. If no hook has the new URL, one with an old URL is changed.
-    #[schemars(transform = FIELD.local().secrecy(Secrecy::Address), example = &["https://old.example.org/events"])]
+    #[schemars(transform = FIELD.local().secrecy(Secrecy::Address).harmless(), example = &["https://old.example.org/events"])]
     pub previously: Option<Vec<String>>,
     /// Secret sent in the header `X-Gitlab-Token`. The service never returns it, and resets it when
     /// the URL changes.
-    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference).forgotten_with("url"))]
+    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference).forgotten_with("url").harmless())]
     pub token: Option<Reference>,
     /// Whether the receiver's certificate is verified.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().weakens(When::Off))]
     pub enable_ssl_verification: Option<bool>,
     /// Whether it is called for pushes to branches.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub push_events: Option<bool>,
     /// The branches whose pushes count: a name or a pattern such as `release/*`. `null` is all of
     /// them.
-    #[schemars(transform = FIELD.nullable().with_every_edit().limits("push_events"), example = &"main")]
+    #[schemars(transform = FIELD.nullable().with_every_edit().limits("push_events").harmless(), example = &"main")]
     pub push_events_branch_filter: Option<String>,
     /// Whether it is called for pushed tags.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub tag_push_events: Option<bool>,
     /// Whether it is called for issues.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub issues_events: Option<bool>,
     /// Whether it is called for confidential issues.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub confidential_issues_events: Option<bool>,
     /// Whether it is called for merge requests.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub merge_requests_events: Option<bool>,
     /// Whether it is called for comments.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub note_events: Option<bool>,
     /// Whether it is called for confidential comments.
     // A new hook has `null` there, which some answers leave out.
-    #[schemars(transform = FIELD.read_if_present().with_every_edit())]
+    #[schemars(transform = FIELD.read_if_present().with_every_edit().harmless())]
     pub confidential_note_events: Option<bool>,
     /// Whether it is called for jobs.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub job_events: Option<bool>,
     /// Whether it is called for pipelines.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub pipeline_events: Option<bool>,
     /// Whether it is called for wiki pages.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub wiki_page_events: Option<bool>,
     /// Whether it is called for deployments.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub deployment_events: Option<bool>,
     /// Whether it is called for releases.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub releases_events: Option<bool>,
     /// Whether it is called for emoji reactions.
-    #[schemars(transform = FIELD.with_every_edit().since(16, 2))]
+    #[schemars(transform = FIELD.with_every_edit().since(16, 2).harmless())]
     pub emoji_events: Option<bool>,
     /// Whether it is called for access tokens that are about to expire.
-    #[schemars(transform = FIELD.with_every_edit().since(16, 11))]
+    #[schemars(transform = FIELD.with_every_edit().since(16, 11).harmless())]
     pub resource_access_token_events: Option<bool>,
     /// Whether it is called for feature flags.
-    #[schemars(transform = FIELD.with_every_edit().since(17, 5))]
+    #[schemars(transform = FIELD.with_every_edit().since(17, 5).harmless())]
     pub feature_flag_events: Option<bool>,
     /// Whether it is called for vulnerabilities.
-    #[schemars(transform = FIELD.ultimate().with_every_edit().since(17, 7))]
+    #[schemars(transform = FIELD.ultimate().with_every_edit().since(17, 7).harmless())]
     pub vulnerability_events: Option<bool>,
     /// Whether it is called for milestones.
-    #[schemars(transform = FIELD.with_every_edit().since(18, 2))]
+    #[schemars(transform = FIELD.with_every_edit().since(18, 2).harmless())]
     pub milestone_events: Option<bool>,
     /// The body of its calls, as JSON with fields such as `{{object_kind}}`. `null` is the usual one.
-    #[schemars(transform = FIELD.nullable().with_every_edit().since(16, 10), length(max = 4096))]
+    #[schemars(transform = FIELD.nullable().with_every_edit().since(16, 10).harmless(), length(max = 4096))]
     pub custom_webhook_template: Option<String>,
     /// Whether it is called for subgroups that come or go.
-    #[schemars(transform = FIELD.only(Scope::Group).with_every_edit())]
+    #[schemars(transform = FIELD.only(Scope::Group).with_every_edit().harmless())]
     pub subgroup_events: Option<bool>,
     /// Whether it is called for projects that come or go.
-    #[schemars(transform = FIELD.only(Scope::Group).with_every_edit().since(18, 2))]
+    #[schemars(transform = FIELD.only(Scope::Group).with_every_edit().since(18, 2).harmless())]
     pub project_events: Option<bool>,
 }
 
@@ -129,6 +130,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::List,
     identity: &["name", "url"],
     required: &[],
+    removal: Removal::Nothing,
     homes: &[
         Home {
             scope: Scope::Project,

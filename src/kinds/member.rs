@@ -12,8 +12,8 @@ use crate::{
     diagnostic::Severity,
     field::{Accepted, FIELD, Named, Scope},
     kind::{
-        Beside, Call, Change, Create, Effect, Fault, Handle, Home, Job, Kind, Place, Rules, Shape,
-        Table, Unable, calls::Act,
+        Beside, Call, Change, Create, Effect, Fault, Handle, Home, Job, Kind, Place, Removal,
+        Rules, Shape, Table, Unable, calls::Act,
     },
     level::{Level, MINIMAL, OWNER},
     operation::{self, Op, Write},
@@ -30,23 +30,23 @@ use crate::{
 pub struct Member {
     /// The username; upper and lower case are the same.
     #[schemars(
-        transform = FIELD.accepted(Accepted::OnCreate).names(Named::User, "user_id").read_as("username"),
+        transform = FIELD.accepted(Accepted::OnCreate).names(Named::User, "user_id").read_as("username").access(),
         regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"),
         example = &"alice"
     )]
     pub user: String,
     /// What the member may do.
-    #[schemars(transform = FIELD.level().with_every_edit())]
+    #[schemars(transform = FIELD.level().with_every_edit().access())]
     pub access_level: Option<Level>,
     /// The day on which the membership ends, as `YYYY-MM-DD`. `null` means never.
-    #[schemars(transform = FIELD.nullable().with_every_edit().limits("access_level"), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
+    #[schemars(transform = FIELD.nullable().with_every_edit().limits("access_level").access(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
     /// Whether the level may differ from the one that a directory gives. Only where the group
     /// follows one.
-    #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium().read_if_present())]
+    #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium().read_if_present().access())]
     pub r#override: Option<bool>,
     /// Whether the membership counts: `active` approves one that is pending. Top-level groups only.
-    #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium())]
+    #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium().access())]
     pub membership: Option<Membership>,
 }
 
@@ -72,6 +72,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::List,
     identity: &["user"],
     required: &["access_level"],
+    removal: Removal::Access,
     homes: &[
         Home {
             scope: Scope::Project,
@@ -194,19 +195,25 @@ impl Rules for Members {
     }
 
     fn effects(&self, user: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let level = |fields: &Object| {
-            fields.get("access_level").and_then(Level::parse).map_or(0, |level| level.number)
-        };
-        let ends = |fields: &Object| {
-            fields
-                .get("expires_at")
-                .and_then(Json::as_str)
-                .filter(|day| !day.is_empty())
-                .map(str::to_owned)
-        };
-        let ends = ends(after).is_some() && ends(after) != ends(before);
-        vec![Effect::Access { user, before: level(before), after: level(after), ends }]
+        let level = |fields| level(fields, "access_level");
+        let ends = ends(before, after);
+        let (before, after) = (level(before), level(after));
+        vec![Effect::Access { user, before, after, ends }]
     }
+}
+
+/// The number of a level of access; 0 is none.
+pub(super) fn level(fields: &Object, name: &str) -> u8 {
+    fields.get(name).and_then(Level::parse).map_or(0, |level| level.number)
+}
+
+/// Whether access ends on a day on which it did not end before.
+pub(super) fn ends(before: &Object, after: &Object) -> bool {
+    let day = |fields: &Object| {
+        let day = fields.get("expires_at").and_then(Json::as_str);
+        day.filter(|day| !day.is_empty()).map(str::to_owned)
+    };
+    day(after).is_some() && day(after) != day(before)
 }
 
 /// Whether `expires_at` is a day of the calendar.

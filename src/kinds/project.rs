@@ -14,7 +14,7 @@ use crate::{
     field::{Field, Route, Scope, Tier},
     kind::{
         Arrival, Call, Capability, Effect, Facts, Fault, Former, Home, Itself, Job, Kind,
-        Namespace, NamespaceOwner, Place, Rules, Shape, Table, Unable,
+        Namespace, NamespaceOwner, Place, Removal, Rules, Shape, Table, Unable,
         calls::{Act, Turn},
         needs, plain_text,
     },
@@ -34,6 +34,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::Container,
     identity: &[],
     required: &[],
+    removal: Removal::Nothing,
     homes: &[Home {
         scope: Scope::Project,
         fields: &TABLE,

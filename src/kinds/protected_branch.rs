@@ -14,7 +14,7 @@ use crate::{
     field::{Accepted, FIELD, Named, Scope, Tier},
     kind::{
         Call, Capability, Change, Create, Effect, Fault, Handle, Home, Job, Kind, LiveEntry, Place,
-        Rules, Shape, Table, Unable, calls::Act, forms,
+        RefRule, Removal, Rules, Shape, Table, Unable, calls::Act, forms,
     },
     level::{Level, RuleLevel},
     operation::{self, Request, Write},
@@ -28,22 +28,23 @@ use crate::{
 #[schemars(deny_unknown_fields)]
 pub struct ProtectedBranch {
     /// The name of a branch, or a pattern such as `release/*`. The branch need not exist.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate), length(min = 1, max = 255), example = &"main")]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).by_kind(), length(min = 1, max = 255), example = &"main")]
     pub name: String,
     /// Who may push: levels, users and groups. `no_access` alone is nobody.
-    #[schemars(transform = FIELD.as_rows().read_as("push_access_levels"), length(min = 1))]
+    #[schemars(transform = FIELD.as_rows().read_as("push_access_levels").by_kind(), length(min = 1))]
     pub allowed_to_push: Option<Vec<Grant>>,
     /// Who may merge: levels, users and groups. `no_access` alone is nobody.
-    #[schemars(transform = FIELD.as_rows().read_as("merge_access_levels"), length(min = 1))]
+    #[schemars(transform = FIELD.as_rows().read_as("merge_access_levels").by_kind(), length(min = 1))]
     pub allowed_to_merge: Option<Vec<Grant>>,
     /// Who may unprotect the branch: levels, users and groups.
-    #[schemars(transform = FIELD.as_rows().read_as("unprotect_access_levels").premium(), length(min = 1))]
+    #[schemars(transform = FIELD.as_rows().read_as("unprotect_access_levels").premium().by_kind(), length(min = 1))]
     pub allowed_to_unprotect: Option<Vec<Grant>>,
     /// Whether those who may push may force-push.
+    #[schemars(transform = FIELD.by_kind())]
     pub allow_force_push: Option<bool>,
     /// Whether code owners have to approve changes of their files.
     // An edit that leaves it out switches it off.
-    #[schemars(transform = FIELD.premium().with_every_edit())]
+    #[schemars(transform = FIELD.premium().with_every_edit().by_kind())]
     pub code_owner_approval_required: Option<bool>,
 }
 
@@ -52,13 +53,13 @@ pub struct ProtectedBranch {
 #[schemars(deny_unknown_fields, extend("minProperties" = 1, "maxProperties" = 1))]
 pub struct Grant {
     /// Everybody who has this level in the project, or a higher one.
-    #[schemars(transform = FIELD.level())]
+    #[schemars(transform = FIELD.level().by_kind())]
     pub access_level: Option<RuleLevel>,
     /// A user, who must be a member of the project.
-    #[schemars(transform = FIELD.names(Named::User, "user_id").premium(), regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"), example = &"alice")]
+    #[schemars(transform = FIELD.names(Named::User, "user_id").premium().by_kind(), regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"), example = &"alice")]
     pub user: Option<String>,
     /// A group with which the project itself is shared, as developer or more.
-    #[schemars(transform = FIELD.names(Named::Group, "group_id").premium(), length(min = 1), example = &"acme/leads")]
+    #[schemars(transform = FIELD.names(Named::Group, "group_id").premium().by_kind(), length(min = 1), example = &"acme/leads")]
     pub group: Option<String>,
 }
 
@@ -71,6 +72,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::List,
     identity: &["name"],
     required: &[],
+    removal: Removal::ByKind,
     homes: &[Home {
         scope: Scope::Project,
         fields: &TABLE,
@@ -130,10 +132,12 @@ impl Rules for ProtectedBranches {
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let weaker = weaknesses(before, after).into_iter().map(Effect::Weakens);
+        let lets = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
+        let [before, rule] = [before, after].map(|fields| RefRule::of(fields, &lets));
         let lists = RULES.map(|(list, _)| list);
         let people = users(after, &lists).map(Effect::NeedsAccess);
-        weaker.chain(people).chain(groups(after, &lists).map(Effect::NeedsShare)).collect()
+        let groups = groups(after, &lists).map(Effect::NeedsShare);
+        std::iter::once(Effect::Rule { before, after: rule }).chain(people).chain(groups).collect()
     }
 }
 
@@ -204,32 +208,6 @@ pub(super) fn with_levels(request: Request<Write>, levels: &[(&str, &str)]) -> R
     request.fields(body)
 }
 
-/// How `after` protects a branch less than `before`, each as the end of a sentence that starts with
-/// "would".
-fn weaknesses(before: &Object, after: &Object) -> Vec<String> {
-    if before.is_empty() {
-        return Vec::new();
-    }
-    if after.is_empty() {
-        return vec!["take the protection away".to_owned()];
-    }
-    let flag = |fields: &Object, name| fields.get(name).and_then(Json::as_bool).unwrap_or(false);
-    let mut weaknesses = Vec::new();
-    if flag(after, "allow_force_push") && !flag(before, "allow_force_push") {
-        weaknesses.push("allow force pushes".to_owned());
-    }
-    let owners = "code_owner_approval_required";
-    if flag(before, owners) && !flag(after, owners) {
-        weaknesses.push("no longer require the approval of code owners".to_owned());
-    }
-    for ((list, _), what) in RULES.into_iter().zip(["push", "merge", "unprotect"]) {
-        if is_weaker(before.get(list), after.get(list)) {
-            weaknesses.push(format!("let more people {what}"));
-        }
-    }
-    weaknesses
-}
-
 /// The users whom rows of `lists` name.
 pub(super) fn users(fields: &Object, lists: &[&str]) -> impl Iterator<Item = u64> {
     let rows = lists.iter().filter_map(|list| fields.get(*list)?.as_array()).flatten();
@@ -240,24 +218,6 @@ pub(super) fn users(fields: &Object, lists: &[&str]) -> impl Iterator<Item = u64
 pub(super) fn groups(fields: &Object, lists: &[&str]) -> impl Iterator<Item = u64> {
     let rows = lists.iter().filter_map(|list| fields.get(*list)?.as_array()).flatten();
     rows.filter_map(|row| row.get("group_id")?.as_u64())
-}
-
-/// Whether the rows `after` let somebody whom those `before` do not. What is not known lets nobody.
-pub(super) fn is_weaker(before: Option<&Json>, after: Option<&Json>) -> bool {
-    let rows = |rows: Option<&Json>| rows.and_then(Json::as_array).cloned().unwrap_or_default();
-    let (before, after) = (rows(before), rows(after));
-    let lowest = |rows: &[Json]| {
-        let levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
-        levels.map(|level| level.number).filter(|level| *level > 0).min().unwrap_or(u8::MAX)
-    };
-    let named = |row: &Json| {
-        ["user_id", "group_id"].iter().find_map(|name| Some((*name, row.get(*name)?.clone())))
-    };
-    lowest(&after) < lowest(&before)
-        || after
-            .iter()
-            .filter_map(named)
-            .any(|new| !before.iter().filter_map(named).any(|old| old == new))
 }
 
 #[cfg(test)]
@@ -455,36 +415,5 @@ mod tests {
         );
         let body = calls[1].body_fields().unwrap();
         assert_eq!(body["merge_access_level"], Json::from(0).into());
-    }
-
-    #[test]
-    fn what_protects_less_is_named() {
-        let rows = |rows: Json| json!({"allowed_to_push": rows, "allow_force_push": false});
-        let weak = |before: Json, after: Json| weaknesses(&object(before), &object(after));
-        let nobody = json!([{"access_level": "no_access"}]);
-        let maintainers = json!([{"id": 1, "access_level": "maintainer"}]);
-        let developers = json!([{"access_level": "developer"}]);
-        let alice = json!([{"access_level": "maintainer"}, {"user_id": 5}]);
-        for (before, after, weaker) in [
-            (&maintainers, &developers, true),
-            (&nobody, &maintainers, true),
-            (&maintainers, &nobody, false),
-            (&developers, &maintainers, false),
-            (&maintainers, &alice, true),
-            (&alice, &maintainers, false),
-            (&alice, &alice, false),
-        ] {
-            let found = weak(rows(before.clone()), rows(after.clone()));
-            assert_eq!(!found.is_empty(), weaker, "{before} {after}");
-        }
-        assert_eq!(weak(json!({}), rows(developers.clone())), [] as [&str; 0]);
-        assert_eq!(weak(rows(maintainers), json!({})), ["take the protection away"]);
-        assert_eq!(
-            weak(
-                json!({"code_owner_approval_required": true}),
-                json!({"code_owner_approval_required": false, "allow_force_push": true})
-            ),
-            ["allow force pushes", "no longer require the approval of code owners"]
-        );
     }
 }

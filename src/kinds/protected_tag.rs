@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 
-use super::protected_branch::{Grant, groups, is_weaker, users, with_levels};
+use super::protected_branch::{Grant, groups, users, with_levels};
 use crate::{
     field::{Accepted, FIELD, Scope},
     kind::{
-        Call, Capability, Change, Create, Effect, Handle, Home, Job, Kind, Place, Rules, Shape,
-        Table, Unable,
+        Call, Capability, Change, Create, Effect, Handle, Home, Job, Kind, Place, RefRule, Removal,
+        Rules, Shape, Table, Unable,
     },
     operation,
     page::Rows,
@@ -23,10 +23,10 @@ use crate::{
 #[schemars(deny_unknown_fields)]
 pub struct ProtectedTag {
     /// The name of a tag, or a pattern such as `v*`. The tag need not exist.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate), length(min = 1, max = 255), example = &"v*")]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).by_kind(), length(min = 1, max = 255), example = &"v*")]
     pub name: String,
     /// Who may create it: levels, users and groups. `no_access` alone is nobody.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).as_rows().read_as("create_access_levels"), length(min = 1))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).as_rows().read_as("create_access_levels").by_kind(), length(min = 1))]
     pub allowed_to_create: Option<Vec<Grant>>,
 }
 
@@ -39,6 +39,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::List,
     identity: &["name"],
     required: &[],
+    removal: Removal::ByKind,
     homes: &[Home {
         scope: Scope::Project,
         fields: &TABLE,
@@ -66,17 +67,10 @@ impl Rules for ProtectedTags {
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let weaker = if before.is_empty() {
-            None
-        } else if after.is_empty() {
-            Some("take the protection away")
-        } else {
-            is_weaker(before.get(LIST), after.get(LIST)).then_some("let more people create it")
-        };
-        let weaker = weaker.map(|how| Effect::Weakens(how.to_owned()));
+        let [before, rule] = [before, after].map(|fields| RefRule::of(fields, &[(LIST, "create")]));
         let people = users(after, &[LIST]).map(Effect::NeedsAccess);
-        let people = people.chain(groups(after, &[LIST]).map(Effect::NeedsShare));
-        weaker.into_iter().chain(people).collect()
+        let groups = groups(after, &[LIST]).map(Effect::NeedsShare);
+        std::iter::once(Effect::Rule { before, after: rule }).chain(people).chain(groups).collect()
     }
 }
 
@@ -84,12 +78,11 @@ impl Rules for ProtectedTags {
 mod tests {
     use serde_json::json;
 
-    use super::*;
     use crate::{
         kind::{
             Names,
             calls::Act,
-            testing::{act, fields, live, object, said, section},
+            testing::{act, fields, live, said, section},
         },
         operation::{PROTECTED_TAG_CREATE, PROTECTED_TAG_DELETE},
         value::Json,
@@ -118,25 +111,5 @@ mod tests {
         };
         let remove = PROTECTED_TAG_DELETE.request().arg("id", 7).arg("name", "v*");
         assert_eq!(said(&act), said(&[remove, add(0), add(40)]));
-    }
-
-    #[test]
-    fn it_is_weaker_if_more_people_may_create_the_tag() {
-        let with = |level: &str| object(json!({"name": "v*", LIST: [{"access_level": level}]}));
-        let none = Object::new();
-        for (before, after, is_weaker) in [
-            (with("maintainer"), with("developer"), true),
-            (with("developer"), with("maintainer"), false),
-            (with("no_access"), with("maintainer"), true),
-            (with("maintainer"), none.clone(), true),
-            (none, with("developer"), false),
-        ] {
-            let effects = ProtectedTags.effects(None, &before, &after);
-            assert_eq!(
-                effects.iter().any(|e| matches!(e, Effect::Weakens(_))),
-                is_weaker,
-                "{before:?} {after:?}"
-            );
-        }
     }
 }

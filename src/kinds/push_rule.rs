@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 
 use crate::{
-    field::{FIELD, Scope},
-    kind::{Change, Create, Effect, Home, Kind, Place, Rules, Shape, Table},
+    field::{FIELD, Scope, When},
+    kind::{Change, Create, Effect, Home, Kind, Place, Removal, Rules, Shape, Table},
     operation, schema,
     value::Object,
 };
@@ -18,45 +18,45 @@ use crate::{
 #[schemars(deny_unknown_fields, extend("minProperties" = 1))]
 pub struct Rule {
     /// What every author's e-mail address has to match.
-    #[schemars(transform = FIELD.premium().nullable().expression(), length(max = 511), example = &"@example\\.org$")]
+    #[schemars(transform = FIELD.premium().nullable().expression().weakens(When::Changed), length(max = 511), example = &"@example\\.org$")]
     pub author_email_regex: Option<String>,
     /// What every branch name has to match.
-    #[schemars(transform = FIELD.premium().nullable().expression(), length(max = 511), example = &"^(feature|fix)/")]
+    #[schemars(transform = FIELD.premium().nullable().expression().weakens(When::Cleared), length(max = 511), example = &"^(feature|fix)/")]
     pub branch_name_regex: Option<String>,
     /// Whether the committer's e-mail address must be a verified one of whoever pushes.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub commit_committer_check: Option<bool>,
     /// Whether every author must have the name that the service knows.
-    #[schemars(transform = FIELD.premium().since(16, 7))]
+    #[schemars(transform = FIELD.premium().since(16, 7).weakens(When::Off))]
     pub commit_committer_name_check: Option<bool>,
     /// What no commit message may match. Before release 16.4 at most 511 characters.
-    #[schemars(transform = FIELD.premium().nullable().expression(), length(max = 2047), example = &"^WIP")]
+    #[schemars(transform = FIELD.premium().nullable().expression().weakens(When::Cleared), length(max = 2047), example = &"^WIP")]
     pub commit_message_negative_regex: Option<String>,
     /// What every commit message has to match.
-    #[schemars(transform = FIELD.premium().nullable().expression(), length(max = 511), example = &"^(feat|fix): ")]
+    #[schemars(transform = FIELD.premium().nullable().expression().weakens(When::Cleared), length(max = 511), example = &"^(feat|fix): ")]
     pub commit_message_regex: Option<String>,
     /// Whether a push cannot delete tags.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub deny_delete_tag: Option<bool>,
     /// What no name of a committed file may match.
-    #[schemars(transform = FIELD.premium().nullable().expression(), length(max = 511), example = &"\\.(exe|jar)$")]
+    #[schemars(transform = FIELD.premium().nullable().expression().weakens(When::Changed), length(max = 511), example = &"\\.(exe|jar)$")]
     pub file_name_regex: Option<String>,
     /// The largest size of a file, in megabytes; 0 is no limit.
-    #[schemars(transform = FIELD.premium(), example = &100)]
+    #[schemars(transform = FIELD.premium().harmless(), example = &100)]
     pub max_file_size: Option<u32>,
     /// Whether every author must be a user of the service.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub member_check: Option<bool>,
     /// Whether files that are likely to hold secrets are refused.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub prevent_secrets: Option<bool>,
     /// Whether every commit must carry the line `Signed-off-by` of the Developer Certificate of
     /// Origin.
     // One that is off is null, which some answers leave out.
-    #[schemars(transform = FIELD.premium().read_if_present().since(17, 1))]
+    #[schemars(transform = FIELD.premium().read_if_present().since(17, 1).weakens(When::Off))]
     pub reject_non_dco_commits: Option<bool>,
     /// Whether every commit must be signed.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub reject_unsigned_commits: Option<bool>,
 }
 
@@ -69,6 +69,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::Mapping,
     identity: &[],
     required: &[],
+    removal: Removal::Weakens,
     homes: &[
         Home {
             scope: Scope::Project,

@@ -2,7 +2,7 @@
 //! kinds: for a page in Markdown, and for `undrift explain`.
 
 use crate::{
-    field::{Accepted, Field, Readback, Route, Scope, Secrecy, Tier, Word},
+    field::{Accepted, Field, Readback, Route, Scope, Secrecy, Stake, Tier, When, Word},
     kind::Section,
     kinds,
     release::Release,
@@ -180,5 +180,28 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
         Readback::IfPresent => remark(true, "verified only where the service returns it"),
         _ => {}
     }
+    remark(field.stake != Stake::Nothing, &guarded(&field.stake));
     remarks
+}
+
+/// What a guard asks about a field.
+fn guarded(stake: &Stake) -> String {
+    let when = match stake {
+        Stake::Nothing => return String::new(),
+        Stake::Access => return "guarded: `own-access`, `last-owner`".to_owned(),
+        Stake::Shows => return "guarded: `visibility` if more people see it".to_owned(),
+        Stake::ByKind => "if it protects less",
+        Stake::Weakens(When::Off) => "if it is switched off",
+        Stake::Weakens(When::On) => "if it is switched on",
+        Stake::Weakens(When::Lower) => "if it is lowered",
+        Stake::Weakens(When::Higher) => "if it is raised",
+        Stake::Weakens(When::Cleared) => "if it is cleared",
+        Stake::Weakens(When::Changed) => "if it is changed or cleared",
+        Stake::Weakens(When::Wider) => "if something is added, or all cleared",
+        Stake::Weakens(When::Later(words)) => {
+            let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+            return format!("guarded: `protection` from left to right in {}", words.join(", "));
+        }
+    };
+    format!("guarded: `protection` {when}")
 }

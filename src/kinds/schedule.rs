@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use crate::{
     field::{Compare, FIELD},
     kind::{
-        Call, Capability, Change, Create, Handle, Home, Job, Kind, Place, Rules, Section, Shape,
-        Table, Unable, same,
+        Call, Capability, Change, Create, Handle, Home, Job, Kind, Place, Removal, Rules, Section,
+        Shape, Table, Unable, same,
     },
     kind::{LiveEntry, calls::Act},
     operation,
@@ -28,19 +28,20 @@ use crate::{
 pub struct Schedule {
     /// What it is for, by which it is found. The service takes several with one description; undrift
     /// does not.
-    #[schemars(length(min = 1), example = &"nightly")]
+    #[schemars(transform = FIELD.harmless(), length(min = 1), example = &"nightly")]
     pub description: String,
     /// The branch, or a tag as `refs/tags/NAME`. A branch may have `refs/heads/` before it. In an empty
     /// repository a short name waits for the first branch.
-    #[schemars(rename = "ref", transform = FIELD.as_git_ref(), length(min = 1), example = &"main")]
+    #[schemars(rename = "ref", transform = FIELD.as_git_ref().harmless(), length(min = 1), example = &"main")]
     pub reference: Option<String>,
     /// When it runs, in the five fields of cron.
-    #[schemars(regex(pattern = r"^\S+( +\S+){4}$"), example = &"0 4 * * *")]
+    #[schemars(transform = FIELD.harmless(), regex(pattern = r"^\S+( +\S+){4}$"), example = &"0 4 * * *")]
     pub cron: Option<String>,
     /// The time zone of `cron`.
-    #[schemars(length(min = 1), example = &"Europe/Berlin")]
+    #[schemars(transform = FIELD.harmless(), length(min = 1), example = &"Europe/Berlin")]
     pub cron_timezone: Option<String>,
     /// Whether it runs.
+    #[schemars(transform = FIELD.harmless())]
     pub active: Option<bool>,
 }
 
@@ -53,6 +54,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::List,
     identity: &["description"],
     required: &["ref", "cron"],
+    removal: Removal::Nothing,
     homes: &[Home {
         fields: &OF_PROJECT,
         place: Place::List(operation::SCHEDULE_LIST),

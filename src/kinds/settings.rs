@@ -12,8 +12,8 @@ use crate::{
     diagnostic::Severity,
     field::{Field, Scope},
     kind::{
-        Capability, Change, Create, Effect, Fault, Home, Kind, LiveEntry, Place, Rules, Section,
-        Shape, Spec, Table,
+        Capability, Change, Create, Effect, Fault, Home, Kind, LiveEntry, Place, Removal, Rules,
+        Section, Shape, Spec, Table,
         forms::{self, enabled},
     },
     operation, schema,
@@ -35,6 +35,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::Mapping,
     identity: &[],
     required: &[],
+    removal: Removal::Nothing,
     homes: &[
         Home {
             scope: Scope::Project,

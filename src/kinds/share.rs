@@ -7,10 +7,12 @@ use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 
+use super::member::{check_day, ends, level};
 use crate::{
     field::{Accepted, FIELD, Named, Scope},
     kind::{
-        Capability, Change, Create, Effect, Fault, Handle, Home, Kind, Place, Rules, Shape, Table,
+        Capability, Change, Create, Effect, Fault, Handle, Home, Kind, Place, Removal, Rules,
+        Shape, Table,
     },
     level::Level,
     operation,
@@ -25,16 +27,16 @@ use crate::{
 pub struct Share {
     /// The full path of the group; upper and lower case are the same.
     #[schemars(
-        transform = FIELD.accepted(Accepted::OnCreate).names(Named::Group, "group_id").read_as("group_full_path"),
+        transform = FIELD.accepted(Accepted::OnCreate).names(Named::Group, "group_id").read_as("group_full_path").access(),
         length(min = 1),
         example = &"acme/security"
     )]
     pub group: String,
     /// The most that its members may do there.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("group_access_level").level())]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("group_access_level").level().access())]
     pub group_access: Option<Level>,
     /// The day on which the share ends, as `YYYY-MM-DD`. `null` means never.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).nullable().limits("group_access"), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).nullable().limits("group_access").access(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
 }
 
@@ -47,6 +49,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::List,
     identity: &["group"],
     required: &["group_access"],
+    removal: Removal::Access,
     homes: &[
         Home {
             scope: Scope::Project,
@@ -78,16 +81,19 @@ struct Shares;
 
 impl Rules for Shares {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        super::member::check_day(declared, report);
+        check_day(declared, report);
     }
 
     // The service takes what rules grant to a group away along with its share.
-    fn effects(&self, _who: Option<u64>, _before: &Object, after: &Object) -> Vec<Effect> {
-        vec![if after.is_empty() {
+    fn effects(&self, group: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+        let people = if after.is_empty() {
             Effect::Takes(Capability::People)
         } else {
             Effect::Provides(Capability::People)
-        }]
+        };
+        let ends = ends(before, after);
+        let [before, after] = [before, after].map(|fields| level(fields, "group_access"));
+        vec![Effect::Share { group, before, after, ends }, people]
     }
 }
 

@@ -18,10 +18,10 @@ use crate::{
 #[schemars(deny_unknown_fields)]
 pub struct Import {
     /// A hosted Git service.
-    #[schemars(transform = FIELD.spread())]
+    #[schemars(transform = FIELD.spread().harmless())]
     pub extgit: Option<Extgit>,
     /// A self-hosted server.
-    #[schemars(transform = FIELD.spread())]
+    #[schemars(transform = FIELD.spread().harmless())]
     pub extserver: Option<Extserver>,
 }
 
@@ -30,16 +30,16 @@ pub struct Import {
 #[schemars(deny_unknown_fields)]
 pub struct Extgit {
     /// The id of the repository there.
-    #[schemars(transform = FIELD.local(), range(min = 1), example = &7)]
+    #[schemars(transform = FIELD.local().harmless(), range(min = 1), example = &7)]
     pub repo_id: u64,
     /// The credential for the host.
-    #[schemars(transform = FIELD.local().secrecy(Secrecy::Reference))]
+    #[schemars(transform = FIELD.local().secrecy(Secrecy::Reference).harmless())]
     pub personal_access_token: Reference,
     /// The host name of an enterprise installation; not for the public host.
-    #[schemars(transform = FIELD.local(), length(min = 1), example = &"git.example.org")]
+    #[schemars(transform = FIELD.local().harmless(), length(min = 1), example = &"git.example.org")]
     pub extgit_hostname: Option<String>,
     /// What else is imported.
-    #[schemars(transform = FIELD.local())]
+    #[schemars(transform = FIELD.local().harmless())]
     pub optional_stages: Option<Stages>,
 }
 
@@ -48,10 +48,13 @@ pub struct Extgit {
 #[schemars(deny_unknown_fields)]
 pub struct Stages {
     /// Events of issues and pull requests.
+    #[schemars(transform = FIELD.harmless())]
     pub single_endpoint_issue_events_import: Option<bool>,
     /// Comments, in a slower and more thorough way.
+    #[schemars(transform = FIELD.harmless())]
     pub single_endpoint_notes_import: Option<bool>,
     /// Files attached in Markdown.
+    #[schemars(transform = FIELD.harmless())]
     pub attachments_import: Option<bool>,
 }
 
@@ -61,21 +64,21 @@ pub struct Stages {
 pub struct Extserver {
     /// The address of the server, without credentials.
     #[schemars(
-        transform = FIELD.local(), regex(pattern = "^https?://[^/?#@]+(/[^?#@]*)?$"),
+        transform = FIELD.local().harmless(), regex(pattern = "^https?://[^/?#@]+(/[^?#@]*)?$"),
         example = &"https://server.example.org",
     )]
     pub extserver_url: String,
     /// The user there.
-    #[schemars(transform = FIELD.local(), length(min = 1))]
+    #[schemars(transform = FIELD.local().harmless(), length(min = 1))]
     pub extserver_username: String,
     /// The credential for the server: a token or the user's password.
-    #[schemars(transform = FIELD.local().secrecy(Secrecy::Reference))]
+    #[schemars(transform = FIELD.local().secrecy(Secrecy::Reference).harmless())]
     pub personal_access_token: Reference,
     /// The key of the project there.
-    #[schemars(transform = FIELD.local(), length(min = 1), example = &"SHOP")]
+    #[schemars(transform = FIELD.local().harmless(), length(min = 1), example = &"SHOP")]
     pub extserver_project: String,
     /// The name of the repository there.
-    #[schemars(transform = FIELD.local(), length(min = 1), example = &"shop")]
+    #[schemars(transform = FIELD.local().harmless(), length(min = 1), example = &"shop")]
     pub extserver_repo: String,
 }
 

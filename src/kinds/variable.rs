@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 
 use crate::{
     diagnostic::Severity,
-    field::{Accepted, FIELD, Scope, Secrecy},
+    field::{Accepted, FIELD, Scope, Secrecy, When},
     kind::{
-        Call, Capability, Change, Create, Fault, Handle, Home, Job, Kind, Place, Rules, Shape,
-        Table, Unable, calls::Act,
+        Call, Capability, Change, Create, Fault, Handle, Home, Job, Kind, Place, Removal, Rules,
+        Shape, Table, Unable, calls::Act,
     },
     level::OWNER,
     operation,
@@ -26,35 +26,35 @@ use crate::{
 #[schemars(deny_unknown_fields)]
 pub struct Variable {
     /// The name: letters, digits and `_`.
-    #[schemars(regex(pattern = "^[A-Za-z0-9_]{1,255}$"), example = &"DEPLOY_TOKEN")]
+    #[schemars(transform = FIELD.harmless(), regex(pattern = "^[A-Za-z0-9_]{1,255}$"), example = &"DEPLOY_TOKEN")]
     pub key: String,
     /// The environments that see it: a name, or a pattern such as `review/*`. `*` is every
     /// environment.
-    #[schemars(default = "everywhere", transform = FIELD.trimmed().limits("value"), length(min = 1, max = 255))]
+    #[schemars(default = "everywhere", transform = FIELD.trimmed().limits("value").harmless(), length(min = 1, max = 255))]
     pub environment_scope: String,
     /// The value: text, or a reference to a secret.
-    #[schemars(transform = FIELD.secrecy(Secrecy::Sensitive).with_every_edit().hidden_by("masked_and_hidden"))]
+    #[schemars(transform = FIELD.secrecy(Secrecy::Sensitive).with_every_edit().hidden_by("masked_and_hidden").harmless())]
     pub value: Option<TextOrSecret>,
     /// Whether jobs see the value in the environment or in a file.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub variable_type: Option<VariableType>,
     /// Whether only protected branches and tags see it.
-    #[schemars(transform = FIELD.with_every_edit().limits("value"))]
+    #[schemars(transform = FIELD.with_every_edit().limits("value").weakens(When::Off))]
     pub protected: Option<bool>,
     /// Whether job logs hide it. The service accepts only values that can be hidden: one line, 8
     /// characters or more.
-    #[schemars(transform = FIELD.with_every_edit().limits("value"))]
+    #[schemars(transform = FIELD.with_every_edit().limits("value").weakens(When::Off))]
     pub masked: Option<bool>,
     /// Whether `$` in the value is kept as it is instead of being expanded.
-    #[schemars(transform = FIELD.with_every_edit())]
+    #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub raw: Option<bool>,
     /// What it is for, for people.
-    #[schemars(transform = FIELD.nullable().with_every_edit().since(16, 2), length(max = 255))]
+    #[schemars(transform = FIELD.nullable().with_every_edit().since(16, 2).harmless(), length(max = 255))]
     pub description: Option<String>,
     /// Whether it is masked and nobody ever sees its value again, not even with `undrift`, which
     /// sends it once. A variable that is there is removed and added anew to be hidden; one that is
     /// hidden stays so.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("hidden").limits("value").since(17, 4))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("hidden").limits("value").since(17, 4).weakens(When::Off))]
     pub masked_and_hidden: Option<bool>,
 }
 
@@ -77,7 +77,7 @@ static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&schema::with_field(
         schema::of::<Variable>(),
         "environment_scope",
-        FIELD.premium().trimmed().limits("value"),
+        FIELD.premium().trimmed().limits("value").harmless(),
     ))
 });
 
@@ -88,6 +88,7 @@ pub static KIND: Kind = Kind {
     shape: Shape::List,
     identity: &["key", "environment_scope"],
     required: &["value"],
+    removal: Removal::Nothing,
     homes: &[
         Home {
             scope: Scope::Project,

@@ -34,12 +34,13 @@ use crate::{
     field::{Named, Scope},
     kind::{Facts, Id, LiveEntry, Names, Namespace, Place, Section, Target, forms},
     kinds,
-    live::{Caller, Collection, Inherited, Live, Presence, Question, Token},
-    operation::{self, Op, Read},
+    level::MAINTAINER,
+    live::{Caller, Collection, Inherited, Live, OwnAccess, Presence, Question, Token},
+    operation::{self, Op, Read, Request},
     page::{Complete, Rows},
     release::Known,
     text,
-    value::Object,
+    value::{Json, Object},
 };
 
 /// The header by which the sandbox says what it is, in every answer.
@@ -262,6 +263,7 @@ impl Observer {
                         live.inherited_before = Some(self.above(&former.path).await?);
                     }
                 }
+                Question::Own => live.own = Some(self.own_access(container, live).await?),
                 Question::Entries(name) => {
                     let entries = self.entries(container, live, name).await?;
                     live.names.insert_entries(name, entries);
@@ -621,30 +623,83 @@ impl Observer {
         Ok(Ok(ids))
     }
 
-    /// The levels of access from the group above the container at `path`, read once for each group.
+    /// The levels of access from the group above the container at `path`.
     async fn above(&self, path: &str) -> Result<Inherited, ApiError> {
         let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
-        let look_up = async || {
-            let request = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
-            let rows = Rows::with_id(&["access_level"]);
-            let members = self.client.list_known(request, rows).await?;
-            let mut levels = BTreeMap::new();
-            let is_active =
-                |member: &&Object| member.get("state").is_none_or(|state| state == "active");
-            for member in members.iter().filter(is_active) {
-                let number = |name: &str| member.get(name)?.as_u64();
-                let level = number("access_level").and_then(|level| u8::try_from(level).ok());
-                if let Some((id, level)) = number("id").zip(level) {
-                    let known = levels.entry(id).or_insert(level);
-                    *known = level.max(*known);
-                }
-            }
-            Ok(Arc::new(levels))
-        };
-        match self.inherited.of(&group.to_lowercase(), look_up).await {
+        match self.levels(group).await {
             Err(error) if !ends_everything(&error) => Ok(Arc::default()),
             found => found,
         }
+    }
+
+    /// The levels of access to a group, inherited ones too, read once for each group.
+    async fn levels(&self, group: &str) -> Result<Inherited, ApiError> {
+        let look_up = async || {
+            let all = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
+            Ok(Arc::new(self.levels_in(all).await?))
+        };
+        self.inherited.of(&group.to_lowercase(), look_up).await
+    }
+
+    async fn levels_in(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>, ApiError> {
+        let members = self.client.list_known(list, Rows::with_id(&["access_level"])).await?;
+        let mut levels = BTreeMap::new();
+        let is_active =
+            |member: &&Object| member.get("state").is_none_or(|state| state == "active");
+        for member in members.iter().filter(is_active) {
+            let number = |name: &str| member.get(name)?.as_u64();
+            let level = number("access_level").and_then(|level| u8::try_from(level).ok());
+            if let Some((id, level)) = number("id").zip(level) {
+                let known = levels.entry(id).or_insert(level);
+                *known = level.max(*known);
+            }
+        }
+        Ok(levels)
+    }
+
+    /// By which ways the caller has access to a container.
+    async fn own_access(&self, container: &Container, live: &Live) -> Result<OwnAccess, ApiError> {
+        let own = |found: Result<BTreeMap<u64, u8>, ApiError>| match found {
+            Ok(levels) => Ok(Ok(levels.get(&self.caller.id).copied().unwrap_or(0))),
+            // Who is a member of a group sees it.
+            Err(error) if error.is_not_found() => Ok(Ok(0)),
+            Err(error) if ends_everything(&error) => Err(error),
+            Err(error) => Ok(Err(Cause::from(&error))),
+        };
+        let all = |found: Result<Inherited, ApiError>| own(found.map(|levels| (*levels).clone()));
+        let path = self.live_path(&container.path).await?;
+        // The object of a project tells of memberships alone, that of a group of shares, too.
+        let direct = match &live.presence {
+            Presence::Here(_, facts) if container.scope == Scope::Project => {
+                Ok(facts.level.unwrap_or(0))
+            }
+            _ => {
+                own(self.levels_in(operation::GROUP_MEMBER_LIST.request().arg("id", &path)).await)?
+            }
+        };
+        let inherited = match path.rsplit_once('/') {
+            Some((group, _)) => all(self.levels(group).await)?,
+            None => Ok(0),
+        };
+        let otherwise = match (direct, inherited) {
+            (Ok(direct), Ok(inherited)) => Ok(direct.max(inherited)),
+            (Ok(level), Err(_)) | (Err(_), Ok(level)) if level >= MAINTAINER => Ok(level),
+            (Err(cause), _) | (_, Err(cause)) => Err(cause),
+        };
+        let mut groups = BTreeMap::new();
+        for (section, entries) in container.sections.iter().filter_map(|section| {
+            Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
+        }) {
+            let named = |name: &&&str| section.field(name).names == Some(Named::Group);
+            let Some(name) = section.identity.iter().find(named) else { continue };
+            for entry in entries {
+                let path = entry.fields.get(*name).and_then(Json::as_str);
+                if let Some((id, path)) = entry.id().zip(path) {
+                    groups.insert(id, all(self.levels(path).await)?);
+                }
+            }
+        }
+        Ok(OwnAccess { otherwise, groups })
     }
 }
 

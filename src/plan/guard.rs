@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::approve::EVERYTHING;
 use crate::{
     address::Address,
+    cause::Cause,
     desired::{Container, Guard},
-    diff::{Action, Context, Findings, Refusal, Step},
-    kind::{Effect, VISIBILITIES, visibility_rank},
+    diff::{Action, Context, Findings, Incomplete, Refusal, Step},
+    kind::{Effect, RefRule, Weaker, weaker},
     level::{Level, MAINTAINER, OWNER},
     live::{Inherited, Live, Question},
     origin::Origin,
@@ -138,9 +139,11 @@ pub(super) fn steps(
     context: Context<'_>,
 ) -> Findings {
     let mut findings = access(steps, live, declared, context);
+    findings.extend(own_shares(steps, live, declared, context));
     findings.extend(transfer(steps, live));
     findings.refusals.extend(steps.iter().filter_map(visibility));
-    findings.refusals.extend(steps.iter().filter_map(protection));
+    let rules = rules(steps, live, declared);
+    findings.refusals.extend(steps.iter().filter_map(|step| protection(step, &rules)));
     findings
 }
 
@@ -190,6 +193,92 @@ fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_
     findings
 }
 
+/// How a step changes with what the container is shared.
+struct Share<'s> {
+    step: &'s Step,
+    group: u64,
+    before: u8,
+    after: u8,
+}
+
+/// Refuses to take away the caller's own access with a share: what it cuts off can be neither
+/// finished nor put back.
+fn own_shares(steps: &[Step], live: &Live, declared: &Container, context: Context<'_>) -> Findings {
+    let mut findings = Findings::default();
+    let caller = context.caller;
+    let changes: Vec<_> = steps.iter().flat_map(shares).collect();
+    let is_lower = |change: &&Share<'_>| change.after < change.before;
+    let Some(first) = changes.iter().find(is_lower) else { return findings };
+    if caller.administrator || context.personal_owner == Some(caller.id) {
+        return findings;
+    }
+    let Some(own) = &live.own else {
+        findings.ask(Question::Own);
+        return findings;
+    };
+    let unread = own.groups.values().chain([&own.otherwise]).find_map(|level| level.as_ref().err());
+    let (Ok(otherwise), None) = (&own.otherwise, unread) else {
+        let reason = unread.cloned().unwrap_or_else(|| Cause::new("not read"));
+        let reason = reason.context("whether the token's own access depends on this share");
+        findings.incomplete.push(Incomplete { address: first.step.address.clone(), reason });
+        return findings;
+    };
+    let by = |group: u64, level: u8| match own.groups.get(&group) {
+        Some(Ok(within)) => level.min(*within),
+        _ => 0,
+    };
+    let there: Vec<_> = shared(live, declared).collect();
+    let before = there.iter().map(|(group, level)| by(*group, *level)).max().max(Some(*otherwise));
+    let after = there.iter().map(|(group, level)| {
+        let change = changes.iter().find(|change| change.group == *group);
+        by(*group, change.map_or(*level, |change| change.after))
+    });
+    let (before, after) = (before.unwrap_or(0), after.max().max(Some(*otherwise)).unwrap_or(0));
+    let strongest = changes.iter().filter(is_lower).max_by_key(|c| by(c.group, c.before));
+    if let Some(change) = strongest.filter(|_| after < before && after < MAINTAINER) {
+        let how = if change.step.replaces { ", which is removed to be added anew" } else { "" };
+        let reason = format!(
+            "would lower the access of `{}`, the token's owner, from {} to {}: it comes from this share{how}",
+            escape(&caller.username),
+            word(before),
+            word(after)
+        );
+        findings.refusals.push(refusal(Guard::OwnAccess, change.step, reason));
+    }
+    findings
+}
+
+fn shares(step: &Step) -> impl Iterator<Item = Share<'_>> {
+    step.effects.iter().filter_map(move |effect| match effect {
+        Effect::Share { group: Some(group), before, after, ends } => {
+            // What is removed to be added anew needs the access that goes with it.
+            let after = if *ends || step.replaces { 0 } else { *after };
+            Some(Share { step, group: *group, before: *before, after })
+        }
+        _ => None,
+    })
+}
+
+/// The groups with which the container is shared, with the levels.
+fn shared(live: &Live, declared: &Container) -> impl Iterator<Item = (u64, u8)> {
+    effects_as_is(live, declared).filter_map(|effect| match effect {
+        Effect::Share { group: Some(group), before, .. } => Some((group, before)),
+        _ => None,
+    })
+}
+
+/// What the declared sections do as they are.
+fn effects_as_is(live: &Live, declared: &Container) -> impl Iterator<Item = Effect> {
+    let sections = declared.sections.iter().filter_map(|section| {
+        Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
+    });
+    sections.flat_map(|(section, entries)| {
+        entries
+            .iter()
+            .flat_map(move |entry| section.rules.effects(entry.id(), &entry.fields, &entry.fields))
+    })
+}
+
 fn accesses(step: &Step) -> impl Iterator<Item = Access<'_>> {
     step.effects.iter().filter_map(move |effect| match effect {
         Effect::Access { user, before, after, ends } => {
@@ -203,19 +292,11 @@ fn accesses(step: &Step) -> impl Iterator<Item = Access<'_>> {
 
 /// The users who own the container by an entry of its own.
 fn owners(live: &Live, declared: &Container) -> Vec<u64> {
-    let sections = declared.sections.iter().filter_map(|section| {
-        Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
-    });
-    let levels = sections.flat_map(|(section, entries)| {
-        entries
-            .iter()
-            .flat_map(move |entry| section.rules.effects(entry.id(), &entry.fields, &entry.fields))
-    });
     let owner = |effect| match effect {
         Effect::Access { user: Some(user), before: OWNER, .. } => Some(user),
         _ => None,
     };
-    levels.filter_map(owner).collect()
+    effects_as_is(live, declared).filter_map(owner).collect()
 }
 
 /// Refuses to delete a project.
@@ -262,35 +343,75 @@ fn word(level: u8) -> &'static str {
     Level::parse(&level.into()).filter(|level| level.number > 0).map_or("none", |level| level.word)
 }
 
-/// Refuses to show a container to more people than before.
+/// Refuses to show a container, or a part of it, to more people than before.
 fn visibility(step: &Step) -> Option<Refusal> {
-    let (before, after) = step.effects.iter().find_map(|effect| match effect {
-        Effect::Visibility { before, after } => {
-            Some((before.as_deref().and_then(visibility_rank), visibility_rank(after)?))
-        }
-        _ => None,
-    })?;
-    // What was not seen is taken for the narrowest.
-    if step.action != Action::Update || before.unwrap_or(0) >= after {
-        return None;
-    }
-    let reason = format!(
-        "would widen visibility from {} to {}",
-        before.map_or("unknown", |i| VISIBILITIES[i]),
-        VISIBILITIES[after]
-    );
-    let change = step.changes.iter().find(|change| change.field == "visibility");
-    let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
-    Some(Refusal::new(Guard::Visibility, &step.address, reason, 1, origin))
-}
-
-/// Refuses to protect less.
-fn protection(step: &Step) -> Option<Refusal> {
     let how = step.effects.iter().filter_map(|effect| match effect {
-        Effect::Weakens(how) => Some(how.as_str()),
+        Effect::Shows(how) => Some(how.as_str()),
         _ => None,
     });
     let how: Vec<_> = how.collect();
+    let change = step.changes.iter().find(|change| change.field == "visibility");
+    let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
+    let reason = format!("would {}", how.join(", and "));
+    (!how.is_empty()).then(|| Refusal::new(Guard::Visibility, &step.address, reason, 1, origin))
+}
+
+/// Refuses to protect less, also by `rules` for branches and tags.
+fn protection(step: &Step, rules: &Weaknesses) -> Option<Refusal> {
+    let how = step.effects.iter().filter_map(|effect| match effect {
+        Effect::Weakens(how) => Some(how),
+        _ => None,
+    });
+    let of_rules = rules_of(step).flat_map(|(before, after)| [before, after]).flatten();
+    let mut patterns: Vec<_> = of_rules.map(|rule| &*rule.pattern).collect();
+    patterns.dedup();
+    let section = step.address.section;
+    let by_rules = rules
+        .iter()
+        .filter(|(of, weaker)| Some(*of) == section && patterns.contains(&weaker.by.as_str()));
+    let mut how: Vec<_> =
+        how.chain(by_rules.map(|(_, weaker)| &weaker.how)).map(String::as_str).collect();
+    how.dedup();
     (!how.is_empty())
         .then(|| refusal(Guard::Protection, step, format!("would {}", how.join(", and "))))
+}
+
+/// What protects less of the rules of each section.
+type Weaknesses = Vec<(&'static str, Weaker)>;
+
+/// What the rules for branches, and those for tags, protect less once all steps are done.
+fn rules(steps: &[Step], live: &Live, declared: &Container) -> Weaknesses {
+    let mut found = Vec::new();
+    for section in &declared.sections {
+        let name = section.of.section;
+        let own = || steps.iter().filter(|step| step.address.section == Some(name));
+        if !own().flat_map(rules_of).any(|_| true) {
+            continue;
+        }
+        let entries = live.sections.get(name).and_then(|live| live.entries().ok());
+        let there = entries.into_iter().flatten().flat_map(|entry| {
+            let effects = section.of.rules.effects(None, &entry.fields, &entry.fields);
+            effects.into_iter().filter_map(|effect| match effect {
+                Effect::Rule { before, .. } => before,
+                _ => None,
+            })
+        });
+        let before: Vec<RefRule> = there.map(|rule| *rule).collect();
+        let changes = || own().flat_map(rules_of);
+        let is_changed = |rule: &&RefRule| {
+            changes().any(|(was, _)| was.is_some_and(|was| was.pattern == rule.pattern))
+        };
+        let stays = before.iter().filter(|rule| !is_changed(rule));
+        let after: Vec<RefRule> =
+            stays.chain(changes().filter_map(|(_, is)| is)).cloned().collect();
+        found.extend(weaker(&before, &after).into_iter().map(|weaker| (name, weaker)));
+    }
+    found
+}
+
+fn rules_of(step: &Step) -> impl Iterator<Item = (Option<&RefRule>, Option<&RefRule>)> {
+    step.effects.iter().filter_map(|effect| match effect {
+        Effect::Rule { before, after } => Some((before.as_deref(), after.as_deref())),
+        _ => None,
+    })
 }

@@ -80,12 +80,15 @@ impl Placed {
                     let after = if *ends { 0 } else { *after };
                     of_owners(is_own, *before, after, &mut provides, &mut takes);
                 }
-                Effect::Visibility { .. }
+                Effect::Share { .. }
+                | Effect::Visibility { .. }
                 | Effect::Follows(_)
                 | Effect::Transfers { .. }
                 | Effect::NeedsAccess(_)
                 | Effect::NeedsShare(_)
                 | Effect::Weakens(_)
+                | Effect::Rule { .. }
+                | Effect::Shows(_)
                 | Effect::Besides(_)
                 | Effect::Fills
                 | Effect::HandsDown

@@ -13,10 +13,11 @@ const DESCRIPTION: &str = "section: milestones
 noun: milestone
 about: A goal of issues and merge requests.
 identity: [title]
+removal: nothing
 fields:
-  - {name: title, about: What it is called., type: text, example: '1.0'}
-  - {name: description, about: What it is for., type: text, nullable: true}
-  - {name: due_date, about: The day on which it ends., type: date, nullable: true}
+  - {name: title, about: What it is called., type: text, weakens: never, example: '1.0'}
+  - {name: description, about: What it is for., type: text, weakens: never, nullable: true}
+  - {name: due_date, about: The day on which it ends., type: date, weakens: never, nullable: true}
 homes:
   - path: /projects/:id/milestones
 ";
@@ -157,9 +158,10 @@ fn what_is_wrong_with_a_description_is_said_with_its_place() {
 noun: milestone
 about: A goal of issues and merge requests.
 identity: [name]
+removal: nothing
 fields:
-  - {name: title, about: What it is called., type: text, pattern: '[a-'}
-  - {name: title, about: What it is for., type: text, create_only: true}
+  - {name: title, about: What it is called., type: text, weakens: never, pattern: '[a-'}
+  - {name: title, about: What it is for., type: text, weakens: never, create_only: true}
 homes:
   - path: /projects/:id
   - path: /groups/:id/access_tokens

@@ -267,7 +267,7 @@ async fn converges(profile: Profile, name: &str) {
     world.set("HOOK_TOKEN", "hook-token-value");
     world.set("VALUE", "value-from-environment");
     world.tweak = |settings| settings.limits.count = usize::MAX;
-    world.acknowledged = vec!["protection:**"];
+    world.acknowledged = vec!["protection:**", "visibility:**"];
     std::fs::write(world.root().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10])
         .unwrap();
     for form in [Form::Create, Form::Change, Form::Clear] {
@@ -312,7 +312,8 @@ async fn converges(profile: Profile, name: &str) {
 async fn what_the_service_wants_together_or_apart_is_sent_so() {
     for release in [REFERENCE, LATER] {
         let there = [json!({"path": "acme/shop"})];
-        let world = World::new(Profile::default().at(release), seed(&there)).await;
+        let mut world = World::new(Profile::default().at(release), seed(&there)).await;
+        world.acknowledged = vec!["protection:**"];
         for (only, regex) in [(false, "^m"), (true, ""), (false, "^x"), (false, "")] {
             let mut mirror = json!({"url": "https://git.example.org/x.git", "enabled": true});
             if release == LATER {
@@ -458,7 +459,7 @@ async fn a_default_branch_is_set_with_the_readme() {
 
 #[tokio::test]
 async fn entries_come_and_go() {
-    let world = World::new(
+    let mut world = World::new(
         Profile::default(),
         seed(&[json!({
             "path": "acme/shop",
@@ -469,6 +470,7 @@ async fn entries_come_and_go() {
         })]),
     )
     .await;
+    world.acknowledged = vec!["protection:**"];
     world.declare(&[project(
         "acme/shop",
         json!({

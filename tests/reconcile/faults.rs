@@ -81,11 +81,18 @@ async fn wrong(world: &World) -> Vec<String> {
     wrong
 }
 
+/// A service on which the scenario, which protects less, is acknowledged.
+async fn guarded(profile: Profile, seed: Json) -> World {
+    let mut world = World::new(profile, seed).await;
+    world.acknowledged = vec!["protection:**"];
+    world
+}
+
 /// The calls of a run without faults, each once, as a method and a part of its path that tells it
 /// from others.
 async fn calls() -> BTreeSet<(String, String)> {
     let (seed, documents) = scenario();
-    let world = World::new(Profile::default(), seed).await;
+    let world = guarded(Profile::default(), seed).await;
     world.declare(&documents);
     world.converge("without faults").await;
     let requests = world.requests();
@@ -111,7 +118,7 @@ async fn with_fault(
         nth,
         what: what.clone(),
     };
-    let world = World::new(Profile { faults: vec![fault], ..Profile::default() }, seed).await;
+    let world = guarded(Profile { faults: vec![fault], ..Profile::default() }, seed).await;
     world.declare(&documents);
     let outcome = world.try_apply().await;
     (outcome, world)
@@ -212,13 +219,13 @@ async fn a_read_that_fails_for_good_is_said() {
 async fn a_run_that_is_killed_anywhere_is_finished_by_the_next() {
     let (_, documents) = scenario();
     let all = {
-        let world = World::new(Profile::default(), scenario().0).await;
+        let world = guarded(Profile::default(), scenario().0).await;
         world.declare(&documents);
         world.converge("without a kill").await;
         world.writes().len()
     };
     for writes in 0..=all {
-        let world = World::new(Profile::default(), scenario().0).await;
+        let world = guarded(Profile::default(), scenario().0).await;
         world.declare(&documents);
         tokio::select! {
             outcome = world.try_apply() => drop(outcome),

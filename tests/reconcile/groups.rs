@@ -198,7 +198,8 @@ async fn a_variable_is_changed_and_not_another_one_with_its_key() {
 
 #[tokio::test]
 async fn a_push_rule_comes_and_goes_where_absence_looks_like_a_missing_licence() {
-    let world = World::new(Profile::default(), seed(&[])).await;
+    let mut world = World::new(Profile::default(), seed(&[])).await;
+    world.acknowledged = vec!["protection:**"];
     for rule in [json!({"max_file_size": 3}), json!(null), json!(null), json!({"max_file_size": 4})]
     {
         world.declare(&[group("acme", json!({"push_rule": rule}))]);

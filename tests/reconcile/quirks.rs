@@ -156,7 +156,8 @@ async fn what_has_no_effect_yet_is_a_note_and_no_endless_plan() {
 async fn what_is_refused_alone_is_sent_with_what_it_needs() {
     let on = json!({"mirror": true, "import_url": "https://a.example.org/x.git"});
     let seeded = json!({"settings": on});
-    let world = world(seeded, json!({"settings": {"mirror_trigger_builds": true}})).await;
+    let mut world = world(seeded, json!({"settings": {"mirror_trigger_builds": true}})).await;
+    world.acknowledged = vec!["protection:**"];
     let plan = world.plan().await;
     assert_eq!(plan.steps[0].calls[0].fields, ["mirror", "mirror_trigger_builds"]);
     world.converge("a flag of a mirror").await;

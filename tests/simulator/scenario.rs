@@ -67,7 +67,7 @@ impl Scenario {
             added: Vec::new(),
             protections: Vec::new(),
             documents: documents.to_vec(),
-            acknowledged: &[],
+            acknowledged: &["protection:**", "visibility:**"],
             resend: &[],
             token: TOKEN,
             import_delay: Duration::ZERO,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    description::{Comparison, Description, Edit, Field, Value},
+    description::{Comparison, Description, Edit, Field, Value, Weakens},
     entry, make,
 };
 use crate::{
@@ -38,8 +38,26 @@ const SHOWN_ONCE: [&str; 7] = [
     "triggers",
 ];
 
-/// Collections by which people get access.
-const ACCESS: [&str; 2] = ["access_requests", "invitations"];
+/// Collections by which people, keys or jobs get access, or which say who has it.
+const ACCESS: [&str; 17] = [
+    "access_requests",
+    "approval_rules",
+    "billable_members",
+    "deploy_keys",
+    "enterprise_users",
+    "invitations",
+    "job_token_scope",
+    "ldap_group_links",
+    "member_roles",
+    "protected_branches",
+    "protected_environments",
+    "protected_tags",
+    "provisioned_users",
+    "saml_group_links",
+    "scim",
+    "service_accounts",
+    "ssh_certificates",
+];
 
 /// Fields that every entry of a manifest has.
 const OF_ENTRIES: [&str; 2] = ["extra", "state"];
@@ -182,6 +200,10 @@ impl Check<'_> {
         only("maximum", field.maximum.is_some(), &number, of_number);
         let nullable = [Value::Text, Value::Integer, Value::Date, Value::Texts];
         let to_null = "what can be cleared is a text, an integer, a date or a list of texts";
+        let flag = matches!(field.weakens, Weakens::WhenOff | Weakens::WhenOn);
+        only("weakens", flag, &[Value::Boolean], "this goes with the type `boolean`");
+        let height = matches!(field.weakens, Weakens::WhenLower | Weakens::WhenHigher);
+        only("weakens", height, &number, "this goes with the type `integer`");
         only("nullable", field.nullable, &nullable, to_null);
         let open = [Value::Text, Value::Integer, Value::Texts];
         only("sensitive", field.sensitive, &open, "leave it out: the type says how secret it is");
@@ -284,13 +306,16 @@ impl Check<'_> {
             let message = "what the service makes here it shows once, so it cannot be declared";
             return self.fault(path, message, "create it with `undrift call` or by hand");
         }
-        if has(&ACCESS) {
-            let message = "this gives people access, which guards only see in `members`";
-            return self.fault(path, message, "declare `members`");
-        }
         if let Some(own) = operations.iter().find(|row| below.shares_ground_with(row)) {
             let message = format!("undrift knows what is at `{}` already", own.path);
             return self.fault(path, message, "leave the description out");
+        }
+        if has(&ACCESS) {
+            let message =
+                "this gives access, and a description cannot say whom, which guards have to know";
+            let help =
+                "declare `members` or `shares`; manage other ways by `undrift call`, or by hand";
+            return self.fault(path, message, help);
         }
         let ids: Vec<_> = make::ids(self.description, below).collect();
         if let Some(own) = operations.iter().find(|row| ids.iter().any(|id| id == row.id)) {

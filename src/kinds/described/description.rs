@@ -4,7 +4,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use crate::{
-    field::{Compare, Scope, Tier},
+    field::{Compare, Scope, Stake, Tier, When},
+    kind,
     release::Release,
     value::Json,
 };
@@ -31,6 +32,8 @@ pub struct Description {
     /// The fields, besides the identity, without which an entry cannot be created.
     #[serde(default)]
     pub required: Vec<String>,
+    /// What removing an entry does that guards ask about.
+    pub removal: Removal,
     /// Whether the service refuses a second entry with the same identity (default: `false`).
     #[serde(default)]
     pub unique: bool,
@@ -53,6 +56,56 @@ pub struct Description {
     /// Where the collection is: one path below projects, one below groups, or both.
     #[schemars(length(min = 1, max = 2))]
     pub homes: Vec<Home>,
+}
+
+/// What removing an entry does that guards ask about, besides that much is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Removal {
+    /// Nothing.
+    Nothing,
+    /// It takes a protection away.
+    Weakens,
+}
+
+impl From<Removal> for kind::Removal {
+    fn from(removal: Removal) -> Self {
+        match removal {
+            Removal::Nothing => Self::Nothing,
+            Removal::Weakens => Self::Weakens,
+        }
+    }
+}
+
+/// Which changes of a field protect less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Weakens {
+    /// None.
+    Never,
+    /// A flag that is switched off.
+    WhenOff,
+    /// A flag that is switched on.
+    WhenOn,
+    /// A lower number.
+    WhenLower,
+    /// A higher number.
+    WhenHigher,
+    /// Anything else than before.
+    WhenChanged,
+}
+
+impl From<Weakens> for Stake {
+    fn from(weakens: Weakens) -> Self {
+        Self::Weakens(match weakens {
+            Weakens::Never => return Self::Nothing,
+            Weakens::WhenOff => When::Off,
+            Weakens::WhenOn => When::On,
+            Weakens::WhenLower => When::Lower,
+            Weakens::WhenHigher => When::Higher,
+            Weakens::WhenChanged => When::Changed,
+        })
+    }
 }
 
 /// How an entry changes.
@@ -194,6 +247,8 @@ pub struct Field {
     /// What may be written.
     #[serde(rename = "type")]
     pub value: Value,
+    /// Which changes of it protect less, so that the guard `protection` asks about them.
+    pub weakens: Weakens,
     /// The words of a `word`.
     #[serde(default)]
     pub words: Vec<Word>,

@@ -56,10 +56,7 @@ pub(super) fn property(field: &Field) -> Json {
             property[key] = value;
         }
     }
-    let treatment = treatment(field);
-    if treatment != FIELD {
-        property[KEYWORD] = json!(treatment);
-    }
+    property[KEYWORD] = json!(treatment(field));
     if let Some(property) = property.as_object_mut() {
         property.remove("$schema");
         property.remove("title");
@@ -95,6 +92,7 @@ fn treatment(field: &Field) -> field::Field {
         expression: field.expression,
         trimmed: field.trimmed,
         only: field.only,
+        stake: field.weakens.into(),
         limits: field
             .limits
             .as_ref()

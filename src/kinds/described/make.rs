@@ -40,6 +40,7 @@ pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
         shape: Shape::List,
         identity: keep_all(&description.identity),
         required: keep_all(&description.required),
+        removal: description.removal.into(),
         homes: homes.leak(),
         rules: Box::leak(Box::new(Identified { called })),
     };

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     field::{Compare, Scope, Secrecy, Tier},
-    kind::{Change, Create, Section, forms, testing},
+    kind::{Change, Create, Effect, Section, forms, stakes, testing},
     operation::{Again, Method, collection::Below},
     release::Release,
     value::{Json, Object},
@@ -15,6 +15,7 @@ section: toys
 noun: toy
 about: A thing to play with.
 identity: [url, size]
+removal: weakens
 called: title
 required: [kind]
 unique: true
@@ -22,21 +23,22 @@ answers_show_it: true
 entry: {field: code, argument: toy_code, about: The code of the toy.}
 edit_takes_besides: [{name: new_size, about: The new size.}]
 fields:
-  - {name: url, about: Where it is., type: address, compare: url, example: 'https://h/x'}
-  - {name: size, about: How large it is., type: integer, minimum: 1, maximum: 9}
-  - {name: title, about: What it is called., type: text, pattern: '^[a-z]+$', nullable: true}
+  - {name: url, about: Where it is., type: address, weakens: never, compare: url, example: 'https://h/x'}
+  - {name: size, about: How large it is., type: integer, weakens: when_lower, minimum: 1, maximum: 9}
+  - {name: title, about: What it is called., type: text, weakens: never, pattern: '^[a-z]+$', nullable: true}
   - name: kind
     about: What it is.
     type: word
+    weakens: when_changed
     words: [{word: ball, about: It is round.}, {word: kite, about: It flies.}]
     send_as: toy_kind
     read_as: toy_kind_name
-  - {name: colours, about: Its colours., type: texts, compare: set, with_every_edit: true}
-  - {name: nick, about: Its other name., type: text, compare: any_case, sensitive: true}
-  - {name: key, about: What opens it., type: secret, forgotten_with: url}
-  - {name: note, about: What is written on it., type: text, write_only: true}
-  - {name: until, about: When it goes., type: date, tier: premium, since: '16.2', until: '18.0'}
-  - {name: loud, about: Whether it is loud., type: boolean, only: project}
+  - {name: colours, about: Its colours., type: texts, weakens: never, compare: set, with_every_edit: true}
+  - {name: nick, about: Its other name., type: text, weakens: never, compare: any_case, sensitive: true}
+  - {name: key, about: What opens it., type: secret, weakens: never, forgotten_with: url}
+  - {name: note, about: What is written on it., type: text, weakens: never, write_only: true}
+  - {name: until, about: When it goes., type: date, weakens: never, tier: premium, since: '16.2', until: '18.0'}
+  - {name: loud, about: Whether it is loud., type: boolean, weakens: when_off, only: project}
 homes:
   - path: /projects/:id/play/toys
     own: {field: owner, value: project}
@@ -175,10 +177,11 @@ section: gates
 noun: gate
 about: A gate.
 identity: [name]
+removal: nothing
 edit: replace
 fields:
-  - {name: name, about: Its name., type: text}
-  - {name: height, about: Its height., type: integer, create_only: true}
+  - {name: name, about: Its name., type: text, weakens: never}
+  - {name: height, about: Its height., type: integer, weakens: never, create_only: true}
 homes: [{path: '/projects/:id/gates'}]
 ";
     let gates = made(text);
@@ -250,17 +253,12 @@ fn what_is_wrong_is_said_where_it_stands() {
             "there is no field `urls`",
         ),
         (
-            "type: texts, compare",
-            "type: texts, pattern: x, compare",
+            "weakens: never, compare: set",
+            "weakens: never, pattern: x, compare: set",
             "fields/4/pattern",
             "`pattern` does not fit to this type",
         ),
-        (
-            "type: texts, compare: set",
-            "type: texts, compare: url",
-            "fields/4/compare",
-            "`compare` does not fit to this type",
-        ),
+        ("compare: set", "compare: url", "fields/4/compare", "`compare` does not fit to this type"),
         (
             "type: boolean,",
             "type: boolean, nullable: true,",
@@ -274,8 +272,8 @@ fn what_is_wrong_is_said_where_it_stands() {
             "`minimum` does not fit to this type",
         ),
         (
-            "type: word\n    words:",
-            "type: text\n    words:",
+            "type: word\n    weakens: when_changed\n    words:",
+            "type: text\n    weakens: never\n    words:",
             "fields/3/words",
             "`words` does not fit to this type",
         ),
@@ -333,6 +331,18 @@ fn what_is_wrong_is_said_where_it_stands() {
             "undrift knows what is at `/groups/:id/members` already",
         ),
         (
+            "type: texts, weakens: never",
+            "type: texts, weakens: when_off",
+            "fields/4/weakens",
+            "`weakens` does not fit to this type",
+        ),
+        (
+            "weakens: when_lower",
+            "weakens: when_on",
+            "fields/1/weakens",
+            "`weakens` does not fit to this type",
+        ),
+        (
             path,
             "/groups/:id/access_tokens",
             "homes/1/path",
@@ -348,7 +358,7 @@ fn what_is_wrong_is_said_where_it_stands() {
             path,
             "/groups/:id/invitations",
             "homes/1/path",
-            "this gives people access, which guards only see in `members`",
+            "this gives access, and a description cannot say whom, which guards have to know",
         ),
         (
             "argument: toy_code",
@@ -367,6 +377,47 @@ fn what_is_wrong_is_said_where_it_stands() {
         assert!(found.contains(&(at.to_owned(), message.to_owned())), "{to}: {found:?}");
     }
     assert_eq!(faults("noun: toy", "noun: toy"), []);
+}
+
+#[test]
+fn what_gives_access_cannot_be_described() {
+    for collection in [
+        "deploy_keys",
+        "job_token_scope/allowlist",
+        "job_token_scope/groups_allowlist",
+        "ldap_group_links",
+        "member_roles",
+        "protected_environments",
+        "saml_group_links",
+        "service_accounts",
+    ] {
+        for scope in ["projects", "groups"] {
+            let found = faults("/groups/:id/toys", &format!("/{scope}/:id/{collection}"));
+            let refused =
+                |(_, message): &(String, String)| message.starts_with("this gives access");
+            // One path below projects is there already.
+            let refused = found.iter().any(refused) || scope == "projects";
+            assert!(refused && !found.is_empty(), "{scope} {collection}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn what_says_nothing_of_what_a_change_may_do_is_no_description() {
+    let parses =
+        |text: &str| Description::deserialize(yaml::parse(text).documents[0].to_json()).is_ok();
+    assert!(parses(EVERYTHING));
+    assert!(!parses(&EVERYTHING.replacen("removal: weakens\n", "", 1)));
+    assert!(!parses(&EVERYTHING.replacen(", weakens: never", "", 1)));
+    let toys = made(EVERYTHING);
+    let of = in_scope(&toys, Scope::Project);
+    let before = object(json!({"size": 3, "loud": true, "kind": "ball", "nick": "a"}));
+    let after = object(json!({"size": 2, "loud": false, "kind": "kite", "nick": "b"}));
+    let found = stakes::changing(of, &["size", "loud", "kind", "nick"], &before, &after);
+    let weakens = |how: &str| Effect::Weakens(how.to_owned());
+    let want = ["lower `size` from 3 to 2", "switch off `loud`", "change `kind`"].map(weakens);
+    assert_eq!(found, want);
+    assert_eq!(stakes::removing(of), Some(weakens("take the toy away")));
 }
 
 #[test]

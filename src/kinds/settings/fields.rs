@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 
 use crate::{
-    field::{Accepted, FIELD, Named, Secrecy},
+    field::{Accepted, FIELD, Named, Secrecy, When},
     kinds::source::Import,
     schema::TextOrSecret,
 };
@@ -17,310 +17,331 @@ use crate::{
 pub struct ProjectSettings {
     /// The name that people see; it may differ from the last part of the path. A new project
     /// without one is called like that part.
-    #[schemars(length(min = 1, max = 255), example = &"Web shop")]
+    #[schemars(transform = FIELD.harmless(), length(min = 1, max = 255), example = &"Web shop")]
     pub name: Option<String>,
     /// What the project is about, in a sentence or two.
-    #[schemars(transform = FIELD.nullable())]
+    #[schemars(transform = FIELD.nullable().harmless())]
     pub description: Option<String>,
     /// The branch that clones and merge requests start from. It must exist; as long as the
     /// repository is empty it is not sent, and a note in the plan says so.
-    #[schemars(length(min = 1), example = &"main")]
+    #[schemars(transform = FIELD.harmless(), length(min = 1), example = &"main")]
     pub default_branch: Option<String>,
     /// Who can see the project: not more people than can see its group.
-    #[schemars(transform = FIELD.bounded())]
+    #[schemars(transform = FIELD.bounded().shows())]
     pub visibility: Option<Visibility>,
     /// The address that the repository is imported or mirrored from: text, or a reference to a
     /// secret if it holds credentials.
-    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Address), example = &"https://git.example.org/upstream.git")]
+    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Address).harmless(), example = &"https://git.example.org/upstream.git")]
     pub import_url: Option<TextOrSecret>,
     /// Labels to find the project by. The list replaces the one that is there; its order does not
     /// matter. All projects of an installation share them: the first spelling of a topic wins.
-    #[schemars(transform = FIELD.as_topics().ascii_from(18, 9), inner(length(max = 255)), example = &["rust", "shop"])]
+    #[schemars(transform = FIELD.as_topics().ascii_from(18, 9).harmless(), inner(length(max = 255)), example = &["rust", "shop"])]
     pub topics: Option<BTreeSet<String>>,
     /// The old name of `topics`.
-    #[schemars(transform = FIELD.as_topics().ascii_from(18, 9).use_instead("topics"), inner(length(max = 255)))]
+    #[schemars(transform = FIELD.as_topics().ascii_from(18, 9).use_instead("topics").harmless(), inner(length(max = 255)))]
     pub tag_list: Option<BTreeSet<String>>,
     /// The picture of the project, as a file below the manifest folder. `null` removes it (from
     /// release 15.4). The service shows whether there is one, and not which: another picture in the
     /// place of one that is there is sent with `--resend`.
-    #[schemars(transform = FIELD.upload().read_as("avatar_url").nullable())]
+    #[schemars(transform = FIELD.upload().read_as("avatar_url").nullable().harmless())]
     pub avatar: Option<FileReference>,
 
     /// Whether a skipped pipeline counts as a successful one when merging requires success.
+    #[schemars(transform = FIELD.weakens(When::On))]
     pub allow_merge_on_skipped_pipeline: Option<bool>,
     /// Whether merging waits for every external status check. The service hides this behind a
     /// feature flag.
-    #[schemars(transform = FIELD.ultimate().since(15, 5))]
+    #[schemars(transform = FIELD.ultimate().since(15, 5).weakens(When::Off))]
     pub only_allow_merge_if_all_status_checks_passed: Option<bool>,
     /// Whether merging waits until every discussion is resolved.
+    #[schemars(transform = FIELD.weakens(When::Off))]
     pub only_allow_merge_if_all_discussions_are_resolved: Option<bool>,
     /// Whether merging waits for a successful pipeline.
+    #[schemars(transform = FIELD.weakens(When::Off))]
     pub only_allow_merge_if_pipeline_succeeds: Option<bool>,
     /// How many people have to approve a merge request unless a rule says otherwise.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().weakens(When::Lower))]
     pub approvals_before_merge: Option<u32>,
     /// How merge requests are merged.
+    #[schemars(transform = FIELD.harmless())]
     pub merge_method: Option<MergeMethod>,
     /// The text of merge commits; placeholders such as `%{title}` are filled in.
     #[schemars(
-        transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(14, 5).nullable(),
+        transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(14, 5).nullable().harmless(),
         example = &"%{title} (%{reference})"
     )]
     pub merge_commit_template: Option<String>,
     /// The text of squash commits; placeholders such as `%{title}` are filled in.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(14, 6).nullable(), example = &"%{title}")]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(14, 6).nullable().harmless(), example = &"%{title}")]
     pub squash_commit_template: Option<String>,
     /// Whether the commits of a merge request are squashed into one.
+    #[schemars(transform = FIELD.harmless())]
     pub squash_option: Option<SquashOption>,
     /// The text of commits that apply suggestions; placeholders such as `%{file_path}` are filled
     /// in.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).nullable(), example = &"Apply suggestion to %{file_path}")]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).nullable().harmless(), example = &"Apply suggestion to %{file_path}")]
     pub suggestion_commit_message: Option<String>,
     /// The name of branches that are created from issues; placeholders such as `%{id}` are filled
     /// in.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(15, 6).nullable(), example = &"%{id}-%{title}")]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(15, 6).nullable().harmless(), example = &"%{id}-%{title}")]
     pub issue_branch_template: Option<String>,
     /// Whether pipelines run on the result of a merge instead of on the branch.
     // A create drops it.
-    #[schemars(transform = FIELD.on_edit().read_if_present())]
+    #[schemars(transform = FIELD.on_edit().read_if_present().harmless())]
     pub merge_pipelines_enabled: Option<bool>,
     /// Whether merge requests queue up so that each is tested on top of those before it. It has no
     /// effect, and reads `false`, until `merge_pipelines_enabled` is on too.
-    #[schemars(transform = FIELD.on_edit().read_if_present().needs_beside("merge_pipelines_enabled"))]
+    #[schemars(transform = FIELD.on_edit().read_if_present().needs_beside("merge_pipelines_enabled").harmless())]
     pub merge_trains_enabled: Option<bool>,
     /// Whether only what names an issue of Jira is merged.
-    #[schemars(transform = FIELD.ultimate().since(16, 7))]
+    #[schemars(transform = FIELD.ultimate().since(16, 7).weakens(When::Off))]
     pub prevent_merge_without_jira_issue: Option<bool>,
     /// Whether new merge requests are set to delete their branch once they are merged.
+    #[schemars(transform = FIELD.harmless())]
     pub remove_source_branch_after_merge: Option<bool>,
     /// Whether a push resolves the discussions about the lines that it changes.
+    #[schemars(transform = FIELD.harmless())]
     pub resolve_outdated_diff_discussions: Option<bool>,
     /// Whether commits and merge requests that say so close issues.
+    #[schemars(transform = FIELD.harmless())]
     pub autoclose_referenced_issues: Option<bool>,
     /// Whether a push from the command line answers with a link that opens a merge request.
+    #[schemars(transform = FIELD.harmless())]
     pub printing_merge_request_link_enabled: Option<bool>,
     /// Whether merge requests of a fork aim at the fork itself instead of its upstream project.
     /// Forks only: others refuse it.
-    #[schemars(transform = FIELD.on_edit())]
+    #[schemars(transform = FIELD.on_edit().harmless())]
     pub mr_default_target_self: Option<bool>,
 
     /// Whether a newer pipeline cancels the waiting ones of the same branch.
+    #[schemars(transform = FIELD.harmless())]
     pub auto_cancel_pending_pipelines: Option<Switch>,
     /// Whether projects without a pipeline file are built and deployed automatically.
-    #[schemars(transform = FIELD.bounded())]
+    #[schemars(transform = FIELD.bounded().harmless())]
     pub auto_devops_enabled: Option<bool>,
     /// How automatic deployments reach production.
+    #[schemars(transform = FIELD.harmless())]
     pub auto_devops_deploy_strategy: Option<DeployStrategy>,
     /// How jobs get the repository.
-    #[schemars(transform = FIELD.read_if_present())]
+    #[schemars(transform = FIELD.read_if_present().harmless())]
     pub build_git_strategy: Option<GitStrategy>,
     /// The longest time that a job may run, in seconds.
-    #[schemars(range(min = 1), example = &3600)]
+    #[schemars(transform = FIELD.harmless(), range(min = 1), example = &3600)]
     pub build_timeout: Option<u32>,
     /// Where the pipeline file is: a path, a URL, or a path in another project. `null` means the
     /// usual place.
-    #[schemars(transform = FIELD.nullable(), example = &".ci/pipeline.yml", example = &"pipeline.yml@acme/templates")]
+    #[schemars(transform = FIELD.nullable().harmless(), example = &".ci/pipeline.yml", example = &"pipeline.yml@acme/templates")]
     pub ci_config_path: Option<String>,
     /// How many commits jobs fetch; 0 fetches all of them.
-    #[schemars(transform = FIELD.on_edit(), range(max = 1000), example = &20)]
+    #[schemars(transform = FIELD.on_edit().harmless(), range(max = 1000), example = &20)]
     pub ci_default_git_depth: Option<u32>,
     /// Whether a deployment job that is older than the latest deployment is refused.
-    #[schemars(transform = FIELD.on_edit())]
+    #[schemars(transform = FIELD.on_edit().harmless())]
     pub ci_forward_deployment_enabled: Option<bool>,
     /// Whether a deployment job may be run again although the latest deployment is newer.
-    #[schemars(transform = FIELD.on_edit().since(16, 9))]
+    #[schemars(transform = FIELD.on_edit().since(16, 9).harmless())]
     pub ci_forward_deployment_rollback_allowed: Option<bool>,
     /// Whether members may run pipelines in this project for merge requests that come from forks.
     /// Such pipelines see its variables.
-    #[schemars(transform = FIELD.on_edit().since(15, 3))]
+    #[schemars(transform = FIELD.on_edit().since(15, 3).weakens(When::On))]
     pub ci_allow_fork_pipelines_to_run_in_parent_project: Option<bool>,
     /// Whether protected branches have caches of their own.
-    #[schemars(transform = FIELD.on_edit())]
+    #[schemars(transform = FIELD.on_edit().weakens(When::Off))]
     pub ci_separated_caches: Option<bool>,
     /// Whether the artifacts of the latest successful pipeline are kept past their expiry.
-    #[schemars(transform = FIELD.on_edit())]
+    #[schemars(transform = FIELD.on_edit().harmless())]
     pub keep_latest_artifact: Option<bool>,
     /// After how many seconds pipelines are removed. `null` is never. Owners only.
-    #[schemars(transform = FIELD.on_edit().nullable().since(17, 11), range(min = 86_400), example = &2_592_000)]
+    #[schemars(transform = FIELD.on_edit().nullable().since(17, 11).harmless(), range(min = 86_400), example = &2_592_000)]
     pub ci_delete_pipelines_in_seconds: Option<u64>,
     /// What the subject of ID tokens consists of, in this order; `project_path` comes first.
-    #[schemars(transform = FIELD.on_edit().since(17, 10), length(min = 1), example = &["project_path", "ref_type", "ref"])]
+    #[schemars(transform = FIELD.on_edit().since(17, 10).harmless(), length(min = 1), example = &["project_path", "ref_type", "ref"])]
     pub ci_id_token_sub_claim_components: Option<Vec<String>>,
     /// From which level on somebody may pass variables to a pipeline that they start. Only owners may
     /// choose, or leave, `owner`. Releases 17.1 to 17.6 heed it only beside
     /// `restrict_user_defined_variables`.
-    #[schemars(transform = FIELD.on_edit().since(17, 7))]
+    #[schemars(transform = FIELD.on_edit().since(17, 7).weakens_towards_the_last(&["no_one_allowed", "owner", "maintainer", "developer"]))]
     pub ci_pipeline_variables_minimum_override_role: Option<OverrideRole>,
     /// Whether the token of a job may push to the repository.
-    #[schemars(transform = FIELD.on_edit().since(17, 2))]
+    #[schemars(transform = FIELD.on_edit().since(17, 2).weakens(When::On))]
     pub ci_push_repository_for_job_token_allowed: Option<bool>,
     /// From which level on somebody may cancel pipelines and jobs.
-    #[schemars(transform = FIELD.premium().on_edit().since(16, 8))]
+    #[schemars(transform = FIELD.premium().on_edit().since(16, 8).weakens_towards_the_last(&["no_one", "maintainer", "developer"]))]
     pub ci_restrict_pipeline_cancellation_role: Option<CancellationRole>,
     /// Whether pipelines that others trigger may approve deployments.
-    #[schemars(transform = FIELD.premium().on_edit().since(17, 0))]
+    #[schemars(transform = FIELD.premium().on_edit().since(17, 0).weakens(When::On))]
     pub allow_pipeline_trigger_approve_deployment: Option<bool>,
     /// The largest size of the artifacts of a job, in megabytes. `null` leaves it to the group.
-    #[schemars(transform = FIELD.on_edit().administrators().nullable().since(17, 9), range(min = 1))]
+    #[schemars(transform = FIELD.on_edit().administrators().nullable().since(17, 9).harmless(), range(min = 1))]
     pub max_artifacts_size: Option<u32>,
     /// In which order jobs of one resource group run.
-    #[schemars(transform = FIELD.since(18, 4))]
+    #[schemars(transform = FIELD.since(18, 4).harmless())]
     pub resource_group_default_process_mode: Option<ProcessMode>,
     /// Whether people who are not members may see pipelines and jobs.
-    #[schemars(transform = FIELD.since(16, 5))]
+    #[schemars(transform = FIELD.since(16, 5).shows())]
     pub public_jobs: Option<bool>,
     /// The old name of `public_jobs`.
-    #[schemars(transform = FIELD.read_as("public_jobs").use_instead("public_jobs"))]
+    #[schemars(transform = FIELD.read_as("public_jobs").use_instead("public_jobs").shows())]
     pub public_builds: Option<bool>,
     /// Whether only maintainers may pass variables to a pipeline that they start. From release 17.7
     /// on the old form of `ci_pipeline_variables_minimum_override_role`: `false` is `developer`.
-    #[schemars(transform = FIELD.on_edit().use_instead("ci_pipeline_variables_minimum_override_role"))]
+    #[schemars(transform = FIELD.on_edit().use_instead("ci_pipeline_variables_minimum_override_role").weakens(When::Off))]
     pub restrict_user_defined_variables: Option<bool>,
     /// Whether the runners of the whole installation take jobs of this project.
-    #[schemars(transform = FIELD.bounded())]
+    #[schemars(transform = FIELD.bounded().harmless())]
     pub shared_runners_enabled: Option<bool>,
     /// Whether the runners of the group take jobs of this project.
-    #[schemars(transform = FIELD.since(15, 9))]
+    #[schemars(transform = FIELD.since(15, 9).harmless())]
     pub group_runners_enabled: Option<bool>,
     /// How old images are removed from the container registry. Only the keys that are written are
     /// managed.
-    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).send_as("container_expiration_policy_attributes"))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).send_as("container_expiration_policy_attributes").harmless())]
     pub container_expiration_policy: Option<ExpirationPolicy>,
 
     /// Who can use analytics.
+    #[schemars(transform = FIELD.shows())]
     pub analytics_access_level: Option<AccessLevel>,
     /// Who can use pipelines and jobs: not more people than can see the repository.
-    #[schemars(transform = FIELD.at_most("repository_access_level"))]
+    #[schemars(transform = FIELD.at_most("repository_access_level").shows())]
     pub builds_access_level: Option<AccessLevel>,
     /// Who can use the container registry.
+    #[schemars(transform = FIELD.shows())]
     pub container_registry_access_level: Option<AccessLevel>,
     /// Who can fork the project.
+    #[schemars(transform = FIELD.shows())]
     pub forking_access_level: Option<AccessLevel>,
     /// Who can use issues.
+    #[schemars(transform = FIELD.shows())]
     pub issues_access_level: Option<AccessLevel>,
     /// Who can use merge requests: not more people than can see the repository.
-    #[schemars(transform = FIELD.at_most("repository_access_level"))]
+    #[schemars(transform = FIELD.at_most("repository_access_level").shows())]
     pub merge_requests_access_level: Option<AccessLevel>,
     /// Who can see the repository.
+    #[schemars(transform = FIELD.shows())]
     pub repository_access_level: Option<AccessLevel>,
     /// Who can use snippets.
+    #[schemars(transform = FIELD.shows())]
     pub snippets_access_level: Option<AccessLevel>,
     /// Who can use the wiki.
+    #[schemars(transform = FIELD.shows())]
     pub wiki_access_level: Option<AccessLevel>,
     /// Who can see releases.
-    #[schemars(transform = FIELD.read_if_present())]
+    #[schemars(transform = FIELD.read_if_present().shows())]
     pub releases_access_level: Option<AccessLevel>,
     /// Who can see environments.
-    #[schemars(transform = FIELD.read_if_present())]
+    #[schemars(transform = FIELD.read_if_present().shows())]
     pub environments_access_level: Option<AccessLevel>,
     /// Who can see feature flags.
-    #[schemars(transform = FIELD.read_if_present())]
+    #[schemars(transform = FIELD.read_if_present().shows())]
     pub feature_flags_access_level: Option<AccessLevel>,
     /// Who can see the pages about infrastructure.
-    #[schemars(transform = FIELD.read_if_present())]
+    #[schemars(transform = FIELD.read_if_present().shows())]
     pub infrastructure_access_level: Option<AccessLevel>,
     /// Who can see monitoring.
-    #[schemars(transform = FIELD.read_if_present())]
+    #[schemars(transform = FIELD.read_if_present().shows())]
     pub monitor_access_level: Option<AccessLevel>,
     /// Who can see machine learning experiments.
-    #[schemars(transform = FIELD.since(16, 7))]
+    #[schemars(transform = FIELD.since(16, 7).shows())]
     pub model_experiments_access_level: Option<AccessLevel>,
     /// Who can see the registry of machine learning models.
-    #[schemars(transform = FIELD.since(16, 7))]
+    #[schemars(transform = FIELD.since(16, 7).shows())]
     pub model_registry_access_level: Option<AccessLevel>,
     /// Who can use the package registry.
     // A create may leave it on in spite of `disabled`.
-    #[schemars(transform = FIELD.on_edit().since(18, 4))]
+    #[schemars(transform = FIELD.on_edit().since(18, 4).shows())]
     pub package_registry_access_level: Option<PublicAccessLevel>,
     /// Who can see what is now divided into releases, environments, feature flags, infrastructure
     /// and monitoring. Deprecated in release 15.8: use their levels instead.
     #[deprecated]
-    #[schemars(transform = FIELD.read_if_present().until(16, 0))]
+    #[schemars(transform = FIELD.read_if_present().until(16, 0).shows())]
     pub operations_access_level: Option<AccessLevel>,
     /// Who can see the published pages.
+    #[schemars(transform = FIELD.shows())]
     pub pages_access_level: Option<PublicAccessLevel>,
     /// Who can use requirements. Unlike pages they cannot be `public`.
     // The reference contradicts itself on `public`; what both of its descriptions allow is safe.
+    #[schemars(transform = FIELD.shows())]
     pub requirements_access_level: Option<AccessLevel>,
     /// Who can use the pages about security and compliance.
-    #[schemars(transform = FIELD.since(14, 9))]
+    #[schemars(transform = FIELD.since(14, 9).shows())]
     pub security_and_compliance_access_level: Option<AccessLevel>,
 
     /// The old form of `container_registry_access_level`: `true` is `private` or `enabled`.
-    #[schemars(transform = FIELD.use_instead("container_registry_access_level"))]
+    #[schemars(transform = FIELD.use_instead("container_registry_access_level").shows())]
     pub container_registry_enabled: Option<bool>,
     /// The old form of `issues_access_level`: `true` is `private` or `enabled`.
-    #[schemars(transform = FIELD.use_instead("issues_access_level"))]
+    #[schemars(transform = FIELD.use_instead("issues_access_level").shows())]
     pub issues_enabled: Option<bool>,
     /// The old form of `builds_access_level`: `true` is `private` or `enabled`.
-    #[schemars(transform = FIELD.use_instead("builds_access_level"))]
+    #[schemars(transform = FIELD.use_instead("builds_access_level").shows())]
     pub jobs_enabled: Option<bool>,
     /// The old form of `merge_requests_access_level`: `true` is `private` or `enabled`.
-    #[schemars(transform = FIELD.use_instead("merge_requests_access_level"))]
+    #[schemars(transform = FIELD.use_instead("merge_requests_access_level").shows())]
     pub merge_requests_enabled: Option<bool>,
     /// The old form of `snippets_access_level`: `true` is `private` or `enabled`.
-    #[schemars(transform = FIELD.use_instead("snippets_access_level"))]
+    #[schemars(transform = FIELD.use_instead("snippets_access_level").shows())]
     pub snippets_enabled: Option<bool>,
     /// The old form of `wiki_access_level`: `true` is `private` or `enabled`.
-    #[schemars(transform = FIELD.use_instead("wiki_access_level"))]
+    #[schemars(transform = FIELD.use_instead("wiki_access_level").shows())]
     pub wiki_enabled: Option<bool>,
 
     /// Whether the project sends notifications by e-mail. Owners only.
-    #[schemars(transform = FIELD.since(16, 3))]
+    #[schemars(transform = FIELD.since(16, 3).harmless())]
     pub emails_enabled: Option<bool>,
     /// The old form of `emails_enabled`, and the opposite.
-    #[schemars(transform = FIELD.read_if_present().use_opposite("emails_enabled"))]
+    #[schemars(transform = FIELD.read_if_present().use_opposite("emails_enabled").harmless())]
     pub emails_disabled: Option<bool>,
     /// Whether uploaded files are shown only to people who may see the project.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).weakens(When::Off))]
     pub enforce_auth_checks_on_uploads: Option<bool>,
     /// The label by which an external service decides who has access.
-    #[schemars(transform = FIELD.premium().nullable())]
+    #[schemars(transform = FIELD.premium().nullable().weakens(When::Changed))]
     pub external_authorization_classification_label: Option<String>,
     /// Whether large files are stored outside the repository (Git LFS).
-    #[schemars(transform = FIELD.bounded())]
+    #[schemars(transform = FIELD.bounded().harmless())]
     pub lfs_enabled: Option<bool>,
     /// Whether the package registry is on. From release 18.4 on the old form of
     /// `package_registry_access_level`: `true` follows the visibility.
-    #[schemars(transform = FIELD.use_instead("package_registry_access_level"))]
+    #[schemars(transform = FIELD.use_instead("package_registry_access_level").shows())]
     pub packages_enabled: Option<bool>,
     /// Whether users may ask to become members.
+    #[schemars(transform = FIELD.harmless())]
     pub request_access_enabled: Option<bool>,
     /// Whether e-mails about pushes and merge requests show what changed. It is shown from release
     /// 18.4 on, together with what the group says.
-    #[schemars(transform = FIELD.read_if_present().bounded().since(16, 3))]
+    #[schemars(transform = FIELD.read_if_present().bounded().since(16, 3).harmless())]
     pub show_diff_preview_in_email: Option<bool>,
     /// Whether characters that may hide something in source code are marked.
-    #[schemars(transform = FIELD.since(16, 3))]
+    #[schemars(transform = FIELD.since(16, 3).weakens(When::Off))]
     pub warn_about_potentially_unwanted_characters: Option<bool>,
     /// Whether e-mails to the project's service desk become issues.
-    #[schemars(transform = FIELD.on_edit())]
+    #[schemars(transform = FIELD.on_edit().harmless())]
     pub service_desk_enabled: Option<bool>,
     /// The storage that the repository is on. The service ignores it from anybody but an
     /// administrator.
-    #[schemars(transform = FIELD.administrators(), length(min = 1), example = &"default")]
+    #[schemars(transform = FIELD.administrators().harmless(), length(min = 1), example = &"default")]
     pub repository_storage: Option<String>,
 
     /// Whether the project regularly pulls from `import_url`.
-    #[schemars(transform = FIELD.premium())]
+    #[schemars(transform = FIELD.premium().harmless())]
     pub mirror: Option<bool>,
     /// Whether what is pulled starts pipelines.
-    #[schemars(transform = FIELD.premium().needs_beside("mirror"))]
+    #[schemars(transform = FIELD.premium().needs_beside("mirror").weakens(When::On))]
     pub mirror_trigger_builds: Option<bool>,
     /// Whether a pull overwrites branches that have diverged here.
-    #[schemars(transform = FIELD.premium().on_edit().needs_beside("mirror"))]
+    #[schemars(transform = FIELD.premium().on_edit().needs_beside("mirror").weakens(When::On))]
     pub mirror_overwrites_diverged_branches: Option<bool>,
     /// The id of the user who pulls, for administrators to set.
-    #[schemars(transform = FIELD.premium().on_edit().administrators().needs_beside("mirror"), range(min = 1))]
+    #[schemars(transform = FIELD.premium().on_edit().administrators().needs_beside("mirror").harmless(), range(min = 1))]
     pub mirror_user_id: Option<u64>,
     /// Whether only protected branches are pulled.
-    #[schemars(transform = FIELD.premium().on_edit().limits("mirror").needs_beside("mirror"))]
+    #[schemars(transform = FIELD.premium().on_edit().limits("mirror").needs_beside("mirror").harmless())]
     pub only_mirror_protected_branches: Option<bool>,
     /// What a new issue's description starts with, in Markdown.
-    #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable().needs("issues_access_level"))]
+    #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable().needs("issues_access_level").harmless())]
     pub issues_template: Option<String>,
     /// What a new merge request's description starts with, in Markdown.
-    #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable().needs("merge_requests_access_level"))]
+    #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable().needs("merge_requests_access_level").harmless())]
     pub merge_requests_template: Option<String>,
 }
 
@@ -331,37 +352,37 @@ pub struct ProjectSettings {
 pub struct Create {
     /// Whether the repository starts with a first commit that holds a readme. Not together with
     /// another source of contents.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only())]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().harmless())]
     pub initialize_with_readme: Option<bool>,
     /// The format of the repository's objects.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().since(16, 9))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().since(16, 9).harmless())]
     pub repository_object_format: Option<ObjectFormat>,
     /// The template to start from: a built-in one or, with `use_custom_template`, one of the
     /// installation or of a group.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only(), length(min = 1), example = &"rails")]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().harmless(), length(min = 1), example = &"rails")]
     pub template_name: Option<String>,
     /// The id of the project to use as template, with `use_custom_template`. It outranks
     /// `template_name`.
-    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreate).write_only().premium(), range(min = 1))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreate).write_only().premium().harmless(), range(min = 1))]
     pub template_project_id: Option<u64>,
     /// Whether the template is one of the installation or of a group instead of a built-in one.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium())]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium().harmless())]
     pub use_custom_template: Option<bool>,
     /// The id of the group that has the template, with `use_custom_template`; without it the
     /// template is the installation's.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium(), range(min = 1))]
+    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium().harmless(), range(min = 1))]
     pub group_with_project_templates_id: Option<u64>,
     /// The full path of the project to fork; not together with another source of contents. `fork_of`
     /// beside `create` says the same, and keeps it so.
-    #[schemars(transform = FIELD.local().names(Named::Project, "forked_from_id"), length(min = 1), example = &"acme/shop")]
+    #[schemars(transform = FIELD.local().names(Named::Project, "forked_from_id").harmless(), length(min = 1), example = &"acme/shop")]
     pub fork_of: Option<String>,
     /// From where the repository is imported; not together with another source of contents. Until an
     /// edit right after sets its visibility, the project has the one that the service gives it.
-    #[schemars(transform = FIELD.spread())]
+    #[schemars(transform = FIELD.spread().harmless())]
     pub import: Option<Import>,
     /// The full path of the project whose members are copied, once: what changes there later changes
     /// nothing here.
-    #[schemars(transform = FIELD.local().names(Named::Project, "project_id"), length(min = 1), example = &"acme/template")]
+    #[schemars(transform = FIELD.local().names(Named::Project, "project_id").access(), length(min = 1), example = &"acme/template")]
     pub members_from: Option<String>,
 }
 
@@ -370,7 +391,7 @@ pub struct Create {
 #[schemars(deny_unknown_fields)]
 pub struct FileReference {
     /// The path below the manifest folder.
-    #[schemars(length(min = 1), example = &"avatars/shop.png")]
+    #[schemars(transform = FIELD.harmless(), length(min = 1), example = &"avatars/shop.png")]
     pub file: String,
 }
 
@@ -379,25 +400,27 @@ pub struct FileReference {
 #[schemars(deny_unknown_fields)]
 pub struct ExpirationPolicy {
     /// Whether images are removed at all.
+    #[schemars(transform = FIELD.harmless())]
     pub enabled: Option<bool>,
     /// How often.
+    #[schemars(transform = FIELD.harmless())]
     pub cadence: Option<Cadence>,
     /// How many tags of each image are kept whatever their age.
-    #[schemars(transform = FIELD.limits("enabled"), range(min = 1), example = &10)]
+    #[schemars(transform = FIELD.limits("enabled").harmless(), range(min = 1), example = &10)]
     pub keep_n: Option<u32>,
     /// The age from which tags are removed.
-    #[schemars(transform = FIELD.limits("enabled"), length(min = 1), example = &"14d", example = &"90d")]
+    #[schemars(transform = FIELD.limits("enabled").harmless(), length(min = 1), example = &"14d", example = &"90d")]
     pub older_than: Option<String>,
     /// Which tags may be removed, as a regular expression; `.*` for all. A policy that is on has to
     /// say it.
-    #[schemars(transform = FIELD.nullable().has_to_limit("enabled"), example = &"^review-.*")]
+    #[schemars(transform = FIELD.nullable().has_to_limit("enabled").harmless(), example = &"^review-.*")]
     pub name_regex: Option<String>,
     /// Another name of `name_regex`, which the service's reference recommends and the service drops:
     /// undrift sends `name_regex`.
-    #[schemars(transform = FIELD.use_instead("name_regex").nullable())]
+    #[schemars(transform = FIELD.use_instead("name_regex").nullable().harmless())]
     pub name_regex_delete: Option<String>,
     /// Which tags are kept whatever else is said, as a regular expression.
-    #[schemars(transform = FIELD.nullable().limits("enabled"), example = &"^v.*")]
+    #[schemars(transform = FIELD.nullable().limits("enabled").harmless(), example = &"^v.*")]
     pub name_regex_keep: Option<String>,
 }
 

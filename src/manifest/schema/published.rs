@@ -2,6 +2,7 @@
 //! in Markdown, as the page of all fields has it.
 
 use crate::{
+    field::KEYWORD,
     kinds::reference::{self, Described},
     schema,
     value::{Json, Object},
@@ -43,6 +44,10 @@ fn mark(schema: &mut Json) {
     {
         let text = text.clone();
         object.insert("markdownDescription".into(), text.into());
+    }
+    // A field that is treated as most are says nothing.
+    if object.get(KEYWORD).and_then(Json::as_object).is_some_and(Object::is_empty) {
+        object.shift_remove(KEYWORD);
     }
     for (key, part) in object.iter_mut() {
         match key.as_str() {

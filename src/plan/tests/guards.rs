@@ -2,7 +2,13 @@
 
 use super::*;
 use crate::{
-    desired::testing, diff::Context, field::Scope, kind::Names, live::Inherited, plan::guard,
+    cause::Cause,
+    desired::testing,
+    diff::{Context, Refusal},
+    field::Scope,
+    kind::Names,
+    live::{Inherited, OwnAccess},
+    plan::guard,
     release::Known,
 };
 
@@ -117,7 +123,7 @@ fn wider_visibility_is_refused() {
     let was = |word: &str| json!({"visibility": word});
     assert_eq!(
         of(was("internal"), "public").as_deref(),
-        Some("would widen visibility from internal to public")
+        Some("would widen `visibility` from internal to public")
     );
     assert_eq!(of(was("public"), "private"), None);
     assert_eq!(of(was("public"), "public"), None);
@@ -150,6 +156,144 @@ fn weaker_protection_is_refused() {
     let plan = ContainerPlan { findings, ..ContainerPlan::default() };
     assert_eq!(refused(&plan), ["protection:acme/shop#settings"]);
     assert_eq!(plan.refusals[0].reason, "would let guests push, and allow force");
+}
+
+#[test]
+fn whatever_protects_less_is_refused_and_what_does_not_is_not() {
+    let level =
+        |level: u8| json!([{"id": 1, "access_level": level, "access_level_description": "x"}]);
+    let branch = |name: &str, push: u8| json!({"id": 1, "name": name, "allow_force_push": false, "push_access_levels": level(push), "merge_access_levels": level(40)});
+    let tag = |name: &str, create: u8| json!({"name": name, "create_access_levels": level(create)});
+    let developers = json!([{"access_level": "developer"}]);
+    let nobody = json!([{"access_level": "no_access"}]);
+    let variable = json!({"key": "A", "environment_scope": "*", "value": "abcdefghijk", "protected": true, "masked": true, "raw": false, "variable_type": "env_var"});
+    let hook = json!({"id": 1, "url": "https://a.example.org", "enable_ssl_verification": true, "push_events": true});
+    let rule = json!({"prevent_secrets": true, "branch_name_regex": "^a", "max_file_size": 5});
+    for (section, declared, live, want) in [
+        (
+            "settings",
+            json!({"approvals_before_merge": 0}),
+            json!({"approvals_before_merge": 2}),
+            Some("lower `approvals_before_merge` from 2 to 0"),
+        ),
+        (
+            "settings",
+            json!({"approvals_before_merge": 2}),
+            json!({"approvals_before_merge": 0}),
+            None,
+        ),
+        (
+            "settings",
+            json!({"merge_method": "ff", "build_timeout": 60}),
+            json!({"merge_method": "merge", "build_timeout": 3600}),
+            None,
+        ),
+        (
+            "settings",
+            json!({"only_allow_merge_if_pipeline_succeeds": false, "allow_merge_on_skipped_pipeline": true}),
+            json!({"only_allow_merge_if_pipeline_succeeds": true, "allow_merge_on_skipped_pipeline": false}),
+            Some(
+                "switch on `allow_merge_on_skipped_pipeline`, and switch off `only_allow_merge_if_pipeline_succeeds`",
+            ),
+        ),
+        ("push_rule", Json::Null, rule.clone(), Some("take the push rule away")),
+        (
+            "push_rule",
+            json!({"prevent_secrets": false, "max_file_size": 0}),
+            rule.clone(),
+            Some("switch off `prevent_secrets`"),
+        ),
+        (
+            "push_rule",
+            json!({"branch_name_regex": null}),
+            rule.clone(),
+            Some("clear `branch_name_regex`"),
+        ),
+        (
+            "push_rule",
+            json!({"reject_unsigned_commits": true}),
+            json!({"reject_unsigned_commits": false}),
+            None,
+        ),
+        (
+            "variables",
+            json!([{"key": "A", "environment_scope": "*", "value": "abcdefghijk", "protected": false, "masked": false}]),
+            json!([variable]),
+            Some("switch off `masked`, and switch off `protected`"),
+        ),
+        (
+            "variables",
+            json!([{"key": "A", "environment_scope": "*", "value": "another-value"}]),
+            json!([variable]),
+            None,
+        ),
+        (
+            "hooks",
+            json!([{"url": "https://a.example.org", "enable_ssl_verification": false}]),
+            json!([hook]),
+            Some("switch off `enable_ssl_verification`"),
+        ),
+        (
+            "hooks",
+            json!([{"url": "https://a.example.org", "push_events": false}]),
+            json!([hook]),
+            None,
+        ),
+        (
+            "protected_branches",
+            json!([{"name": "m*", "allowed_to_push": developers}]),
+            json!([branch("main", 0)]),
+            Some("let more people push what `main` protects"),
+        ),
+        (
+            "protected_branches",
+            json!([{"name": "v*", "allowed_to_push": developers}]),
+            json!([branch("main", 0)]),
+            None,
+        ),
+        (
+            "protected_branches",
+            json!([{"name": "main", "allowed_to_push": nobody}]),
+            json!([branch("main", 40)]),
+            None,
+        ),
+        (
+            "protected_branches",
+            json!([{"name": "main", "state": "absent"}, {"name": "x"}]),
+            json!([branch("main", 40), branch("x", 40)]),
+            Some("take the protection away"),
+        ),
+        (
+            "protected_branches",
+            json!([{"name": "main", "state": "absent"}, {"name": "m*"}]),
+            json!([branch("main", 40), branch("m*", 40)]),
+            None,
+        ),
+        (
+            "protected_tags",
+            json!([{"name": "v1*", "allowed_to_create": developers}]),
+            json!([tag("v*", 0)]),
+            Some("let more people create what `v*` protects"),
+        ),
+        (
+            "protected_tags",
+            json!([{"name": "v1*", "allowed_to_create": nobody}]),
+            json!([tag("v*", 0)]),
+            None,
+        ),
+    ] {
+        let plan = if declared.is_null() {
+            let absent = json!({"state": "absent"});
+            plan_of(&json!({section: absent}), &json!({section: live}))
+        } else {
+            plan_of(&json!({section: declared}), &json!({section: live}))
+        };
+        let of = |refusal: &&Refusal| refusal.acknowledgement.starts_with("protection:");
+        let found: Vec<_> = plan.refusals.iter().filter(of).map(|r| r.reason.clone()).collect();
+        let want: Vec<_> = want.map(|want| format!("would {want}")).into_iter().collect();
+        assert_eq!(found, want, "{section} {declared} {:?}", plan.problems);
+        assert!(!plan.steps.is_empty(), "{section} {declared}");
+    }
 }
 
 fn levels(levels: &[(u64, u8)]) -> Option<Inherited> {
@@ -233,6 +377,57 @@ fn the_callers_own_access_is_guarded() {
     assert_eq!(refused(&members(&own, &live, levels(&[]))), ["own-access:acme/shop#members/root"]);
     let still_enough = json!([{"user": "root", "access_level": "maintainer"}]);
     assert_eq!(refused(&members(&still_enough, &live, levels(&[]))), [] as [&str; 0]);
+}
+
+/// The plan of a project that is shared with `team` and `crew`, where the caller, who is no
+/// administrator, has these levels; `otherwise` is by other ways.
+fn shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> ContainerPlan {
+    let declared = shop(&json!({"shares": declared}), Unlisted::Report);
+    let share = |id: u64, name: &str| json!({"group_id": id, "group_full_path": name, "group_access_level": 40, "expires_at": null});
+    let live = here(&declared, &json!({"shares": [share(7, "team"), share(8, "crew")]}));
+    let mut names = Names::default();
+    names.insert(Named::Group, "team", Some(7));
+    names.insert(Named::Group, "crew", Some(8));
+    let groups = [(7, team), (8, Ok(crew))].into();
+    let own = Some(OwnAccess { otherwise: Ok(otherwise), groups });
+    let mut settings = settings(&[]);
+    settings.caller.administrator = false;
+    let asking = container(&declared, &Live { names: names.clone(), ..live.clone() }, &settings);
+    assert!(asking.steps.is_empty() || asking.questions == [Question::Own]);
+    container(&declared, &Live { names, own, ..live }, &settings)
+}
+
+#[test]
+fn the_callers_own_access_by_a_share_is_guarded() {
+    let lower = json!([{"group": "team", "group_access": "guest"}]);
+    let gone = json!([{"group": "team", "state": "absent"}]);
+    let ends = json!([{"group": "team", "group_access": "maintainer", "expires_at": "2099-01-31"}]);
+    let raised = json!([{"group": "team", "group_access": "owner"}]);
+    let both = json!([{"group": "team", "state": "absent"}, {"group": "crew", "state": "absent"}]);
+    let refusal = &["own-access:acme/shop#shares/team"][..];
+    let of = |acknowledgement: &&str| acknowledgement.starts_with("own-access");
+    for (declared, otherwise, team, crew, want) in [
+        (&lower, 0, 50, 0, refusal),
+        (&gone, 30, 50, 0, refusal),
+        // The service has no edit: the share is removed, and then nobody may add it.
+        (&raised, 0, 50, 0, refusal),
+        (&ends, 0, 50, 0, refusal),
+        (&both, 0, 50, 30, refusal),
+        // Another way gives it as well, or this one never did.
+        (&gone, 40, 50, 0, &[]),
+        (&gone, 0, 50, 40, &[]),
+        (&gone, 0, 0, 40, &[]),
+        (&lower, 30, 30, 0, &[]),
+    ] {
+        let plan = shares(declared, otherwise, Ok(team), crew);
+        let found: Vec<_> = refused(&plan).into_iter().filter(of).collect();
+        assert_eq!(found, want, "{declared} {otherwise} {team} {crew}");
+    }
+    let unread = shares(&gone, 0, Err(Cause::new("500")), 0);
+    assert_eq!(
+        (unread.incomplete.len(), refused(&unread).iter().filter(|r| of(r)).count()),
+        (1, 0)
+    );
 }
 
 #[test]

@@ -1,0 +1,390 @@
+//! Rules for branches and tags, of which several may be about the same one.
+//!
+//! What is about no rule is open to developers. Of several rules, the service lets everybody push,
+//! merge, create and force whom one of them lets; it asks code owners where one of them does; and
+//! who wants to unprotect has to unprotect each.
+
+use serde_json::json;
+
+use crate::{
+    level::Level,
+    value::{Json, Object},
+};
+
+/// What one rule says of the branches, or tags, that its pattern matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefRule {
+    /// The name of a branch or tag, or a pattern in which `*` is any text.
+    pub pattern: String,
+    /// Each thing that it lets people do, with the rows of those whom it lets; of several rules the
+    /// most permissive counts.
+    pub lets: Vec<(&'static str, Vec<Json>)>,
+    /// The rows of those who may unprotect what it is about.
+    pub unprotect: Vec<Json>,
+    /// Whether pushes may be forced.
+    pub force: bool,
+    /// Whether owners of code have to approve.
+    pub code_owners: bool,
+}
+
+impl RefRule {
+    /// The rule of an entry with these comparable fields, with the lists of rows that say who may do
+    /// what; `None` if there is no entry.
+    pub fn of(fields: &Object, lists: &[(&'static str, &'static str)]) -> Option<Box<Self>> {
+        let pattern = fields.get("name")?.as_str()?.to_owned();
+        let rows = |list: &str| match fields.get(list).and_then(Json::as_array) {
+            Some(rows) if !rows.is_empty() => rows.clone(),
+            // What the service takes where nothing is said.
+            _ => vec![json!({"access_level": "maintainer"})],
+        };
+        let flag = |name| fields.get(name) == Some(&Json::Bool(true));
+        Some(Box::new(Self {
+            pattern,
+            lets: lists.iter().map(|(list, does)| (*does, rows(list))).collect(),
+            unprotect: rows("allowed_to_unprotect"),
+            force: flag("allow_force_push"),
+            code_owners: flag("code_owner_approval_required"),
+        }))
+    }
+
+    fn is_about_all_of(&self, other: &Self) -> bool {
+        // What matches a letter that is in no pattern matches any text.
+        overlap(&self.pattern, &other.pattern.replace('*', "\0"))
+    }
+
+    fn lets(&self, does: &str) -> &[Json] {
+        let found = self.lets.iter().find(|(known, _)| *known == does);
+        found.map_or(&[], |(_, rows)| rows)
+    }
+}
+
+/// What protects less.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Weaker {
+    /// The pattern of the rule that does it, before or after.
+    pub by: String,
+    /// How, as the end of a sentence that starts with "would".
+    pub how: String,
+}
+
+/// How the rules `after` protect less than those `before`.
+pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
+    before.iter().flat_map(|was| Ground { was, before, after }.weaker()).collect()
+}
+
+/// What one rule was about.
+struct Ground<'r> {
+    was: &'r RefRule,
+    before: &'r [RefRule],
+    after: &'r [RefRule],
+}
+
+impl Ground<'_> {
+    fn weaker(&self) -> Vec<Weaker> {
+        let mut found = Vec::new();
+        if self.still().next().is_none() {
+            found.push(self.own("take the protection away"));
+        }
+        for is in self.after.iter().filter(|is| overlap(&is.pattern, &self.was.pattern)) {
+            self.lets_more(is, &mut found);
+        }
+        if self.was.code_owners && !self.still().any(|rule| rule.code_owners) {
+            found.push(self.own("no longer require the approval of code owners"));
+        }
+        let holds = |rule: &RefRule| !lets_more(&self.was.unprotect, &rule.unprotect);
+        if self.still().next().is_some() && !self.still().any(holds) {
+            found.push(self.own("let more people unprotect"));
+        }
+        found
+    }
+
+    fn own(&self, how: &str) -> Weaker {
+        Weaker { by: self.was.pattern.clone(), how: how.to_owned() }
+    }
+
+    /// The rules that are still about all of it.
+    fn still(&self) -> impl Iterator<Item = &RefRule> {
+        self.after.iter().filter(|rule| rule.is_about_all_of(self.was))
+    }
+
+    /// What the rule `is` lets people do where both are about the same, and none before did.
+    fn lets_more(&self, is: &RefRule, found: &mut Vec<Weaker>) {
+        let known = |rule: &&RefRule| rule.is_about_all_of(self.was) || rule.is_about_all_of(is);
+        let known: Vec<_> = self.before.iter().filter(known).collect();
+        let (on, to) = if is.pattern == self.was.pattern {
+            Default::default()
+        } else {
+            let other = format!("what `{}` protects", crate::text::escape(&self.was.pattern));
+            (format!(" {other}"), format!(" to {other}"))
+        };
+        let mut add = |how| found.push(Weaker { by: is.pattern.clone(), how });
+        for (does, rows) in &is.lets {
+            let was: Vec<_> = known.iter().flat_map(|rule| rule.lets(does)).cloned().collect();
+            if lets_more(&was, rows) {
+                add(format!("let more people {does}{on}"));
+            }
+        }
+        if is.force && !known.iter().any(|rule| rule.force) {
+            add(format!("allow force pushes{to}"));
+        }
+    }
+}
+
+/// Whether the rows `after` let somebody whom those `before` do not.
+fn lets_more(before: &[Json], after: &[Json]) -> bool {
+    let lowest = |rows: &[Json]| {
+        let levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
+        levels.map(|level| level.number).filter(|level| *level > 0).min().unwrap_or(u8::MAX)
+    };
+    let named = |row: &Json| {
+        ["user_id", "group_id"].iter().find_map(|name| Some((*name, row.get(*name)?.clone())))
+    };
+    let mut new = after.iter().filter_map(named);
+    lowest(after) < lowest(before)
+        || new.any(|new| !before.iter().filter_map(named).any(|old| old == new))
+}
+
+/// Whether some text matches both patterns.
+fn overlap(one: &str, other: &str) -> bool {
+    let one: Vec<char> = one.chars().collect();
+    let other: Vec<char> = other.chars().collect();
+    // Of the rest of `one` from each place on: whether it overlaps the rest of `other` looked at.
+    let mut next = vec![false; one.len() + 1];
+    for at in (0..=other.len()).rev() {
+        let mut row = vec![false; one.len() + 1];
+        for i in (0..=one.len()).rev() {
+            row[i] = match (one.get(i), other.get(at)) {
+                (None, None) => true,
+                (Some('*'), None) => row[i + 1],
+                (Some(_), None) => false,
+                (None, Some('*')) => next[i],
+                (None, Some(_)) => false,
+                (Some('*'), Some(_)) => row[i + 1] || next[i],
+                (Some(_), Some('*')) => next[i] || row[i + 1],
+                (Some(a), Some(b)) => a == b && next[i + 1],
+            };
+        }
+        next = row;
+    }
+    next[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::kind::testing::object;
+
+    const LETS: [(&str, &str); 2] = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
+
+    fn rule(fields: Json) -> RefRule {
+        *RefRule::of(&object(fields), &LETS).unwrap()
+    }
+
+    fn said(before: &[RefRule], after: &[RefRule]) -> Vec<String> {
+        weaker(before, after).into_iter().map(|w| format!("{}: {}", w.by, w.how)).collect()
+    }
+
+    #[test]
+    fn what_one_rule_protects_less_is_named() {
+        let rows = |rows: Json| rule(json!({"name": "main", "allowed_to_push": rows}));
+        let nobody = json!([{"access_level": "no_access"}]);
+        let maintainers = json!([{"id": 1, "access_level": "maintainer"}]);
+        let developers = json!([{"access_level": "developer"}]);
+        let alice = json!([{"access_level": "maintainer"}, {"user_id": 5}]);
+        for (before, after, is_weaker) in [
+            (&maintainers, &developers, true),
+            (&nobody, &maintainers, true),
+            (&maintainers, &nobody, false),
+            (&developers, &maintainers, false),
+            (&maintainers, &alice, true),
+            (&alice, &maintainers, false),
+            (&alice, &alice, false),
+        ] {
+            let found = said(&[rows(before.clone())], &[rows(after.clone())]);
+            let want: &[&str] = if is_weaker { &["main: let more people push"] } else { &[] };
+            assert_eq!(found, want, "{before} {after}");
+        }
+        assert_eq!(said(&[], &[rows(developers)]), [""; 0], "it was open before");
+        assert_eq!(said(&[rows(maintainers)], &[]), ["main: take the protection away"]);
+        let owners = json!({"name": "main", "code_owner_approval_required": true});
+        let forced = json!({"name": "main", "allow_force_push": true});
+        let lax = ["allow force pushes", "no longer require the approval of code owners"];
+        assert_eq!(said(&[rule(owners)], &[rule(forced)]), lax.map(|how| format!("main: {how}")));
+        let by = |level: &str| {
+            rule(json!({"name": "main", "allowed_to_unprotect": [{"access_level": level}]}))
+        };
+        assert_eq!(said(&[by("admin")], &[by("maintainer")]), ["main: let more people unprotect"]);
+        assert_eq!(said(&[by("maintainer")], &[by("admin")]), [""; 0]);
+    }
+
+    #[test]
+    fn of_several_rules_the_most_permissive_counts() {
+        let of = |name: &str, level: &str| {
+            rule(json!({"name": name, "allowed_to_push": [{"access_level": level}]}))
+        };
+        let main = of("main", "no_access");
+        let wider = "let more people push what `main` protects";
+        for (before, after, want) in [
+            (vec![main.clone()], vec![main.clone(), of("m*", "developer")], vec!["m*", wider]),
+            // What nobody says of a new rule is for maintainers.
+            (vec![main.clone()], vec![main.clone(), rule(json!({"name": "*"}))], vec!["*", wider]),
+            (vec![main.clone()], vec![main.clone(), of("v*", "developer")], vec![]),
+            (vec![main.clone()], vec![main.clone(), of("m*", "no_access")], vec![]),
+            (vec![main.clone(), of("m*", "developer")], vec![of("m*", "developer")], vec![]),
+            (
+                vec![main.clone(), of("*", "developer")],
+                vec![main.clone(), of("*", "no_access")],
+                vec![],
+            ),
+            (vec![main.clone()], vec![of("main*", "no_access")], vec![]),
+            (
+                vec![of("m*", "no_access")],
+                vec![of("m*", "no_access"), of("*n", "developer")],
+                vec!["*n", "let more people push what `m*` protects"],
+            ),
+            (
+                vec![of("m*", "no_access")],
+                vec![of("ma*", "no_access")],
+                vec!["m*", "take the protection away"],
+            ),
+        ] {
+            let want: Vec<_> = want.chunks(2).map(|want| want.join(": ")).collect();
+            let merge = |found: &String| !found.contains("merge");
+            let mut found = said(&before, &after);
+            found.retain(merge);
+            assert_eq!(found, want, "{before:?} {after:?}");
+        }
+        let owners = |name: &str| rule(json!({"name": name, "code_owner_approval_required": true}));
+        let plain = |name: &str| rule(json!({"name": name}));
+        assert_eq!(
+            said(&[owners("main"), plain("m*")], &[plain("m*")]),
+            ["main: no longer require the approval of code owners"]
+        );
+        assert_eq!(said(&[owners("main"), owners("m*")], &[owners("m*")]), [""; 0]);
+    }
+
+    #[test]
+    fn patterns_overlap_if_some_text_matches_both() {
+        for (one, other, expected) in [
+            ("main", "main", true),
+            ("main", "Main", false),
+            ("m*", "main", true),
+            ("m*", "*n", true),
+            ("m*", "n*", false),
+            ("*", "", true),
+            ("a*b", "a", false),
+            ("a*b*c", "*b", false),
+            ("a*b*c", "*b*", true),
+            ("release/*", "*/1.0", true),
+        ] {
+            assert_eq!(overlap(one, other), expected, "{one} {other}");
+            assert_eq!(overlap(other, one), expected, "{other} {one}");
+        }
+    }
+
+    fn matches(pattern: &str, text: &str) -> bool {
+        overlap(pattern, text)
+    }
+
+    /// The names of up to four letters.
+    fn names() -> Vec<String> {
+        let mut all = vec![String::new()];
+        let mut from = 0;
+        for _ in 0..4 {
+            let to = all.len();
+            for at in from..to {
+                for letter in ["a", "b"] {
+                    all.push(all[at].clone() + letter);
+                }
+            }
+            from = to;
+        }
+        all
+    }
+
+    /// What may be done from which level on, whether code owners are asked, and the level from which
+    /// on one may unprotect.
+    type Holds = (BTreeSet<(String, u8)>, bool, u8);
+
+    /// What developers (30) and maintainers (40) may do to the branch `name`, what is asked of
+    /// them, and who may unprotect it.
+    fn holds(rules: &[RefRule], name: &str) -> Option<Holds> {
+        let own: Vec<_> = rules.iter().filter(|rule| matches(&rule.pattern, name)).collect();
+        let level = |rows: &[Json]| {
+            let levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
+            levels.map(|l| l.number).filter(|l| *l > 0).min().unwrap_or(u8::MAX)
+        };
+        let mut may = BTreeSet::new();
+        for rule in &own {
+            for (does, rows) in &rule.lets {
+                may.extend(
+                    [30, 40]
+                        .into_iter()
+                        .filter(|l| *l >= level(rows))
+                        .map(|l| ((*does).to_owned(), l)),
+                );
+            }
+            may.extend(rule.force.then(|| ("force".to_owned(), 0)));
+        }
+        let unprotect = own.iter().map(|rule| level(&rule.unprotect)).max()?;
+        Some((may, own.iter().any(|rule| rule.code_owners), unprotect))
+    }
+
+    /// Whether some branch is protected less.
+    fn is_really_weaker(before: &[RefRule], after: &[RefRule]) -> bool {
+        names().iter().any(|name| match (holds(before, name), holds(after, name)) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some((may, owners, by)), Some((now, still, now_by))) => {
+                !now.is_subset(&may) || (owners && !still) || now_by < by
+            }
+        })
+    }
+
+    fn any_rule() -> impl Strategy<Value = Json> {
+        let level = || prop::sample::select(vec!["no_access", "developer", "maintainer"]);
+        let unprotect = prop::sample::select(vec!["maintainer", "admin"]);
+        let pattern = prop::sample::select(vec!["a", "b", "a*", "*", "*b", "a*b", "ab", "*a*"]);
+        (pattern, level(), level(), unprotect, any::<bool>(), any::<bool>()).prop_map(
+            |(name, push, merge, unprotect, force, owners)| {
+                let rows = |level: &str| json!([{"access_level": level}]);
+                json!({
+                    "name": name, "allowed_to_push": rows(push), "allowed_to_merge": rows(merge),
+                    "allowed_to_unprotect": rows(unprotect), "allow_force_push": force,
+                    "code_owner_approval_required": owners,
+                })
+            },
+        )
+    }
+
+    fn any_rules(most: usize) -> impl Strategy<Value = Vec<RefRule>> {
+        prop::collection::vec(any_rule(), 0..=most).prop_map(|rules| {
+            let mut seen = BTreeSet::new();
+            let rules = rules.into_iter().map(rule);
+            rules.filter(|rule| seen.insert(rule.pattern.clone())).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Nothing that protects some branch less goes unseen, and one that leaves all rules be but
+        /// one and protects no branch less is never refused.
+        #[test]
+        fn the_patterns_tell_what_the_branches_would(
+            before in any_rules(3), after in any_rules(3), own in any_rule(), other in any_rule(),
+        ) {
+            if is_really_weaker(&before, &after) {
+                prop_assert!(!weaker(&before, &after).is_empty());
+            }
+            let (was, mut is) = (rule(own), rule(other));
+            is.pattern.clone_from(&was.pattern);
+            let (was, is) = ([was], [is]);
+            prop_assert_eq!(!weaker(&was, &is).is_empty(), is_really_weaker(&was, &is));
+        }
+    }
+}

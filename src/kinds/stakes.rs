@@ -1,0 +1,157 @@
+//! Whether every field of every kind says what a change of it may do, and guards see it.
+
+use serde_json::json;
+
+use crate::{
+    field::{KEYWORD, Stake, When},
+    kind::{Effect, Section, stakes::changing, testing::object},
+    kinds,
+    value::Json,
+};
+
+/// Values of a field from that which protects most, or shows least, to that which does least.
+fn from_strict_to_lax(stake: &Stake, schema: &Json) -> Vec<Json> {
+    match stake {
+        Stake::Weakens(When::Off) => vec![json!(true), json!(false)],
+        Stake::Weakens(When::On) => vec![json!(false), json!(true)],
+        Stake::Weakens(When::Lower) => vec![json!(3), json!(2), json!(0)],
+        Stake::Weakens(When::Higher) => vec![json!(0), json!(2), json!(3)],
+        Stake::Weakens(When::Changed | When::Cleared) => vec![json!("^a$"), json!("")],
+        Stake::Weakens(When::Wider) => {
+            vec![json!("10.0.0.1"), json!("10.0.0.2, 10.0.0.1"), json!("")]
+        }
+        Stake::Weakens(When::Later(words)) => words
+            .iter()
+            .map(|word| word.parse::<u64>().map_or_else(|_| json!(word), Json::from))
+            .collect(),
+        Stake::Shows if schema["type"] == "boolean" => vec![json!(false), json!(true)],
+        Stake::Shows => ["disabled", "private", "internal", "enabled", "public"]
+            .iter()
+            .map(|word| json!(word))
+            .filter(|word| schema["enum"].as_array().is_none_or(|words| words.contains(word)))
+            .collect(),
+        Stake::Nothing | Stake::Access | Stake::ByKind => Vec::new(),
+    }
+}
+
+fn change(section: Section, name: &str, was: Option<&Json>, is: &Json) -> Vec<Effect> {
+    let before = was.map(|was| object(json!({name: was}))).unwrap_or_default();
+    changing(section, &[name], &before, &object(json!({name: is})))
+}
+
+#[test]
+fn every_field_says_what_a_change_of_it_may_do() {
+    fn silent(at: &str, schema: &Json, found: &mut Vec<String>) {
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let at = format!("{at}.{name}");
+            silent(&at, property, found);
+            if property.get(KEYWORD).is_none() {
+                found.push(at);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for section in kinds::everywhere() {
+        silent(section.section, &section.table().schema, &mut found);
+    }
+    // Keys of mappings, of which the whole is one field, and of references to secrets.
+    let is_within = |at: &String| at.split('.').count() > 2;
+    found.retain(|at| !is_within(at));
+    assert_eq!(found, [""; 0], "say it with `.harmless()`, `.weakens(...)` or the like");
+}
+
+#[test]
+fn what_weakens_is_seen_in_one_direction_only() {
+    for section in kinds::everywhere() {
+        for spec in section.table().specs() {
+            let values = from_strict_to_lax(&spec.field.stake, &spec.schema);
+            let name = format!("{section:?}.{}", spec.name);
+            let is_guarded = matches!(spec.field.stake, Stake::Weakens(_) | Stake::Shows);
+            assert_eq!(is_guarded, values.len() > 1, "{name}");
+            for (at, strict) in values.iter().enumerate() {
+                let valid = jsonschema::validator_for(&spec.schema).unwrap();
+                assert!(valid.is_valid(strict) || *strict == "", "{name}: {strict}");
+                for lax in &values[at + 1..] {
+                    // What is turned on for members only is shown to nobody else.
+                    let is_inside = spec.field.stake == Stake::Shows && *lax == "private";
+                    let found = change(section, &spec.name, Some(strict), lax);
+                    assert_eq!(found.len(), usize::from(!is_inside), "{name}: {strict} to {lax}");
+                    assert_eq!(
+                        change(section, &spec.name, Some(lax), strict),
+                        [],
+                        "{name}: {lax} to {strict}"
+                    );
+                }
+                assert_eq!(change(section, &spec.name, Some(strict), strict), [], "{name}");
+            }
+            if let (Some(strict), Some(lax)) = (values.first(), values.last()) {
+                assert_eq!(change(section, &spec.name, None, lax).len(), 1, "{name}: unknown");
+                let open = [When::Changed, When::Wider, When::Lower].map(Stake::Weakens);
+                let is_firm = !open.contains(&spec.field.stake);
+                let unknown = change(section, &spec.name, None, strict);
+                assert!(!is_firm || unknown.is_empty(), "{name}");
+            }
+        }
+    }
+}
+
+/// A second opinion: what sounds like a protection is one.
+#[test]
+fn what_sounds_like_a_protection_says_so() {
+    const SOUNDS: [&str; 18] = [
+        "allow",
+        "approv",
+        "check",
+        "committer",
+        "deny",
+        "disable_",
+        "force",
+        "lock",
+        "mask",
+        "only_",
+        "prevent",
+        "protected",
+        "reject",
+        "require",
+        "reset_approvals",
+        "restrict",
+        "secret",
+        "verification",
+    ];
+    const HARMLESS: [&str; 6] = [
+        "ci_forward_deployment_rollback_allowed",
+        "lock_math_rendering_limits_enabled",
+        "only_mirror_protected_branches",
+        "mirror_branch_regex",
+        "approval_rules",
+        "allowed",
+    ];
+    let mut found = Vec::new();
+    for section in kinds::everywhere() {
+        for spec in section.table().specs() {
+            let sounds = SOUNDS.iter().any(|word| spec.name.contains(word));
+            if sounds && !HARMLESS.contains(&&*spec.name) && spec.field.stake == Stake::Nothing {
+                found.push(format!("{section:?}.{}", spec.name));
+            }
+        }
+    }
+    assert_eq!(found, [""; 0]);
+}
+
+#[test]
+fn what_is_private_shows_nothing_to_others_but_what_is_public() {
+    let settings = kinds::section(crate::field::Scope::Project, "settings").unwrap();
+    for (visibility, name, level, shows) in [
+        ("private", "pages_access_level", json!("enabled"), false),
+        ("private", "pages_access_level", json!("public"), true),
+        ("private", "public_jobs", json!(true), false),
+        ("internal", "pages_access_level", json!("enabled"), true),
+        ("public", "wiki_access_level", json!("private"), false),
+        ("public", "public_jobs", json!(true), true),
+    ] {
+        let before = object(json!({"visibility": visibility}));
+        let after = object(json!({"visibility": visibility, name: level}));
+        let found = changing(settings, &[name], &before, &after);
+        assert_eq!(!found.is_empty(), shows, "{visibility} {name} {level}");
+    }
+}
