@@ -435,7 +435,8 @@ fn a_write_goes_to_a_container_by_its_id() {
                 let changed: Vec<_> = declared.keys().map(String::as_str).collect();
                 let entry = json!({"id": 5, "name": "x", "key": "x", "environment_scope": "*"});
                 let live = section.read(entry.as_object().unwrap(), &|_| true);
-                let former = Former { path: "acme/old".into(), renames: true, transfers: true };
+                let former =
+                    Former { path: "acme/old".into(), renames: true, transfers: true, name: None };
                 let acts = [
                     Act::Create(&declared),
                     Act::Change(&declared, &live, &changed),

@@ -36,6 +36,9 @@ pub struct Former {
     pub renames: bool,
     /// Whether the namespace has to change.
     pub transfers: bool,
+    /// The name that it gets with its path: what is declared at its former path needs the old one,
+    /// which the service refuses twice in one group.
+    pub name: Option<String>,
 }
 
 impl Target {
@@ -87,6 +90,8 @@ pub enum NamespaceOwner {
 pub struct Facts {
     /// The id.
     pub id: Option<u64>,
+    /// The name.
+    pub name: Option<String>,
     /// Whether it is archived: then nothing of it can be changed.
     pub archived: bool,
     /// Whether its repository has no branch yet.

@@ -3,7 +3,7 @@
 
 use crate::{
     field::{Field, Route},
-    kind::{Call, Job, Section, Spec, Unable, calls::apart, forms, limits, needs},
+    kind::{Call, Former, Job, Section, Spec, Unable, calls::apart, forms, limits, needs},
     operation::{Op, Request, Write},
     value::{Fields, Json, Value},
 };
@@ -82,11 +82,13 @@ impl Creation<'_> {
     }
 }
 
-/// The request that gives a container the last part of its declared path.
-pub(super) fn rename(job: &Job<'_>, edit: Op<Write>) -> Request<Write> {
+/// The request that gives a container the last part of its declared path, and the name that goes
+/// with it.
+pub(super) fn rename(job: &Job<'_>, edit: Op<Write>, former: &Former) -> Request<Write> {
     let slug = job.target.path.rsplit('/').next().unwrap_or_default();
-    let path = Fields::from([("path".to_owned(), slug.into())]);
-    job.target.addressed(edit.request()).fields(path)
+    let path = Some(("path".to_owned(), slug.into()));
+    let name = former.name.as_deref().map(|name| ("name".to_owned(), name.into()));
+    job.target.addressed(edit.request()).fields(path.into_iter().chain(name).collect())
 }
 
 /// Whether a new container is the same without this: no picture to clear, and a switch of `create:`

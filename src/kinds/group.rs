@@ -34,6 +34,7 @@ pub static KIND: Kind = Kind {
             facts,
             looked_at: &[
                 "id",
+                "name",
                 "full_path",
                 "marked_for_deletion_on",
                 RUNNERS_TOKEN,
@@ -81,7 +82,7 @@ impl Rules for Group {
 /// Renames it where it is, and then moves it: the service has no call for both. Without a group to
 /// move to, it goes to the top.
 fn relocate(job: &Job<'_>, former: &Former) -> Vec<Call> {
-    let renamed = former.renames.then(|| creation::rename(job, operation::GROUP_UPDATE));
+    let renamed = former.renames.then(|| creation::rename(job, operation::GROUP_UPDATE, former));
     let moved = former.transfers.then(|| {
         let parent = job.target.namespace.as_ref();
         let to = parent.map(|parent| ("group_id".to_owned(), parent.id.sent().into()));
@@ -103,6 +104,7 @@ fn facts(raw: &Object) -> Facts {
     let mark = raw.get("marked_for_deletion_on").filter(|mark| !mark.is_null());
     Facts {
         id: raw.get("id").and_then(Json::as_u64),
+        name: raw.get("name").and_then(Json::as_str).map(str::to_owned),
         level: raw.contains_key(RUNNERS_TOKEN).then_some(OWNER),
         tier: if LICENSED.iter().any(|name| raw.contains_key(*name)) {
             Tier::Premium

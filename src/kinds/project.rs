@@ -45,6 +45,7 @@ pub static KIND: Kind = Kind {
             facts,
             looked_at: &[
                 "id",
+                "name",
                 "path_with_namespace",
                 "archived",
                 "permissions",
@@ -147,6 +148,7 @@ fn facts(raw: &Object) -> Facts {
     let mark = marks.into_iter().flatten().find(|mark| !mark.is_null());
     Facts {
         id: raw.get("id").and_then(Json::as_u64),
+        name: raw.get("name").and_then(Json::as_str).map(str::to_owned),
         archived: raw.get("archived").and_then(Json::as_bool).unwrap_or(false),
         is_empty: raw.get("empty_repo") == Some(&Json::Bool(true)),
         personal_owner: owner.and_then(|owner| owner["id"].as_u64()),
@@ -232,7 +234,7 @@ fn act(job: &Job<'_>, op: Op<Write>) -> Call {
 
 /// Renames it where it is, and then moves it: the service has no call for both.
 fn relocate(job: &Job<'_>, former: &Former) -> Result<Vec<Call>, Unable> {
-    let renamed = former.renames.then(|| creation::rename(job, operation::PROJECT_UPDATE));
+    let renamed = former.renames.then(|| creation::rename(job, operation::PROJECT_UPDATE, former));
     let moved = if former.transfers {
         let namespace = job.target.namespace.as_ref().ok_or(Unable::Needless)?;
         let to = Fields::from([("namespace".to_owned(), namespace.id.sent().into())]);
@@ -415,7 +417,7 @@ mod tests {
             (false, true, vec![moved(3)]),
             (true, true, vec![rename, moved(3)]),
         ] {
-            let former = Former { path: "old/stall".into(), renames, transfers };
+            let former = Former { path: "old/stall".into(), renames, transfers, name: None };
             let target = new_target(NamespaceOwner::Group);
             let job = Job {
                 section: KIND.in_scope(Scope::Project).unwrap(),

@@ -301,6 +301,7 @@ impl Observer {
             path: seen.at.as_str().into(),
             renames: name(&at) != name(&home),
             transfers,
+            name: None,
         });
         seen.target.follows = follows;
         if transfers && let Some(namespace) = parent(&container.path) {

@@ -272,7 +272,7 @@ impl Planning<'_> {
             return self.archived(writable == Some(Switch::Closed), plan);
         }
         if let Some(former) = &self.context.target.former {
-            match self.relocation(former) {
+            match self.relocation(former, facts) {
                 Ok(step) => plan.findings.steps.push(step),
                 Err(problem) => return plan.close(*problem),
             }

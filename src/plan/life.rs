@@ -9,7 +9,7 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    desired::{Container, Unlisted},
+    desired::{Container, DeclaredSection, Unlisted},
     diff::{self, Action, Change, Incomplete, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
@@ -23,7 +23,7 @@ use crate::{
 
 impl Planning<'_> {
     /// It gets from where it is to where it is declared.
-    pub(super) fn relocation(&self, former: &Former) -> Result<Step, Box<Problem>> {
+    pub(super) fn relocation(&self, former: &Former, facts: &Facts) -> Result<Step, Box<Problem>> {
         let mut target = self.context.target.clone();
         if let Some((group, _)) = target.path.rsplit_once('/')
             && former.transfers
@@ -35,13 +35,34 @@ impl Planning<'_> {
             };
             target.namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
         }
-        let path = self.change("path", &former.path, &self.declared.path, &self.declared.origin);
-        let step = self.turn(Turn::Move(former), &target, former_origin(self.declared), path)?;
+        let origin = &self.declared.origin;
+        let mut changes = vec![self.change("path", &former.path, &self.declared.path, origin)];
+        let former = &Former { name: self.name_beside(former, facts), ..former.clone() };
+        if let (Some(old), Some(new)) = (&facts.name, &former.name) {
+            changes.push(self.change("name", old, new, origin));
+        }
+        let step = self.turn(Turn::Move(former), &target, former_origin(self.declared), changes)?;
         let transfers = Effect::Transfers { from: former.path.clone() };
         let effects = std::iter::once(Effect::Provides(Capability::InPlace))
             .chain(former.transfers.then_some(transfers))
             .chain(self.follows());
         Ok(Step { effects: effects.collect(), ..step })
+    }
+
+    /// The name that goes with the new path: a name is there once in a group, and what is declared at
+    /// the former path gets the one that is like that path. A declared name is a step of its own.
+    fn name_beside(&self, former: &Former, facts: &Facts) -> Option<String> {
+        let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        let settings = self.declared.section(kinds::settings::KIND.section);
+        let says = |settings: &DeclaredSection| {
+            settings.entries.iter().any(|entry| entry.fields.get("name").is_some())
+        };
+        let is_in_the_way = former.renames
+            && !former.transfers
+            && facts.name.as_ref() == Some(&last(&former.path))
+            && self.settings.moves.is_declared(&former.path)
+            && !settings.is_some_and(says);
+        is_in_the_way.then(|| last(&self.declared.path))
     }
 
     /// What has to move before a step gives the container its path.
@@ -56,7 +77,7 @@ impl Planning<'_> {
         let state = self.declared.life.state.as_ref();
         let origin = state.map_or(&self.declared.origin, |state| &state.origin);
         let state = self.change("state", &marked, "present", origin);
-        let step = self.turn(Turn::Restore, self.context.target, origin, state)?;
+        let step = self.turn(Turn::Restore, self.context.target, origin, vec![state])?;
         Ok(Step { effects: vec![Effect::Provides(Capability::Exists)], ..step })
     }
 
@@ -66,7 +87,7 @@ impl Planning<'_> {
             return;
         };
         let state = self.change("state", "present", "absent", origin);
-        match self.turn(Turn::Delete, self.context.target, origin, state) {
+        match self.turn(Turn::Delete, self.context.target, origin, vec![state]) {
             Ok(step) => {
                 let step = Step { action: Action::Delete, ..step };
                 plan.findings.refusals.push(guard::deletion(&step));
@@ -124,7 +145,7 @@ impl Planning<'_> {
         turn: Turn<'_>,
         target: &Target,
         origin: &Origin,
-        change: Change,
+        changes: Vec<Change>,
     ) -> Result<Step, Box<Problem>> {
         let (section, _) = kinds::container(self.declared.scope);
         let names = self.context.names;
@@ -135,7 +156,7 @@ impl Planning<'_> {
             Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
         })?;
         let (scope, address) = (self.declared.scope, self.address.clone());
-        Ok(Step::new(scope, address, Action::Update, origin.clone(), vec![change], sends))
+        Ok(Step::new(scope, address, Action::Update, origin.clone(), changes, sends))
     }
 }
 

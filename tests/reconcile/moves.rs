@@ -70,29 +70,29 @@ const TRANSFER: &str = "PUT /api/v/projects//transfer";
 
 #[tokio::test]
 async fn a_project_is_renamed_moved_or_both() {
-    let cases: [(&str, &[&str], bool); 3] = [
-        ("acme/store", &[EDIT, EDIT], false),
-        ("other/shop", &[TRANSFER, EDIT], true),
-        ("other/store", &[EDIT, TRANSFER, EDIT], true),
+    let cases: [(&str, &[&str], Option<&str>); 3] = [
+        ("acme/store", &[EDIT, EDIT], None),
+        ("other/shop", &[TRANSFER, EDIT], Some("transfer:other/shop")),
+        ("other/store", &[EDIT, TRANSFER, EDIT], Some("transfer:other/store")),
     ];
     let dialect = Profile { former_paths_answer: true, ..Profile::default() };
     for profile in [Profile::default(), dialect] {
-        for (path, calls, transfers) in cases {
+        for (path, calls, acknowledgement) in cases {
             for trusts in [Duration::ZERO, Duration::from_secs(60)] {
                 let mut world = World::new(profile.clone(), two_groups(&[old("acme/shop")])).await;
                 world.trusts = trusts;
                 let id = id_at(&world, "acme/shop").await;
                 world.declare(&[moved(path, "acme/shop")]);
-                if transfers {
+                if let Some(acknowledgement) = acknowledgement {
                     let plan = world.plan().await;
                     let [refusal] = &plan.refusals[..] else { panic!("{:?}", plan.refusals) };
-                    assert_eq!(refusal.acknowledgement, format!("transfer:{path}"));
+                    assert_eq!(refusal.acknowledgement, acknowledgement);
                     assert_eq!(
                         refusal.reason,
                         "would move it from acme to other: 1 user would inherit more access, \
                          0 users less, and the variables that it inherits change"
                     );
-                    world.acknowledged = vec!["transfer:other/*"];
+                    world.acknowledged = vec![acknowledgement];
                 }
                 let plan = world.converge(path).await;
                 let first = &plan.steps[0];
@@ -642,4 +642,24 @@ async fn a_watched_group_is_not_moved_and_what_is_below_it_is_reached() {
     assert_eq!(world.get("/groups/old").await["description"], Json::Null);
     assert_eq!(world.get("/projects/old%2Fshop").await["description"], "as it is");
     assert!(world.plan().await.steps.is_empty());
+}
+
+/// What is created gets the name that is like its path, and the service has a name once in a group.
+#[tokio::test]
+async fn what_gives_up_its_path_gives_up_the_name_that_goes_with_it() {
+    for (declared, name) in [(json!({}), "two"), (json!({"name": "Mine"}), "Mine")] {
+        let world =
+            World::new(Profile::default(), two_groups(&[json!({"path": "acme/one"})])).await;
+        let mut two = moved("acme/two", "acme/one");
+        two["settings"] = declared;
+        world.declare(&[two, project("acme/one", json!({"create": true}))]);
+        let plan = world.converge("a path and its name").await;
+        let moves = plan.steps.iter().find(|step| &*step.address.path == "acme/two").unwrap();
+        let changed: Vec<_> = moves.changes.iter().map(|change| &*change.field).collect();
+        let expected: &[_] = if name == "two" { &["path", "name"] } else { &["path"] };
+        assert_eq!(changed, expected);
+        for (path, name) in [("acme%2Ftwo", name), ("acme%2Fone", "one")] {
+            assert_eq!(world.get(&format!("/projects/{path}")).await["name"], name);
+        }
+    }
 }
