@@ -22,6 +22,8 @@ pub struct Moves {
     left: BTreeMap<String, String>,
     /// The former paths at which something else is declared, in lower case.
     declared: BTreeSet<String>,
+    /// Of these, those at which it has a declared name.
+    named: BTreeSet<String>,
     /// The paths that are declared, by the order of their lower case.
     all: Vec<Arc<str>>,
     /// By the path, in lower case, that a group has when it was renamed and not moved yet, the declared
@@ -76,6 +78,13 @@ impl Moves {
         let declared = containers.iter().filter(|container| moves.left(&container.path).is_some());
         let declared: Vec<_> = declared.map(|container| container.path.to_lowercase()).collect();
         moves.declared.extend(declared);
+        let has_name = |container: &&Container| {
+            let settings = container.section("settings");
+            let mut entries = settings.into_iter().flat_map(|settings| &settings.entries);
+            entries.any(|entry| entry.fields.get("name").is_some())
+        };
+        let named = containers.iter().filter(has_name).map(|own| own.path.to_lowercase());
+        moves.named = named.filter(|path| moves.declared.contains(path)).collect();
         moves.all = containers.iter().map(|container| container.path.clone()).collect();
         moves.all.sort_by_cached_key(|path| path.to_lowercase());
         moves.passed = moves.passed();
@@ -167,6 +176,23 @@ impl Moves {
     /// Whether something is declared at a path that something else has left.
     pub fn is_declared(&self, former: &str) -> bool {
         self.declared.contains(&former.to_lowercase())
+    }
+
+    /// Whether what is declared at a path that something else has left takes the name that is like that
+    /// path: it is created there without another name, or comes from a path of which the same holds.
+    pub fn takes_name(&self, former: &str) -> bool {
+        let mut path = former.to_lowercase();
+        // Two may change places.
+        for _ in 0..DEEPEST {
+            if !self.declared.contains(&path) || self.named.contains(&path) {
+                return false;
+            }
+            let Some(from) = self.by_path.get(&path).and_then(|own| own.former.first()) else {
+                return true;
+            };
+            path = from.to_lowercase();
+        }
+        false
     }
 
     /// The declared path of what was at `former`, or below a group that was; `None` if that is no
@@ -377,6 +403,17 @@ mod tests {
         let moves = moves(&[("b", &["a"]), (":c/P", &[])]);
         assert!(["a", "B", "c/p"].iter().all(|path| moves.declares(path)));
         assert!(!moves.declares("c/q"));
+    }
+
+    #[test]
+    fn what_is_created_takes_the_name_that_is_like_its_path() {
+        let moves = moves(&[("g/a", &[]), ("g/b", &["g/a"]), ("g/c", &["g/b"]), ("g/d", &["g/x"])]);
+        assert_eq!(
+            ["g/a", "g/b", "g/c", "g/x"].map(|at| moves.takes_name(at)),
+            [true, true, false, false]
+        );
+        let swapped = self::moves(&[("g/a", &["g/b"]), ("g/b", &["g/a"])]);
+        assert!(!swapped.takes_name("g/a"));
     }
 
     #[test]

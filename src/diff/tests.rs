@@ -390,6 +390,24 @@ fn matching_looks_up_and_does_not_search() {
     assert!(identified <= 4 * MANY, "{identified} times for {MANY} entries on each side");
 }
 
+/// The service takes a field of a tier that it does not have, and shows that it is off.
+#[test]
+fn what_a_service_without_a_licence_ignores_is_a_note() {
+    let branch = json!([{"name": "main", "code_owner_approval_required": true}]);
+    let project = shop(&json!({"protected_branches": branch}), Unlisted::Report);
+    let declared = project.section("protected_branches").unwrap();
+    let live = json!([{"id": 1, "name": "main", "code_owner_approval_required": false}]);
+    let live = collection(declared, &live, &|_| true);
+    let world = World::default();
+    for (is_unlicensed, steps, notes) in [(false, 1, vec![]), (true, 0, vec![Reason::NotReturned])]
+    {
+        let context = Context { is_unlicensed, ..world.context() };
+        let findings = section(declared, &live, context).unwrap();
+        let reasons: Vec<_> = findings.notes.into_iter().map(|note| note.reason).collect();
+        assert_eq!((findings.steps.len(), reasons), (steps, notes));
+    }
+}
+
 #[test]
 fn the_callers_own_entry_and_bots_are_spared() {
     let project = shop(&json!({"members": []}), Unlisted::Delete);

@@ -49,7 +49,7 @@ impl Planning<'_> {
         Ok(Step { effects: effects.collect(), ..step })
     }
 
-    /// The name that goes with the new path: a name is there once in a group, and what is declared at
+    /// The name that goes with the new path: a name is there once in a group, and what is created at
     /// the former path gets the one that is like that path. A declared name is a step of its own.
     fn name_beside(&self, former: &Former, facts: &Facts) -> Option<String> {
         let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
@@ -60,7 +60,7 @@ impl Planning<'_> {
         let is_in_the_way = former.renames
             && !former.transfers
             && facts.name.as_ref() == Some(&last(&former.path))
-            && self.settings.moves.is_declared(&former.path)
+            && self.settings.moves.takes_name(&former.path)
             && !settings.is_some_and(says);
         is_in_the_way.then(|| last(&self.declared.path))
     }

@@ -8,7 +8,7 @@ use undrift::{
     sandbox::Profile,
 };
 
-use crate::world::{LATER, Outcome, World, project, seed};
+use crate::world::{Outcome, World, project, seed};
 
 const SHOP: &str = "acme/shop";
 
@@ -188,26 +188,6 @@ async fn an_answer_of_null_is_a_write_that_failed() {
     );
     let applied = outcome.applied.unwrap();
     assert!(applied.mismatches.is_empty(), "{:#?}", applied.mismatches);
-}
-
-/// Without a licence the service takes a field of a higher tier, and shows that it is off.
-#[tokio::test]
-async fn what_a_service_without_a_licence_ignores_is_planned_with_one_only() {
-    let branch = json!({"name": "main", "code_owner_approval_required": true});
-    let declared = project(SHOP, json!({"protected_branches": [branch]}));
-    for (tier, steps) in [("free", 0), ("premium", 1)] {
-        let protected = json!({"path": SHOP, "protected_branches": [{"name": "main"}]});
-        let mut seed = seed(&[protected]);
-        seed["tier"] = tier.into();
-        let world = World::new(Profile::default().at(LATER), seed).await;
-        world.declare(std::slice::from_ref(&declared));
-        let plan = world.plan().await;
-        assert_eq!(plan.steps.len(), steps, "{tier}");
-        let ignored = |note: &&Note| note.reason == Reason::NotReturned;
-        let ignored: Vec<_> =
-            plan.notes.iter().filter(ignored).flat_map(|note| &note.fields).collect();
-        assert_eq!(ignored.len(), 1 - steps, "{tier} {ignored:?}");
-    }
 }
 
 /// Labels that cannot be seen are not created a second time.

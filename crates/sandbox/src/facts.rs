@@ -350,7 +350,7 @@ pub const FACTS: &[Fact] = &[
     service("protected-branch-levels", "levels are 0, 30, 40 or 60, to unprotect not 0: else 400"),
     service("protected-branch-defaults", "what is not said is for maintainers, without force pushes"),
     service("protected-branch-lists", "single levels and the lists add up; an empty list is none"),
-    service("protected-branch-free", "without a licence the lists are ignored, and no answer has users or groups; code owners are off at 18.9, and in no answer before"),
+    service("protected-branch-free", "without a licence the lists are ignored, and no answer has users, groups or code owners"),
     service("protected-branch-shape", "users, groups and deploy keys read back with a level, too"),
     service("protected-branch-user", "a user who is not a member of the project, in any way, is 422"),
     service("protected-branch-group", "a group that is not invited to the project itself as a developer or higher is 422"),

@@ -103,10 +103,6 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value, Fa
         "merge_access_levels": rows(Action::Merge)?,
         "allow_force_push": protection.allow_force_push,
     });
-    if call.release() >= OBSERVED {
-        // Without a licence it is off whatever was sent.
-        body[CODE_OWNERS] = false.into();
-    }
     if call.tier() >= Tier::Premium {
         body["unprotect_access_levels"] = rows(Action::Unprotect)?.into();
         body[CODE_OWNERS] = protection.code_owner_approval_required.into();

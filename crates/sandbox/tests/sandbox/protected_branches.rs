@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use undrift_sandbox::{Clock, Config, OBSERVED, Profile, Seed, Tier};
+use undrift_sandbox::{Clock, Config, Profile, Seed, Tier};
 
 use super::client::{ROOT, World, contains, got, kept, usual_seed};
 use super::facts::fact;
@@ -102,13 +102,6 @@ async fn the_free_build_knows_levels_only() {
     assert_eq!((same.status, &same.body), (200, &expected), "{}", fact("protected-branch-free"));
     let forced = world.call("mia", "PATCH", MAIN, &json!({"allow_force_push": "true"})).await;
     assert_eq!(forced.body["allow_force_push"], true, "{}", fact("protected-branch-free"));
-    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
-    let profile = Profile::default().at(OBSERVED);
-    let world =
-        World::start(Config { seed, profile, tier: Some(Tier::Free), ..Config::default() }).await;
-    let body = json!({"name": "main", "code_owner_approval_required": true});
-    let owners = protect(&world, body).await["code_owner_approval_required"].clone();
-    assert_eq!(owners, false, "{}", fact("protected-branch-free"));
 }
 
 #[tokio::test]
