@@ -409,7 +409,8 @@ impl Evidence<'_> {
                 let fits = |names: &Vec<String>| sent.names.iter().all(|name| names.contains(name));
                 // The id of what came in this run, and went or was renamed, says nothing any more.
                 let id = target.split('/').nth(2).unwrap_or_default();
-                let gone = id.starts_with(|c: char| c.is_ascii_digit()) || id == "acme%2Frenamed";
+                let gone = id.starts_with(|c: char| c.is_ascii_digit())
+                    || id.starts_with("acme%2Frenamed");
                 let same = |path: &str| {
                     path == target || gone && path.split('/').skip(3).eq(target.split('/').skip(3))
                 };
