@@ -192,6 +192,13 @@ impl Container {
         self.sections.iter().find(|section| section.of.section == name)
     }
 
+    /// Whether its settings say a name.
+    pub fn declares_name(&self) -> bool {
+        let mut settings =
+            self.section(kinds::settings::KIND.section).into_iter().flat_map(|of| &of.entries);
+        settings.any(|entry| entry.fields.get("name").is_some())
+    }
+
     /// The names of the sections that are declared.
     pub fn section_names(&self) -> impl Iterator<Item = &'static str> {
         self.sections.iter().map(|section| section.of.section)

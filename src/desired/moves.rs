@@ -78,13 +78,11 @@ impl Moves {
         let declared = containers.iter().filter(|container| moves.left(&container.path).is_some());
         let declared: Vec<_> = declared.map(|container| container.path.to_lowercase()).collect();
         moves.declared.extend(declared);
-        let has_name = |container: &&Container| {
-            let settings = container.section("settings");
-            let mut entries = settings.into_iter().flat_map(|settings| &settings.entries);
-            entries.any(|entry| entry.fields.get("name").is_some())
-        };
-        let named = containers.iter().filter(has_name).map(|own| own.path.to_lowercase());
-        moves.named = named.filter(|path| moves.declared.contains(path)).collect();
+        if !moves.declared.is_empty() {
+            let named = containers.iter().filter(|container| container.declares_name());
+            let named = named.map(|container| container.path.to_lowercase());
+            moves.named = named.filter(|path| moves.declared.contains(path)).collect();
+        }
         moves.all = containers.iter().map(|container| container.path.clone()).collect();
         moves.all.sort_by_cached_key(|path| path.to_lowercase());
         moves.passed = moves.passed();

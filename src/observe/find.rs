@@ -424,6 +424,6 @@ impl Observer {
 }
 
 /// Whether two paths are the same to the service.
-fn same(one: &str, other: &str) -> bool {
+pub(super) fn same(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }

@@ -12,7 +12,7 @@ use futures_util::FutureExt as _;
 
 use super::{
     Observer, ends_everything,
-    find::{Found, Seen},
+    find::{Found, Seen, same},
 };
 use crate::{
     api::ApiError,
@@ -171,11 +171,11 @@ impl Observer {
         let on_its_way = former.iter().flat_map(|former| {
             std::iter::once(former.to_string()).chain(halfway(former, &container.path))
         });
-        if seen.at.to_lowercase() == self.live_path(&container.path).await?.to_lowercase() {
+        if same(&seen.at, &self.live_path(&container.path).await?) {
             return Ok(Found::Here(seen));
         }
         for path in on_its_way {
-            if seen.at.to_lowercase() == self.live_path(&path).await?.to_lowercase() {
+            if same(&seen.at, &self.live_path(&path).await?) {
                 seen = self.moving(container, seen, &path, Vec::new()).await?;
                 return Ok(Found::Here(seen));
             }
@@ -221,7 +221,7 @@ impl Observer {
     /// Whether something has one of these paths now.
     async fn is_one_of(&self, at: &str, former: &[Arc<str>]) -> Result<bool, ApiError> {
         for path in former {
-            if self.live_path(path).await?.to_lowercase() == at.to_lowercase() {
+            if same(&self.live_path(path).await?, at) {
                 return Ok(true);
             }
         }

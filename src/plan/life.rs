@@ -9,7 +9,7 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    desired::{Container, DeclaredSection, Unlisted},
+    desired::{Container, Unlisted},
     diff::{self, Action, Change, Incomplete, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
@@ -53,15 +53,11 @@ impl Planning<'_> {
     /// the former path gets the one that is like that path. A declared name is a step of its own.
     fn name_beside(&self, former: &Former, facts: &Facts) -> Option<String> {
         let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-        let settings = self.declared.section(kinds::settings::KIND.section);
-        let says = |settings: &DeclaredSection| {
-            settings.entries.iter().any(|entry| entry.fields.get("name").is_some())
-        };
         let is_in_the_way = former.renames
             && !former.transfers
             && facts.name.as_ref() == Some(&last(&former.path))
             && self.settings.moves.takes_name(&former.path)
-            && !settings.is_some_and(says);
+            && !self.declared.declares_name();
         is_in_the_way.then(|| last(&self.declared.path))
     }
 

@@ -297,14 +297,8 @@ mod tests {
         let edit = PROJECT_UPDATE.request().arg("id", 1);
         let answer =
             json!({"id": 1, "path_with_namespace": &*container.path, "description": "new"});
-        known.hear(
-            &container,
-            &step(&container, "settings"),
-            &edit,
-            &answer,
-            Some(1),
-            Duration::ZERO,
-        );
+        let settings = step(&container, "settings");
+        known.hear(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
         let Presence::Here(_, facts) = &known.live.presence else { panic!("it is there") };
         assert_eq!(facts.level, Some(40));
     }
@@ -327,14 +321,8 @@ mod tests {
             "id": 1, "path_with_namespace": &*container.path, "description": "new",
             "shared_with_groups": [share],
         });
-        known.hear(
-            &container,
-            &step(&container, "settings"),
-            &edit,
-            &answer,
-            Some(1),
-            Duration::ZERO,
-        );
+        let settings = step(&container, "settings");
+        known.hear(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
         assert_eq!(known.stale(), &BTreeSet::from(["shares"]));
         assert!(matches!(known.live.sections["settings"], Collection::One(Some(_))));
     }
