@@ -15,6 +15,7 @@ use crate::{
     kind::{Facts, LiveEntry, Names, Target},
     page::Complete,
     release::Known,
+    value::Object,
 };
 
 pub use token::{Home, Token};
@@ -43,6 +44,8 @@ pub struct Live {
     pub inherited: Option<Inherited>,
     /// The answer to [`Question::InheritedBefore`], once it was asked.
     pub inherited_before: Option<Inherited>,
+    /// The answer to [`Question::GroupAbove`], once it was asked.
+    pub group_above: Option<Arc<Object>>,
     /// The answer to [`Question::Own`], once it was asked.
     pub own: Option<OwnAccess>,
     /// The projects below a group, if what nobody declares of them matters.
@@ -62,6 +65,7 @@ impl Live {
             names: Names::default(),
             inherited: None,
             inherited_before: None,
+            group_above: None,
             own: None,
             projects: None,
             release: Known::NotAsked,
@@ -86,6 +90,8 @@ pub enum Question {
     Inherited,
     /// Who has which level of access from the group above that the container leaves.
     InheritedBefore,
+    /// What the group above says of itself, where the container is to be.
+    GroupAbove,
     /// By which ways the token's user has access.
     Own,
     /// The ids of the entries of this section, which entries of another one name.

@@ -6,6 +6,7 @@
 
 mod acknowledgement;
 mod declared;
+mod groups;
 mod meaning;
 mod moves;
 mod packed;
@@ -30,6 +31,7 @@ use crate::{
 
 pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
+pub use groups::Groups;
 pub use meaning::{ITSELF, Meaning, SECTION, meaning, state_of};
 pub use moves::{Move, Moves, renamed};
 pub use roster::{Ask, Exception, Judge, Member, Roster, Standing};

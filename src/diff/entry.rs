@@ -7,8 +7,9 @@ use std::{
 };
 
 use super::{
-    Action, Change, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Shown, Step, fit,
-    problem, removal, shown_declared, shown_live, subject, whom,
+    Action, Bound, Change, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Shown, Step,
+    bound, bound::has_group_above, fit, problem, removal, shown_declared, shown_live, subject,
+    whom,
 };
 use crate::{
     address::Address,
@@ -16,7 +17,7 @@ use crate::{
     desired::{Entry, State},
     field::{Accepted, Field, Readback, Tier},
     kind::{
-        Effect, Identity, Job, LiveEntry, NamespaceOwner, Section, Spec, Unable,
+        Effect, Identity, Job, LiveEntry, Section, Spec, Unable,
         calls::Act,
         forms, is_readable,
         needs::{self, Footing},
@@ -396,6 +397,17 @@ impl<'a> Comparing<'a> {
             if is_open && !self.fits(name, value, findings) {
                 continue;
             }
+            if let Compared::Differs = compared
+                && let Some(bound) = bound(self.field(name), name, value, self.context, findings)
+            {
+                match bound {
+                    Bound::Refused(why, help) => {
+                        findings.problems.push(self.problem("too-visible", why, Some(help), name));
+                    }
+                    Bound::Waits(why) => waiting.entry(why).or_default().push(name.clone()),
+                }
+                continue;
+            }
             match compared {
                 Compared::Same | Compared::Local | Compared::SecretMissing => {}
                 Compared::Differs => changes.push(self.change(name, Some(live))),
@@ -603,16 +615,6 @@ impl<'a> Comparing<'a> {
             label: None,
         }
     }
-}
-
-/// Whether the container is in a group, from which access is inherited.
-fn has_group_above(context: Context<'_>) -> bool {
-    let of_user = context
-        .target
-        .namespace
-        .as_ref()
-        .is_some_and(|namespace| !matches!(namespace.owner, NamespaceOwner::Group));
-    context.target.path.contains('/') && context.personal_owner.is_none() && !of_user
 }
 
 /// How one field compares.

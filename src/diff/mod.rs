@@ -6,6 +6,7 @@
 //! findings in the same order. What cannot be compared becomes a note, never a step, so that a run
 //! which changed nothing plans nothing.
 
+mod bound;
 mod entry;
 mod findings;
 mod label;
@@ -15,6 +16,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+pub use bound::{Bound, bound};
 pub use findings::{Findings, Held, Incomplete, Note, Problem, Reason, Refusal};
 pub use label::Label;
 pub use released::{Fit, fit};
@@ -28,7 +30,7 @@ use matching::{Match, Matching};
 use crate::{
     address::{Address, Selector},
     cause::Cause,
-    desired::{DeclaredSection, State, Unlisted},
+    desired::{DeclaredSection, Groups, State, Unlisted},
     field::{Field, Named, Secrecy},
     kind::{
         self, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act, forms,
@@ -62,6 +64,10 @@ pub struct Context<'a> {
     pub names: &'a Names,
     /// The levels of access from the group above, once they were asked for.
     pub inherited: Option<&'a Inherited>,
+    /// What the group above says of itself, once it was asked for.
+    pub group_above: Option<&'a Object>,
+    /// What the groups of the run declare.
+    pub groups: &'a Groups,
     /// The release of the service, once it was asked for.
     pub release: Known,
     /// What secret references stand for, as far as it is known here.

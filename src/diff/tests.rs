@@ -25,6 +25,7 @@ struct World {
     names: Names,
     secrets: Secrets,
     release: Known,
+    groups: Groups,
 }
 
 impl Default for World {
@@ -36,6 +37,7 @@ impl Default for World {
             caller: caller(),
             names: Names::default(),
             secrets: Secrets::default(),
+            groups: Groups::default(),
             release: Known::Is(release::REFERENCE),
         }
     }
@@ -52,6 +54,8 @@ impl World {
             personal_owner: None,
             names: &self.names,
             inherited: None,
+            group_above: None,
+            groups: &self.groups,
             release: self.release,
             secrets: &self.secrets,
             resend: &[],

@@ -1,4 +1,7 @@
 //! What a group above has to say of the settings of what is in it.
+//!
+//! Where a manifest declares that group, `check` compares the two. Where none does, a plan asks what
+//! the group says, once a field differs of which it has a say.
 
 use crate::{kind::visibility_rank, value::Json};
 
@@ -26,9 +29,9 @@ pub fn outranks<'a>(
             let above = settings("visibility")?;
             (sight(own)? > sight(&above)?).then_some(("visibility", Above::Refused))
         }
-        "lfs_enabled" => {
-            let is_off = settings("lfs_enabled")? == false && *own == true;
-            is_off.then_some(("lfs_enabled", Above::Shown))
+        "show_diff_preview_in_email" if *own == true => {
+            let is_off = settings("show_diff_preview_in_email")? == false;
+            is_off.then_some(("show_diff_preview_in_email", Above::Shown))
         }
         "shared_runners_enabled" if *own == true => {
             is_shut(&runners()?).then_some(("shared_runners_setting", Above::Refused))
@@ -49,6 +52,8 @@ mod tests {
 
     use super::*;
 
+    const DIFFS: &str = "show_diff_preview_in_email";
+
     #[test]
     fn a_group_above_sets_the_bounds() {
         let unoverridable = json!({"shared_runners_setting": "disabled_and_unoverridable"});
@@ -63,13 +68,11 @@ mod tests {
             ),
             ("visibility", json!("internal"), json!({"visibility": "internal"}), None),
             ("visibility", json!("public"), json!({}), None),
-            (
-                "lfs_enabled",
-                json!(true),
-                json!({"lfs_enabled": false}),
-                Some(("lfs_enabled", Above::Shown)),
-            ),
-            ("lfs_enabled", json!(false), json!({"lfs_enabled": false}), None),
+            (DIFFS, json!(true), json!({DIFFS: false}), Some((DIFFS, Above::Shown))),
+            (DIFFS, json!(false), json!({DIFFS: false}), None),
+            // What a project says itself counts there.
+            ("lfs_enabled", json!(true), json!({"lfs_enabled": false}), None),
+            ("auto_devops_enabled", json!(true), json!({"auto_devops_enabled": false}), None),
             (
                 "shared_runners_enabled",
                 json!(true),

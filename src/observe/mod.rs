@@ -58,6 +58,7 @@ pub struct Observer {
     ids: LookUps<Option<u64>>,
     namespaces: LookUps<Option<Namespace>>,
     inherited: LookUps<Inherited>,
+    groups_above: LookUps<Arc<Object>>,
     /// What is declared to have had other paths.
     moves: Arc<Moves>,
     /// Where the groups among that are.
@@ -93,6 +94,7 @@ impl Observer {
             ids: LookUps::default(),
             namespaces: LookUps::default(),
             inherited: LookUps::default(),
+            groups_above: LookUps::default(),
             moves: Arc::default(),
             places: LookUps::default(),
             release: LookUps::default(),
@@ -263,6 +265,10 @@ impl Observer {
                         live.inherited_before = Some(self.above(&former.path).await?);
                     }
                 }
+                Question::GroupAbove => {
+                    let home = self.live_path(&container.path).await?;
+                    live.group_above = Some(self.group_above(&home).await?);
+                }
                 Question::Own => live.own = Some(self.own_access(container, live).await?),
                 Question::Entries(name) => {
                     let entries = self.entries(container, live, name).await?;
@@ -358,6 +364,7 @@ impl Observer {
         self.ids.forget(&lookups::project_key(&path));
         self.namespaces.forget(&path);
         self.inherited.forget(&path);
+        self.groups_above.forget(&path);
     }
 
     fn now(&self) -> Duration {
@@ -627,6 +634,21 @@ impl Observer {
     async fn above(&self, path: &str) -> Result<Inherited, ApiError> {
         let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
         match self.levels(group).await {
+            Err(error) if !ends_everything(&error) => Ok(Arc::default()),
+            found => found,
+        }
+    }
+
+    /// What the group above the container at `path` says of itself, read once for each group. What
+    /// could not be read is empty: nothing follows from what is not in it.
+    async fn group_above(&self, path: &str) -> Result<Arc<Object>, ApiError> {
+        let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
+        let look_up = async || {
+            let (_, itself) = kinds::container(Scope::Group);
+            let answer = self.client.get_known((itself.get)(group), &["id", itself.path]).await?;
+            Ok(Arc::new(answer.object().cloned().unwrap_or_default()))
+        };
+        match self.groups_above.of(&group.to_lowercase(), look_up).await {
             Err(error) if !ends_everything(&error) => Ok(Arc::default()),
             found => found,
         }

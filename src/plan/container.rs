@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     cause::Cause,
     desired::{Container, Creation, Declared, DeclaredSection, Entry},
-    diff::{self, Action, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Step},
+    diff::{self, Action, Bound, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Step},
     field::Scope,
     kind::{
         Arrival, Capability, Effect, Facts, Job, Namespace, NamespaceOwner, Shape, Target,
@@ -46,6 +46,8 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             personal_owner: facts.personal_owner,
             names: &names,
             inherited: live.inherited.as_ref(),
+            group_above: live.group_above.as_deref(),
+            groups: &settings.groups,
             release: match live.release {
                 Known::Hidden => settings.release.map_or(Known::Hidden, Known::Is),
                 told => told,
@@ -501,9 +503,24 @@ impl Planning<'_> {
                 }
                 Fit::Fits | Fit::Local => {}
             }
-            match section.rules.waits(*section, name, &values, None, true) {
+            let own = section.field(name);
+            let late = match diff::bound(own, name, &field.value, self.context, &mut plan.findings)
+            {
+                Some(Bound::Refused(message, help)) => {
+                    return Err(Box::new(Problem {
+                        address: self.address.section(section.section),
+                        code: "too-visible",
+                        message,
+                        help: Some(help),
+                        origin: field.origin.clone(),
+                    }));
+                }
+                Some(Bound::Waits(why)) => Some(why),
+                None => section.rules.waits(*section, name, &values, None, true).map(str::to_owned),
+            };
+            match late {
                 Some(why) => {
-                    let note = self.note(Reason::Waits { why: why.into() }, &field.origin);
+                    let note = self.note(Reason::Waits { why }, &field.origin);
                     plan.findings.notes.push(Note {
                         address: self.address.section(section.section),
                         fields: vec![(*name).to_owned()],

@@ -44,7 +44,7 @@ use extent::BroughtIn;
 use crate::{
     address::{Address, Selector},
     cause::Cause,
-    desired::{Container, Exception, Moves, Roster},
+    desired::{Container, Exception, Groups, Moves, Roster},
     diff::{Action, Findings, Incomplete, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{Arrival, Created},
@@ -69,6 +69,8 @@ pub struct Settings {
     pub created: Created,
     /// What is declared, and where that was before.
     pub moves: Arc<Moves>,
+    /// What the groups of the run declare.
+    pub groups: Groups,
     /// The objects whose write-only fields are sent again.
     pub resend: Vec<Selector>,
     /// What is left alone for some days.

@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use undrift::{apply::Outcome, release::REFERENCE, sandbox::Profile};
+use undrift::{
+    apply::Outcome,
+    release::{REFERENCE, Release},
+    sandbox::Profile,
+};
 
 use crate::world::{LATER, World, project, seed};
 
@@ -230,4 +234,71 @@ async fn a_push_rule_without_a_licence_is_not_readable() {
             }
         }
     }
+}
+
+/// Private projects of `acme`, of which the group says `above`, by the service's own answers.
+async fn below(above: &Json) -> World {
+    let mut seed = seed(&[json!({"path": "acme/one"}), json!({"path": "acme/two"})]);
+    seed["groups"][0]["visibility"] = "private".into();
+    let profile =
+        Profile { release: Release::new(18, 9), runners_setting_shown: true, ..Profile::default() };
+    let world = World::new(profile, seed).await;
+    world.call("PUT", "/groups/acme", Some(above.clone())).await;
+    world
+}
+
+#[tokio::test]
+async fn a_plan_knows_what_a_group_allows_that_nobody_declares() {
+    let runners = json!({"shared_runners_setting": "disabled_and_unoverridable"});
+    let previews = json!({"show_diff_preview_in_email": false});
+    for (above, wanted, code) in [
+        (json!({}), json!({"visibility": "public"}), Some("too-visible")),
+        (runners, json!({"shared_runners_enabled": true}), Some("too-visible")),
+        (previews, json!({"show_diff_preview_in_email": true}), None),
+    ] {
+        let mut world = below(&above).await;
+        world.acknowledged = vec!["visibility:**"];
+        world.declare(&[project("acme/one", json!({}))]);
+        let before_it = world.snapshot().await;
+        let declared = |path: &str| project(path, json!({"settings": wanted}));
+        let created = project("acme/neo", json!({"create": true, "settings": wanted}));
+        world.declare(&[declared("acme/one"), declared("acme/two"), created]);
+        let before = world.requests().len();
+        let plan = world.plan().await;
+        let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
+        assert_eq!(codes, vec![code; 3].into_iter().flatten().collect::<Vec<_>>(), "{wanted}");
+        let asked = world.requests().split_off(before);
+        let asked = asked
+            .iter()
+            .filter(|request| *request == "GET /api/v4/groups/acme?with_projects=false");
+        assert_eq!(asked.count(), 1, "{wanted}");
+        let (field, _) = wanted.as_object().unwrap().iter().next().unwrap();
+        let sets = |field: &String| {
+            plan.steps.iter().flat_map(|step| &step.changes).any(|change| change.field == *field)
+        };
+        assert!(!sets(field), "{wanted}: {:#?}", plan.steps);
+        let waiting = plan.notes.iter().filter(|note| note.fields == [field.clone()]);
+        assert_eq!(waiting.count(), if code.is_none() { 3 } else { 0 }, "{wanted}");
+        let from_snapshot = world.plan_from(&before_it).await;
+        assert_eq!(from_snapshot.problems, plan.problems, "{wanted}");
+        assert_eq!(from_snapshot.notes, plan.notes, "{wanted}");
+        // What the run changes above counts as declared.
+        let opens = json!({"visibility": "public", "show_diff_preview_in_email": true, "shared_runners_setting": "enabled"});
+        let opened = group("acme", json!({"settings": opens}));
+        world.declare(&[opened, declared("acme/one"), declared("acme/two")]);
+        world.converge("opened above").await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_project_says_itself_counts_where_the_group_only_presets() {
+    let world = below(&json!({"lfs_enabled": false, "auto_devops_enabled": false})).await;
+    let own = json!({"lfs_enabled": true, "auto_devops_enabled": true});
+    world.declare(&[project("acme/one", json!({"settings": own}))]);
+    world.converge("its own").await;
+    world.declare(&[
+        group("acme", json!({"settings": {"lfs_enabled": false}})),
+        project("acme/one", json!({"settings": {"lfs_enabled": true}})),
+    ]);
+    world.converge("beside the group's").await;
 }

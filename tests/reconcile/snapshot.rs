@@ -43,12 +43,12 @@ impl World {
         String::from_utf8(text).unwrap()
     }
 
-    async fn snapshot(&self) -> String {
+    pub(crate) async fn snapshot(&self) -> String {
         self.snapshot_with(None).await
     }
 
     /// The plan of the manifests from a snapshot.
-    async fn plan_from(&self, text: &str) -> Plan {
+    pub(crate) async fn plan_from(&self, text: &str) -> Plan {
         self.plan_with_key(text, None).await
     }
 

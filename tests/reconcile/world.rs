@@ -18,7 +18,7 @@ use undrift::{
         Service, Transport, WireRequest, WireResponse, WriteClient,
     },
     apply::{self, Applied, Apply, Event},
-    desired::{Acknowledgement, Container, Desired, Roster},
+    desired::{Acknowledgement, Container, Desired, Groups, Roster},
     manifest::{self, Includes, Loaded, Surroundings},
     observe::Observer,
     operation::Method,
@@ -229,6 +229,7 @@ impl World {
             panic!("{}", wrong.render(undrift::diagnostic::Style::default()))
         });
         settings.moves = Arc::clone(&desired.moves);
+        settings.groups = Groups::of(&desired.containers);
         Ok((desired, roster))
     }
 
@@ -289,6 +290,7 @@ impl World {
             release: None,
             created: desired.created(),
             moves: Arc::clone(&desired.moves),
+            groups: Groups::of(&desired.containers),
             resend: Vec::new(),
             holds: plan::Holds::default(),
             limits: plan::Limits::default(),

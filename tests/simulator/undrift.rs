@@ -11,7 +11,7 @@ use undrift::{
     address::Selector,
     api::{self, ApiError, ReadClient, Service, WriteClient},
     apply::{self, Applied, Apply, TRUSTED},
-    desired::{Acknowledgement, Container},
+    desired::{Acknowledgement, Container, Groups},
     observe::Observer,
     plan::{self, Plan, Policy, Settings},
     report::{
@@ -101,6 +101,7 @@ async fn all(
         release: None,
         created: prepared.desired.created(),
         moves: Arc::clone(&prepared.desired.moves),
+        groups: Groups::of(&prepared.desired.containers),
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
         holds: plan::Holds::default(),
         limits: plan::Limits::default(),

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     apply,
+    desired::Groups,
     export::Written,
     kind::Created,
     manifest::{self, RESERVED, Surroundings},
@@ -48,6 +49,7 @@ pub(super) async fn wrong(
         caller: observer.caller().clone(),
         secrets: Arc::new(secrets),
         moves: Arc::clone(&desired.moves),
+        groups: Groups::of(&desired.containers),
         release: None,
         created: Created::default(),
         resend: Vec::new(),

@@ -30,7 +30,7 @@ pub(super) use way::{LiveArgs, Way};
 use crate::{
     api::{HttpTransport, ReadClient, Settings},
     apply,
-    desired::{Acknowledgement, Container, Desired, Roster},
+    desired::{Acknowledgement, Container, Desired, Groups, Roster},
     diagnostic::Diagnostics,
     live::Live,
     manifest::{self, Config, Surroundings},
@@ -206,6 +206,7 @@ impl Session {
             created: desired
                 .created_unless(|address| holds.until(address, &desired.moves).is_some()),
             moves: Arc::clone(&desired.moves),
+            groups: Groups::of(&desired.containers),
             resend: changes.resend.clone(),
             holds,
             limits: limits(&config).0,

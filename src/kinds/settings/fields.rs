@@ -117,7 +117,7 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.harmless())]
     pub auto_cancel_pending_pipelines: Option<Switch>,
     /// Whether projects without a pipeline file are built and deployed automatically.
-    #[schemars(transform = FIELD.bounded().harmless())]
+    #[schemars(transform = FIELD.harmless())]
     pub auto_devops_enabled: Option<bool>,
     /// How automatic deployments reach production.
     #[schemars(transform = FIELD.harmless())]
@@ -298,7 +298,7 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.premium().nullable().weakens(When::Changed))]
     pub external_authorization_classification_label: Option<String>,
     /// Whether large files are stored outside the repository (Git LFS).
-    #[schemars(transform = FIELD.bounded().harmless())]
+    #[schemars(transform = FIELD.harmless())]
     pub lfs_enabled: Option<bool>,
     /// Whether the package registry is on. From release 18.4 on the old form of
     /// `package_registry_access_level`: `true` follows the visibility.

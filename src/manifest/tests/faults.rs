@@ -135,7 +135,12 @@ fn what_the_service_would_drop_or_refuse_is_told_before() {
     for (own, above, code) in [
         ("{visibility: public}", "{visibility: private}", Some("too-visible")),
         ("{visibility: private}", "{visibility: private}", None),
-        ("{lfs_enabled: true}", "{lfs_enabled: false}", Some("no-effect")),
+        ("{lfs_enabled: true}", "{lfs_enabled: false}", None),
+        (
+            "{show_diff_preview_in_email: true}",
+            "{show_diff_preview_in_email: false}",
+            Some("no-effect"),
+        ),
         (
             "{shared_runners_enabled: true}",
             "{shared_runners_setting: disabled_and_unoverridable}",

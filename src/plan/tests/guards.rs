@@ -147,6 +147,8 @@ fn weaker_protection_is_refused() {
         personal_owner: None,
         names: &Names::default(),
         inherited: None,
+        group_above: None,
+        groups: &settings.groups,
         release: Known::NotAsked,
         secrets: &settings.secrets,
         resend: &[],

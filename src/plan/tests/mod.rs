@@ -42,6 +42,7 @@ pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> Settings {
         release: None,
         created: Created::default(),
         moves: Arc::default(),
+        groups: Groups::default(),
         caller: caller(),
         secrets: Arc::new(found),
         resend: Vec::new(),
