@@ -64,6 +64,7 @@ fn drift_is_found_and_told_apart_from_problems() {
 #[test]
 fn a_guard_refuses_until_it_is_told_to_let_this_through() {
     let place = shop();
+    place.write("sandbox.yaml", "groups: [{path: acme, visibility: public}]\n");
     assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
     place.write("shop.yaml", &SHOP.replace("visibility: private", "visibility: public"));
     place.write("sandbox.env", "SHOP_TOKEN='canary-0123456789'\n");
