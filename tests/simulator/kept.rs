@@ -18,6 +18,7 @@
 //! | an outage takes a change, and the project is archived | the change was lost | archived when everything before is as declared | `outage-then-archive` |
 //! | somebody archives it between plan and apply | "already so" | left alone, and said | `archived-before-apply` |
 //! | what is read again is `{}` | "already so" | failed: not what the route answers | `unread-before-apply` |
+//! | one wrong 404 for what is declared to be gone | (found by the simulator) nothing to do | looked at twice | `not-there-for-a-moment` |
 //! | it is deleted, or renamed, before the read-back | "applied" | not read back, and said | `deleted-before-read-back`, `renamed-before-read-back` |
 //! | somebody changes it before it is archived | archived | skipped | `changed-before-archive` |
 //! | a section cannot be read, and the rest archives the project | archived | skipped | `unread-before-archive` |
