@@ -11,7 +11,6 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 
 pub mod codes;
-pub mod examples;
 mod render;
 pub mod source;
 
@@ -35,7 +34,7 @@ pub enum Severity {
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
-    /// Its sort, a key of [`codes::explain`].
+    /// Its sort, a name of [`codes::CODES`].
     pub code: &'static str,
     /// What is wrong: a lower-case fragment, shown escaped.
     pub message: String,

@@ -14,7 +14,7 @@ use std::{
 };
 
 use undrift::{
-    diagnostic::{Severity, Style, codes, examples},
+    diagnostic::{Severity, Style, codes},
     manifest::{self, Loaded, Surroundings},
 };
 
@@ -121,7 +121,7 @@ fn every_code_is_explained() {
     for (name, path) in cases() {
         for diagnostic in load(&named(&path)).diagnostics {
             assert!(
-                codes::explain(diagnostic.code).is_some(),
+                codes::of(diagnostic.code).is_some(),
                 "{name}: `{}` has no explanation",
                 diagnostic.code
             );
@@ -272,18 +272,18 @@ fn said_of(text: &str) -> Vec<(Severity, &'static str)> {
 #[test]
 fn every_example_has_its_fault_and_nothing_is_wrong_once_it_is_mended() {
     let mut wrong = Vec::new();
-    for example in examples::EXAMPLES {
+    for code in codes::CODES {
+        let Some(example) = code.example() else { continue };
         let (said, mended) = (said_of(example.wrong), said_of(example.right));
-        let is_other = |(severity, code): &(Severity, &str)| {
-            *severity == Severity::Error && *code != example.code
+        let is_other = |(severity, said): &(Severity, &str)| {
+            *severity == Severity::Error && *said != code.name
         };
-        let has_fault = said.iter().any(|(_, code)| *code == example.code);
+        let has_fault = said.iter().any(|(_, said)| *said == code.name);
         if !has_fault || said.iter().any(is_other) || !mended.is_empty() {
-            wrong.push(format!("{}: {said:?}, mended {mended:?}", example.code));
+            wrong.push(format!("{}: {said:?}, mended {mended:?}", code.name));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(examples::EXAMPLES.windows(2).all(|pair| pair[0].code < pair[1].code));
 }
 
 /// What a few lines of text cannot show: folders that are empty, and files that are.
@@ -294,8 +294,11 @@ fn every_fault_of_the_corpus_has_an_example() {
     for (name, path) in cases() {
         for diagnostic in load(&named(&path)).diagnostics {
             let code = diagnostic.code;
-            let is_known = examples::of(code).is_some() || WITHOUT_EXAMPLE.contains(&code);
-            assert!(is_known, "{name}: `{code}` has no example in src/diagnostic/examples.rs");
+            let has_example = codes::of(code).is_some_and(|code| code.example().is_some());
+            assert!(
+                has_example || WITHOUT_EXAMPLE.contains(&code),
+                "{name}: src/diagnostic/codes/{code}.md has no example"
+            );
         }
     }
 }

@@ -79,7 +79,7 @@ fn unknown(what: &str) -> Failure {
         return failure.help(format!("did you mean {}?", alternatives(&several)));
     }
     let names = schema::names();
-    let codes = codes::CODES.iter().map(|(code, _)| *code);
+    let codes = codes::CODES.iter().map(|code| code.name);
     match nearest(what, codes.chain(names.iter().map(String::as_str))) {
         Some(near) => failure.help(format!("did you mean `{near}`?")),
         None => failure.help(

@@ -301,7 +301,7 @@ fn every_problem_is_explained() {
         "unknown-group",
         "unknown-user",
     ] {
-        assert!(crate::diagnostic::codes::explain(code).is_some(), "{code}");
+        assert!(crate::diagnostic::codes::of(code).is_some(), "{code}");
     }
 }
 

@@ -5,7 +5,7 @@ mod address;
 pub use address::{Subject, declared, live};
 
 use crate::{
-    diagnostic::{codes, examples},
+    diagnostic::codes,
     kinds::reference::Described,
     manifest::schema::Known,
     report::{
@@ -15,14 +15,14 @@ use crate::{
     secret::Secrets,
 };
 
-/// What lies behind a diagnostic of the sort `code`, with an example if there is one.
-pub fn code(code: &str, style: Style) -> Option<String> {
-    let meaning = codes::explain(code)?;
+/// What lies behind the code `name`, with an example if there is one.
+pub fn code(name: &str, style: Style) -> Option<String> {
+    let code = codes::of(name)?;
     let none = Secrets::default();
     let mut canvas = Canvas::new(style, &none);
-    canvas.line(&Line::default().put(Paint::Bold, code).text(", the code of a message"));
-    canvas.line(&Line::indented(2).text(meaning));
-    if let Some(example) = examples::of(code) {
+    canvas.line(&Line::default().put(Paint::Bold, name).text(", the code of a message"));
+    canvas.line(&Line::indented(2).text(code.explanation()));
+    if let Some(example) = code.example() {
         for (title, text) in [("wrong:", example.wrong), ("right:", example.right)] {
             canvas.gap();
             canvas.line(&Line::indented(2).put(Paint::Note, title));
