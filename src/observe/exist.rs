@@ -199,7 +199,7 @@ impl Observer {
                     Err(error) => Err(error),
                 }
             };
-            let name = self.called.of(&format!("{} {id}", named.noun()), look_up).await?;
+            let name = self.memory.called.of(&format!("{} {id}", named.noun()), look_up).await?;
             if let Some(name) = name {
                 names.call(named, id, &name);
             }

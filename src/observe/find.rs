@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -202,18 +201,14 @@ impl Observer {
         }
         // Others that are read meanwhile do not wait for this to be known: a lock over a read would
         // make all of them come one by one.
-        if seen.lacking.iter().all(|name| self.in_no_answer().contains(name)) {
+        if seen.lacking.iter().all(|name| self.memory.in_no_answer().contains(name)) {
             return Ok(Found::Here(seen));
         }
         let found = self.read_by_path(project).await?;
         if let Found::Here(seen) = &found {
-            self.in_no_answer().extend(seen.lacking.iter().cloned());
+            self.memory.in_no_answer().extend(seen.lacking.iter().cloned());
         }
         Ok(found)
-    }
-
-    fn in_no_answer(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.in_no_answer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What is looked at of a container's own object.
@@ -311,7 +306,7 @@ impl Observer {
         let mut found = self.look_at_known(container, id).await;
         if matches!(found, Ok(Found::Not(_))) && self.moves.above(&container.path).is_some() {
             // The group above may have been moved since somebody looked for it.
-            self.places.clear();
+            self.memory.places.clear();
             found = self.look_at_known(container, id).await;
         }
         match found {

@@ -1,65 +1,55 @@
-//! What is looked up once for each name, whatever comes of it: ids of users and groups, namespaces.
-//!
-//! Whoever asks first reads; the others wait for that answer and then read nothing themselves, also
-//! where it failed: one by one they would fail as long as the service does.
+//! What is looked up by its name: ids of users, groups and projects, and namespaces.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::collections::BTreeSet;
 
-use tokio::sync::OnceCell;
-
-use super::Observer;
+use super::{Observer, memory};
 use crate::{
     api::ApiError,
-    field::Scope,
-    kind::{Id, Namespace, NamespaceOwner},
-    kinds, operation,
+    desired::{DeclaredSection, State},
+    field::{Named, Scope},
+    kind::{Id, Names, Namespace, NamespaceOwner, forms},
+    kinds,
+    live::Collection,
+    operation,
     page::Rows,
     value::Json,
 };
 
-/// Answers by name.
-pub(super) struct LookUps<T>(Mutex<BTreeMap<String, LookUp<T>>>);
-
-/// One of them, under way or ended.
-type LookUp<T> = Arc<OnceCell<Result<T, ApiError>>>;
-
-impl<T: Clone> LookUps<T> {
-    pub(super) async fn of(
-        &self,
-        name: &str,
-        look_up: impl AsyncFnOnce() -> Result<T, ApiError>,
-    ) -> Result<T, ApiError> {
-        let known = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(name.to_owned())
-            .or_default()
-            .clone();
-        known.get_or_init(|| async { look_up().await }).await.clone()
-    }
-
-    /// Forgets everything.
-    pub(super) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    }
-
-    /// Forgets what is known of `name`.
-    pub(super) fn forget(&self, name: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-    }
-}
-
-impl<T> Default for LookUps<T> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
 impl Observer {
+    /// The ids of what entries of `section` name. Whoever has an entry there already is known by
+    /// it.
+    pub(super) async fn names_in(
+        &self,
+        section: &DeclaredSection,
+        live: &Collection,
+    ) -> Result<Names, ApiError> {
+        let mut names = Names::default();
+        // Nothing is planned in a section that was not read, so nothing is looked up for it.
+        let Ok(live) = live.entries() else { return Ok(names) };
+        let mut known: Option<BTreeSet<String>> = None;
+        for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
+            for (field, named, name) in forms::named_by(section.of, &entry.values()) {
+                let is_identity = section.of.identity.contains(&&*field);
+                let known = known.get_or_insert_with(|| {
+                    live.iter().map(|entry| section.of.name(&entry.fields)).collect()
+                });
+                if !(is_identity && known.contains(&entry.key)) {
+                    names.insert(named, &name, self.id(named, &name).await?);
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    /// The id of what is called `name`, looked up once.
+    pub(super) async fn id(&self, named: Named, name: &str) -> Result<Option<u64>, ApiError> {
+        match named {
+            Named::User => self.user(name).await,
+            Named::Group => self.group(name).await,
+            Named::Project => self.project(name).await,
+        }
+    }
+
     /// The id of the user with this name.
     pub(super) async fn user(&self, name: &str) -> Result<Option<u64>, ApiError> {
         let key = name.to_lowercase();
@@ -72,7 +62,7 @@ impl Observer {
             let users = answer.body.as_array().into_iter().flatten();
             Ok(users.clone().find(is_named).and_then(|user| user["id"].as_u64()))
         };
-        self.ids.of(&format!("user {key}"), look_up).await
+        self.memory.ids.of(&format!("user {key}"), look_up).await
     }
 
     /// The id of the group that is declared at this path.
@@ -105,11 +95,7 @@ impl Observer {
                 Err(error) => Err(error),
             }
         };
-        let key = match scope {
-            Scope::Group => group_key(&key),
-            Scope::Project => project_key(&key),
-        };
-        self.ids.of(&key, look_up).await
+        self.memory.ids.of(&memory::key(scope, &key), look_up).await
     }
 
     /// The namespace that is declared at `path`.
@@ -139,7 +125,7 @@ impl Observer {
                 (None, _) => None,
             })
         };
-        self.namespaces.of(&path.to_lowercase(), look_up).await
+        self.memory.namespaces.of(&path.to_lowercase(), look_up).await
     }
 
     /// The namespace that the service names `path`, `null` if there is none; `None` if it took
@@ -171,16 +157,6 @@ impl Observer {
         }
         Ok(self.user(username).await?.map_or(NamespaceOwner::Caller, NamespaceOwner::User))
     }
-}
-
-/// Under which name the id of the group at `path` is known.
-pub(super) fn group_key(path: &str) -> String {
-    format!("group {path}")
-}
-
-/// Under which name the id of the project at `path` is known.
-pub(super) fn project_key(path: &str) -> String {
-    format!("project {path}")
 }
 
 /// Whether a namespace is the one at `path`. Paths are the same in any case.

@@ -10,37 +10,31 @@
 mod exist;
 mod find;
 mod lookups;
+mod memory;
 mod place;
+mod questions;
 mod roster;
+mod sections;
 mod wanted;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use tokio::sync::mpsc;
 
 pub use exist::Existing;
 use find::{Found, Seen};
-use lookups::LookUps;
+use memory::Memory;
 
 use crate::{
     api::{ApiError, ReadClient},
     cause::Cause,
-    desired::{Container, Creation, DeclaredSection, Moves, State},
-    field::{Named, Scope},
-    kind::{Facts, Id, LiveEntry, Names, Namespace, Place, Section, Target, forms},
+    desired::{Container, Creation, Moves},
+    field::Scope,
+    kind::forms,
     kinds,
-    level::MAINTAINER,
-    live::{Caller, Collection, Inherited, Live, OwnAccess, Presence, Question, Token},
-    operation::{self, Op, Read, Request},
-    page::{Complete, Rows},
-    release::Known,
-    text,
-    value::{Json, Object},
+    live::{Caller, Collection, Live, Presence, Token},
+    operation, text,
 };
 
 /// The header by which the sandbox says what it is, in every answer.
@@ -55,21 +49,9 @@ pub struct Observer {
     client: ReadClient,
     caller: Caller,
     sandbox: bool,
-    ids: LookUps<Option<u64>>,
-    namespaces: LookUps<Option<Namespace>>,
-    inherited: LookUps<Inherited>,
-    groups_above: LookUps<Arc<Object>>,
     /// What is declared to have had other paths.
     moves: Arc<Moves>,
-    /// Where the groups among that are.
-    places: LookUps<String>,
-    release: LookUps<Known>,
-    called: LookUps<Option<String>>,
-    /// Declared fields that single answers lack as well as list answers, so that asking again
-    /// brings nothing.
-    in_no_answer: Mutex<BTreeSet<String>>,
-    /// What the roster brought, until it is looked at.
-    rows: Mutex<roster::Rows>,
+    memory: Memory,
 }
 
 impl Observer {
@@ -87,21 +69,7 @@ impl Observer {
             administrator: field("is_admin") == true,
         };
         let sandbox = answer.headers.contains_key(SANDBOX_HEADER);
-        Ok(Self {
-            client,
-            caller,
-            sandbox,
-            ids: LookUps::default(),
-            namespaces: LookUps::default(),
-            inherited: LookUps::default(),
-            groups_above: LookUps::default(),
-            moves: Arc::default(),
-            places: LookUps::default(),
-            release: LookUps::default(),
-            called: LookUps::default(),
-            in_no_answer: Mutex::default(),
-            rows: Mutex::default(),
-        })
+        Ok(Self { client, caller, sandbox, moves: Arc::default(), memory: Memory::default() })
     }
 
     /// With what is declared to have had other paths.
@@ -244,42 +212,6 @@ impl Observer {
         Ok(live)
     }
 
-    /// Answers what a plan asked about a container.
-    ///
-    /// # Errors
-    /// As [`Self::container`].
-    pub async fn answer(
-        &self,
-        container: &Container,
-        live: &mut Live,
-        questions: &[Question],
-    ) -> Result<(), ApiError> {
-        for question in questions {
-            match question {
-                Question::Inherited => {
-                    let home = self.live_path(&container.path).await?;
-                    live.inherited = Some(self.above(&home).await?);
-                }
-                Question::InheritedBefore => {
-                    if let Presence::Here(Target { former: Some(former), .. }, _) = &live.presence {
-                        live.inherited_before = Some(self.above(&former.path).await?);
-                    }
-                }
-                Question::GroupAbove => {
-                    let home = self.live_path(&container.path).await?;
-                    live.group_above = Some(self.group_above(&home).await?);
-                }
-                Question::Own => live.own = Some(self.own_access(container, live).await?),
-                Question::Entries(name) => {
-                    let entries = self.entries(container, live, name).await?;
-                    live.names.insert_entries(name, entries);
-                }
-                Question::Release => live.release = self.release().await?,
-            }
-        }
-        Ok(())
-    }
-
     async fn one(&self, container: &Container, seen: Option<Seen>) -> Result<Live, ApiError> {
         let found = match seen {
             Some(seen) => self.completed(container, seen).await,
@@ -319,10 +251,6 @@ impl Observer {
         }
     }
 
-    fn rows(&self) -> MutexGuard<'_, roster::Rows> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What is known of a container that is not there. What its sections name is looked up if it is
     /// about to be created.
     async fn absent(&self, container: &Container, presence: Presence) -> Result<Live, ApiError> {
@@ -358,13 +286,7 @@ impl Observer {
 
     /// Forgets what was looked up about the container at `path`, which got there since.
     pub fn appeared(&self, path: &str) {
-        self.places.clear();
-        let path = path.to_lowercase();
-        self.ids.forget(&lookups::group_key(&path));
-        self.ids.forget(&lookups::project_key(&path));
-        self.namespaces.forget(&path);
-        self.inherited.forget(&path);
-        self.groups_above.forget(&path);
+        self.memory.forget(path);
     }
 
     fn now(&self) -> Duration {
@@ -414,315 +336,6 @@ impl Observer {
         live.read_at = seen.read_at.unwrap_or_else(|| self.now());
         Ok(live)
     }
-
-    /// Reads a section that is not part of the container's own object.
-    async fn section(
-        &self,
-        section: &DeclaredSection,
-        target: &Target,
-        facts: &Facts,
-    ) -> Result<Collection, ApiError> {
-        let home = section.of.home;
-        let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from);
-        let result = match home.place {
-            Place::Part { .. } => {
-                let why = "the token does not see what it names";
-                Ok(Collection::Partial(Cause::new(why)))
-            }
-            Place::Itself(_) | Place::Object | Place::In(_) => {
-                let noun = target.scope.noun();
-                Ok(Collection::Partial(format!("it was not part of the {noun} object").into()))
-            }
-            Place::List(_) if !sees_all => {
-                let role = role(home.seen_from);
-                Ok(Collection::Partial(
-                    format!("the token's role is below {role}, so the list may be incomplete")
-                        .into(),
-                ))
-            }
-            Place::List(_) if home.is_closed(facts) => {
-                let switches = home.closed_by.iter().map(|name| format!("`{name}`"));
-                let switches = switches.collect::<Vec<_>>().join(" and ");
-                let why = format!("the service shows none while {switches} are disabled");
-                Ok(Collection::Unreadable(why.into()))
-            }
-            Place::List(op) => self.list(section, target, op).await,
-            Place::Optional(op) => self.optional(section, target, op, facts, sees_all).await,
-        };
-        match result {
-            Err(error) if ends_everything(&error) => Err(error),
-            Err(error) if error.page_error().is_some() => {
-                Ok(Collection::Partial(Cause::from(&error)))
-            }
-            Err(error) => Ok(Collection::Unreadable(Cause::from(&error))),
-            Ok(collection) => Ok(collection),
-        }
-    }
-
-    /// Reads a list to its end.
-    async fn list(
-        &self,
-        section: &DeclaredSection,
-        target: &Target,
-        op: Op<Read>,
-    ) -> Result<Collection, ApiError> {
-        let home = section.of.home;
-        let names: BTreeSet<&str> = section.names().collect();
-        let request = target.addressed(op.request());
-        let request =
-            home.query.iter().fold(request, |request, (name, value)| request.query(*name, value));
-        let all = self.client.list_known(request, home.rows).await?;
-        if let Some(key) = all.iter().find_map(|raw| section.of.misread(raw)) {
-            return Ok(Collection::Unreadable(misread(section.of, key)));
-        }
-        let all = all.filter_map(|raw| {
-            home.is_own(&raw).then(|| section.of.read(&raw, &|name| names.contains(name)))
-        });
-        self.with_beside(section, target, all).await.map(Collection::Complete)
-    }
-
-    /// Reads the one object that is there or not, for a caller who `sees_all`, or may not.
-    async fn optional(
-        &self,
-        section: &DeclaredSection,
-        target: &Target,
-        op: Op<Read>,
-        facts: &Facts,
-        sees_all: bool,
-    ) -> Result<Collection, ApiError> {
-        let names: BTreeSet<&str> = section.names().collect();
-        let read = |raw: &Object| section.of.read(raw, &|name| names.contains(name));
-        let hides_absence = section.of.home.hides_absence;
-        let is_licensed = facts.tier >= section.of.tier();
-        let request = target.addressed(op.request());
-        match self.client.get_optional_known(request, section.of.home.rows.keys).await {
-            Ok(answer) => {
-                let raw = answer.as_ref().and_then(|answer| answer.object());
-                if let Some(key) = raw.and_then(|raw| section.of.misread(raw)) {
-                    return Ok(Collection::Unreadable(misread(section.of, key)));
-                }
-                Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?)))))
-            }
-            Err(error)
-                if section.of.is_removable()
-                    && error.is_not_found()
-                    && (!error.is_unknown_route()
-                        || (hides_absence && sees_all && is_licensed && error.is_hidden()))
-                    && !error.is_container_missing() =>
-            {
-                Ok(Collection::One(None))
-            }
-            Err(error) if hides_absence && sees_all && error.is_hidden() => {
-                Ok(Collection::Unreadable(unlicensed(section.of, target.scope, &error)))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Adds the field that another list tells, if somebody declares it and the list can be read.
-    async fn with_beside(
-        &self,
-        section: &DeclaredSection,
-        target: &Target,
-        entries: Complete<LiveEntry>,
-    ) -> Result<Complete<LiveEntry>, ApiError> {
-        let beside = section.of.home.beside;
-        let Some(beside) = beside.filter(|beside| section.names().any(|n| n == beside.field))
-        else {
-            return Ok(entries);
-        };
-        let request = target.addressed(beside.list.request());
-        match self.client.list_known(request, beside.rows).await {
-            Ok(others) => Ok(entries.map(|mut entry| {
-                let value = (beside.value)(&entry, &others);
-                entry.fields.insert(beside.field.to_owned(), value);
-                entry
-            })),
-            Err(error) if ends_everything(&error) => Err(error),
-            // Without it the field is not in the answer.
-            Err(_) => Ok(entries),
-        }
-    }
-
-    /// The ids of what entries of `section` name. Whoever has an entry there already is known by
-    /// it.
-    async fn names_in(
-        &self,
-        section: &DeclaredSection,
-        live: &Collection,
-    ) -> Result<Names, ApiError> {
-        let mut names = Names::default();
-        // Nothing is planned in a section that was not read, so nothing is looked up for it.
-        let Ok(live) = live.entries() else { return Ok(names) };
-        let mut known: Option<BTreeSet<String>> = None;
-        for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
-            for (field, named, name) in forms::named_by(section.of, &entry.values()) {
-                let is_identity = section.of.identity.contains(&&*field);
-                let known = known.get_or_insert_with(|| {
-                    live.iter().map(|entry| section.of.name(&entry.fields)).collect()
-                });
-                if !(is_identity && known.contains(&entry.key)) {
-                    names.insert(named, &name, self.id(named, &name).await?);
-                }
-            }
-        }
-        Ok(names)
-    }
-
-    /// The id of what is called `name`, looked up once.
-    async fn id(&self, named: Named, name: &str) -> Result<Option<u64>, ApiError> {
-        match named {
-            Named::User => self.user(name).await,
-            Named::Group => self.group(name).await,
-            Named::Project => self.project(name).await,
-        }
-    }
-
-    /// The release of the service, read once; it tells only whom it knows, and not on every
-    /// installation.
-    pub async fn release(&self) -> Result<Known, ApiError> {
-        let look_up = async || {
-            let answer = self.client.get(operation::VERSION_GET.request()).await?;
-            let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
-            Ok(version.map_or(Known::Hidden, Known::Is))
-        };
-        match self.release.of("", look_up).await {
-            Err(error) if !ends_everything(&error) => Ok(Known::Hidden),
-            found => found,
-        }
-    }
-
-    /// The ids of the entries of a section by their names: of those that are there, and the addresses
-    /// of those that are declared, or why the section could not be read. What was read already is
-    /// not read again.
-    async fn entries(
-        &self,
-        container: &Container,
-        live: &Live,
-        name: &str,
-    ) -> Result<Result<BTreeMap<String, Id>, Cause>, ApiError> {
-        let Some(of) = kinds::section(container.scope, name) else {
-            return Ok(Ok(BTreeMap::new()));
-        };
-        let declared = container.section(name);
-        let mut ids = BTreeMap::new();
-        for entry in declared.iter().flat_map(|section| &section.entries) {
-            if entry.state == State::Present {
-                let address = container.address().section(of.section).entry(entry.key.clone());
-                ids.insert(entry.key.clone(), Id::OfStep(address.to_string().into()));
-            }
-        }
-        if let Presence::Here(target, facts) = &live.presence {
-            let collection = match live.sections.get(name) {
-                Some(known) => known.clone(),
-                None => {
-                    let nothing = DeclaredSection::with(of, &container.origin, Vec::new());
-                    self.section(&nothing, target, facts).await?
-                }
-            };
-            match collection.entries() {
-                Ok(entries) => ids.extend(entries.iter().filter_map(|entry| {
-                    Some((of.name(&entry.fields), Id::Known(of.id_of(entry)?)))
-                })),
-                Err(cause) => return Ok(Err(cause.clone())),
-            }
-        }
-        Ok(Ok(ids))
-    }
-
-    /// The levels of access from the group above the container at `path`.
-    async fn above(&self, path: &str) -> Result<Inherited, ApiError> {
-        let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
-        match self.levels(group).await {
-            Err(error) if !ends_everything(&error) => Ok(Arc::default()),
-            found => found,
-        }
-    }
-
-    /// What the group above the container at `path` says of itself, read once for each group. What
-    /// could not be read is empty: nothing follows from what is not in it.
-    async fn group_above(&self, path: &str) -> Result<Arc<Object>, ApiError> {
-        let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
-        let look_up = async || {
-            let (_, itself) = kinds::container(Scope::Group);
-            let answer = self.client.get_known((itself.get)(group), &["id", itself.path]).await?;
-            Ok(Arc::new(answer.object().cloned().unwrap_or_default()))
-        };
-        match self.groups_above.of(&group.to_lowercase(), look_up).await {
-            Err(error) if !ends_everything(&error) => Ok(Arc::default()),
-            found => found,
-        }
-    }
-
-    /// The levels of access to a group, inherited ones too, read once for each group.
-    async fn levels(&self, group: &str) -> Result<Inherited, ApiError> {
-        let look_up = async || {
-            let all = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
-            Ok(Arc::new(self.levels_in(all).await?))
-        };
-        self.inherited.of(&group.to_lowercase(), look_up).await
-    }
-
-    async fn levels_in(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>, ApiError> {
-        let members = self.client.list_known(list, Rows::with_id(&["access_level"])).await?;
-        let mut levels = BTreeMap::new();
-        let is_active =
-            |member: &&Object| member.get("state").is_none_or(|state| state == "active");
-        for member in members.iter().filter(is_active) {
-            let number = |name: &str| member.get(name)?.as_u64();
-            let level = number("access_level").and_then(|level| u8::try_from(level).ok());
-            if let Some((id, level)) = number("id").zip(level) {
-                let known = levels.entry(id).or_insert(level);
-                *known = level.max(*known);
-            }
-        }
-        Ok(levels)
-    }
-
-    /// By which ways the caller has access to a container.
-    async fn own_access(&self, container: &Container, live: &Live) -> Result<OwnAccess, ApiError> {
-        let own = |found: Result<BTreeMap<u64, u8>, ApiError>| match found {
-            Ok(levels) => Ok(Ok(levels.get(&self.caller.id).copied().unwrap_or(0))),
-            // Who is a member of a group sees it.
-            Err(error) if error.is_not_found() => Ok(Ok(0)),
-            Err(error) if ends_everything(&error) => Err(error),
-            Err(error) => Ok(Err(Cause::from(&error))),
-        };
-        let all = |found: Result<Inherited, ApiError>| own(found.map(|levels| (*levels).clone()));
-        let path = self.live_path(&container.path).await?;
-        // The object of a project tells of memberships alone, that of a group of shares, too.
-        let direct = match &live.presence {
-            Presence::Here(_, facts) if container.scope == Scope::Project => {
-                Ok(facts.level.unwrap_or(0))
-            }
-            _ => {
-                own(self.levels_in(operation::GROUP_MEMBER_LIST.request().arg("id", &path)).await)?
-            }
-        };
-        let inherited = match path.rsplit_once('/') {
-            Some((group, _)) => all(self.levels(group).await)?,
-            None => Ok(0),
-        };
-        let otherwise = match (direct, inherited) {
-            (Ok(direct), Ok(inherited)) => Ok(direct.max(inherited)),
-            (Ok(level), Err(_)) | (Err(_), Ok(level)) if level >= MAINTAINER => Ok(level),
-            (Err(cause), _) | (_, Err(cause)) => Err(cause),
-        };
-        let mut groups = BTreeMap::new();
-        for (section, entries) in container.sections.iter().filter_map(|section| {
-            Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
-        }) {
-            let named = |name: &&&str| section.field(name).names == Some(Named::Group);
-            let Some(name) = section.identity.iter().find(named) else { continue };
-            for entry in entries {
-                let path = entry.fields.get(*name).and_then(Json::as_str);
-                if let Some((id, path)) = entry.id().zip(path) {
-                    groups.insert(id, all(self.levels(path).await)?);
-                }
-            }
-        }
-        Ok(OwnAccess { otherwise, groups })
-    }
 }
 
 impl Live {
@@ -734,29 +347,6 @@ impl Live {
         let within = seen.within.into_iter();
         self.sections.extend(within.map(|(name, rows)| (name, Collection::Within(rows))));
     }
-}
-
-/// Why nothing is known of a section in which something has the wrong type under `key`.
-fn misread(of: Section, key: &str) -> Cause {
-    let message = format!("the service shows a {} whose `{key}` has the wrong type", of.noun);
-    Cause::new(message).help("see what changes answers between here and the service")
-}
-
-/// Why a 404 that may mean two things proves nothing.
-fn unlicensed(of: Section, scope: Scope, error: &ApiError) -> Cause {
-    let (noun, tier) = (of.noun, of.tier());
-    let message = format!("the service answers 404 both without a {noun} and without a licence");
-    let message = format!("{message}, and the {} shows no sign of one", scope.noun());
-    let help = format!(
-        "renew the service's licence for {tier}, or remove `{}` from the manifest",
-        of.section
-    );
-    Cause { message: message.into(), help: Some(help.into()), ..Cause::from(error) }
-}
-
-/// What a level of access is called in a sentence.
-fn role(level: u8) -> &'static str {
-    if level > crate::level::MAINTAINER { "Owner" } else { "Maintainer" }
 }
 
 /// Whether every further request would meet the same.

@@ -34,7 +34,7 @@ impl Observer {
         let Some(group) = self.moves.above(path) else { return Ok(path.to_owned()) };
         // One group may be below another one.
         let look = async || self.place(group).boxed_local().await;
-        let place = self.places.of(&group.path.to_lowercase(), look).await?;
+        let place = self.memory.places.of(&group.path.to_lowercase(), look).await?;
         Ok(format!("{place}{}", &path[group.path.len()..]))
     }
 
@@ -116,7 +116,7 @@ impl Observer {
             return Ok(found);
         }
         // The group above may have been moved since somebody looked for it.
-        self.places.clear();
+        self.memory.places.clear();
         self.look_around(container).await
     }
 

@@ -82,7 +82,7 @@ impl Observer {
                 }
             }
         }
-        *self.rows() = Rows { by_path: rows, read_at };
+        *self.memory.rows() = Rows { by_path: rows, read_at };
         Ok(roster)
     }
 
@@ -92,7 +92,7 @@ impl Observer {
         containers: &[&'c Container],
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>, ApiError> {
-        let Rows { mut by_path, read_at } = std::mem::take(&mut *self.rows());
+        let Rows { mut by_path, read_at } = std::mem::take(&mut *self.memory.rows());
         if by_path.is_empty() {
             return Ok(containers.to_vec());
         }

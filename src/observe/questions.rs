@@ -1,0 +1,203 @@
+//! What only some differences need to know, read when a plan [asks](Question) for it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{Observer, ends_everything};
+use crate::{
+    api::ApiError,
+    cause::Cause,
+    desired::{Container, DeclaredSection, State},
+    field::{Named, Scope},
+    kind::{Id, Target},
+    kinds,
+    level::MAINTAINER,
+    live::{Inherited, Live, OwnAccess, Presence, Question},
+    operation::{self, Read, Request},
+    page::Rows,
+    release::Known,
+    value::{Json, Object},
+};
+
+impl Observer {
+    /// Answers what a plan asked about a container.
+    ///
+    /// # Errors
+    /// As [`Self::container`].
+    pub async fn answer(
+        &self,
+        container: &Container,
+        live: &mut Live,
+        questions: &[Question],
+    ) -> Result<(), ApiError> {
+        for question in questions {
+            match question {
+                Question::Inherited => {
+                    let home = self.live_path(&container.path).await?;
+                    live.inherited = Some(self.above(&home).await?);
+                }
+                Question::InheritedBefore => {
+                    if let Presence::Here(Target { former: Some(former), .. }, _) = &live.presence {
+                        live.inherited_before = Some(self.above(&former.path).await?);
+                    }
+                }
+                Question::GroupAbove => {
+                    let home = self.live_path(&container.path).await?;
+                    live.group_above = Some(self.group_above(&home).await?);
+                }
+                Question::Own => live.own = Some(self.own_access(container, live).await?),
+                Question::Entries(name) => {
+                    let entries = self.entries(container, live, name).await?;
+                    live.names.insert_entries(name, entries);
+                }
+                Question::Release => live.release = self.release().await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The release of the service, read once; it tells only whom it knows, and not on every
+    /// installation.
+    pub async fn release(&self) -> Result<Known, ApiError> {
+        let look_up = async || {
+            let answer = self.client.get(operation::VERSION_GET.request()).await?;
+            let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
+            Ok(version.map_or(Known::Hidden, Known::Is))
+        };
+        match self.memory.release.of("", look_up).await {
+            Err(error) if !ends_everything(&error) => Ok(Known::Hidden),
+            found => found,
+        }
+    }
+
+    /// The ids of the entries of a section by their names: of those that are there, and the addresses
+    /// of those that are declared, or why the section could not be read. What was read already is
+    /// not read again.
+    async fn entries(
+        &self,
+        container: &Container,
+        live: &Live,
+        name: &str,
+    ) -> Result<Result<BTreeMap<String, Id>, Cause>, ApiError> {
+        let Some(of) = kinds::section(container.scope, name) else {
+            return Ok(Ok(BTreeMap::new()));
+        };
+        let declared = container.section(name);
+        let mut ids = BTreeMap::new();
+        for entry in declared.iter().flat_map(|section| &section.entries) {
+            if entry.state == State::Present {
+                let address = container.address().section(of.section).entry(entry.key.clone());
+                ids.insert(entry.key.clone(), Id::OfStep(address.to_string().into()));
+            }
+        }
+        if let Presence::Here(target, facts) = &live.presence {
+            let collection = match live.sections.get(name) {
+                Some(known) => known.clone(),
+                None => {
+                    let nothing = DeclaredSection::with(of, &container.origin, Vec::new());
+                    self.section(&nothing, target, facts).await?
+                }
+            };
+            match collection.entries() {
+                Ok(entries) => ids.extend(entries.iter().filter_map(|entry| {
+                    Some((of.name(&entry.fields), Id::Known(of.id_of(entry)?)))
+                })),
+                Err(cause) => return Ok(Err(cause.clone())),
+            }
+        }
+        Ok(Ok(ids))
+    }
+
+    /// The levels of access from the group above the container at `path`.
+    async fn above(&self, path: &str) -> Result<Inherited, ApiError> {
+        let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
+        match self.levels(group).await {
+            Err(error) if !ends_everything(&error) => Ok(Arc::default()),
+            found => found,
+        }
+    }
+
+    /// What the group above the container at `path` says of itself, read once for each group. What
+    /// could not be read is empty: nothing follows from what is not in it.
+    async fn group_above(&self, path: &str) -> Result<Arc<Object>, ApiError> {
+        let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
+        let look_up = async || {
+            let (_, itself) = kinds::container(Scope::Group);
+            let answer = self.client.get_known((itself.get)(group), &["id", itself.path]).await?;
+            Ok(Arc::new(answer.object().cloned().unwrap_or_default()))
+        };
+        match self.memory.groups.of(&group.to_lowercase(), look_up).await {
+            Err(error) if !ends_everything(&error) => Ok(Arc::default()),
+            found => found,
+        }
+    }
+
+    /// The levels of access to a group, inherited ones too, read once for each group.
+    async fn levels(&self, group: &str) -> Result<Inherited, ApiError> {
+        let look_up = async || {
+            let all = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
+            Ok(Arc::new(self.levels_in(all).await?))
+        };
+        self.memory.inherited.of(&group.to_lowercase(), look_up).await
+    }
+
+    async fn levels_in(&self, list: Request<Read>) -> Result<BTreeMap<u64, u8>, ApiError> {
+        let members = self.client.list_known(list, Rows::with_id(&["access_level"])).await?;
+        let mut levels = BTreeMap::new();
+        let is_active =
+            |member: &&Object| member.get("state").is_none_or(|state| state == "active");
+        for member in members.iter().filter(is_active) {
+            let number = |name: &str| member.get(name)?.as_u64();
+            let level = number("access_level").and_then(|level| u8::try_from(level).ok());
+            if let Some((id, level)) = number("id").zip(level) {
+                let known = levels.entry(id).or_insert(level);
+                *known = level.max(*known);
+            }
+        }
+        Ok(levels)
+    }
+
+    /// By which ways the caller has access to a container.
+    async fn own_access(&self, container: &Container, live: &Live) -> Result<OwnAccess, ApiError> {
+        let own = |found: Result<BTreeMap<u64, u8>, ApiError>| match found {
+            Ok(levels) => Ok(Ok(levels.get(&self.caller.id).copied().unwrap_or(0))),
+            // Who is a member of a group sees it.
+            Err(error) if error.is_not_found() => Ok(Ok(0)),
+            Err(error) if ends_everything(&error) => Err(error),
+            Err(error) => Ok(Err(Cause::from(&error))),
+        };
+        let all = |found: Result<Inherited, ApiError>| own(found.map(|levels| (*levels).clone()));
+        let path = self.live_path(&container.path).await?;
+        // The object of a project tells of memberships alone, that of a group of shares, too.
+        let direct = match &live.presence {
+            Presence::Here(_, facts) if container.scope == Scope::Project => {
+                Ok(facts.level.unwrap_or(0))
+            }
+            _ => {
+                own(self.levels_in(operation::GROUP_MEMBER_LIST.request().arg("id", &path)).await)?
+            }
+        };
+        let inherited = match path.rsplit_once('/') {
+            Some((group, _)) => all(self.levels(group).await)?,
+            None => Ok(0),
+        };
+        let otherwise = match (direct, inherited) {
+            (Ok(direct), Ok(inherited)) => Ok(direct.max(inherited)),
+            (Ok(level), Err(_)) | (Err(_), Ok(level)) if level >= MAINTAINER => Ok(level),
+            (Err(cause), _) | (_, Err(cause)) => Err(cause),
+        };
+        let mut groups = BTreeMap::new();
+        for (section, entries) in container.sections.iter().filter_map(|section| {
+            Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
+        }) {
+            let named = |name: &&&str| section.field(name).names == Some(Named::Group);
+            let Some(name) = section.identity.iter().find(named) else { continue };
+            for entry in entries {
+                let path = entry.fields.get(*name).and_then(Json::as_str);
+                if let Some((id, path)) = entry.id().zip(path) {
+                    groups.insert(id, all(self.levels(path).await)?);
+                }
+            }
+        }
+        Ok(OwnAccess { otherwise, groups })
+    }
+}
