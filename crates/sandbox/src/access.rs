@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 use undrift_release::Release;
 
-use super::answer::Failure;
+use super::answer::{Failure, Result};
 use super::clock;
 use super::dispatch::is_read;
 use super::profile::OBSERVED;
@@ -60,7 +60,7 @@ pub(crate) fn add_token(
     scopes: &str,
     expires_at: Option<&str>,
     now: &str,
-) -> Result<i64, rusqlite::Error> {
+) -> rusqlite::Result<i64> {
     let digest = digest(token);
     db.prepare_cached(
         "INSERT INTO tokens (user_id, prefix, digest, name, scopes, expires_at, created_at)
@@ -85,7 +85,7 @@ impl Token {
     /// The columns that [`Token::from_row`] reads.
     pub(crate) const COLUMNS: &str = "id, user_id, name, scopes, expires_at, created_at, revoked";
 
-    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get(0)?,
             user_id: row.get(1)?,
@@ -106,7 +106,7 @@ pub(crate) fn authenticate(
     route: &Route,
     release: Release,
     now: Timestamp,
-) -> Result<Option<(User, Token)>, Failure> {
+) -> Result<Option<(User, Token)>> {
     let Some(presented) = presented_token(headers)? else {
         return Ok(None);
     };
@@ -150,7 +150,7 @@ pub(crate) fn authenticate(
 }
 
 /// The one token of the headers; a blank one is none. Several different ones are refused.
-fn presented_token(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+fn presented_token(headers: &HeaderMap) -> Result<Option<String>> {
     let mut tokens = Vec::new();
     for value in headers.get_all("private-token") {
         tokens.push(value.to_str().map_err(|_| Failure::unauthorized())?);
@@ -173,7 +173,7 @@ fn presented_token(headers: &HeaderMap) -> Result<Option<String>, Failure> {
     }
 }
 
-fn find_token(db: &Connection, presented: &str) -> Result<Option<Token>, rusqlite::Error> {
+fn find_token(db: &Connection, presented: &str) -> rusqlite::Result<Option<Token>> {
     let wanted = digest(presented);
     let sql = format!("SELECT {}, digest FROM tokens WHERE prefix = ?1", Token::COLUMNS);
     let mut statement = db.prepare_cached(&sql)?;
@@ -198,7 +198,7 @@ pub(crate) struct Standing {
 
 impl Standing {
     /// Reads the standing of `user` on the day `today`.
-    pub(crate) fn of(db: &Connection, user: i64, today: &str) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn of(db: &Connection, user: i64, today: &str) -> rusqlite::Result<Self> {
         let mut groups = HashMap::new();
         let mut statement = db.prepare_cached(
             "SELECT group_id, access_level FROM members
@@ -216,7 +216,7 @@ impl Standing {
         Ok(standing)
     }
 
-    fn add_invited(&mut self, db: &Connection, today: &str) -> Result<(), rusqlite::Error> {
+    fn add_invited(&mut self, db: &Connection, today: &str) -> rusqlite::Result<()> {
         let mut statement = db.prepare_cached(
             "SELECT s.group_id, s.access_level, n.traversal
              FROM shares s JOIN namespaces n ON n.id = s.invited_id
@@ -245,11 +245,7 @@ impl Standing {
     }
 
     /// All namespaces in which the level is at least `least`, as a JSON array for `json_each`.
-    pub(crate) fn namespaces(
-        &self,
-        db: &Connection,
-        least: i64,
-    ) -> Result<String, rusqlite::Error> {
+    pub(crate) fn namespaces(&self, db: &Connection, least: i64) -> rusqlite::Result<String> {
         let mut all: Vec<i64> = Vec::new();
         for (group, _) in self.groups.iter().filter(|(_, level)| **level >= least) {
             let Some(group) = Namespace::by_id(db, *group)? else {
@@ -274,7 +270,7 @@ pub(crate) fn direct_level(
     user: i64,
     project: i64,
     today: &str,
-) -> Result<Option<i64>, rusqlite::Error> {
+) -> rusqlite::Result<Option<i64>> {
     db.prepare_cached(
         "SELECT access_level FROM members WHERE project_id = ?1 AND user_id = ?2 AND state = 'active'
          AND (expires_at IS NULL OR expires_at >= ?3)",
@@ -289,7 +285,7 @@ pub(crate) fn direct_levels(
     user: i64,
     projects: &[Project],
     today: &str,
-) -> Result<HashMap<i64, Option<i64>>, rusqlite::Error> {
+) -> rusqlite::Result<HashMap<i64, Option<i64>>> {
     let ids: Vec<i64> = projects.iter().map(|project| project.id).collect();
     let mut levels: HashMap<i64, Option<i64>> = ids.iter().map(|id| (*id, None)).collect();
     let mut statement = db.prepare_cached(
@@ -312,7 +308,7 @@ pub(crate) fn inherited_level(
     standing: &Standing,
     project: &Project,
     today: &str,
-) -> Result<i64, rusqlite::Error> {
+) -> rusqlite::Result<i64> {
     let mut best = standing.in_namespace(&project.namespace.traversal);
     if !project.shared {
         return Ok(best);

@@ -10,6 +10,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
+/// What handlers, and most of what they call, come to.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// A successful answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -23,17 +26,17 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// 200 with `body` as JSON.
-    pub(crate) fn ok(body: &impl Serialize) -> Result<Self, Failure> {
+    pub(crate) fn ok(body: &impl Serialize) -> Result<Self> {
         Self::with(StatusCode::OK, body)
     }
 
     /// 201 with `body` as JSON.
-    pub(crate) fn created(body: &impl Serialize) -> Result<Self, Failure> {
+    pub(crate) fn created(body: &impl Serialize) -> Result<Self> {
         Self::with(StatusCode::CREATED, body)
     }
 
     /// `status` with `body` as JSON.
-    pub(crate) fn with(status: StatusCode, body: &impl Serialize) -> Result<Self, Failure> {
+    pub(crate) fn with(status: StatusCode, body: &impl Serialize) -> Result<Self> {
         let text = serde_json::to_vec(body).map_err(|error| Failure::internal(&error))?;
         Ok(Self::json(status, text))
     }
@@ -226,7 +229,7 @@ impl Complaints {
     }
 
     /// 400 with all of them, if there are any.
-    pub(crate) fn settle(self) -> Result<(), Failure> {
+    pub(crate) fn settle(self) -> Result<()> {
         match self.0.is_empty() {
             true => Ok(()),
             false => Err(self.into()),

@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode, header};
 use multer::Multipart;
 use serde_json::Value;
 
-use super::answer::Failure;
+use super::answer::{Failure, Result};
 use super::params::{Params, Upload};
 
 /// The largest body that is not an upload, and the largest upload, in bytes.
@@ -27,7 +27,7 @@ pub(crate) fn too_large() -> Failure {
 }
 
 /// Adds the parameters that are in a body.
-pub(crate) fn read(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<(), Failure> {
+pub(crate) fn read(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
     if body.len() > most(headers) {
         return Err(too_large());
     }
@@ -54,7 +54,7 @@ fn media_type(headers: &HeaderMap) -> String {
     content_type(headers).split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<(), Failure> {
+fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
     let malformed =
         || Failure::error(StatusCode::BAD_REQUEST, "message body does not match declared format");
     let boundary = multer::parse_boundary(content_type(headers)).map_err(|_| malformed())?;
@@ -93,7 +93,7 @@ fn plain_file_name(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn form(content_type: &'static str, body: &'static str) -> Result<Params, Failure> {
+    fn form(content_type: &'static str, body: &'static str) -> Result<Params> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, content_type.parse().expect("a header value"));
         let mut params = Params::default();

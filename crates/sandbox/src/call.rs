@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use super::access::{self, GUEST, OWNER, REPORTER, Standing, Token};
-use super::answer::{Answer, Failure};
+use super::answer::{Answer, Failure, Result};
 use super::attributes::{Edition, Tier};
 use super::clock;
 use super::closed::Closed;
@@ -23,7 +23,7 @@ use super::{Service, settings::Rights};
 use undrift_release::Release;
 
 /// What carries out one operation.
-pub(crate) type Handler = fn(&Call<'_>) -> Result<Answer, Failure>;
+pub(crate) type Handler = fn(&Call<'_>) -> Result<Answer>;
 
 /// The named segments of a path, decoded.
 pub(crate) type Segments = Vec<(&'static str, String)>;
@@ -79,7 +79,7 @@ impl Call<'_> {
     }
 
     /// Starts something that runs in the background for so long; false while it still runs.
-    pub(crate) fn take_lease(&self, name: &str, length: Duration) -> Result<bool, Failure> {
+    pub(crate) fn take_lease(&self, name: &str, length: Duration) -> Result<bool> {
         let started = self
             .db
             .prepare_cached(
@@ -130,13 +130,13 @@ impl Call<'_> {
     }
 
     /// A segment that has to be an integer.
-    pub(crate) fn segment_id(&self, name: &str) -> Result<i64, Failure> {
+    pub(crate) fn segment_id(&self, name: &str) -> Result<i64> {
         self.segment(name).parse().map_err(|_| Failure::invalid(name))
     }
 
     /// 412 when the call sets a bound on the last change of what it deletes, and that changed
     /// later.
-    pub(crate) fn check_unmodified(&self, changed: &str) -> Result<(), Failure> {
+    pub(crate) fn check_unmodified(&self, changed: &str) -> Result<()> {
         // The bound has whole seconds, so everything within its second counts as not later.
         match &self.unmodified_since {
             Some(bound) if changed.get(..19) > bound.get(..19) => {
@@ -147,18 +147,18 @@ impl Call<'_> {
     }
 
     /// The user whom the path names with `:user_id`, by id or name.
-    pub(crate) fn named_user(&self) -> Result<User, Failure> {
+    pub(crate) fn named_user(&self) -> Result<User> {
         User::by_reference(self.db, self.segment("user_id"))?
             .ok_or_else(|| Failure::not_found("User"))
     }
 
     /// The caller; 401 for anonymous ones.
-    pub(crate) fn user(&self) -> Result<&User, Failure> {
+    pub(crate) fn user(&self) -> Result<&User> {
         self.caller.as_ref().ok_or_else(Failure::unauthorized)
     }
 
     /// The caller, who has to be an administrator.
-    pub(crate) fn administrator(&self) -> Result<&User, Failure> {
+    pub(crate) fn administrator(&self) -> Result<&User> {
         let user = self.user()?;
         if user.admin { Ok(user) } else { Err(Failure::forbidden()) }
     }
@@ -181,7 +181,7 @@ impl Call<'_> {
     }
 
     /// The caller's memberships of groups, read once.
-    pub(crate) fn standing(&self) -> Result<&Standing, Failure> {
+    pub(crate) fn standing(&self) -> Result<&Standing> {
         if let Some(standing) = self.standing.get() {
             return Ok(standing);
         }
@@ -193,7 +193,7 @@ impl Call<'_> {
     }
 
     /// Reads the caller's direct levels in all projects of a list at once.
-    pub(crate) fn read_direct_levels(&self, projects: &[Project]) -> Result<(), Failure> {
+    pub(crate) fn read_direct_levels(&self, projects: &[Project]) -> Result<()> {
         if let Some(user) = &self.caller {
             let read = access::direct_levels(self.db, user.id, projects, self.today())?;
             // Only lists ask, and a call lists once.
@@ -203,7 +203,7 @@ impl Call<'_> {
     }
 
     /// The direct level of a user, the caller, in a project, if any.
-    pub(crate) fn direct_level(&self, user: &User, project: i64) -> Result<Option<i64>, Failure> {
+    pub(crate) fn direct_level(&self, user: &User, project: i64) -> Result<Option<i64>> {
         // A list also shows other projects: those that forks come from.
         match self.direct.get().and_then(|levels| levels.get(&project)) {
             Some(level) => Ok(*level),
@@ -212,7 +212,7 @@ impl Call<'_> {
     }
 
     /// The caller's level in a project, 0 without one. Administrators count as owners.
-    pub(crate) fn level_in(&self, project: &Project) -> Result<i64, Failure> {
+    pub(crate) fn level_in(&self, project: &Project) -> Result<i64> {
         match &self.caller {
             None => Ok(0),
             Some(user) if user.admin => Ok(OWNER),
@@ -230,7 +230,7 @@ impl Call<'_> {
     }
 
     /// Whether the caller may see a project.
-    pub(crate) fn sees(&self, project: &Project) -> Result<bool, Failure> {
+    pub(crate) fn sees(&self, project: &Project) -> Result<bool> {
         Ok(match project.visibility.as_str() {
             "public" => true,
             "internal" if self.caller.is_some() => true,
@@ -239,7 +239,7 @@ impl Call<'_> {
     }
 
     /// A project by id or path that the caller may see; else 404.
-    pub(crate) fn visible_project(&self, reference: &str) -> Result<Project, Failure> {
+    pub(crate) fn visible_project(&self, reference: &str) -> Result<Project> {
         match Project::by_reference(self.db, reference)? {
             Some(project) if self.sees(&project)? => Ok(project),
             Some(_) => Err(Failure::not_found("Project")),
@@ -248,7 +248,7 @@ impl Call<'_> {
     }
 
     /// What a call with the former path of a project gets.
-    fn moved_project(&self, path: &str) -> Result<Project, Failure> {
+    fn moved_project(&self, path: &str) -> Result<Project> {
         let project = match Project::by_former_path(self.db, path)? {
             Some(project) if self.sees(&project)? => project,
             _ => return Err(Failure::not_found("Project")),
@@ -275,7 +275,7 @@ impl Call<'_> {
 
     /// Whether the caller may read what an access level of a project closes or leaves to members. In
     /// a private project that takes a reporter.
-    pub(crate) fn may_use(&self, project: &Project, access_level: &str) -> Result<bool, Failure> {
+    pub(crate) fn may_use(&self, project: &Project, access_level: &str) -> Result<bool> {
         let level = self.level_in(project)?;
         let everybody = project.visibility != "private";
         let attributes = project.attributes(self.db)?;
@@ -287,12 +287,12 @@ impl Call<'_> {
     }
 
     /// The project of `:id`.
-    pub(crate) fn project(&self) -> Result<Project, Failure> {
+    pub(crate) fn project(&self) -> Result<Project> {
         self.visible_project(self.segment("id"))
     }
 
     /// The project of `:id`, in which the caller has to have a level: 401, 404, 403 in this order.
-    pub(crate) fn project_as(&self, level: i64) -> Result<Project, Failure> {
+    pub(crate) fn project_as(&self, level: i64) -> Result<Project> {
         self.user()?;
         let project = self.project()?;
         if self.level_in(&project)? < level {
@@ -303,13 +303,13 @@ impl Call<'_> {
     }
 
     /// Whether a project is archived, by itself or with a group above it.
-    pub(crate) fn is_archived(&self, project: &Project) -> Result<bool, Failure> {
+    pub(crate) fn is_archived(&self, project: &Project) -> Result<bool> {
         let above = |call| group_settings::is_set_above(call, &project.namespace, ARCHIVED, true);
         Ok(project.archived || above(self)?)
     }
 
     /// 403 for an archived project that the route is closed for.
-    pub(crate) fn check_open(&self, project: &Project) -> Result<(), Failure> {
+    pub(crate) fn check_open(&self, project: &Project) -> Result<()> {
         match self.closed {
             Some(closed) if self.is_archived(project)? => Err(closed.refusal()),
             _ => Ok(()),
@@ -317,7 +317,7 @@ impl Call<'_> {
     }
 
     /// As [`Call::project_as`], but an anonymous caller is one without a level.
-    pub(crate) fn project_with(&self, level: i64) -> Result<Project, Failure> {
+    pub(crate) fn project_with(&self, level: i64) -> Result<Project> {
         let project = self.project()?;
         match self.level_in(&project)? < level {
             true => Err(Failure::forbidden()),
@@ -327,14 +327,14 @@ impl Call<'_> {
 
     /// As [`Call::project_as`], for changes that an archived project may accept, unless a dialect
     /// says otherwise.
-    pub(crate) fn writable_project_as(&self, level: i64) -> Result<Project, Failure> {
+    pub(crate) fn writable_project_as(&self, level: i64) -> Result<Project> {
         let project = self.project_as(level)?;
         self.check_writable(&project)?;
         Ok(project)
     }
 
     /// 403 for an archived project that the route is closed for, and for any in a dialect.
-    pub(crate) fn check_writable(&self, project: &Project) -> Result<(), Failure> {
+    pub(crate) fn check_writable(&self, project: &Project) -> Result<()> {
         match project.archived && self.service.profile.archived_read_only {
             true => Err(Failure::forbidden()),
             false => self.check_open(project),
@@ -342,7 +342,7 @@ impl Call<'_> {
     }
 
     /// What a feature above the tier answers.
-    pub(crate) fn require_tier(&self, least: Tier) -> Result<(), Failure> {
+    pub(crate) fn require_tier(&self, least: Tier) -> Result<()> {
         match self.tier() < least {
             true if self.service.profile.unlicensed_forbidden => Err(Failure::forbidden()),
             true => Err(Failure::hidden()),
@@ -359,7 +359,7 @@ impl Call<'_> {
     }
 
     /// The caller's level in a group, 0 without one. Administrators count as owners.
-    pub(crate) fn level_in_group(&self, group: &Namespace) -> Result<i64, Failure> {
+    pub(crate) fn level_in_group(&self, group: &Namespace) -> Result<i64> {
         match &self.caller {
             None => Ok(0),
             Some(user) if user.admin || group.owner_id == Some(user.id) => Ok(OWNER),
@@ -368,7 +368,7 @@ impl Call<'_> {
     }
 
     /// Whether the caller may see a group.
-    pub(crate) fn sees_group(&self, group: &Namespace) -> Result<bool, Failure> {
+    pub(crate) fn sees_group(&self, group: &Namespace) -> Result<bool> {
         Ok(match group.visibility.as_str() {
             "public" => true,
             "internal" if self.caller.is_some() => true,
@@ -377,7 +377,7 @@ impl Call<'_> {
     }
 
     /// A group by id or path that the caller may see; else 404.
-    pub(crate) fn visible_group(&self, reference: &str) -> Result<Namespace, Failure> {
+    pub(crate) fn visible_group(&self, reference: &str) -> Result<Namespace> {
         match Namespace::by_reference(self.db, reference)? {
             Some(group) if group.is_group() && self.sees_group(&group)? => Ok(group),
             _ => Err(Failure::not_found("Group")),
@@ -385,12 +385,12 @@ impl Call<'_> {
     }
 
     /// The group of `:id`.
-    pub(crate) fn group(&self) -> Result<Namespace, Failure> {
+    pub(crate) fn group(&self) -> Result<Namespace> {
         self.visible_group(self.segment("id"))
     }
 
     /// The group of `:id`, in which the caller has to have a level.
-    pub(crate) fn group_as(&self, level: i64) -> Result<Namespace, Failure> {
+    pub(crate) fn group_as(&self, level: i64) -> Result<Namespace> {
         self.user()?;
         let group = self.group()?;
         if self.level_in_group(&group)? < level {

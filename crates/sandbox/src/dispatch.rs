@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::access::{self, Token};
-use super::answer::{Answer, Failure};
+use super::answer::{Answer, Failure, Result};
 use super::call::{Call, Segments};
 use super::closed::Closed;
 use super::params::Params;
@@ -71,7 +71,7 @@ impl Received {
     }
 }
 
-fn receive(service: &Service, request: Request<Bytes>) -> Result<Received, Failure> {
+fn receive(service: &Service, request: Request<Bytes>) -> Result<Received> {
     let (parts, body) = request.into_parts();
     let target = tidied(&parts.uri);
     if target.len() > MOST_ADDRESS {
@@ -163,7 +163,7 @@ fn begin<'a>(
     known: Option<(User, Token)>,
     request: Received,
     time: Timestamp,
-) -> Result<Call<'a>, Failure> {
+) -> Result<Call<'a>> {
     let (caller, token) = match known {
         Some((user, token)) => impersonated(db, &request, user, token)?,
         None => (None, None),
@@ -202,7 +202,7 @@ fn impersonated(
     request: &Received,
     user: User,
     token: Token,
-) -> Result<(Option<User>, Option<Token>), Failure> {
+) -> Result<(Option<User>, Option<Token>)> {
     let header = request.headers.get("sudo").and_then(|value| value.to_str().ok());
     let wanted = match header {
         Some(wanted) => Some(wanted.to_owned()),

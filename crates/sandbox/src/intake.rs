@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Body;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use super::answer::Failure;
+use super::answer::{Failure, Result};
 use super::body;
 
 /// How long a client may take to send a body.
@@ -47,7 +47,7 @@ impl Intake {
         &self,
         headers: &HeaderMap,
         incoming: B,
-    ) -> Result<Held<'_>, Failure>
+    ) -> Result<Held<'_>>
     where
         B::Error: std::error::Error + Send + Sync + 'static,
     {

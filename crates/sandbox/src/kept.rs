@@ -4,7 +4,7 @@
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
-use super::answer::Failure;
+use super::answer::{Failure, Result};
 use super::attributes::{Attribute, Edition, Kind, Preset, Reads, Route, flag, one_of, row, text};
 use super::params::{Params, flag as flag_of};
 use super::settings;
@@ -229,7 +229,7 @@ impl Kept {
         id: i64,
         edition: Edition,
         in_list: bool,
-    ) -> Result<Map<String, Value>, Failure> {
+    ) -> Result<Map<String, Value>> {
         let set = self.set(db, id)?;
         let rows = self.rows.iter().filter(|row| {
             row.is_of(edition)
@@ -244,14 +244,14 @@ impl Kept {
     }
 
     /// The settings of `id` that were ever set.
-    pub(crate) fn set(&self, db: &Connection, id: i64) -> Result<Map<String, Value>, Failure> {
+    pub(crate) fn set(&self, db: &Connection, id: i64) -> Result<Map<String, Value>> {
         let sql = format!("SELECT settings FROM {} WHERE id = ?1", self.table);
         let text: String = db.prepare_cached(&sql)?.query_row([id], |row| row.get(0))?;
         serde_json::from_str(&text).map_err(|error| Failure::internal(&error))
     }
 
     /// Whether a flag of `id` is on, by itself or because it was never set.
-    pub(crate) fn is_on(&self, db: &Connection, id: i64, name: &str) -> Result<bool, Failure> {
+    pub(crate) fn is_on(&self, db: &Connection, id: i64, name: &str) -> Result<bool> {
         let preset = || self.rows.iter().find(|row| row.name == name).map(Attribute::preset);
         let value = self.set(db, id)?.get(name).cloned().or_else(preset);
         Ok(value == Some(Value::Bool(true)))
@@ -264,7 +264,7 @@ impl Kept {
         id: i64,
         name: &str,
         value: impl Into<Value>,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let mut set = self.set(db, id)?;
         set.insert(name.to_owned(), value.into());
         self.store(db, id, set)
@@ -278,12 +278,7 @@ impl Kept {
 
     /// Refuses values of a wrong sort, and words that are none of a list. The service looks at those
     /// before everything else.
-    pub(crate) fn check(
-        &self,
-        route: Route,
-        edition: Edition,
-        params: &Params,
-    ) -> Result<(), Failure> {
+    pub(crate) fn check(&self, route: Route, edition: Edition, params: &Params) -> Result<()> {
         let rows = self.rows.iter().filter(|row| row.accepted_on(route) && row.is_of(edition));
         for row in rows {
             let Some(value) = params.get(row.name) else { continue };
@@ -305,7 +300,7 @@ impl Kept {
         id: i64,
         how: Taking<'_>,
         params: &Params,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let mut set = self.set(db, id)?;
         let accepted = self.rows.iter().filter(|row| {
             row.accepted_on(how.route)
@@ -336,7 +331,7 @@ impl Kept {
         self.store(db, id, set)
     }
 
-    fn store(&self, db: &Connection, id: i64, set: Map<String, Value>) -> Result<(), Failure> {
+    fn store(&self, db: &Connection, id: i64, set: Map<String, Value>) -> Result<()> {
         let sql = format!("UPDATE {} SET settings = ?2 WHERE id = ?1", self.table);
         db.prepare_cached(&sql)?.execute(params![id, Value::Object(set).to_string()])?;
         Ok(())

@@ -72,7 +72,7 @@ pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile, Switch};
 pub use seed::{Seed, SeedError};
 pub use store::Data;
 
-use answer::Failure;
+use answer::Result;
 use host::Hosts;
 use intake::Intake;
 use limit::Limiter;
@@ -282,7 +282,7 @@ impl Service {
     }
 
     /// Deletes the projects and groups that were marked long enough ago; looks once a day.
-    fn forget_deleted(&self, now: Timestamp) -> Result<(), Failure> {
+    fn forget_deleted(&self, now: Timestamp) -> Result<()> {
         let Some(delay) = self.deletion_delay() else { return Ok(()) };
         let today = clock::day(now);
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -63,7 +63,7 @@ impl Model {
     /// # Errors
     ///
     /// When SQLite fails.
-    pub fn from_image(image: &Image, conditions: Conditions) -> Result<Self, rusqlite::Error> {
+    pub fn from_image(image: &Image, conditions: Conditions) -> rusqlite::Result<Self> {
         let store = Store::from_image(&image.stored)?;
         Ok(Self { service: Service::new(store, image.tier, image.under(conditions)) })
     }
@@ -75,7 +75,7 @@ impl Model {
     /// # Errors
     ///
     /// When SQLite fails.
-    pub fn reset(&mut self, image: &Image, conditions: Conditions) -> Result<(), rusqlite::Error> {
+    pub fn reset(&mut self, image: &Image, conditions: Conditions) -> rusqlite::Result<()> {
         self.service.store.restore(&image.stored)?;
         self.service.restart(image.tier, image.under(conditions));
         Ok(())
@@ -86,7 +86,7 @@ impl Model {
     /// # Errors
     ///
     /// When SQLite fails.
-    pub fn image(&mut self) -> Result<Image, rusqlite::Error> {
+    pub fn image(&mut self) -> rusqlite::Result<Image> {
         let Service { tier, profile, store, .. } = &mut self.service;
         Ok(Image { tier: *tier, release: profile.release, stored: store.image()? })
     }
@@ -114,7 +114,7 @@ impl Model {
     /// # Errors
     ///
     /// When SQLite fails.
-    pub fn dump(&self) -> Result<Value, rusqlite::Error> {
+    pub fn dump(&self) -> rusqlite::Result<Value> {
         self.service.store.look(dump::dump)
     }
 }

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::Value;
 
-use super::answer::{Answer, Failure};
+use super::answer::{Answer, Failure, Result};
 use super::call::Call;
 
 const USUAL: i64 = 20;
@@ -22,7 +22,7 @@ pub(crate) struct Page {
 
 impl Page {
     /// The page that the call asks for.
-    pub(crate) fn of(call: &Call<'_>) -> Result<Self, Failure> {
+    pub(crate) fn of(call: &Call<'_>) -> Result<Self> {
         let number = call.params.integer("page")?.unwrap_or(1).max(1);
         let size = match call.params.integer("per_page")?.unwrap_or(USUAL) {
             0 => return Err(Failure::parameter("per_page", "has a value not allowed")),
@@ -40,7 +40,7 @@ impl Page {
     }
 
     /// Refuses pages of projects beyond the limit of offset paging.
-    pub(crate) fn bounded(self) -> Result<Self, Failure> {
+    pub(crate) fn bounded(self) -> Result<Self> {
         if self.number.saturating_mul(self.size) > DEEPEST {
             return Err(Failure::error(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -100,10 +100,7 @@ pub(crate) struct Items {
 
 impl Items {
     /// Adds the item that `write` writes as JSON.
-    pub(crate) fn add(
-        &mut self,
-        write: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
         self.text.push(if self.count == 0 { b'[' } else { b',' });
         self.count += 1;
         write(&mut self.text)
@@ -116,7 +113,7 @@ impl Items {
 }
 
 /// Answers one page of a list that is at hand as a whole.
-pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer, Failure> {
+pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer> {
     let page = Page::of(call)?;
     let own = all
         .iter()

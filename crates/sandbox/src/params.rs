@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::answer::Failure;
+use super::answer::{Failure, Result};
 
 /// How many parameters one call may have, and how deep names in brackets may nest. All of these
 /// only bound the work that a hostile client can cause; real clients stay far below.
@@ -83,7 +83,7 @@ pub(crate) struct Params {
 
 impl Params {
     /// Adds what is in a query string or an urlencoded form.
-    pub(crate) fn add_form(&mut self, text: &str) -> Result<(), Failure> {
+    pub(crate) fn add_form(&mut self, text: &str) -> Result<()> {
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             self.add(&form_decode(name), Value::String(form_decode(value)))?;
@@ -92,7 +92,7 @@ impl Params {
     }
 
     /// Adds the members of a JSON object; an empty text and null add nothing.
-    pub(crate) fn add_json(&mut self, text: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn add_json(&mut self, text: &[u8]) -> Result<()> {
         let malformed = || Failure::error(http::StatusCode::BAD_REQUEST, "Invalid JSON format");
         if text.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
@@ -114,7 +114,7 @@ impl Params {
     }
 
     /// Adds one parameter; brackets in its name nest it.
-    pub(crate) fn add(&mut self, name: &str, value: Value) -> Result<(), Failure> {
+    pub(crate) fn add(&mut self, name: &str, value: Value) -> Result<()> {
         self.count += 1;
         let name = &neutral(name);
         let (first, rest) = name.split_at(name.find('[').unwrap_or(name.len()));
@@ -155,13 +155,13 @@ impl Params {
     }
 
     /// Fails with one message that names every missing parameter. Null counts as sent.
-    pub(crate) fn require(&self, names: &[&str]) -> Result<(), Failure> {
+    pub(crate) fn require(&self, names: &[&str]) -> Result<()> {
         let needs: Vec<Need> = names.iter().map(|name| Need::Sent(name)).collect();
         self.require_all(&needs)
     }
 
     /// Fails with one message that says of every parameter what is wrong with it.
-    pub(crate) fn require_all(&self, needs: &[Need]) -> Result<(), Failure> {
+    pub(crate) fn require_all(&self, needs: &[Need]) -> Result<()> {
         let complaints: Vec<String> = needs.iter().flat_map(|need| need.complaints(self)).collect();
         match complaints.is_empty() {
             true => Ok(()),
@@ -170,45 +170,45 @@ impl Params {
     }
 
     /// Fails when none of these parameters was sent. Null counts as sent.
-    pub(crate) fn require_any(&self, names: &[&str]) -> Result<(), Failure> {
+    pub(crate) fn require_any(&self, names: &[&str]) -> Result<()> {
         self.require_all(&[Need::OneOf(names)])
     }
 
     /// A text; numbers and booleans are taken as written. None when absent or null.
-    pub(crate) fn text(&self, name: &str) -> Result<Option<String>, Failure> {
+    pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
         self.get(name).map_or(Ok(None), |value| text(name, value))
     }
 
     /// A boolean. None when absent, null or blank.
-    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Failure> {
+    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>> {
         self.get(name).map_or(Ok(None), |value| flag(name, value))
     }
 
     /// Whether a boolean was sent and is true.
-    pub(crate) fn is_set(&self, name: &str) -> Result<bool, Failure> {
+    pub(crate) fn is_set(&self, name: &str) -> Result<bool> {
         Ok(self.flag(name)? == Some(true))
     }
 
     /// An integer. None when absent, null or blank.
-    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Failure> {
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>> {
         self.get(name).map_or(Ok(None), |value| integer(name, value))
     }
 
     /// A list of integers: an array, or one text with commas. What is no number is 0, as which
     /// nothing is known.
-    pub(crate) fn integers(&self, name: &str) -> Result<Option<Vec<i64>>, Failure> {
+    pub(crate) fn integers(&self, name: &str) -> Result<Option<Vec<i64>>> {
         let items = self.texts(name)?;
         Ok(items.map(|items| items.iter().map(|item| item.parse().unwrap_or(0)).collect()))
     }
 
     /// A list of texts: an array, or one text with commas. Blank items are left out.
-    pub(crate) fn texts(&self, name: &str) -> Result<Option<Vec<String>>, Failure> {
+    pub(crate) fn texts(&self, name: &str) -> Result<Option<Vec<String>>> {
         let items = match self.get(name) {
             None | Some(Value::Null) => return Ok(None),
             Some(Value::Array(items)) => items
                 .iter()
                 .map(|item| Ok(text(name, item)?.unwrap_or_default()))
-                .collect::<Result<Vec<String>, Failure>>()?,
+                .collect::<Result<Vec<String>>>()?,
             Some(value) => {
                 text(name, value)?.unwrap_or_default().split(',').map(str::to_owned).collect()
             }
@@ -223,7 +223,7 @@ impl Params {
     }
 
     /// A text out of a list of values.
-    pub(crate) fn one_of(&self, name: &str, allowed: &[&str]) -> Result<Option<String>, Failure> {
+    pub(crate) fn one_of(&self, name: &str, allowed: &[&str]) -> Result<Option<String>> {
         match self.text(name).map_err(|_| Failure::invalid_value(name))? {
             Some(value) if !allowed.contains(&value.as_str()) => Err(Failure::no_valid_value(name)),
             value => Ok(value),
@@ -235,13 +235,13 @@ impl Params {
         &self,
         name: &str,
         allowed: impl Fn(i64) -> bool,
-    ) -> Result<Option<i64>, Failure> {
+    ) -> Result<Option<i64>> {
         self.get(name).map_or(Ok(None), |value| number_of(name, value, allowed))
     }
 
     /// A calendar date. The outer option is whether it was sent, the inner one is empty when it was
     /// blank or null.
-    pub(crate) fn date(&self, name: &str) -> Result<Option<Option<jiff::civil::Date>>, Failure> {
+    pub(crate) fn date(&self, name: &str) -> Result<Option<Option<jiff::civil::Date>>> {
         match self.get(name) {
             None => Ok(None),
             Some(Value::Null) => Ok(Some(None)),
@@ -278,7 +278,7 @@ fn neutral(name: &str) -> Cow<'_, str> {
 }
 
 /// Reads a text; `name` is for the message.
-pub(crate) fn text(name: &str, value: &Value) -> Result<Option<String>, Failure> {
+pub(crate) fn text(name: &str, value: &Value) -> Result<Option<String>> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text.clone())),
@@ -289,7 +289,7 @@ pub(crate) fn text(name: &str, value: &Value) -> Result<Option<String>, Failure>
 }
 
 /// Reads a boolean; `name` is for the message.
-pub(crate) fn flag(name: &str, value: &Value) -> Result<Option<bool>, Failure> {
+pub(crate) fn flag(name: &str, value: &Value) -> Result<Option<bool>> {
     match value {
         Value::Null => Ok(None),
         Value::Bool(flag) => Ok(Some(*flag)),
@@ -309,7 +309,7 @@ pub(crate) fn flag(name: &str, value: &Value) -> Result<Option<bool>, Failure> {
 }
 
 /// Reads an integer; `name` is for the message.
-pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>, Failure> {
+pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>> {
     match value {
         Value::Null => Ok(None),
         // A fraction is dropped.
@@ -330,7 +330,7 @@ pub(crate) fn number_of(
     name: &str,
     value: &Value,
     allowed: impl Fn(i64) -> bool,
-) -> Result<Option<i64>, Failure> {
+) -> Result<Option<i64>> {
     match integer(name, value).map_err(|_| Failure::invalid_value(name))? {
         Some(number) if !allowed(number) => Err(Failure::no_valid_value(name)),
         number => Ok(number),

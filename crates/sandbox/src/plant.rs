@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
 
-use super::answer::Failure;
+use super::answer::{Failure, Result};
 use super::attributes::{Route, Tier};
 use super::call::Call;
 use super::params::Params;
@@ -100,7 +100,7 @@ fn prepare_in(
     }
 }
 
-fn meta(db: &Connection, key: &str) -> Result<Option<String>, rusqlite::Error> {
+fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
 }
 
@@ -110,12 +110,12 @@ pub(super) fn stored_tier(store: &Store) -> Option<Tier> {
     [Tier::Free, Tier::Premium, Tier::Ultimate].into_iter().find(|tier| tier.name() == name)
 }
 
-fn set_meta(db: &Connection, key: &str, value: &str) -> Result<(), rusqlite::Error> {
+fn set_meta(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)", [key, value])?;
     Ok(())
 }
 
-fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> Result<(), rusqlite::Error> {
+fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::Result<()> {
     // One that was revoked and is asked for again is as good as new.
     let known = db
         .execute("UPDATE tokens SET revoked = 0 WHERE digest = ?1", [&access::digest(token)[..]])?
@@ -333,7 +333,7 @@ fn add_merge_request(
     Ok(())
 }
 
-fn parameters(fields: &Map<String, Value>) -> Result<Params, Failure> {
+fn parameters(fields: &Map<String, Value>) -> Result<Params> {
     let mut params = Params::default();
     for (name, value) in fields {
         params.add(name, value.clone())?;

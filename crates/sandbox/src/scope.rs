@@ -2,7 +2,7 @@
 //! project, with the same operations for both.
 
 use super::access::{MAINTAINER, OWNER, ids};
-use super::answer::Failure;
+use super::answer::Result;
 use super::call::Call;
 use super::store::holder::Holder;
 use super::store::namespace::Namespace;
@@ -17,7 +17,7 @@ pub(crate) enum Scope {
 impl Scope {
     /// The project of the call. Level 0 is for reading, which is for every user who sees the
     /// project.
-    pub(crate) fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+    pub(crate) fn project(call: &Call<'_>, level: i64) -> Result<Self> {
         let project = match level {
             0 => call.project_as(0)?,
             level => call.writable_project_as(level)?,
@@ -26,7 +26,7 @@ impl Scope {
     }
 
     /// The group of the call, likewise.
-    pub(crate) fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+    pub(crate) fn group(call: &Call<'_>, level: i64) -> Result<Self> {
         Ok(Self::Group(Box::new(call.group_as(level)?)))
     }
 
@@ -71,7 +71,7 @@ impl Scope {
     }
 
     /// The caller's level here.
-    pub(crate) fn level(&self, call: &Call<'_>) -> Result<i64, Failure> {
+    pub(crate) fn level(&self, call: &Call<'_>) -> Result<i64> {
         match self {
             Self::Group(group) => call.level_in_group(group),
             Self::Project(project) => call.level_in(project),

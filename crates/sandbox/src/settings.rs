@@ -7,7 +7,7 @@ use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::answer::Failure;
+use super::answer::{Failure, Result};
 use super::attributes::{
     self, Attribute, ENOUGH, Edition, Kind, Null, OVERRIDE_ROLE, PACKAGES, PACKAGES_LEVEL,
     PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, Route, USUAL,
@@ -58,7 +58,7 @@ pub(crate) fn apply(
     params: &Params,
     rights: Rights<'_>,
     stored: &mut Map<String, Value>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let (edition, former) = (rights.edition, stored.clone());
     let accepted = || {
         attributes::of(edition).filter(|row| {
@@ -108,7 +108,7 @@ pub(crate) fn apply(
 
 /// What the parameters alone are refused for, before anybody looks at the project: the complaints
 /// about each of them, and that none of those was sent of which an edit needs one.
-pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<(), Failure> {
+pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
     let accepted = || attributes::of(edition).filter(|row| row.accepted_on(Route::Edit));
     let complaint = |row: &'static Attribute| {
         let value = params.get(row.name)?;
@@ -135,7 +135,7 @@ pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<(), Failur
 }
 
 /// Merge requests and CI/CD are not open to more people than the repository.
-fn check_levels(stored: &Map<String, Value>) -> Result<(), Failure> {
+fn check_levels(stored: &Map<String, Value>) -> Result<()> {
     let rank = |feature: &str| {
         let level = stored.get(feature).and_then(Value::as_str).unwrap_or("enabled");
         PUBLIC_LEVELS.iter().position(|known| level == *known)
@@ -161,7 +161,7 @@ fn check_owner(
     rights: Rights<'_>,
     former: &Map<String, Value>,
     stored: &Map<String, Value>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let has = |name| attributes::of(rights.edition).any(|row| row.name == name);
     if rights.owner {
         return Ok(());
@@ -184,7 +184,7 @@ fn tie(
     rights: Rights<'_>,
     former: &Map<String, Value>,
     stored: &mut Map<String, Value>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if route == Route::Edit && rights.edition.release >= ROLE_ALONE {
         let developer = stored.get(OVERRIDE_ROLE) == Some(&"developer".into());
         let role = match params.flag(RESTRICTED)?.filter(|_| !params.has(OVERRIDE_ROLE)) {
@@ -229,7 +229,7 @@ fn set(
     route: Route,
     rights: Rights<'_>,
     stored: &mut Map<String, Value>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let edits = route == Route::Edit;
     let new = match row.kind {
         Kind::Elsewhere | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_) => None,
@@ -261,12 +261,7 @@ fn set(
 }
 
 /// The rules of single attributes that no kind has.
-fn check_single(
-    row: &Attribute,
-    value: &Value,
-    edits: bool,
-    rights: Rights<'_>,
-) -> Result<(), Failure> {
+fn check_single(row: &Attribute, value: &Value, edits: bool, rights: Rights<'_>) -> Result<()> {
     match row.name {
         "mr_default_target_self" if !rights.fork && flag(row.name, value)? != Some(false) => {
             let text = "This setting is allowed for forked projects only";
@@ -315,7 +310,7 @@ fn is_null(row: &Attribute, value: &Value) -> bool {
 }
 
 /// What null makes of an attribute; none where it is left as it is.
-fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>, Failure> {
+fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>> {
     match row.null {
         Null::Unsaved | Null::BlankUnsaved => Err(Failure::unsaved()),
         Null::Above(above) if !value.is_null() => Ok(Some(above.into())),
@@ -333,7 +328,7 @@ fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>, Failure> {
 }
 
 /// The checked value of an attribute that stands alone; none where null means to leave it.
-pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>, Failure> {
+pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>> {
     Ok(match row.kind {
         Kind::Flag => flag(name, value)?.map(Value::Bool),
         Kind::Text(most) => match text(name, value)? {
@@ -407,7 +402,7 @@ fn out_of_bounds(row: &Attribute, number: i64, bounds: (i64, i64), complaint: &s
 }
 
 /// A text of at most `most` characters.
-fn bounded(row: &Attribute, text: String, most: usize) -> Result<Value, Failure> {
+fn bounded(row: &Attribute, text: String, most: usize) -> Result<Value> {
     if text.chars().count() > most {
         return Err(Failure::model(
             row.blamed,
@@ -418,7 +413,7 @@ fn bounded(row: &Attribute, text: String, most: usize) -> Result<Value, Failure>
 }
 
 /// What a token's subject consists of: at least the path of the project, which comes first.
-fn claims(row: &Attribute, words: Vec<String>, known: &[&str]) -> Result<Value, Failure> {
+fn claims(row: &Attribute, words: Vec<String>, known: &[&str]) -> Result<Value> {
     let mut faults = Vec::new();
     if words.is_empty() {
         faults.push("is too short (minimum is 1 character)".to_owned());
@@ -461,7 +456,7 @@ const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
 
 /// Changes the keys of the policy that the call mentions. What the reference calls
 /// `name_regex_delete` as well is `name_regex` alone.
-fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<(), Failure> {
+fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
     let Value::Object(sent) = value else {
         return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
     };
@@ -551,7 +546,7 @@ mod tests {
         Rights { edition, ..anybody() }
     }
 
-    fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>, Failure> {
+    fn edited(body: &Value, rights: Rights<'_>) -> Result<Map<String, Value>> {
         let mut params = Params::default();
         params.add_json(body.to_string().as_bytes())?;
         let mut stored = presets(rights.time);

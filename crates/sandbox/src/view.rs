@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::access::{MAINTAINER, REPORTER};
-use super::answer::Failure;
+use super::answer::{Failure, Result};
 use super::call::Call;
 use super::profile::OBSERVED;
 use super::reader::Reader;
@@ -43,7 +43,7 @@ impl<'a> Object<'a> {
         self.text.extend_from_slice(b"\":");
     }
 
-    fn value(&mut self, name: &str, value: impl Serialize) -> Result<(), Failure> {
+    fn value(&mut self, name: &str, value: impl Serialize) -> Result<()> {
         self.name(name);
         serde_json::to_writer(&mut *self.text, &value).map_err(|error| Failure::internal(&error))
     }
@@ -80,7 +80,7 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// The usual for reading, with `license`, `statistics` and `with_custom_attributes` as the call
     /// says, the last for administrators.
-    pub(crate) fn of(call: &Call<'_>) -> Result<Self, Failure> {
+    pub(crate) fn of(call: &Call<'_>) -> Result<Self> {
         Ok(Self {
             permissions: true,
             import_error: false,
@@ -102,7 +102,7 @@ pub(crate) fn simple(
     project: &Project,
     wanted: Wanted,
     text: &mut Vec<u8>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let stored = attributes(call, project)?;
     let reader = reader(call, project, &stored)?;
     let mut object = Object::open(text);
@@ -122,7 +122,7 @@ pub(crate) fn simple(
 }
 
 /// The attributes as they hold together with the groups above.
-fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>, Failure> {
+fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> {
     let mut stored = serde_json::from_str(&project.stored).unwrap_or_default();
     group_settings::settle(call, project, &mut stored)?;
     Ok(stored)
@@ -133,7 +133,7 @@ fn reader<'a>(
     call: &Call<'_>,
     project: &'a Project,
     stored: &'a Map<String, Value>,
-) -> Result<Reader<'a>, Failure> {
+) -> Result<Reader<'a>> {
     Ok(Reader {
         stored,
         edition: call.edition(),
@@ -153,7 +153,7 @@ pub(crate) fn full(
     project: &Project,
     wanted: Wanted,
     text: &mut Vec<u8>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let stored = attributes(call, project)?;
     let reader = reader(call, project, &stored)?;
     let mut object = Object::open(text);
@@ -202,7 +202,7 @@ fn maintainers_members(
     stored: &Map<String, Value>,
     wanted: Wanted,
     object: &mut Object<'_>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     object.plain("runners_token", &[&project.runners_token]);
     object.value("import_url", import_url(stored))?;
     if call.is_from(15, 9) {
@@ -239,7 +239,7 @@ fn description_html(stored: &Map<String, Value>) -> String {
 }
 
 /// Whether a project sends no e-mails: it says so itself, or a group above it does.
-fn are_emails_off(call: &Call<'_>, project: &Project) -> Result<bool, Failure> {
+fn are_emails_off(call: &Call<'_>, project: &Project) -> Result<bool> {
     let own: Option<bool> = call
         .db
         .prepare_cached(
@@ -256,7 +256,7 @@ fn simple_members(
     project: &Project,
     reader: &Reader<'_>,
     object: &mut Object<'_>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let host = host(call);
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     let (base, path) = (call.base.as_str(), project.full_path.as_str());
@@ -288,7 +288,7 @@ fn repository_members(
     project: &Project,
     reader: &Reader<'_>,
     object: &mut Object<'_>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if !reader.reads_code() {
         return Ok(());
     }
@@ -307,7 +307,7 @@ fn optional_members(
     project: &Project,
     wanted: Wanted,
     object: &mut Object<'_>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if let Some(id) = project.namespace.owner_id {
         object.value("owner", owner(call, id, &project.namespace)?)?;
     }
@@ -330,7 +330,7 @@ fn wanted_members(
     reader: &Reader<'_>,
     wanted: Wanted,
     object: &mut Object<'_>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if wanted.license {
         object.value("license_url", Value::Null)?;
         object.value("license", Value::Null)?;
@@ -353,7 +353,7 @@ fn custom_members(
     project: &Project,
     wanted: Wanted,
     object: &mut Object<'_>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if wanted.custom_attributes {
         object.value(
             "custom_attributes",
@@ -370,7 +370,7 @@ fn host<'a>(call: &'a Call<'_>) -> &'a str {
 
 /// The owner of a personal namespace: the short form of a user, before 16.5 with the fields of the
 /// reference besides (1, 2.8).
-fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value, Failure> {
+fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
     let user = User::by_id(call.db, id)?.map(|user| user.brief(call));
     if call.is_from(16, 5) {
         return Ok(user.into());
@@ -385,7 +385,7 @@ fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value, Failu
 }
 
 /// The upstream of a fork, if the caller may see it.
-fn upstream_of(call: &Call<'_>, id: i64, wanted: Wanted) -> Result<Option<Value>, Failure> {
+fn upstream_of(call: &Call<'_>, id: i64, wanted: Wanted) -> Result<Option<Value>> {
     let upstream = match Project::by_id(call.db, id)? {
         Some(upstream) if call.sees(&upstream)? => upstream,
         _ => return Ok(None),
@@ -453,7 +453,7 @@ fn permissions(
     caller: &User,
     project: &Project,
     mut object: Object<'_>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let direct = call.direct_level(caller, project.id)?;
     let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
     // The notification level is the usual one: nobody can change it here.
@@ -477,7 +477,7 @@ pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
                 AND (s.expires_at IS NULL OR s.expires_at >= :today)))";
 
 /// Marks that something happened in a project.
-pub(crate) fn touch(call: &Call<'_>, project: i64) -> Result<(), Failure> {
+pub(crate) fn touch(call: &Call<'_>, project: i64) -> Result<()> {
     call.db
         .prepare_cached("UPDATE projects SET updated_at = ?2 WHERE id = ?1")?
         .execute(params![project, call.now()])?;

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use serde_json::Value;
 
 use super::super::access::DEVELOPER;
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
 use super::super::page;
@@ -26,17 +26,17 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The project, for every user who sees it.
-fn project(call: &Call<'_>) -> Result<Scope, Failure> {
+fn project(call: &Call<'_>) -> Result<Scope> {
     Scope::project(call, 0)
 }
 
 /// The group, likewise.
-fn group(call: &Call<'_>) -> Result<Scope, Failure> {
+fn group(call: &Call<'_>) -> Result<Scope> {
     Scope::group(call, 0)
 }
 
 /// 403 unless the caller manages members here.
-fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<(), Failure> {
+fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<()> {
     match scope.level(call)? < scope.manager() {
         true => Err(Failure::forbidden()),
         false => Ok(()),
@@ -44,7 +44,7 @@ fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<(), Failure> {
 }
 
 /// When a user asked, if it did.
-fn asked_at(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<String>, Failure> {
+fn asked_at(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<String>> {
     let sql = format!(
         "SELECT requested_at FROM access_requests WHERE {} = ?1 AND user_id = ?2",
         scope.column()
@@ -53,7 +53,7 @@ fn asked_at(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<String>,
     Ok(statement.query_row([scope.id(), user], |row| row.get(0)).optional()?)
 }
 
-fn forget(call: &Call<'_>, scope: &Scope, user: i64) -> Result<(), Failure> {
+fn forget(call: &Call<'_>, scope: &Scope, user: i64) -> Result<()> {
     let sql = format!("DELETE FROM access_requests WHERE {} = ?1 AND user_id = ?2", scope.column());
     call.db.prepare_cached(&sql)?.execute([scope.id(), user])?;
     Ok(())
@@ -65,7 +65,7 @@ fn json(call: &Call<'_>, user: &User, requested_at: &str) -> Value {
     body
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     check_manager(call, scope)?;
     let sql = format!(
         "SELECT user_id, requested_at FROM access_requests WHERE {} = ?1 ORDER BY id",
@@ -81,7 +81,7 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let user = call.user()?;
     let is_open = match scope {
         Scope::Group(group) => OF_GROUPS.is_on(call.db, group.id, "request_access_enabled")?,
@@ -108,7 +108,7 @@ fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 
 /// Makes a developer of who asked, unless the call says otherwise. With a level that there is not,
 /// the answer looks the same, and nothing is kept.
-fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     check_manager(call, scope)?;
     let user = requester(call, scope)?;
     let given = call.params.integer("access_level")?;
@@ -125,7 +125,7 @@ fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 /// Adds a member, and shows it as it is shown to everybody.
-fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value, Failure> {
+fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value> {
     members::insert(call, scope, user, level, None, call.caller.as_ref())?;
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     let mut body = member.json(call)?;
@@ -136,7 +136,7 @@ fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Valu
 }
 
 /// For who manages members, and for who asked.
-fn deny(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn deny(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let own = call.caller.as_ref().map(|caller| caller.id);
     if own != Some(call.segment_id("user_id")?) {
         check_manager(call, scope)?;
@@ -147,7 +147,7 @@ fn deny(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 /// The user that the path names, who has to have asked.
-fn requester(call: &Call<'_>, scope: &Scope) -> Result<i64, Failure> {
+fn requester(call: &Call<'_>, scope: &Scope) -> Result<i64> {
     let user = call.segment_id("user_id")?;
     asked_at(call, scope, user)?.map(|_| user).ok_or_else(Failure::no_record)
 }

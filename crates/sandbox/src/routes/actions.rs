@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
@@ -34,7 +34,7 @@ pub(super) const ROUTES: &[Route] = &[
 
 const IMAGES: [&str; 6] = ["png", "jpg", "jpeg", "gif", "bmp", "webp"];
 
-fn users(call: &Call<'_>) -> Result<Answer, Failure> {
+fn users(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_users")?.unwrap_or_default();
@@ -51,7 +51,7 @@ fn users(call: &Call<'_>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn starrers(call: &Call<'_>) -> Result<Answer, Failure> {
+fn starrers(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let sql = format!(
@@ -72,7 +72,7 @@ fn starrers(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The groups in which the caller may create what is moved there.
-fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
+fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
     locations(call, MAINTAINER, |group| group.id != project.namespace.id)
 }
@@ -83,7 +83,7 @@ pub(super) fn locations(
     call: &Call<'_>,
     level: i64,
     wanted: impl Fn(&Namespace) -> bool,
-) -> Result<Answer, Failure> {
+) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let sql = format!(
         "SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY n.full_path",
@@ -111,7 +111,7 @@ pub(super) fn locations(
     page::list(call, &all)
 }
 
-fn star(call: &Call<'_>) -> Result<Answer, Failure> {
+fn star(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?.id;
     let project = call.project()?;
     let changed = call.db.execute(
@@ -121,7 +121,7 @@ fn star(call: &Call<'_>) -> Result<Answer, Failure> {
     starred(call, project.id, changed)
 }
 
-fn unstar(call: &Call<'_>) -> Result<Answer, Failure> {
+fn unstar(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?.id;
     let project = call.project()?;
     let changed = call.db.execute(
@@ -132,7 +132,7 @@ fn unstar(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// 304 when nothing changed.
-fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer, Failure> {
+fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer> {
     match changed {
         0 => Ok(Answer::empty(StatusCode::NOT_MODIFIED)),
         _ if call.service.profile.star_answers_ok => {
@@ -142,7 +142,7 @@ fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer, Fail
     }
 }
 
-fn upload(call: &Call<'_>) -> Result<Answer, Failure> {
+fn upload(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.project()?;
     let Some(file) = call.params.file("file") else {
@@ -168,7 +168,7 @@ fn upload(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// There is no repository to clean, so only the lease is left of it.
-fn housekeeping(call: &Call<'_>) -> Result<Answer, Failure> {
+fn housekeeping(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.params.one_of("task", &["eager", "prune"])?;
     let project = call.writable_project_as(MAINTAINER)?;
@@ -188,7 +188,7 @@ fn housekeeping(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Where the repository is, for administrators.
-fn storage(call: &Call<'_>) -> Result<Answer, Failure> {
+fn storage(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let project = call.project()?;
     let digest = Sha256::digest(project.id.to_string());
@@ -203,7 +203,7 @@ fn storage(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// The project, whose security settings developers see and maintainers change; others get 401. They
 /// are there from 16.11 on.
-fn secured(call: &Call<'_>) -> Result<Project, Failure> {
+fn secured(call: &Call<'_>) -> Result<Project> {
     if !call.is_from(16, 11) {
         return Err(Failure::no_route());
     }
@@ -219,7 +219,7 @@ fn secured(call: &Call<'_>) -> Result<Project, Failure> {
 const PUSH_PROTECTION: [&str; 2] =
     ["secret_push_protection_enabled", "pre_receive_secret_detection_enabled"];
 
-fn security_settings(call: &Call<'_>) -> Result<Answer, Failure> {
+fn security_settings(call: &Call<'_>) -> Result<Answer> {
     let project = secured(call)?;
     let protects = project.attributes(call.db)?.remove(PUSH_PROTECTION[0]) == Some(true.into());
     let mut body = json!({
@@ -241,7 +241,7 @@ fn security_settings(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&body)
 }
 
-fn change_security_settings(call: &Call<'_>) -> Result<Answer, Failure> {
+fn change_security_settings(call: &Call<'_>) -> Result<Answer> {
     let project = secured(call)?;
     let name = PUSH_PROTECTION[usize::from(!call.is_from(17, 11))];
     call.params.require_any(&[name])?;

@@ -7,7 +7,7 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::profile::OBSERVED;
@@ -42,7 +42,7 @@ const MOST_APPROVALS: i64 = 100;
 const LONGEST_NAME: usize = 1_024;
 
 /// The project of a call that changes rules, unless the service keeps that to administrators.
-fn changeable(call: &Call<'_>) -> Result<Project, Failure> {
+fn changeable(call: &Call<'_>) -> Result<Project> {
     let project = writable(call)?;
     let locked = is_locked(call, RULES_LOCK)?;
     match locked && !call.is_administrator() {
@@ -51,7 +51,7 @@ fn changeable(call: &Call<'_>) -> Result<Project, Failure> {
     }
 }
 
-fn json(call: &Call<'_>, rule: &ApprovalRule) -> Result<Value, Failure> {
+fn json(call: &Call<'_>, rule: &ApprovalRule) -> Result<Value> {
     let (mut groups, mut hidden) = (Vec::new(), false);
     for id in &rule.groups {
         match Namespace::by_id(call.db, *id)? {
@@ -82,7 +82,7 @@ fn json(call: &Call<'_>, rule: &ApprovalRule) -> Result<Value, Failure> {
     Ok(body)
 }
 
-fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>, Failure> {
+fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
     let mut shown = Vec::new();
     for id in ids {
         shown.extend(User::by_id(call.db, *id)?.map(|user| user.brief(call)));
@@ -91,7 +91,7 @@ fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>, Failure> {
 }
 
 /// The users of a rule and the members of its groups, as far as they are active.
-fn eligible(call: &Call<'_>, rule: &ApprovalRule) -> Result<Vec<i64>, Failure> {
+fn eligible(call: &Call<'_>, rule: &ApprovalRule) -> Result<Vec<i64>> {
     let list = |ids: &[i64]| Value::from(ids).to_string();
     let mut statement = call.db.prepare_cached(
         "SELECT u.id FROM users u WHERE u.state = 'active' AND (u.id IN (SELECT value FROM json_each(?1))
@@ -105,7 +105,7 @@ fn eligible(call: &Call<'_>, rule: &ApprovalRule) -> Result<Vec<i64>, Failure> {
     Ok(ids.collect::<Result<_, _>>()?)
 }
 
-fn find(call: &Call<'_>, project: &Project) -> Result<ApprovalRule, Failure> {
+fn find(call: &Call<'_>, project: &Project) -> Result<ApprovalRule> {
     // Only writes check that it is a number.
     let id = match call.segment_id("rule_id") {
         Err(failure) if call.writes => return Err(failure),
@@ -115,16 +115,16 @@ fn find(call: &Call<'_>, project: &Project) -> Result<ApprovalRule, Failure> {
 }
 
 /// A rule as it was stored, with its users and groups in an order of their own.
-fn saved(call: &Call<'_>, rule: &ApprovalRule) -> Result<ApprovalRule, Failure> {
+fn saved(call: &Call<'_>, rule: &ApprovalRule) -> Result<ApprovalRule> {
     stored(call, rule.project_id, rule.id)
 }
 
-fn stored(call: &Call<'_>, project: i64, id: i64) -> Result<ApprovalRule, Failure> {
+fn stored(call: &Call<'_>, project: i64, id: i64) -> Result<ApprovalRule> {
     let mut all = ApprovalRule::all(call.db, project)?.into_iter();
     all.find(|rule| rule.id == id).ok_or_else(Failure::no_record)
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let all: Vec<Value> = ApprovalRule::all(call.db, project.id)?
         .iter()
@@ -133,13 +133,13 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     Answer::ok(&json(call, &find(call, &project)?)?)
 }
 
 /// A list of ids; null is an empty one here. What is not a number is an id that nobody has.
-fn list_of_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>, Failure> {
+fn list_of_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
     if call.params.get(name).is_some_and(Value::is_null) {
         return Ok(Some(Vec::new()));
     }
@@ -148,7 +148,7 @@ fn list_of_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>, Failure>
 }
 
 /// A list of ids that has two names in calls.
-fn ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>, Failure> {
+fn ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
     let [one, other] = [list_of_ids(call, names[0])?, list_of_ids(call, names[1])?];
     Ok(match (one, other) {
         (None, None) => None,
@@ -157,7 +157,7 @@ fn ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>, Failure> {
 }
 
 /// The users that a call names, by id and by name, who are members of the project in any way.
-fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>, Failure> {
+fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let by_id = ids(call, ["user_ids", "users"])?;
     let names = call.params.texts("usernames")?;
     if by_id.is_none() && names.is_none() {
@@ -177,7 +177,7 @@ fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>, 
 }
 
 /// The groups that a call names and the caller sees.
-fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>, Failure> {
+fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = ids(call, ["group_ids", "groups"])? else { return Ok(None) };
     let mut seen = Vec::new();
     for id in wanted {
@@ -192,7 +192,7 @@ fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>, Failure> {
 }
 
 /// The protected branches of the project that a call names.
-fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>, Failure> {
+fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
     let known = Protection::all(call.db, project.id, call.now())?;
     Ok(Some(wanted.into_iter().filter(|id| known.iter().any(|branch| branch.id == *id)).collect()))
@@ -200,7 +200,7 @@ fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>
 
 /// Name, number and branches, which POST and PUT read alike. Before release 18.9 the flag for all
 /// branches is off unless it is sent. A number that is null is none, which is refused.
-fn take(call: &Call<'_>, project: &Project, rule: &mut ApprovalRule) -> Result<(), Failure> {
+fn take(call: &Call<'_>, project: &Project, rule: &mut ApprovalRule) -> Result<()> {
     if call.params.has("name") {
         rule.name = call.params.text("name")?.unwrap_or_default();
     }
@@ -218,7 +218,7 @@ fn take(call: &Call<'_>, project: &Project, rule: &mut ApprovalRule) -> Result<(
 }
 
 /// 400 with all that is wrong with a rule.
-fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<(), Failure> {
+fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<()> {
     let all = ApprovalRule::all(call.db, rule.project_id)?;
     let mut others =
         all.iter().filter(|other| other.id != rule.id && other.rule_type == rule.rule_type);
@@ -268,7 +268,7 @@ fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<(), Failure> {
 
 /// A rule for which nobody is named is for anybody, unless the call says its type. Before release
 /// 18.9, names of users do not count.
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let project = changeable(call)?;
     call.params.require(&["name", "approvals_required"])?;
     let said = call.params.one_of("rule_type", &[REGULAR, ANY, REPORT])?;
@@ -301,7 +301,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// A list that is not sent is left alone. Groups that the caller does not see stay, unless they are
 /// to go.
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     let project = changeable(call)?;
     let mut rule = find(call, &project)?;
     take(call, &project, &mut rule)?;
@@ -324,7 +324,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&json(call, &saved(call, &rule)?)?)
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = changeable(call)?;
     let rule = find(call, &project)?;
     call.check_unmodified(&rule.updated_at)?;

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, OWNER, ids};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
@@ -104,7 +104,7 @@ impl Flag {
     }
 
     /// What a call sends for it; null counts as what it sets.
-    fn read(&self, call: &Call<'_>, name: &str) -> Result<bool, Failure> {
+    fn read(&self, call: &Call<'_>, name: &str) -> Result<bool> {
         let null = || Failure::internal(&format!("{name} is null"));
         call.params.flag(name)?.or(self.null).ok_or_else(null)
     }
@@ -133,7 +133,7 @@ struct State {
 }
 
 impl State {
-    fn of(call: &Call<'_>, project: &Project) -> Result<Self, Failure> {
+    fn of(call: &Call<'_>, project: &Project) -> Result<Self> {
         call.require_tier(Tier::Premium)?;
         let top = ids(&project.namespace.traversal).next().unwrap_or_default();
         Ok(Self {
@@ -144,7 +144,7 @@ impl State {
         })
     }
 
-    fn of_group(call: &Call<'_>, group: &Namespace) -> Result<Self, Failure> {
+    fn of_group(call: &Call<'_>, group: &Namespace) -> Result<Self> {
         Ok(Self {
             settings: stored(call, Holder::Group(group.id))?.unwrap_or_default(),
             is_group: true,
@@ -198,7 +198,7 @@ impl State {
     }
 
     /// 400 where only the approvals of code owners are removed, and all as well.
-    fn check(&self, words: &str) -> Result<(), Failure> {
+    fn check(&self, words: &str) -> Result<()> {
         let on = |name: &str| self.settings.get(name).and_then(Value::as_bool);
         match on(SELECTIVE) == Some(true) && on(RESET) != Some(false) {
             true => {
@@ -210,7 +210,7 @@ impl State {
 }
 
 /// What the service forces.
-fn locked(call: &Call<'_>) -> Result<Vec<&'static str>, Failure> {
+fn locked(call: &Call<'_>) -> Result<Vec<&'static str>> {
     let mut locked = Vec::new();
     for flag in &FLAGS {
         if let Some(setting) = flag.lock
@@ -224,7 +224,7 @@ fn locked(call: &Call<'_>) -> Result<Vec<&'static str>, Failure> {
 
 /// The project of a call that reads rules: for who may open merge requests there, and for
 /// maintainers while it is archived or has none.
-pub(super) fn readable(call: &Call<'_>) -> Result<Project, Failure> {
+pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(0)?;
     let level = call.level_in(&project)?;
     let may_open = !project.archived && call.may_use(&project, "merge_requests_access_level")?;
@@ -236,14 +236,14 @@ pub(super) fn readable(call: &Call<'_>) -> Result<Project, Failure> {
 }
 
 /// The project of a call that writes.
-pub(super) fn writable(call: &Call<'_>) -> Result<Project, Failure> {
+pub(super) fn writable(call: &Call<'_>) -> Result<Project> {
     let project = call.writable_project_as(MAINTAINER)?;
     call.require_tier(Tier::Premium)?;
     Ok(project)
 }
 
 /// The group of a call, which has to be a top one.
-fn top_group(call: &Call<'_>) -> Result<Namespace, Failure> {
+fn top_group(call: &Call<'_>) -> Result<Namespace> {
     let group = call.group_as(OWNER)?;
     match call.tier() < Tier::Premium || group.parent_id.is_some() {
         true => Err(Failure::forbidden()),
@@ -252,11 +252,11 @@ fn top_group(call: &Call<'_>) -> Result<Namespace, Failure> {
 }
 
 /// Whether a setting of the service is on.
-pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool, Failure> {
+pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
     Ok(instance::setting(call.db, setting)? == Value::Bool(true))
 }
 
-fn stored(call: &Call<'_>, holder: Holder) -> Result<Option<Map<String, Value>>, Failure> {
+fn stored(call: &Call<'_>, holder: Holder) -> Result<Option<Map<String, Value>>> {
     let (column, id) = holder.key();
     let sql = format!("SELECT settings FROM approval_settings WHERE {column} = ?1");
     let text: Option<String> =
@@ -265,7 +265,7 @@ fn stored(call: &Call<'_>, holder: Holder) -> Result<Option<Map<String, Value>>,
         .transpose()
 }
 
-fn save(call: &Call<'_>, holder: Holder, settings: &Map<String, Value>) -> Result<(), Failure> {
+fn save(call: &Call<'_>, holder: Holder, settings: &Map<String, Value>) -> Result<()> {
     let (column, id) = holder.key();
     let sql = format!(
         "INSERT INTO approval_settings ({column}, settings) VALUES (?1, ?2)
@@ -276,7 +276,7 @@ fn save(call: &Call<'_>, holder: Holder, settings: &Map<String, Value>) -> Resul
     Ok(())
 }
 
-fn older(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
+fn older(call: &Call<'_>, project: &Project) -> Result<Value> {
     let state = State::of(call, project)?;
     // Approvers are named by rules; these lists are left over.
     let mut body = json!({
@@ -300,12 +300,12 @@ fn newer(call: &Call<'_>, state: &State) -> Value {
     Value::Object(shown.collect())
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&older(call, &call.project_as(MAINTAINER)?)?)
 }
 
 /// Changes what the call names.
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     let project = writable(call)?;
     if project.archived && call.release() >= OBSERVED {
         return Err(Failure::forbidden());
@@ -339,7 +339,7 @@ pub(super) fn require(
     project: i64,
     former: Option<&Value>,
     wanted: Option<&Value>,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let Some(count) = wanted.and_then(Value::as_i64).filter(|_| former != wanted) else {
         return Ok(true);
     };
@@ -364,7 +364,7 @@ pub(super) fn require(
 }
 
 /// What a call sends in the newer form: 400 for nothing, and for null.
-fn sent(call: &Call<'_>) -> Result<Vec<(&'static Flag, bool)>, Failure> {
+fn sent(call: &Call<'_>) -> Result<Vec<(&'static Flag, bool)>> {
     let flags = newer_flags(call);
     call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
     let mut sent = Vec::new();
@@ -375,7 +375,7 @@ fn sent(call: &Call<'_>) -> Result<Vec<(&'static Flag, bool)>, Failure> {
     Ok(sent)
 }
 
-fn update_newer(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update_newer(call: &Call<'_>) -> Result<Answer> {
     let project = writable(call)?;
     let mut state = State::of(call, &project)?;
     for (flag, on) in sent(call)? {
@@ -387,7 +387,7 @@ fn update_newer(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The first call sets what it leaves out to false.
-fn update_group(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update_group(call: &Call<'_>) -> Result<Answer> {
     let group = top_group(call)?;
     let sent = sent(call)?;
     let holder = Holder::Group(group.id);

@@ -4,7 +4,7 @@
 use http::StatusCode;
 use rusqlite::{OptionalExtension, params};
 
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::params::{Params, Upload};
 use super::super::store::holder::Holder;
@@ -33,7 +33,7 @@ pub(crate) fn take(
     call: &Call<'_>,
     holder: Holder,
     params: &Params,
-) -> Result<Option<Option<String>>, Failure> {
+) -> Result<Option<Option<String>>> {
     let Some(file) = sent(params)? else { return Ok(None) };
     let (column, id) = holder.key();
     call.db.execute(&format!("DELETE FROM avatars WHERE {column} = ?1"), [id])?;
@@ -45,14 +45,14 @@ pub(crate) fn take(
 }
 
 /// The file name of a picture.
-pub(crate) fn name(call: &Call<'_>, holder: Holder) -> Result<Option<String>, Failure> {
+pub(crate) fn name(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
     let (column, id) = holder.key();
     let sql = format!("SELECT name FROM avatars WHERE {column} = ?1");
     Ok(call.db.prepare_cached(&sql)?.query_row([id], |row| row.get(0)).optional()?)
 }
 
 /// Refuses a picture that is no file.
-pub(super) fn check_type(params: &Params) -> Result<(), Failure> {
+pub(super) fn check_type(params: &Params) -> Result<()> {
     match params.text("avatar")? {
         Some(text) if !text.is_empty() && params.file("avatar").is_none() => {
             Err(Failure::invalid("avatar"))
@@ -63,7 +63,7 @@ pub(super) fn check_type(params: &Params) -> Result<(), Failure> {
 
 /// The picture of a multipart body: `None` when the call has none, `Some(None)` for a blank value,
 /// which removes it.
-fn sent(params: &Params) -> Result<Option<Option<&Upload>>, Failure> {
+fn sent(params: &Params) -> Result<Option<Option<&Upload>>> {
     let Some(file) = params.file("avatar") else {
         return match params.text("avatar")? {
             None => Ok(None),
@@ -93,7 +93,7 @@ fn media_type(name: &str) -> Option<&'static str> {
         .map(|(_, media_type)| *media_type)
 }
 
-fn download(call: &Call<'_>) -> Result<Answer, Failure> {
+fn download(call: &Call<'_>) -> Result<Answer> {
     let id = call.segment_id("id")?;
     let holder = match call.segment("kind") {
         "project" => Holder::Project(id),

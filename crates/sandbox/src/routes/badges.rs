@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER, ids};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::outbound::{self, Reach};
 use super::super::page;
@@ -38,17 +38,17 @@ const BADGES: Records = Records("badges");
 const URLS: [&str; 2] = ["link_url", "image_url"];
 
 /// The project, for everybody who sees it, also without a token.
-fn seen_project(call: &Call<'_>) -> Result<Scope, Failure> {
+fn seen_project(call: &Call<'_>) -> Result<Scope> {
     Ok(Scope::Project(Box::new(call.project()?)))
 }
 
 /// The group, likewise.
-fn seen_group(call: &Call<'_>) -> Result<Scope, Failure> {
+fn seen_group(call: &Call<'_>) -> Result<Scope> {
     Ok(Scope::Group(Box::new(call.group()?)))
 }
 
 /// Each badge that is shown here, in the order in which they were made, with whose sort it is.
-fn shown(call: &Call<'_>, scope: &Scope) -> Result<Vec<(&'static str, Record)>, Failure> {
+fn shown(call: &Call<'_>, scope: &Scope) -> Result<Vec<(&'static str, Record)>> {
     let own = BADGES.all(call.db, scope.holder())?;
     let mut all: Vec<_> = own.into_iter().map(|badge| (scope.name(), badge)).collect();
     if let Scope::Project(project) = scope
@@ -64,7 +64,7 @@ fn shown(call: &Call<'_>, scope: &Scope) -> Result<Vec<(&'static str, Record)>, 
 }
 
 /// As the service shows one. What varies with the project is filled in through a project only.
-fn json(call: &Call<'_>, scope: &Scope, kind: &str, badge: &Record) -> Result<Value, Failure> {
+fn json(call: &Call<'_>, scope: &Scope, kind: &str, badge: &Record) -> Result<Value> {
     let rendered = |name| match scope {
         Scope::Project(project) => rendered(call, project, badge.text(name)),
         Scope::Group(_) => Ok(badge.text(name).to_owned()),
@@ -80,7 +80,7 @@ fn json(call: &Call<'_>, scope: &Scope, kind: &str, badge: &Record) -> Result<Va
     }))
 }
 
-fn rendered(call: &Call<'_>, project: &Project, url: &str) -> Result<String, Failure> {
+fn rendered(call: &Call<'_>, project: &Project, url: &str) -> Result<String> {
     let attributes = project.attributes(call.db)?;
     let branch = attributes.get("default_branch").and_then(Value::as_str).unwrap_or_default();
     Ok(url
@@ -91,13 +91,13 @@ fn rendered(call: &Call<'_>, project: &Project, url: &str) -> Result<String, Fai
 }
 
 /// The own badge that the call changes or removes.
-fn own(call: &Call<'_>, scope: &Scope) -> Result<Record, Failure> {
+fn own(call: &Call<'_>, scope: &Scope) -> Result<Record> {
     let id = call.segment_id("badge_id")?;
     BADGES.find(call.db, scope.holder(), id)?.ok_or_else(Failure::no_record)
 }
 
 /// Takes what the call says.
-fn take(call: &Call<'_>, badge: &mut Record) -> Result<(), Failure> {
+fn take(call: &Call<'_>, badge: &mut Record) -> Result<()> {
     for name in URLS.into_iter().filter(|name| call.params.has(name)) {
         let url = call.params.text(name)?.unwrap_or_default().trim().to_owned();
         // Placeholders may be anywhere.
@@ -114,7 +114,7 @@ fn take(call: &Call<'_>, badge: &mut Record) -> Result<(), Failure> {
 }
 
 /// What a badge would look like.
-fn preview(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn preview(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require(&URLS)?;
     let mut badge = Record::new(call.now());
     take(call, &mut badge)?;
@@ -125,7 +125,7 @@ fn preview(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     Answer::ok(&body)
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let name = call.params.text("name")?;
     let all: Vec<Value> = shown(call, scope)?
         .iter()
@@ -135,14 +135,14 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let id = call.segment_id("badge_id")?;
     let found = shown(call, scope)?.into_iter().find(|(_, badge)| badge.id == id);
     let (kind, badge) = found.ok_or_else(Failure::no_record)?;
     Answer::ok(&json(call, scope, kind, &badge)?)
 }
 
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require(&URLS)?;
     let mut badge = Record::new(call.now());
     take(call, &mut badge)?;
@@ -150,14 +150,14 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     Answer::created(&json(call, scope, scope.name(), &badge)?)
 }
 
-fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut badge = own(call, scope)?;
     take(call, &mut badge)?;
     BADGES.save(call.db, scope.holder(), &mut badge, call.now())?;
     Answer::ok(&json(call, scope, scope.name(), &badge)?)
 }
 
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let badge = own(call, scope)?;
     call.check_unmodified(&badge.updated_at)?;
     BADGES.remove(call.db, &badge)?;

@@ -6,7 +6,7 @@ use rusqlite::params;
 use serde_json::Value;
 
 use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER, REPORTER, Token};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Need;
@@ -27,12 +27,12 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/groups/{id}/access_tokens/{token_id}", |call| revoke(call, &group(call)?)),
 ];
 
-fn project(call: &Call<'_>) -> Result<Scope, Failure> {
+fn project(call: &Call<'_>) -> Result<Scope> {
     let project = call.project_as(MAINTAINER).map_err(|failure| refused(call, failure))?;
     Ok(Scope::Project(Box::new(project)))
 }
 
-fn group(call: &Call<'_>) -> Result<Scope, Failure> {
+fn group(call: &Call<'_>) -> Result<Scope> {
     Scope::group(call, OWNER).map_err(|failure| refused(call, failure))
 }
 
@@ -45,12 +45,7 @@ fn refused(call: &Call<'_>, failure: Failure) -> Failure {
 }
 
 /// A bot that is a member with this level; answers its id.
-pub(super) fn insert(
-    call: &Call<'_>,
-    scope: &Scope,
-    name: &str,
-    level: i64,
-) -> Result<i64, Failure> {
+pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64> {
     let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &call.random_hex()[..8]);
     let email = format!("{username}@noreply.localhost");
     let bot = NewUser {
@@ -66,7 +61,7 @@ pub(super) fn insert(
     Ok(bot)
 }
 
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require_all(&[Need::Sent("name"), Need::Listed("scopes")])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let known = [GUEST, REPORTER, DEVELOPER, MAINTAINER, OWNER];
@@ -93,7 +88,7 @@ fn describe(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) {
 }
 
 /// The tokens of the bots that are members here.
-fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>, Failure> {
+fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>> {
     let column = scope.column();
     let sql = format!(
         "SELECT {}, (SELECT m.access_level FROM members m WHERE m.user_id = tokens.user_id AND m.{column} = ?1) AS access_level
@@ -116,12 +111,12 @@ fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>, Failure> {
     Ok(all)
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let all: Vec<Value> = all(call, scope)?.into_iter().map(|(_, body)| body).collect();
     page::list(call, &all)
 }
 
-fn one(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value), Failure> {
+fn one(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value)> {
     let id = call.segment_id("token_id")?;
     let found = all(call, scope)?.into_iter().find(|(token, _)| token.id == id);
     found.ok_or_else(|| {
@@ -132,12 +127,12 @@ fn one(call: &Call<'_>, scope: &Scope) -> Result<(Token, Value), Failure> {
     })
 }
 
-fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::ok(&one(call, scope)?.1)
 }
 
 /// The bot goes with its token.
-fn revoke(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn revoke(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let (token, _) = one(call, scope)?;
     call.db.execute("DELETE FROM users WHERE id = ?1", params![token.user_id])?;
     Ok(Answer::no_content())

@@ -5,7 +5,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Value, json};
 
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::store::holder::Holder;
 use super::{Route, delete, get, put};
@@ -26,7 +26,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// All of a holder, as an array of keys and values.
-pub(crate) fn of(db: &Connection, holder: Holder) -> Result<Value, rusqlite::Error> {
+pub(crate) fn of(db: &Connection, holder: Holder) -> rusqlite::Result<Value> {
     let (column, id) = holder.key();
     db.prepare_cached(&format!(
         "SELECT key, value FROM custom_attributes WHERE {column} = ?1 ORDER BY key"
@@ -39,7 +39,7 @@ pub(crate) fn of(db: &Connection, holder: Holder) -> Result<Value, rusqlite::Err
 
 /// Whether the holder has all that the call's `custom_attributes` ask for; only administrators can
 /// ask.
-pub(crate) fn wanted(call: &Call<'_>, holder: Holder) -> Result<bool, Failure> {
+pub(crate) fn wanted(call: &Call<'_>, holder: Holder) -> Result<bool> {
     let (Some(Value::Object(wanted)), true) =
         (call.params.get("custom_attributes"), call.is_administrator())
     else {
@@ -52,30 +52,30 @@ pub(crate) fn wanted(call: &Call<'_>, holder: Holder) -> Result<bool, Failure> {
         .all(|(key, value)| has.iter().any(|own| own["key"] == *key && own["value"] == *value)))
 }
 
-fn project(call: &Call<'_>) -> Result<Holder, Failure> {
+fn project(call: &Call<'_>) -> Result<Holder> {
     call.user()?;
     let project = call.project()?;
     call.administrator()?;
     Ok(Holder::Project(project.id))
 }
 
-fn group(call: &Call<'_>) -> Result<Holder, Failure> {
+fn group(call: &Call<'_>) -> Result<Holder> {
     call.user()?;
     let group = call.group()?;
     call.administrator()?;
     Ok(Holder::Group(group.id))
 }
 
-fn user(call: &Call<'_>) -> Result<Holder, Failure> {
+fn user(call: &Call<'_>) -> Result<Holder> {
     call.administrator()?;
     Ok(Holder::User(call.named_user()?.id))
 }
 
-fn list(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>, holder: Holder) -> Result<Answer> {
     Answer::ok(&of(call.db, holder)?)
 }
 
-fn show(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>, holder: Holder) -> Result<Answer> {
     let ((column, id), key) = (holder.key(), call.segment("key"));
     let value: Option<String> = call
         .db
@@ -90,7 +90,7 @@ fn show(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
     }
 }
 
-fn set(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
+fn set(call: &Call<'_>, holder: Holder) -> Result<Answer> {
     let ((column, id), key) = (holder.key(), call.segment("key"));
     call.params.require(&["value"])?;
     let value = call.params.text("value")?.unwrap_or_default();
@@ -101,7 +101,7 @@ fn set(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
     Answer::ok(&json!({ "key": key, "value": value }))
 }
 
-fn remove(call: &Call<'_>, holder: Holder) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>, holder: Holder) -> Result<Answer> {
     let ((column, id), key) = (holder.key(), call.segment("key"));
     let sql = format!("DELETE FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
     match call.db.prepare_cached(&sql)?.execute(params![id, key])? {

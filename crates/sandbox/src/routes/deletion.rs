@@ -9,7 +9,7 @@ use rusqlite::params;
 use serde_json::json;
 
 use super::super::access::{OWNER, ids};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
@@ -99,13 +99,7 @@ impl<'a> Deleted<'a> {
     }
 
     /// Gives it another name and path, and marks it or takes the mark away.
-    fn save(
-        &self,
-        call: &Call<'_>,
-        name: &str,
-        path: &str,
-        day: Option<&str>,
-    ) -> Result<(), Failure> {
+    fn save(&self, call: &Call<'_>, name: &str, path: &str, day: Option<&str>) -> Result<()> {
         let sql = format!(
             "UPDATE {} SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1",
             self.table
@@ -134,7 +128,7 @@ impl<'a> Deleted<'a> {
 }
 
 /// Deletes it, or marks it where deletion waits. The answer does not say which.
-fn remove(call: &Call<'_>, it: &Deleted<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>, it: &Deleted<'_>) -> Result<Answer> {
     let waits = call.service.deletion_delay().is_some();
     let at_once = it.at_once && call.params.is_set("permanently_remove")?;
     if waits && at_once {
@@ -153,12 +147,12 @@ fn remove(call: &Call<'_>, it: &Deleted<'_>) -> Result<Answer, Failure> {
     accepted()
 }
 
-fn accepted() -> Result<Answer, Failure> {
+fn accepted() -> Result<Answer> {
     Answer::with(StatusCode::ACCEPTED, &json!({ "message": "202 Accepted" }))
 }
 
 /// Whether one of these groups is marked.
-pub(super) fn is_any_marked(call: &Call<'_>, groups: &[i64]) -> Result<bool, Failure> {
+pub(super) fn is_any_marked(call: &Call<'_>, groups: &[i64]) -> Result<bool> {
     for id in groups {
         let group = Namespace::by_id(call.db, *id)?;
         if group.is_some_and(|group| group.marked_for_deletion_on.is_some()) {
@@ -169,7 +163,7 @@ pub(super) fn is_any_marked(call: &Call<'_>, groups: &[i64]) -> Result<bool, Fai
 }
 
 /// What is marked may be removed at once, by who spells out its path. A group at the top may not.
-fn check_permanent(call: &Call<'_>, it: &Deleted<'_>) -> Result<(), Failure> {
+fn check_permanent(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
     let refused = |text: &str| Err(Failure::message(StatusCode::BAD_REQUEST, text));
     let path = call.params.text("full_path")?;
     if it.is_group() && it.above.is_empty() {
@@ -189,7 +183,7 @@ fn check_permanent(call: &Call<'_>, it: &Deleted<'_>) -> Result<(), Failure> {
 
 /// Takes the mark away, and what it appended. Where the path was taken meanwhile, name and path get
 /// some characters of their own.
-fn restore(call: &Call<'_>, it: &Deleted<'_>) -> Result<(), Failure> {
+fn restore(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
     if !call.is_from(18, 0) {
         call.require_tier(Tier::Premium)?;
     }

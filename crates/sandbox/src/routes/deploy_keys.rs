@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Complaints, Failure};
+use super::super::answer::{Answer, Complaints, Failure, Result};
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
 use super::super::store::project::Project;
@@ -56,7 +56,7 @@ struct DeployKey {
 impl DeployKey {
     const COLUMNS: &str = "k.id, k.title, k.key, k.fingerprint, k.created_at, k.expires_at";
 
-    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get(0)?,
             title: row.get(1)?,
@@ -68,23 +68,19 @@ impl DeployKey {
     }
 
     /// The one that `condition` picks of all keys of all projects.
-    fn find(
-        db: &Connection,
-        condition: &str,
-        with: impl Params,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    fn find(db: &Connection, condition: &str, with: impl Params) -> rusqlite::Result<Option<Self>> {
         let sql = format!("SELECT {} FROM deploy_keys k WHERE {condition}", Self::COLUMNS);
         db.prepare_cached(&sql)?.query_row(with, Self::from_row).optional()
     }
 
     /// The projects that use it.
-    fn projects(&self, db: &Connection) -> Result<Vec<i64>, rusqlite::Error> {
+    fn projects(&self, db: &Connection) -> rusqlite::Result<Vec<i64>> {
         let sql = "SELECT project_id FROM deploy_key_projects WHERE key_id = ?1";
         db.prepare_cached(sql)?.query_map([self.id], |row| row.get(0))?.collect()
     }
 
     /// Whether a project that the caller is a member of uses it.
-    fn is_within_reach(&self, call: &Call<'_>) -> Result<bool, Failure> {
+    fn is_within_reach(&self, call: &Call<'_>) -> Result<bool> {
         for id in self.projects(call.db)? {
             if let Some(project) = Project::by_id(call.db, id)?
                 && call.level_in(&project)? > 0
@@ -96,12 +92,12 @@ impl DeployKey {
     }
 
     /// Whether a project uses it, and may push with it.
-    fn can_push(&self, db: &Connection, project: i64) -> Result<Option<bool>, rusqlite::Error> {
+    fn can_push(&self, db: &Connection, project: i64) -> rusqlite::Result<Option<bool>> {
         let sql = "SELECT can_push FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
         db.prepare_cached(sql)?.query_row([project, self.id], |row| row.get(0)).optional()
     }
 
-    fn attach(&self, db: &Connection, project: i64, can_push: bool) -> Result<(), rusqlite::Error> {
+    fn attach(&self, db: &Connection, project: i64, can_push: bool) -> rusqlite::Result<()> {
         let sql = "INSERT OR REPLACE INTO deploy_key_projects (key_id, project_id, can_push) VALUES (?1, ?2, ?3)";
         db.prepare_cached(sql)?.execute(params![self.id, project, can_push]).map(drop)
     }
@@ -131,7 +127,7 @@ impl DeployKey {
         digits.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
     }
 
-    fn json_in(&self, call: &Call<'_>, project: i64) -> Result<Value, Failure> {
+    fn json_in(&self, call: &Call<'_>, project: i64) -> Result<Value> {
         let mut body = self.json(call);
         body["can_push"] = self.can_push(call.db, project)?.unwrap_or_default().into();
         Ok(body)
@@ -158,7 +154,7 @@ fn read(text: &str) -> Option<(String, String)> {
 }
 
 /// A title, and what is wrong with it.
-fn title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String, Failure> {
+fn title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
     let title = call.params.text("title")?.unwrap_or_default();
     wrong.add_if(title.trim().is_empty(), FIELD, "can't be blank");
@@ -168,7 +164,7 @@ fn title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String, Failure> {
 }
 
 /// The end of a key, as a day or a time.
-fn expiry(call: &Call<'_>) -> Result<Option<String>, Failure> {
+fn expiry(call: &Call<'_>) -> Result<Option<String>> {
     const NAME: &str = "expires_at";
     let text = call.params.text(NAME)?.filter(|text| !text.trim().is_empty());
     let Some(text) = text else {
@@ -186,13 +182,13 @@ fn expiry(call: &Call<'_>) -> Result<Option<String>, Failure> {
 }
 
 /// The key of the path, if the project uses it.
-fn used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>, Failure> {
+fn used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
     let condition =
         "k.id = ?1 AND k.id IN (SELECT key_id FROM deploy_key_projects WHERE project_id = ?2)";
     Ok(DeployKey::find(call.db, condition, [call.segment_id("key_id")?, project])?)
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?.id;
     let sql = format!(
         "SELECT {} FROM deploy_keys k JOIN deploy_key_projects p ON p.key_id = k.id
@@ -210,7 +206,7 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// All keys of all projects, each with those that may push with it. None of them is public.
-fn list_all(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let sql = format!("SELECT {} FROM deploy_keys k ORDER BY k.id", DeployKey::COLUMNS);
     let is_public = call.params.is_set("public")?;
@@ -232,7 +228,7 @@ fn list_all(call: &Call<'_>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?.id;
     let key = used(call, project)?.ok_or_else(Failure::no_record)?;
     Answer::ok(&key.json_in(call, project)?)
@@ -240,7 +236,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// Known texts are looked for first, as they were sent, so that a comment that is kept shortened
 /// makes a key unknown.
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require(&["key", "title"])?;
     let sent = call.params.text("key")?.unwrap_or_default().trim().to_owned();
@@ -285,7 +281,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The title of a key that others use too is an administrator's: everybody else's is ignored.
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require_any(&["title", "can_push"])?;
     let mut key = used(call, project)?.ok_or_else(Failure::no_record)?;
@@ -304,7 +300,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&key.json_in(call, project)?)
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     let key = used(call, project)?.ok_or_else(|| Failure::not_found("Deploy key"))?;
     call.check_unmodified(&key.created_at)?;
@@ -314,7 +310,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// What a project already uses stays as it is.
-fn enable(call: &Call<'_>) -> Result<Answer, Failure> {
+fn enable(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     let found = DeployKey::find(call.db, "k.id = ?1", [call.segment_id("key_id")?])?;
     match found {

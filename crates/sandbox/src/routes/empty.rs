@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::{Route, get};
@@ -44,18 +44,18 @@ pub(super) const ROUTES: &[Route] = &[
     get("/users/{user_id}/events", |call| nothing(call, call.named_user().map(drop))),
 ];
 
-fn nothing(call: &Call<'_>, allowed: Result<(), Failure>) -> Result<Answer, Failure> {
+fn nothing(call: &Call<'_>, allowed: Result<()>) -> Result<Answer> {
     allowed.and_then(|()| page::list(call, &[]))
 }
 
 /// In a list that is not counted.
-fn uncounted(call: &Call<'_>, allowed: Result<(), Failure>) -> Result<Answer, Failure> {
+fn uncounted(call: &Call<'_>, allowed: Result<()>) -> Result<Answer> {
     let mut answer = nothing(call, allowed)?;
     answer.headers.retain(|(name, _)| !name.starts_with("x-total"));
     Ok(answer)
 }
 
 /// In a list that has no pages.
-fn unpaged(allowed: Result<(), Failure>) -> Result<Answer, Failure> {
+fn unpaged(allowed: Result<()>) -> Result<Answer> {
     allowed.and_then(|()| Answer::ok(&json!([])))
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::super::access::DEVELOPER;
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
@@ -43,7 +43,7 @@ fn refuse(text: impl Into<String>) -> Failure {
 }
 
 /// The path of the file, which stays below the root of the repository.
-fn path<'a>(call: &'a Call<'_>) -> Result<&'a str, Failure> {
+fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let path = call.segment("path");
     let is_part = |part: &str| !matches!(part, "" | "." | ".." | ".git");
     match path.split('/').all(is_part) && !path.contains(['\0', '\\']) {
@@ -53,7 +53,7 @@ fn path<'a>(call: &'a Call<'_>) -> Result<&'a str, Failure> {
 }
 
 /// The file that a call names, with the commit and by what that was named.
-fn named(call: &Call<'_>) -> Result<(File, Commit, String), Failure> {
+fn named(call: &Call<'_>) -> Result<(File, Commit, String)> {
     let project = readable(call)?;
     let path = path(call)?;
     let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
@@ -67,7 +67,7 @@ fn named(call: &Call<'_>) -> Result<(File, Commit, String), Failure> {
 }
 
 /// The bytes of a file.
-fn raw(call: &Call<'_>) -> Result<Answer, Failure> {
+fn raw(call: &Call<'_>) -> Result<Answer> {
     let (file, ..) = named(call)?;
     let mut answer = Answer::json(StatusCode::OK, file.content);
     answer.headers.push(("content-type", "text/plain; charset=utf-8".to_owned()));
@@ -75,7 +75,7 @@ fn raw(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The file in JSON, and the same in headers, which are all that a HEAD brings.
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     readable(call)?;
     path(call)?;
     call.params.require(&["ref"])?;
@@ -105,7 +105,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The files and folders of a folder, folders first; with `recursive` those below them too.
-fn tree(call: &Call<'_>) -> Result<Answer, Failure> {
+fn tree(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
         Some(reference) if reference != "HEAD" => reference,
@@ -163,7 +163,7 @@ fn json(file: &File, path: &str, reference: &str, commit: &str) -> Value {
 }
 
 /// The first file of an empty project also makes its default branch.
-fn write(call: &Call<'_>, change: Change) -> Result<Answer, Failure> {
+fn write(call: &Call<'_>, change: Change) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
     let path = path(call)?;
     let needed: &[&str] = match change {
@@ -210,7 +210,7 @@ fn write(call: &Call<'_>, change: Change) -> Result<Answer, Failure> {
 }
 
 /// What a call wants a file to hold.
-fn content(call: &Call<'_>) -> Result<Vec<u8>, Failure> {
+fn content(call: &Call<'_>) -> Result<Vec<u8>> {
     let text = call.params.text("content")?.unwrap_or_default();
     match call.params.one_of("encoding", &["text", "base64"])?.as_deref() {
         Some("base64") => Ok(lenient(&text)),
@@ -238,7 +238,7 @@ fn present(
     branch: &str,
     path: &str,
     change: Change,
-) -> Result<(Option<String>, Option<File>), Failure> {
+) -> Result<(Option<String>, Option<File>)> {
     if project.empty_repo && change == Change::Create {
         return Ok((None, None));
     }

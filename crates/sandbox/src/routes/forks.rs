@@ -5,7 +5,7 @@ use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER, REPORTER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::VISIBILITIES;
 use super::super::call::Call;
 use super::super::settings;
@@ -21,7 +21,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The fork is there at once; its `import_status` says when its contents are.
-fn fork(call: &Call<'_>) -> Result<Answer, Failure> {
+fn fork(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?;
     let upstream = call.project()?;
     let of_upstream = upstream.attributes(call.db)?;
@@ -107,7 +107,7 @@ fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
 
 /// Where the fork goes: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
 /// else the caller's.
-fn target(call: &Call<'_>, user: i64) -> Result<Namespace, Failure> {
+fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
     let mut wanted = call.params.integer("namespace_id")?.map(|id| id.to_string());
     for name in ["namespace_path", "namespace"] {
         wanted = wanted.or(call.params.text(name)?);
@@ -148,7 +148,7 @@ fn relator(call: &Call<'_>) -> i64 {
     if call.service.profile.maintainer_relates_forks { MAINTAINER } else { OWNER }
 }
 
-fn relate(call: &Call<'_>) -> Result<Answer, Failure> {
+fn relate(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(relator(call))?;
     let upstream = call.visible_project(call.segment("forked_from_id"))?;
     if project.forked_from_id.is_some() {
@@ -161,7 +161,7 @@ fn relate(call: &Call<'_>) -> Result<Answer, Failure> {
     projects::answer(call, StatusCode::CREATED, project.id)
 }
 
-fn unrelate(call: &Call<'_>) -> Result<Answer, Failure> {
+fn unrelate(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(relator(call))?;
     if project.forked_from_id.is_none() {
         return Ok(Answer::empty(StatusCode::NOT_MODIFIED));
@@ -170,7 +170,7 @@ fn unrelate(call: &Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::no_content())
 }
 
-fn set_upstream(call: &Call<'_>, project: &Project, upstream: Option<i64>) -> Result<(), Failure> {
+fn set_upstream(call: &Call<'_>, project: &Project, upstream: Option<i64>) -> Result<()> {
     let mut attributes = project.attributes(call.db)?;
     if upstream.is_none() {
         attributes.insert("mr_default_target_self".to_owned(), Value::Bool(false));

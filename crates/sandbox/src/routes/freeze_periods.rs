@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, REPORTER};
-use super::super::answer::{Answer, Complaints, Failure};
+use super::super::answer::{Answer, Complaints, Failure, Result};
 use super::super::call::Call;
 use super::super::cron::{self, Cron};
 use super::super::page;
@@ -26,7 +26,7 @@ const TIMES: [&str; 2] = ["freeze_start", "freeze_end"];
 pub(super) const ZONE: &str = "cron_timezone";
 
 /// The project, for whoever may read its periods, or write them.
-fn project(call: &Call<'_>) -> Result<Holder, Failure> {
+fn project(call: &Call<'_>) -> Result<Holder> {
     if call.writes {
         return Ok(Holder::Project(call.writable_project_as(MAINTAINER)?.id));
     }
@@ -54,7 +54,7 @@ pub(super) fn take_cron(
     name: &str,
     record: &mut Record,
     wrong: &mut Complaints,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if !call.params.has(name) {
         return Ok(());
     }
@@ -71,7 +71,7 @@ pub(super) fn take_zone(
     call: &Call<'_>,
     record: &mut Record,
     wrong: &mut Complaints,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if call.params.has(ZONE) {
         record.set(ZONE, call.params.text(ZONE)?.unwrap_or_default());
     }
@@ -83,7 +83,7 @@ pub(super) fn take_zone(
 }
 
 /// Takes what the call says.
-fn take(call: &Call<'_>, period: &mut Record) -> Result<(), Failure> {
+fn take(call: &Call<'_>, period: &mut Record) -> Result<()> {
     let mut wrong = Complaints::default();
     for name in TIMES {
         take_cron(call, name, period, &mut wrong)?;
@@ -92,21 +92,21 @@ fn take(call: &Call<'_>, period: &mut Record) -> Result<(), Failure> {
     wrong.settle()
 }
 
-fn find(call: &Call<'_>, of: Holder) -> Result<Record, Failure> {
+fn find(call: &Call<'_>, of: Holder) -> Result<Record> {
     let id = call.segment_id("freeze_period_id")?;
     PERIODS.find(call.db, of, id)?.ok_or_else(Failure::no_record)
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let all: Vec<Value> = PERIODS.all(call.db, project(call)?)?.iter().map(json).collect();
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&json(&find(call, project(call)?)?))
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let of = project(call)?;
     call.params.require(&TIMES)?;
     let mut period = Record::new(call.now());
@@ -115,7 +115,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&json(&period))
 }
 
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     let of = project(call)?;
     let mut period = find(call, of)?;
     take(call, &mut period)?;
@@ -123,7 +123,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&json(&period))
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>) -> Result<Answer> {
     let period = find(call, project(call)?)?;
     call.check_unmodified(&period.updated_at)?;
     PERIODS.remove(call.db, &period)?;

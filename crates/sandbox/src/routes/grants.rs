@@ -7,7 +7,7 @@ use rusqlite::OptionalExtension as _;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{self, DEVELOPER, MAINTAINER, OWNER, Standing};
-use super::super::answer::Failure;
+use super::super::answer::{Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::params::{Params, flag, integer, number_of};
@@ -30,7 +30,7 @@ const LEVELS: [(i64, &str); 4] = [
 
 /// As answers show a grant. Users and groups are of the licensed build, and no key unprotects or
 /// merges.
-pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value, Failure> {
+pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
     let name = match grant.to {
         Grantee::Level(level) => Some(describe(level).to_owned()),
         Grantee::User(id) => User::by_id(call.db, id)?.map(|user| user.name),
@@ -58,7 +58,7 @@ fn takes_keys(action: Action) -> bool {
     matches!(action, Action::Push | Action::Create)
 }
 
-fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>, Failure> {
+fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>> {
     let mut statement = call.db.prepare_cached("SELECT title FROM deploy_keys WHERE id = ?1")?;
     Ok(statement.query_row([id], |row| row.get(0)).optional()?)
 }
@@ -95,7 +95,7 @@ pub(super) fn changes(
     tier: Tier,
     params: &Params,
     actions: &[Action],
-) -> Result<Vec<Change>, Failure> {
+) -> Result<Vec<Change>> {
     if tier < Tier::Premium {
         return Ok(Vec::new());
     }
@@ -130,11 +130,7 @@ fn is_list(value: &Value) -> bool {
 
 /// Reads one element. Of several grantees the first in this order counts; without one, the grant is
 /// for a level.
-fn change(
-    call: &Call<'_>,
-    action: Action,
-    element: &Map<String, Value>,
-) -> Result<Change, Failure> {
+fn change(call: &Call<'_>, action: Action, element: &Map<String, Value>) -> Result<Change> {
     let list = list_name(action);
     let name = |key: &str| format!("{list}[{key}]");
     let read = |key: &str| element.get(key).map_or(Ok(None), |value| integer(&name(key), value));
@@ -155,7 +151,7 @@ pub(super) fn of_new(
     tier: Tier,
     params: &Params,
     actions: &[Action],
-) -> Result<Vec<Change>, Failure> {
+) -> Result<Vec<Change>> {
     let listed = changes(call, tier, params, actions)?;
     let licensed = |action| action != Action::Unprotect || tier >= Tier::Premium;
     let mut all = Vec::new();
@@ -186,7 +182,7 @@ impl Plan {
         project: &Project,
         stored: &[Grant],
         changes: &[Change],
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self> {
         let mut plan = Self::default();
         for change in changes {
             let own = match change.id {
@@ -222,7 +218,7 @@ impl Plan {
         project: &Project,
         stored: &[Grant],
         wanted: &Grant,
-    ) -> Result<(), Failure> {
+    ) -> Result<()> {
         let taken = stored.iter().any(|other| {
             other.action == wanted.action && other.to == wanted.to && other.id != wanted.id
         });
@@ -243,7 +239,7 @@ impl Plan {
     }
 
     /// Carries it out on a protection.
-    pub(super) fn apply(&self, call: &Call<'_>, branch: i64) -> Result<(), Failure> {
+    pub(super) fn apply(&self, call: &Call<'_>, branch: i64) -> Result<()> {
         for id in &self.revoked {
             protection::revoke(call.db, *id)?;
         }
@@ -257,14 +253,14 @@ impl Plan {
     }
 }
 
-fn find(stored: &[Grant], action: Action, id: i64) -> Result<Grant, Failure> {
+fn find(stored: &[Grant], action: Action, id: i64) -> Result<Grant> {
     let found = stored.iter().find(|grant| grant.id == id && grant.action == action);
     found.copied().ok_or_else(Failure::no_record)
 }
 
 /// Why something cannot be granted to somebody: a user has to be a member, in any way; a group has
 /// to be invited to the project itself, as a developer or higher; a key has to push to it.
-fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'static str>, Failure> {
+fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'static str>> {
     let blank = Some("can't be blank");
     Ok(match to {
         Grantee::Level(_) => None,
@@ -281,7 +277,7 @@ fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'sta
 }
 
 /// The level that a user has in a project, however they came by it.
-pub(super) fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<i64, Failure> {
+pub(super) fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<i64> {
     if project.namespace.owner_id == Some(user) {
         return Ok(OWNER);
     }
@@ -291,23 +287,19 @@ pub(super) fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<
     Ok(direct.max(access::inherited_level(call.db, &standing, project, today)?))
 }
 
-fn is_invited(call: &Call<'_>, project: i64, group: i64) -> Result<bool, Failure> {
+fn is_invited(call: &Call<'_>, project: i64, group: i64) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2 AND access_level >= ?3)";
     Ok(call.db.prepare_cached(sql)?.query_row([project, group, DEVELOPER], |row| row.get(0))?)
 }
 
-fn pushes(call: &Call<'_>, project: i64, key: i64) -> Result<bool, Failure> {
+fn pushes(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2 AND can_push)";
     Ok(call.db.prepare_cached(sql)?.query_row([project, key], |row| row.get(0))?)
 }
 
 /// Whether the caller is among those who may unprotect: everybody who may protect, unless grants
 /// say who (Premium).
-pub(super) fn may_unprotect(
-    call: &Call<'_>,
-    project: &Project,
-    grants: &[Grant],
-) -> Result<bool, Failure> {
+pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]) -> Result<bool> {
     let unprotect = grants.iter().filter(|grant| grant.action == Action::Unprotect);
     let granted: Vec<Grantee> = unprotect.map(|grant| grant.to).collect();
     if call.tier() < Tier::Premium || granted.is_empty() {
@@ -318,11 +310,7 @@ pub(super) fn may_unprotect(
 
 /// Whether the caller is among those to whom something is granted. That goes for administrators,
 /// too: what is granted to somebody by name is not granted to them.
-pub(super) fn is_granted(
-    call: &Call<'_>,
-    project: &Project,
-    granted: &[Grantee],
-) -> Result<bool, Failure> {
+pub(super) fn is_granted(call: &Call<'_>, project: &Project, granted: &[Grantee]) -> Result<bool> {
     let Some(caller) = &call.caller else { return Ok(false) };
     let level = call.level_in(project)?;
     for to in granted {

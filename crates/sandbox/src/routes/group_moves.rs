@@ -4,7 +4,7 @@ use http::StatusCode;
 use rusqlite::params;
 
 use super::super::access::OWNER;
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
@@ -18,7 +18,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// Makes the full paths and names at and below a group follow it: parents first.
-pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (first, end) = group.range();
     let mut ids: Vec<(i64, i64)> = call
         .db
@@ -50,7 +50,7 @@ fn refused(why: &str) -> Failure {
 }
 
 /// Moves a group with everything in it below another one, or to the top.
-fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
+fn transfer(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
     let parent = match call.params.integer("group_id")? {
         None => None,
@@ -70,11 +70,7 @@ fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&groups::plain(call, &moved)?)
 }
 
-fn check_transfer(
-    call: &Call<'_>,
-    group: &Namespace,
-    parent: Option<&Namespace>,
-) -> Result<(), Failure> {
+fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
     match parent {
         None if group.parent_id.is_none() => return Err(refused("Group is already a root group.")),
         Some(parent) if group.parent_id == Some(parent.id) => {
@@ -104,11 +100,7 @@ fn check_transfer(
     }
 }
 
-fn move_below(
-    call: &Call<'_>,
-    group: &Namespace,
-    parent: Option<&Namespace>,
-) -> Result<(), Failure> {
+fn move_below(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
     let above = parent.map_or("/", |parent| parent.traversal.as_str());
     let (first, end) = group.range();
     call.db.execute(
@@ -123,8 +115,8 @@ fn move_below(
 }
 
 /// Nothing at or below a group stays more visible than this.
-fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<(), Failure> {
-    let too_visible = |table: &str, key: &str, id: i64| -> Result<(), Failure> {
+fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<()> {
+    let too_visible = |table: &str, key: &str, id: i64| -> Result<()> {
         let sql = format!("SELECT id, visibility FROM {table} WHERE {key} = ?1");
         let rows: Vec<(i64, String)> = call
             .db
@@ -145,7 +137,7 @@ fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<()
 }
 
 /// A group that comes to the top without an owner gets the caller.
-fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let sql = "SELECT EXISTS (SELECT 1 FROM members WHERE group_id = ?1 AND access_level = ?2 AND user_id IS NOT NULL)";
     let owned: bool =
         call.db.prepare_cached(sql)?.query_row([group.id, OWNER], |row| row.get(0))?;
@@ -160,7 +152,7 @@ fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
     members::insert(call, &Scope::Group(Box::new(group.clone())), user, OWNER, None, None).map(drop)
 }
 
-fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
+fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     if call.level_in_group(&group)? < OWNER {
         return Err(Failure::forbidden());
@@ -171,7 +163,7 @@ fn transfer_locations(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The other way to transfer a project, for administrators.
-fn take_project(call: &Call<'_>) -> Result<Answer, Failure> {
+fn take_project(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let group = call.group()?;
     let project = call.visible_project(call.segment("project_id"))?;

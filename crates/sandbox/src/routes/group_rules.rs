@@ -4,7 +4,7 @@ use rusqlite::params;
 use serde_json::Value;
 
 use super::super::access::{MAINTAINER, OWNER, ids};
-use super::super::answer::{Complaints, Failure};
+use super::super::answer::{Complaints, Failure, Result};
 use super::super::attributes::{Route as Accepts, VISIBILITIES};
 use super::super::call::Call;
 use super::super::kept::{OF_GROUPS, OF_USERS};
@@ -77,7 +77,7 @@ pub(super) struct Wanted<'a> {
 const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
 
 /// Checks everything about a group but the caller's rights; what it has already is not looked at.
-pub(super) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<(), Failure> {
+pub(super) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<()> {
     let own = wanted.own;
     let (new_name, new_path) = (
         own.is_none_or(|own| own.name != wanted.name),
@@ -110,11 +110,7 @@ pub(super) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<(), Failure> 
     complaints.settle()
 }
 
-fn check_name(
-    call: &Call<'_>,
-    wanted: Wanted<'_>,
-    complaints: &mut Complaints,
-) -> Result<(), Failure> {
+fn check_name(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) -> Result<()> {
     let name = wanted.name;
     if name.trim().is_empty() {
         complaints.add("name", BLANK);
@@ -149,7 +145,7 @@ pub(super) fn has_child_named(
     parent: &Namespace,
     name: &str,
     except: Option<&Namespace>,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE parent_id = ?1 AND name = ?2 AND id IS NOT ?3)";
     let except = except.map(|group| group.id);
     Ok(call
@@ -190,11 +186,7 @@ fn check_path(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) 
 }
 
 /// What the whole path of a group must be.
-fn check_place(
-    call: &Call<'_>,
-    wanted: Wanted<'_>,
-    complaints: &mut Complaints,
-) -> Result<(), Failure> {
+fn check_place(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) -> Result<()> {
     let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
     if above + wanted.path.chars().count() > LONGEST {
         complaints.add("path", TOO_LONG);
@@ -213,7 +205,7 @@ pub(super) fn is_taken(
     parent: Option<&Namespace>,
     path: &str,
     except: Option<i64>,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let full_path = match parent {
         Some(parent) => format!("{}/{path}", parent.full_path),
         None => path.to_owned(),
@@ -236,7 +228,7 @@ fn check_visibility(
     call: &Call<'_>,
     wanted: Wanted<'_>,
     complaints: &mut Complaints,
-) -> Result<(), Failure> {
+) -> Result<()> {
     const FIELD: &str = "visibility_level";
     let word = wanted.visibility;
     let restricted = instance::setting(call.db, "restricted_visibility_levels")?;
@@ -246,7 +238,7 @@ fn check_visibility(
         return Ok(());
     }
     if let Some(own) = wanted.own {
-        let mut more_visible = |sql: &str, what: &str| -> Result<(), Failure> {
+        let mut more_visible = |sql: &str, what: &str| -> Result<()> {
             let words: Vec<String> = call
                 .db
                 .prepare_cached(sql)?
@@ -306,14 +298,14 @@ pub(super) fn without_path() -> Failure {
 
 /// Whether the caller may make groups below one: its owners may, and its maintainers unless a
 /// setting keeps it to owners.
-pub(super) fn may_create_below(call: &Call<'_>, parent: &Namespace) -> Result<bool, Failure> {
+pub(super) fn may_create_below(call: &Call<'_>, parent: &Namespace) -> Result<bool> {
     let owners = OF_GROUPS.set(call.db, parent.id)?.get("subgroup_creation_level")
         == Some(&Value::from("owner"));
     Ok(call.level_in_group(parent)? >= if owners { OWNER } else { MAINTAINER })
 }
 
 /// Whether the caller may make groups at the top.
-pub(super) fn may_create_at_the_top(call: &Call<'_>) -> Result<bool, Failure> {
+pub(super) fn may_create_at_the_top(call: &Call<'_>) -> Result<bool> {
     const SETTING: &str = "can_create_group";
     let user = call.user()?;
     let own = OF_USERS.set(call.db, user.id)?.remove(SETTING);

@@ -6,7 +6,7 @@ use rusqlite::params;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER, ids};
-use super::super::answer::{Complaints, Failure};
+use super::super::answer::{Complaints, Failure, Result};
 use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::kept::{OF_GROUPS, Taking};
@@ -81,7 +81,7 @@ pub(super) fn show(
     group: &Namespace,
     in_list: bool,
     body: &mut Value,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let set = OF_GROUPS.set(call.db, group.id)?;
     let owner = call.level_in_group(group)? >= OWNER;
     let is_hidden = |name: &str| {
@@ -123,7 +123,7 @@ pub(super) fn show(
 }
 
 /// The project with templates, if there is one that the caller sees.
-fn template(call: &Call<'_>, id: &Value) -> Result<Option<i64>, Failure> {
+fn template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
     let project = match id.as_i64() {
         Some(id) => Project::by_id(call.db, id)?,
         None => None,
@@ -135,7 +135,7 @@ fn template(call: &Call<'_>, id: &Value) -> Result<Option<i64>, Failure> {
 }
 
 /// The ids of the direct owners of a group.
-fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>, Failure> {
+fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
     let sql = "SELECT user_id FROM members WHERE group_id = ?1 AND access_level = ?2
                AND state = 'active' AND user_id IS NOT NULL ORDER BY user_id";
     let mut statement = call.db.prepare_cached(sql)?;
@@ -144,7 +144,7 @@ fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>, Failure> {
 }
 
 /// What the next group above one says that says something.
-fn said_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>, Failure> {
+fn said_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
     let mut above: Vec<i64> = ids(&group.traversal).collect();
     above.reverse();
     for id in above {
@@ -161,7 +161,7 @@ pub(crate) fn is_set_above(
     group: &Namespace,
     name: &str,
     value: bool,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let above: Vec<i64> = ids(&group.traversal).collect();
     let sql =
         "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id IN (SELECT value FROM json_each(?1))
@@ -172,7 +172,7 @@ pub(crate) fn is_set_above(
 
 /// Who creates projects in groups that do not say so: a word here, a number in the settings of the
 /// service.
-fn who_creates_projects(call: &Call<'_>) -> Result<&'static str, Failure> {
+fn who_creates_projects(call: &Call<'_>) -> Result<&'static str> {
     Ok(match instance::setting(call.db, "default_project_creation")?.as_i64() {
         Some(0) => "noone",
         Some(1) => "maintainer",
@@ -181,7 +181,7 @@ fn who_creates_projects(call: &Call<'_>) -> Result<&'static str, Failure> {
 }
 
 /// Whether the caller may create projects in a group: as it says, and not in an archived one.
-pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<bool, Failure> {
+pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<bool> {
     let own = OF_GROUPS.set(call.db, group.id)?.remove(PROJECT_CREATION);
     let word = match own.as_ref().and_then(Value::as_str) {
         Some(own) => own,
@@ -198,7 +198,7 @@ pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<
 }
 
 /// Refuses what has a wrong type, before anything else is looked at.
-pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<(), Failure> {
+pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
     OF_GROUPS.check(route, call.edition(), &call.params)?;
     avatars::check_type(&call.params)?;
     call.params.one_of("visibility", VISIBILITIES)?;
@@ -206,7 +206,7 @@ pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<(), Failure
 }
 
 /// Keeps the settings and the picture that a call has; what the caller may not set is dropped.
-pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<(), Failure> {
+pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
     let licensed = call.tier() >= Tier::Premium && route == Accepts::Edit;
     check_share_lock(call, group)?;
     if licensed {
@@ -257,7 +257,7 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
 
 /// The settings that a call gives up for what the groups above say: only its own answer has null for
 /// them.
-pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static str>, Failure> {
+pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static str>> {
     let set = OF_GROUPS.set(call.db, group.id)?;
     let given_up = |name: &&'static str| {
         let blank = |value: &Value| value.is_null() || value == "";
@@ -301,7 +301,7 @@ pub(super) fn check(
     route: Accepts,
     apart: bool,
     complaints: &mut Complaints,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let is_blank = |value: &Value| value.is_null() || value == "";
     for (name, field, texts) in REQUIRED {
         let is_one = field.contains('.') == apart && call.params.get(name).is_some_and(is_blank);
@@ -328,7 +328,7 @@ pub(super) fn check(
 }
 
 /// A project with templates has to be one that the caller sees.
-fn check_template(call: &Call<'_>) -> Result<(), Failure> {
+fn check_template(call: &Call<'_>) -> Result<()> {
     let Some(id) = call.params.integer(TEMPLATES)? else { return Ok(()) };
     match template(call, &id.into())? {
         Some(_) => Ok(()),
@@ -337,7 +337,7 @@ fn check_template(call: &Call<'_>) -> Result<(), Failure> {
 }
 
 /// That a skipped pipeline counts says something only where pipelines have to succeed.
-fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (succeeds, skipped) =
         ("only_allow_merge_if_pipeline_succeeds", "allow_merge_on_skipped_pipeline");
     let must = match call.params.get(succeeds) {
@@ -353,7 +353,7 @@ fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
 }
 
 /// The protection of default branches as a call has it: what it does not name is not kept either.
-fn defaults(call: &Call<'_>) -> Result<Option<Value>, Failure> {
+fn defaults(call: &Call<'_>) -> Result<Option<Value>> {
     let sent = match call.params.get(DEFAULTS) {
         Some(Value::Object(sent)) if call.is_from(16, 3) => sent,
         None | Some(Value::Null) => return Ok(None),
@@ -392,7 +392,7 @@ fn defaults(call: &Call<'_>) -> Result<Option<Value>, Failure> {
 
 /// Keeps how default branches are protected. The old number sets the new object, too, but not when
 /// a group is created.
-fn take_defaults(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<(), Failure> {
+fn take_defaults(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
     let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
     let sent = match (defaults(call)?, number) {
         (Some(sent), _) => sent,
@@ -423,7 +423,7 @@ fn protection(number: i64) -> Value {
 
 /// The addresses from which a group can be reached: a text with commas. A blank one clears them,
 /// null leaves them.
-fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let Some(text) = call.params.text(ADDRESSES)? else { return Ok(()) };
     let ranges = items(&text);
     if group.parent_id.is_some() && !ranges.is_empty() {
@@ -452,7 +452,7 @@ const PROVIDERS: [&str; 10] = [
 ];
 
 /// The domains of e-mail addresses that members may have: a text with commas.
-fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
     if !call.is_from(17, 4) || !call.params.has(DOMAINS) {
         return Ok(());
     }
@@ -483,7 +483,7 @@ fn items(text: &str) -> Vec<&str> {
 }
 
 /// How many projects somebody may download, whom that does not concern, and who is told.
-fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let has = |name| OF_GROUPS.accepts(name, Accepts::Edit, call.edition());
     if group.parent_id.is_some() || !has(WATCHERS) {
         return Ok(());
@@ -529,7 +529,7 @@ fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
 }
 
 /// The word for two flags.
-fn take_availability(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+fn take_availability(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (on, locked) = match call.params.text("duo_availability")?.as_deref() {
         Some("default_on") => (true, false),
         Some("default_off") => (false, false),
@@ -552,18 +552,18 @@ fn is_range(text: &str) -> bool {
 }
 
 /// Whether projects of a group cannot be shared with groups.
-pub(super) fn is_share_locked(call: &Call<'_>, group: i64) -> Result<bool, Failure> {
+pub(super) fn is_share_locked(call: &Call<'_>, group: i64) -> Result<bool> {
     OF_GROUPS.is_on(call.db, group, SHARE_LOCK)
 }
 
 /// Locks a group and all below it.
-fn lock_shares(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+fn lock_shares(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let all = group.subtree(call.db)?;
     all.into_iter().try_for_each(|id| OF_GROUPS.put(call.db, id, SHARE_LOCK, true))
 }
 
 /// Below a locked group only the owners of that one can unlock.
-fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let unlocks = call.params.flag(SHARE_LOCK)? == Some(false) && is_share_locked(call, group.id)?;
     let parent = match group.parent_id {
         Some(id) if unlocks => Namespace::by_id(call.db, id)?,
@@ -586,7 +586,7 @@ pub(super) fn inherit(
     call: &Call<'_>,
     group: &Namespace,
     parent: Option<&Namespace>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let Some(parent) = parent else { return Ok(()) };
     if is_share_locked(call, parent.id)? {
         lock_shares(call, group)?;
@@ -607,7 +607,7 @@ pub(crate) fn settle(
     call: &Call<'_>,
     project: &Project,
     attributes: &mut Map<String, Value>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let group = &project.namespace;
     let [lfs, devops] = INHERITED;
     if attributes.get(lfs).is_none_or(Value::is_null) {
@@ -629,7 +629,7 @@ pub(crate) fn settle(
 
 /// What the first branch of an empty project will be: as the nearest group says, or the topmost
 /// one.
-pub(crate) fn preferred_branch(call: &Call<'_>, namespace: &Namespace) -> Result<Value, Failure> {
+pub(crate) fn preferred_branch(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     if call.service.profile.empty_has_no_branch {
         return Ok(Value::Null);
     }
@@ -653,7 +653,7 @@ const FORBIDDEN: &str = "disabled_and_unoverridable";
 const DISABLED: &str = "disabled_and_overridable";
 
 /// Whether the shared runners are for a group; the old name of a value counts as the new one.
-fn runners(call: &Call<'_>, group: i64) -> Result<String, Failure> {
+fn runners(call: &Call<'_>, group: i64) -> Result<String> {
     let set = OF_GROUPS.set(call.db, group)?;
     Ok(match set.get(RUNNERS).and_then(Value::as_str) {
         None => ENABLED,
@@ -664,7 +664,7 @@ fn runners(call: &Call<'_>, group: i64) -> Result<String, Failure> {
 }
 
 /// Carries a change of the runners out on everything below.
-fn take_runners(call: &Call<'_>, group: &Namespace) -> Result<(), Failure> {
+fn take_runners(call: &Call<'_>, group: &Namespace) -> Result<()> {
     if call.params.text(RUNNERS)?.is_none() {
         return Ok(());
     }
@@ -699,16 +699,13 @@ pub(super) const RUNNERS_FORBIDDEN: &str =
 
 /// What a group says about the runners of its projects: whether new ones have them, and whether they
 /// may.
-pub(super) fn runners_of_projects(
-    call: &Call<'_>,
-    group: &Namespace,
-) -> Result<(bool, bool), Failure> {
+pub(super) fn runners_of_projects(call: &Call<'_>, group: &Namespace) -> Result<(bool, bool)> {
     let own = if group.is_group() { runners(call, group.id)? } else { ENABLED.to_owned() };
     Ok((own == ENABLED, own != FORBIDDEN))
 }
 
 /// Sets the runners of a group, and of all groups and projects below it.
-fn spread_runners(call: &Call<'_>, group: &Namespace, wanted: &str) -> Result<(), Failure> {
+fn spread_runners(call: &Call<'_>, group: &Namespace, wanted: &str) -> Result<()> {
     let below = if wanted == ENABLED { ENABLED } else { FORBIDDEN };
     let all = group.subtree(call.db)?;
     for id in &all {

@@ -8,7 +8,7 @@ use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::access::{OWNER, ids};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
@@ -37,12 +37,12 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The form of lists.
-pub(super) fn brief(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
+pub(super) fn brief(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     json(call, group, true)
 }
 
 /// The form of a group alone, as answers to actions have it: even owners are not shown all.
-pub(super) fn plain(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
+pub(super) fn plain(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     let mut body = json(call, group, false)?;
     body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
     if let Value::Object(members) = &mut body {
@@ -53,7 +53,7 @@ pub(super) fn plain(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure
 
 /// The form of a group alone. Only owners are shown how its code is reached, and the token of its
 /// runners.
-fn whole(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
+fn whole(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     let mut body = json(call, group, false)?;
     body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
     if call.level_in_group(group)? >= OWNER {
@@ -64,7 +64,7 @@ fn whole(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
 }
 
 /// As [`whole`], with the projects of the group and those shared with it.
-fn with_projects(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
+fn with_projects(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     let mut body = whole(call, group)?;
     let [own, shared] = project_list::shown_with_group(call, group.id)?;
     body["projects"] = own.into();
@@ -72,7 +72,7 @@ fn with_projects(call: &Call<'_>, group: &Namespace) -> Result<Value, Failure> {
     Ok(body)
 }
 
-fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value, Failure> {
+fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
     let holder = Holder::Group(group.id);
     let avatar = avatars::name(call, holder)?;
     let mut body = json!({
@@ -111,13 +111,13 @@ fn statistics() -> Value {
     sizes.map(|name| (name.to_owned(), Value::from(0))).collect()
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let top = call.params.is_set("top_level_only")?;
     respond(call, true, Reach::of(call)?, |group| !top || group.parent_id.is_none())
 }
 
 /// With `top_level_only` these lists forget which group they are of.
-fn below(call: &Call<'_>, all: bool) -> Result<Answer, Failure> {
+fn below(call: &Call<'_>, all: bool) -> Result<Answer> {
     let parent = call.group()?;
     let top = call.params.is_set("top_level_only")?;
     respond(call, false, Reach::of(call)?, |group| {
@@ -130,7 +130,7 @@ fn below(call: &Call<'_>, all: bool) -> Result<Answer, Failure> {
 }
 
 /// A list of some groups, as far as the caller sees them.
-pub(super) fn among(call: &Call<'_>, ids: &[i64]) -> Result<Answer, Failure> {
+pub(super) fn among(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
     let reach = members::level(call, "min_access_level")?.map_or(Reach::Seen, Reach::Level);
     respond(call, true, reach, |group| ids.contains(&group.id))
 }
@@ -148,7 +148,7 @@ enum Reach {
 }
 
 impl Reach {
-    fn of(call: &Call<'_>) -> Result<Self, Failure> {
+    fn of(call: &Call<'_>) -> Result<Self> {
         let least = members::level(call, "min_access_level")?;
         let all = call.params.flag("all_available")?;
         Ok(match (&call.caller, least) {
@@ -161,7 +161,7 @@ impl Reach {
         })
     }
 
-    fn has(&self, call: &Call<'_>, group: &Namespace) -> Result<bool, Failure> {
+    fn has(&self, call: &Call<'_>, group: &Namespace) -> Result<bool> {
         let level = || Ok::<_, Failure>(call.standing()?.in_namespace(&group.traversal));
         Ok(match self {
             Self::Seen => true,
@@ -173,7 +173,7 @@ impl Reach {
     }
 }
 
-fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>, Failure> {
+fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
     let mut statement = call.db.prepare_cached(
         "SELECT n.traversal FROM members m LEFT JOIN projects p ON p.id = m.project_id
          JOIN namespaces n ON n.id = coalesce(m.group_id, p.namespace_id)
@@ -208,7 +208,7 @@ struct Filters {
 }
 
 impl Filters {
-    fn of(call: &Call<'_>) -> Result<Self, Failure> {
+    fn of(call: &Call<'_>) -> Result<Self> {
         let visibility = match call.is_from(16, 10) {
             true => call.params.one_of("visibility", VISIBILITIES)?,
             false => None,
@@ -224,7 +224,7 @@ impl Filters {
         })
     }
 
-    fn match_group(&self, call: &Call<'_>, group: &Namespace) -> Result<bool, Failure> {
+    fn match_group(&self, call: &Call<'_>, group: &Namespace) -> Result<bool> {
         let archived = || group_settings::is_set_above(call, group, ARCHIVED, true);
         let marked = || {
             let above: Vec<i64> = ids(&group.traversal).collect();
@@ -247,7 +247,7 @@ fn respond(
     by_full_path: bool,
     reach: Reach,
     wanted: impl Fn(&Namespace) -> bool,
-) -> Result<Answer, Failure> {
+) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
     let filters = Filters::of(call)?;
@@ -288,7 +288,7 @@ fn respond(
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     match call.params.flag("with_projects")?.unwrap_or(true) {
         true => Answer::ok(&with_projects(call, &group)?),
@@ -296,7 +296,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     }
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?;
     call.params.require(&["name", "path"])?;
     let name = call.params.text("name")?;
@@ -333,15 +333,11 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// Inserts a group with all checks but those of the caller's rights. A seed may be terse: its paths
 /// may have one character.
-pub(crate) fn insert(call: &Call<'_>, new: NewGroup<'_>) -> Result<Namespace, Failure> {
+pub(crate) fn insert(call: &Call<'_>, new: NewGroup<'_>) -> Result<Namespace> {
     insert_of_length(call, new, 1)
 }
 
-fn insert_of_length(
-    call: &Call<'_>,
-    new: NewGroup<'_>,
-    shortest: usize,
-) -> Result<Namespace, Failure> {
+fn insert_of_length(call: &Call<'_>, new: NewGroup<'_>, shortest: usize) -> Result<Namespace> {
     let NewGroup { name, path, visibility, parent, .. } = new;
     group_rules::check(call, Wanted { name, path, visibility, parent, own: None, shortest })?;
     let id = Namespace::insert_group(call.db, new, call.now())?;
@@ -349,7 +345,7 @@ fn insert_of_length(
 }
 
 /// A text that a call changes; null is a blank one.
-fn changed(call: &Call<'_>, name: &str, stored: &str) -> Result<String, Failure> {
+fn changed(call: &Call<'_>, name: &str, stored: &str) -> Result<String> {
     match call.params.get(name) {
         None => Ok(stored.to_owned()),
         Some(_) => Ok(call.params.text(name)?.unwrap_or_default()),
@@ -357,7 +353,7 @@ fn changed(call: &Call<'_>, name: &str, stored: &str) -> Result<String, Failure>
 }
 
 /// What the call does not name stays; a call that names nothing is fine, too.
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     group_settings::check_types(call, Accepts::Edit)?;
     let group = call.group_as(OWNER)?;
@@ -394,7 +390,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Archives a group with all that is in it, or ends that.
-fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer, Failure> {
+fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     if call.release() < OBSERVED {
         return Err(Failure::no_route());
     }
@@ -419,7 +415,7 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer, Failure> {
 }
 
 /// Whether a group, or one above it, is marked for deletion.
-fn is_marked(call: &Call<'_>, group: &Namespace) -> Result<bool, Failure> {
+fn is_marked(call: &Call<'_>, group: &Namespace) -> Result<bool> {
     let above: Vec<i64> = ids(&group.traversal).collect();
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE marked_for_deletion_on IS NOT NULL
                               AND id IN (SELECT value FROM json_each(?1)))";

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::answer::Failure;
+use super::super::answer::{Failure, Result};
 use super::super::call::Call;
 use super::super::params::{self, Params};
 use undrift_release::{REFERENCE, Release};
@@ -44,7 +44,7 @@ impl Secrets {
     }
 
     /// Earlier releases have no operations for them.
-    pub(super) fn require(&self, call: &Call<'_>) -> Result<(), Failure> {
+    pub(super) fn require(&self, call: &Call<'_>) -> Result<()> {
         if self.is_known(call) { Ok(()) } else { Err(Failure::no_route()) }
     }
 
@@ -63,7 +63,7 @@ impl Secrets {
     }
 
     /// What the call has of them, by key.
-    pub(super) fn sent(&self, params: &Params) -> Result<Vec<(String, Value)>, Failure> {
+    pub(super) fn sent(&self, params: &Params) -> Result<Vec<(String, Value)>> {
         let items = match params.get(self.name) {
             None | Some(Value::Null) => return Ok(Vec::new()),
             Some(Value::Array(items)) => items,

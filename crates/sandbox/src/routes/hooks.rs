@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::outbound::{self, Reach};
@@ -167,7 +167,7 @@ const FILTER: &str = "push_events_branch_filter";
 const LONGEST_FILTER: usize = 4_000;
 
 /// The project, whose caller has to be a maintainer.
-fn project(call: &Call<'_>, writes: bool) -> Result<Scope, Failure> {
+fn project(call: &Call<'_>, writes: bool) -> Result<Scope> {
     let project = match writes {
         true => call.writable_project_as(MAINTAINER)?,
         false => call.project_as(MAINTAINER)?,
@@ -176,7 +176,7 @@ fn project(call: &Call<'_>, writes: bool) -> Result<Scope, Failure> {
 }
 
 /// The group, whose caller has to be an owner.
-fn group(call: &Call<'_>) -> Result<Scope, Failure> {
+fn group(call: &Call<'_>) -> Result<Scope> {
     let group = Scope::group(call, OWNER)?;
     call.require_tier(Tier::Premium)?;
     Ok(group)
@@ -216,7 +216,7 @@ impl Hook {
         hook
     }
 
-    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         let settings: String = row.get(1)?;
         Ok(Self {
             id: row.get(0)?,
@@ -268,7 +268,7 @@ impl Hook {
     }
 
     /// Takes what the call says.
-    fn take(&mut self, call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(), Failure> {
+    fn take(&mut self, call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
         let before = self.settings.clone();
         if params.has("url") || !self.settings.contains_key("url") {
             let url = params.text("url")?.unwrap_or_default().trim().to_owned();
@@ -306,7 +306,7 @@ impl Hook {
 
     /// Refuses what a hook cannot be. Secrets do not survive that the hook calls another address
     /// than `before`, those of the same call neither.
-    fn check(&mut self, call: &Call<'_>, before: &Map<String, Value>) -> Result<(), Failure> {
+    fn check(&mut self, call: &Call<'_>, before: &Map<String, Value>) -> Result<()> {
         hook_secrets::reset(&mut self.settings, before);
         let refused = |words: &str| Err(Failure::unprocessable(words));
         let address = hook_secrets::address(&self.settings);
@@ -357,7 +357,7 @@ impl Hook {
         }
     }
 
-    fn save(&mut self, call: &Call<'_>, scope: &Scope) -> Result<(), Failure> {
+    fn save(&mut self, call: &Call<'_>, scope: &Scope) -> Result<()> {
         let sql = format!(
             "INSERT INTO hooks (id, {}, settings, token, created_at)
              VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5)
@@ -380,7 +380,7 @@ impl Hook {
 }
 
 /// Adds a hook as a call with these parameters would, unless there is one with its URL.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(), Failure> {
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
     let url = params.text("url")?.unwrap_or_default();
     let sql = format!(
         "SELECT 1 FROM hooks WHERE {} = ?1 AND json_extract(settings, '$.url') = ?2",
@@ -395,7 +395,7 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(
 }
 
 /// The secret of a hook.
-pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>, Failure> {
+pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>> {
     let found = db
         .query_row("SELECT token FROM hooks WHERE id = ?1", [hook], |row| row.get(0))
         .optional()?;
@@ -403,11 +403,11 @@ pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>, Failur
 }
 
 /// The hook of the call.
-fn find(call: &Call<'_>, scope: &Scope) -> Result<Hook, Failure> {
+fn find(call: &Call<'_>, scope: &Scope) -> Result<Hook> {
     seek(call, scope)?.ok_or_else(Failure::no_record)
 }
 
-fn seek(call: &Call<'_>, scope: &Scope) -> Result<Option<Hook>, Failure> {
+fn seek(call: &Call<'_>, scope: &Scope) -> Result<Option<Hook>> {
     let id = call.segment_id("hook_id")?;
     let sql = format!(
         "SELECT id, settings, token, created_at FROM hooks WHERE {} = ?1 AND id = ?2",
@@ -417,7 +417,7 @@ fn seek(call: &Call<'_>, scope: &Scope) -> Result<Option<Hook>, Failure> {
     Ok(statement.query_row([scope.id(), id], Hook::from_row).optional()?)
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let sql = format!(
         "SELECT id, settings, token, created_at FROM hooks WHERE {} = ?1 ORDER BY id",
         scope.column()
@@ -430,11 +430,11 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::ok(&find(call, scope)?.json(call, scope, false))
 }
 
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require(&["url"])?;
     let mut hook = Hook::new(call, scope);
     hook.take(call, scope, &call.params)?;
@@ -455,7 +455,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 /// Needs anything; the reference says that a project's hook needs the URL.
-fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut hook = find(call, scope)?;
     if matches!(scope, Scope::Project(_)) && call.release() < OBSERVED {
         call.params.require(&["url"])?;
@@ -479,7 +479,7 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 /// Idempotent for a project (reference 2, 4.5), unless a dialect says otherwise.
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let strict = matches!(scope, Scope::Group(_))
         || call.service.profile.absent_delete == AbsentDelete::NotFound;
     match seek(call, scope)? {
@@ -494,7 +494,7 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 /// Sets one header or variable.
-fn set_secret(call: &Call<'_>, scope: &Scope, sort: &Secrets) -> Result<Answer, Failure> {
+fn set_secret(call: &Call<'_>, scope: &Scope, sort: &Secrets) -> Result<Answer> {
     sort.require(call)?;
     call.params.require(&["value"])?;
     let mut hook = find(call, scope)?;
@@ -506,7 +506,7 @@ fn set_secret(call: &Call<'_>, scope: &Scope, sort: &Secrets) -> Result<Answer, 
     Ok(Answer::no_content())
 }
 
-fn remove_secret(call: &Call<'_>, scope: &Scope, sort: &Secrets) -> Result<Answer, Failure> {
+fn remove_secret(call: &Call<'_>, scope: &Scope, sort: &Secrets) -> Result<Answer> {
     sort.require(call)?;
     let mut hook = find(call, scope)?;
     let before = hook.settings.clone();
@@ -520,7 +520,7 @@ fn remove_secret(call: &Call<'_>, scope: &Scope, sort: &Secrets) -> Result<Answe
 }
 
 /// Nothing is delivered, so that every test succeeds.
-fn test(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn test(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     if !call.is_from(16, 11) {
         return Err(Failure::no_route());
     }

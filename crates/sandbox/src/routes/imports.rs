@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::params::Need;
 use super::super::params::flag;
@@ -31,12 +31,12 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// How the import of a project stands; clients poll it. The reference leaves it out.
-fn status(call: &Call<'_>) -> Result<Answer, Failure> {
+fn status(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     Answer::ok(&state(call, &call.project()?)?)
 }
 
-fn state(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
+fn state(call: &Call<'_>, project: &Project) -> Result<Value> {
     let status = project.import_status_at(call.now());
     // Hosts have names of their own here, which the reference replaces.
     let is_from_url =
@@ -52,7 +52,7 @@ fn state(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
 }
 
 /// A project out of an archive, sent or to be fetched. Nobody unpacks it.
-fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer, Failure> {
+fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
     let user = call.user()?;
     call.params.require(needs)?;
     if needs.contains(&"file") && call.params.file("file").is_none() {
@@ -79,7 +79,7 @@ fn errors(status: StatusCode, text: &str) -> Failure {
     Failure::with(status, json!({ "errors": text }))
 }
 
-fn extgit(call: &Call<'_>) -> Result<Answer, Failure> {
+fn extgit(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?;
     call.params.require_all(&[
         Need::Sent("personal_access_token"),
@@ -103,7 +103,7 @@ fn extgit(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The required parameters of an import, none of which may be blank.
-fn require(call: &Call<'_>, names: &[&str]) -> Result<(), Failure> {
+fn require(call: &Call<'_>, names: &[&str]) -> Result<()> {
     call.params.require(names)?;
     for name in names {
         if call.params.text(name)?.is_none_or(|text| text.trim().is_empty()) {
@@ -114,7 +114,7 @@ fn require(call: &Call<'_>, names: &[&str]) -> Result<(), Failure> {
 }
 
 /// Checks what else shall be imported; nothing comes of it, as there is nothing to import from.
-fn check_stages(call: &Call<'_>) -> Result<(), Failure> {
+fn check_stages(call: &Call<'_>) -> Result<()> {
     let stages = match call.params.get("optional_stages") {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(stages)) => stages,
@@ -132,7 +132,7 @@ fn check_stages(call: &Call<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn extserver(call: &Call<'_>) -> Result<Answer, Failure> {
+fn extserver(call: &Call<'_>) -> Result<Answer> {
     // Parameters are checked before the caller.
     require(
         call,
@@ -195,7 +195,7 @@ fn is_reachable(url: &str) -> bool {
 
 /// The target, in which the caller may create projects. The two imports refuse with different
 /// statuses.
-fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespace, Failure> {
+fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespace> {
     let found = Namespace::by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
         errors(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -219,7 +219,7 @@ fn import(
     namespace: &Namespace,
     [name, path]: [&str; 2],
     source: &str,
-) -> Result<Project, Failure> {
+) -> Result<Project> {
     project_rules::check_path_alone(path)
         .and_then(|()| project_rules::check_free(call, namespace, name, path))
         .map_err(|failure| in_words(&failure))?;
@@ -250,7 +250,7 @@ fn import(
 
 /// Why an import fails in the background: the external host that would refuse a credential is not
 /// there, so that those that start with `invalid` stand for the ones that it would refuse.
-fn failure(call: &Call<'_>) -> Result<Option<String>, Failure> {
+fn failure(call: &Call<'_>) -> Result<Option<String>> {
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     let refused = token.starts_with("invalid").then(|| DENIED.to_owned());
     Ok(refused.or_else(|| call.service.profile.import_failure.clone()))
@@ -281,7 +281,7 @@ fn result(project: &Project) -> Value {
     })
 }
 
-fn cancel(call: &Call<'_>) -> Result<Answer, Failure> {
+fn cancel(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.params.require(&["project_id"])?;
     let id = call.params.integer("project_id")?.unwrap_or(0);
@@ -311,7 +311,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer, Failure> {
 /// One import of gists a user at a time. Behind a flag that is off by default. The external host
 /// that would refuse a credential is not there, so that some credentials stand for those that it
 /// would refuse.
-fn gists(call: &Call<'_>) -> Result<Answer, Failure> {
+fn gists(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?.id;
     call.params.require(&["personal_access_token"])?;
     if !call.service.profile.gists {

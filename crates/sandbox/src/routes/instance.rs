@@ -5,7 +5,7 @@
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value, json};
 
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::{Route, get, put};
@@ -50,13 +50,13 @@ const TEMPLATES: [&str; 24] = [
     "Rust",
 ];
 
-fn templates(call: &Call<'_>) -> Result<Answer, Failure> {
+fn templates(call: &Call<'_>) -> Result<Answer> {
     let all: Vec<Value> =
         TEMPLATES.iter().map(|name| json!({ "key": name, "name": name })).collect();
     page::list(call, &all)
 }
 
-fn template(call: &Call<'_>) -> Result<Answer, Failure> {
+fn template(call: &Call<'_>) -> Result<Answer> {
     let name = call.segment("name");
     match TEMPLATES.contains(&name) {
         true => Answer::ok(&json!({ "name": name, "content": format!("# {name}\n") })),
@@ -114,7 +114,7 @@ const LICENSES: &str = r#"
     zlib zlib License
 "#;
 
-fn licenses(call: &Call<'_>) -> Result<Answer, Failure> {
+fn licenses(call: &Call<'_>) -> Result<Answer> {
     call.project()?;
     let pairs = LICENSES.lines().filter_map(|line| line.trim().split_once(' '));
     let all: Vec<Value> = pairs.map(|(key, name)| json!({ "key": key, "name": name })).collect();
@@ -159,17 +159,17 @@ fn presets() -> Map<String, Value> {
     }
 }
 
-fn settings(call: &Call<'_>) -> Result<Map<String, Value>, Failure> {
+fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     call.administrator()?;
     stored(call.db)
 }
 
 /// One setting, whoever asks.
-pub(super) fn setting(db: &Connection, name: &str) -> Result<Value, Failure> {
+pub(super) fn setting(db: &Connection, name: &str) -> Result<Value> {
     Ok(stored(db)?.remove(name).unwrap_or_default())
 }
 
-fn stored(db: &Connection) -> Result<Map<String, Value>, Failure> {
+fn stored(db: &Connection) -> Result<Map<String, Value>> {
     let stored: Option<String> = db
         .prepare_cached("SELECT value FROM meta WHERE key = 'application settings'")?
         .query_row([], |row| row.get(0))
@@ -183,11 +183,11 @@ fn stored(db: &Connection) -> Result<Map<String, Value>, Failure> {
     Ok(settings)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&settings(call)?)
 }
 
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     let mut settings = settings(call)?;
     for (name, value) in &mut settings {
         let new = match value {
@@ -209,7 +209,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Parts of what the background jobs report. There are none, so whoever waits for them is done.
-fn metrics(call: &Call<'_>, parts: &[&str]) -> Result<Answer, Failure> {
+fn metrics(call: &Call<'_>, parts: &[&str]) -> Result<Answer> {
     call.administrator()?;
     let all = json!({
         "queues": { "default": { "backlog": 0, "latency": 0 } },

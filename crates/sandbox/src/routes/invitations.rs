@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::super::access::{MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Need;
@@ -32,7 +32,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The invitations to a group or project, of one address or of all.
-fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>, Failure> {
+fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>> {
     let sql = format!(
         "SELECT m.id, m.email, m.access_level, m.created_at, m.expires_at, u.name
          FROM members m LEFT JOIN users u ON u.id = m.created_by
@@ -45,7 +45,7 @@ fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>, Fa
 }
 
 /// The token would let somebody accept, which nobody does here.
-fn json(row: &Row<'_>) -> Result<Value, rusqlite::Error> {
+fn json(row: &Row<'_>) -> rusqlite::Result<Value> {
     let (id, email): (i64, String) = (row.get(0)?, row.get(1)?);
     Ok(json!({
         "access_level": row.get::<_, i64>(2)?,
@@ -57,14 +57,14 @@ fn json(row: &Row<'_>) -> Result<Value, rusqlite::Error> {
     }))
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let query = call.params.text("query")?.unwrap_or_default();
     page::list(call, &invited(call, scope, &query)?)
 }
 
 /// Invites each address; somebody who has an account is a member at once. Who is invited or a
 /// member already gets the level.
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require_all(&[Need::Listed("access_level")])?;
     let emails = call.params.texts("email")?.unwrap_or_default();
     if emails.iter().any(|email| !User::is_address(email)) {
@@ -106,7 +106,7 @@ fn invite(
     email: &str,
     level: i64,
     expires_at: Option<&str>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let sql = format!(
         "INSERT INTO members ({0}, email, access_level, expires_at, created_at, created_by, state)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'awaiting')
@@ -119,7 +119,7 @@ fn invite(
     Ok(())
 }
 
-fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let email = call.segment("email");
     let known = || Ok::<_, Failure>(invited(call, scope, email)?.into_iter().next());
     let before = known()?.ok_or_else(Failure::hidden)?;
@@ -139,7 +139,7 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     Answer::ok(&known()?)
 }
 
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND email = ?2", scope.column());
     match call.db.execute(&sql, params![scope.id(), call.segment("email")])? {
         0 => Err(Failure::hidden()),

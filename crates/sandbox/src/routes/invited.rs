@@ -4,7 +4,7 @@
 use rusqlite::params;
 
 use super::super::access::{GUEST, MAINTAINER, ids};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
 use super::super::store::holder::Holder;
@@ -19,23 +19,23 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The groups that are invited to something.
-fn invited(call: &Call<'_>, holder: Holder) -> Result<Vec<i64>, Failure> {
+fn invited(call: &Call<'_>, holder: Holder) -> Result<Vec<i64>> {
     let (column, id) = holder.key();
     find(call, &format!("SELECT invited_id FROM shares WHERE {column} = ?1"), id)
 }
 
-fn find(call: &Call<'_>, select: &str, id: i64) -> Result<Vec<i64>, Failure> {
+fn find(call: &Call<'_>, select: &str, id: i64) -> Result<Vec<i64>> {
     let sql = format!("{select} AND (expires_at IS NULL OR expires_at >= ?2)");
     let mut statement = call.db.prepare_cached(&sql)?;
     let found = statement.query_map(params![id, call.today()], |row| row.get(0))?;
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-fn from(call: &Call<'_>, major: u16, minor: u16) -> Result<(), Failure> {
+fn from(call: &Call<'_>, major: u16, minor: u16) -> Result<()> {
     if call.is_from(major, minor) { Ok(()) } else { Err(Failure::no_route()) }
 }
 
-fn inviting(call: &Call<'_>) -> Result<Answer, Failure> {
+fn inviting(call: &Call<'_>) -> Result<Answer> {
     from(call, 17, 2)?;
     let group = call.group()?;
     let select = "SELECT group_id FROM shares WHERE invited_id = ?1 AND group_id IS NOT NULL";
@@ -49,7 +49,7 @@ fn related(
     own: Vec<i64>,
     namespace: &Namespace,
     itself: bool,
-) -> Result<Vec<i64>, Failure> {
+) -> Result<Vec<i64>> {
     let asked = call.params.texts("relation")?.unwrap_or_default();
     if !asked.iter().all(|word| ["direct", "inherited"].contains(&word.as_str())) {
         return Err(Failure::no_valid_value("relation"));
@@ -64,14 +64,14 @@ fn related(
     Ok(found)
 }
 
-fn invited_to_group(call: &Call<'_>) -> Result<Answer, Failure> {
+fn invited_to_group(call: &Call<'_>) -> Result<Answer> {
     from(call, 17, 4)?;
     let group = call.group()?;
     let own = invited(call, Holder::Group(group.id))?;
     groups::among(call, &related(call, own, &group, true)?)
 }
 
-fn invited_to_project(call: &Call<'_>) -> Result<Answer, Failure> {
+fn invited_to_project(call: &Call<'_>) -> Result<Answer> {
     from(call, 17, 4)?;
     let project = call.project()?;
     let own = invited(call, Holder::Project(project.id))?;
@@ -79,7 +79,7 @@ fn invited_to_project(call: &Call<'_>) -> Result<Answer, Failure> {
     actions::locations(call, 0, |group| found.contains(&group.id))
 }
 
-fn could_be_invited(call: &Call<'_>) -> Result<Answer, Failure> {
+fn could_be_invited(call: &Call<'_>) -> Result<Answer> {
     if call.release() < OBSERVED {
         return Err(Failure::no_route());
     }

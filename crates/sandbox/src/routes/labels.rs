@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::super::access::{REPORTER, ids};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::profile::OBSERVED;
@@ -52,7 +52,7 @@ enum Place {
 
 impl Place {
     /// The project, which level 0 is for reading: for every user who sees it.
-    fn project(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+    fn project(call: &Call<'_>, level: i64) -> Result<Self> {
         let project = match level {
             0 => call.project_as(0)?,
             level => call.writable_project_as(level)?,
@@ -64,7 +64,7 @@ impl Place {
     }
 
     /// The group, likewise.
-    fn group(call: &Call<'_>, level: i64) -> Result<Self, Failure> {
+    fn group(call: &Call<'_>, level: i64) -> Result<Self> {
         let group = call.group_as(level)?;
         if call.writes && group_settings::is_set_above(call, &group, ARCHIVED, true)? {
             return Err(Failure::forbidden());
@@ -81,7 +81,7 @@ impl Place {
 
     /// The labels that are here: with those of all groups above, or without. Without them a project
     /// still has those of the group that it is in.
-    fn labels(&self, call: &Call<'_>, with_above: bool) -> Result<Vec<Label>, Failure> {
+    fn labels(&self, call: &Call<'_>, with_above: bool) -> Result<Vec<Label>> {
         let (projects, groups) = match self {
             Self::Project(project) => {
                 let namespace = &project.namespace;
@@ -100,14 +100,14 @@ impl Place {
 }
 
 /// Whether a project has nothing that could have a label: no issues, no merge requests.
-fn is_without(call: &Call<'_>, project: &Project) -> Result<bool, Failure> {
+fn is_without(call: &Call<'_>, project: &Project) -> Result<bool> {
     let attributes = project.attributes(call.db)?;
     let is_off = |name| attributes.get(name).is_some_and(|level| level == "disabled");
     Ok(["issues_access_level", "merge_requests_access_level"].into_iter().all(is_off))
 }
 
 /// As the service shows one. Only a project says whose it is, and how important.
-fn json(call: &Call<'_>, place: &Place, label: &Label) -> Result<Value, Failure> {
+fn json(call: &Call<'_>, place: &Place, label: &Label) -> Result<Value> {
     let mut body = json!({
         "id": label.id,
         "name": label.title,
@@ -134,7 +134,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// What a call names its label by: in its path, or in one of two parameters.
-fn name(call: &Call<'_>) -> Result<String, Failure> {
+fn name(call: &Call<'_>) -> Result<String> {
     const BOTH: &str = "label_id, name";
     match call.segment("name") {
         "" => {}
@@ -152,7 +152,7 @@ fn name(call: &Call<'_>) -> Result<String, Failure> {
 }
 
 /// The label that the call names, by id or else by title.
-fn named(call: &Call<'_>, place: &Place, with_above: bool) -> Result<Label, Failure> {
+fn named(call: &Call<'_>, place: &Place, with_above: bool) -> Result<Label> {
     let name = name(call)?;
     let mut all = place.labels(call, with_above)?;
     // An edit of a group's label also finds those of the projects in it, and of one title the
@@ -169,7 +169,7 @@ fn named(call: &Call<'_>, place: &Place, with_above: bool) -> Result<Label, Fail
     found.map(|at| all.swap_remove(at)).ok_or_else(|| Failure::not_found("Label"))
 }
 
-fn list(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>, place: &Place) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let with_above = call.params.flag("include_ancestor_groups")?.unwrap_or(true);
     let mut labels = match place {
@@ -191,7 +191,7 @@ fn list(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
 }
 
 /// What the list of a group has of what is below it, if the call asks for that.
-fn below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Label>, Failure> {
+fn below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Label>> {
     let deep = call.params.is_set("include_descendant_groups")?;
     let groups = if deep { group.subtree(call.db)? } else { vec![group.id] };
     let mut projects = Vec::new();
@@ -212,13 +212,13 @@ fn below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Label>, Failure> {
     Ok(Label::of(call.db, &projects, if deep { &groups } else { &[] })?)
 }
 
-fn show(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>, place: &Place) -> Result<Answer> {
     let with_above = call.params.flag("include_ancestor_groups")?.unwrap_or(true);
     let label = named(call, place, with_above)?;
     Answer::ok(&json(call, place, &label)?)
 }
 
-fn checked_title(title: &str) -> Result<String, Failure> {
+fn checked_title(title: &str) -> Result<String> {
     let title = title.trim();
     if title.is_empty() {
         let body = json!({"title": ["can't be blank", "is invalid"]});
@@ -235,7 +235,7 @@ fn checked_title(title: &str) -> Result<String, Failure> {
 }
 
 /// The color that a call asks for; null is that of a label that has none.
-fn wanted_color(call: &Call<'_>) -> Result<String, Failure> {
+fn wanted_color(call: &Call<'_>) -> Result<String> {
     let Some(text) = call.params.text("color")? else { return Ok(PLAIN.to_owned()) };
     match Color::read(text.trim()) {
         Some(color) => Ok(color.kept()),
@@ -244,7 +244,7 @@ fn wanted_color(call: &Call<'_>) -> Result<String, Failure> {
 }
 
 /// A priority, if the call has one; null takes it away.
-fn wanted_priority(call: &Call<'_>) -> Result<Option<Option<i64>>, Failure> {
+fn wanted_priority(call: &Call<'_>) -> Result<Option<Option<i64>>> {
     const NAME: &str = "priority";
     if call.params.get(NAME).is_none() {
         return Ok(None);
@@ -257,7 +257,7 @@ fn wanted_priority(call: &Call<'_>) -> Result<Option<Option<i64>>, Failure> {
     }
 }
 
-fn take_priority(call: &Call<'_>, place: &Place, label: &Label) -> Result<(), Failure> {
+fn take_priority(call: &Call<'_>, place: &Place, label: &Label) -> Result<()> {
     if let Place::Project(project) = place
         && let Some(priority) = wanted_priority(call)?
     {
@@ -267,7 +267,7 @@ fn take_priority(call: &Call<'_>, place: &Place, label: &Label) -> Result<(), Fa
 }
 
 /// A title is taken here if a label of a group above has it.
-fn create(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>, place: &Place) -> Result<Answer> {
     call.params.require(&["name", "color"])?;
     let title = call.params.text("name")?.unwrap_or_default();
     if place.labels(call, true)?.iter().any(|label| label.title == title) {
@@ -291,7 +291,7 @@ fn create(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
 }
 
 /// 400 when another label of the same project or group has the title.
-fn check_free(call: &Call<'_>, place: &Place, label: &Label) -> Result<(), Failure> {
+fn check_free(call: &Call<'_>, place: &Place, label: &Label) -> Result<()> {
     let others = match (place, label.group_id) {
         (_, Some(group)) => Label::of(call.db, &[], &[group])?,
         (Place::Project(project), None) => Label::of(call.db, &[project.id], &[])?,
@@ -305,7 +305,7 @@ fn check_free(call: &Call<'_>, place: &Place, label: &Label) -> Result<(), Failu
 
 /// The label that a call changes or removes. Through a project that may be one of its group, which
 /// takes the right to the group.
-fn named_to_change(call: &Call<'_>, place: &Place) -> Result<Label, Failure> {
+fn named_to_change(call: &Call<'_>, place: &Place) -> Result<Label> {
     let label = named(call, place, false)?;
     if let (Place::Project(_), Some(group)) = (place, label.group_id)
         && let Some(group) = Namespace::by_id(call.db, group)?
@@ -316,7 +316,7 @@ fn named_to_change(call: &Call<'_>, place: &Place) -> Result<Label, Failure> {
     Ok(label)
 }
 
-fn update(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>, place: &Place) -> Result<Answer> {
     let mut known = vec!["new_name", "color", "description"];
     if matches!(place, Place::Project(_)) {
         known.push("priority");
@@ -343,7 +343,7 @@ fn update(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
 }
 
 /// What is not there is 404, also for who may not remove it.
-fn remove(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>, place: &Place) -> Result<Answer> {
     if matches!(place, Place::Group(_)) && call.segment("name").is_empty() {
         call.params.require(&["name"])?;
     }
@@ -360,7 +360,7 @@ fn remove(call: &Call<'_>, place: &Place) -> Result<Answer, Failure> {
 
 /// Makes a project's label one of its group; those of the group's other projects with this title go
 /// into it.
-fn promote(call: &Call<'_>) -> Result<Answer, Failure> {
+fn promote(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(0)?;
     let place = Place::Project(Box::new(project.clone()));
     let group = project.namespace.as_ref().clone();

@@ -9,7 +9,7 @@ use rusqlite::{Row, ToSql, params};
 use serde_json::{Map, Value, json};
 
 use super::super::access::{GUEST, LEVELS, MAINTAINER, MINIMAL, OWNER, PLANNER, ids, level_name};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::clock;
@@ -54,7 +54,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             user: User::from_row(row)?,
             id: row.get(User::WIDTH)?,
@@ -67,7 +67,7 @@ impl Member {
     }
 
     /// The memberships that meet a condition on `m` and, as `?2`, have not expired.
-    fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>, Failure> {
+    fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
         let sql = format!(
             "SELECT {}, m.id, m.access_level, m.expires_at, m.state, m.created_at, m.created_by
              FROM members m JOIN users u ON u.id = m.user_id
@@ -79,14 +79,14 @@ impl Member {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn direct(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>, Failure> {
+    fn direct(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>> {
         match scope {
             Scope::Group(_) => Self::select(call, "m.group_id = ?1", &scope.id()),
             Scope::Project(_) => Self::select(call, "m.project_id = ?1", &scope.id()),
         }
     }
 
-    pub(super) fn one(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<Self>, Failure> {
+    pub(super) fn one(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<Self>> {
         Ok(Self::direct(call, scope)?.into_iter().find(|member| member.user.id == user))
     }
 
@@ -97,7 +97,7 @@ impl Member {
 
     /// Everybody who is a member here, once, with the highest role; a membership that waits counts
     /// for those who have no other.
-    fn effective(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>, Failure> {
+    fn effective(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>> {
         let mut best: BTreeMap<i64, Self> = BTreeMap::new();
         let mut take = |members: Vec<Self>, cap: i64| {
             let rank = |member: &Self| (member.is_active(), member.access_level);
@@ -131,11 +131,7 @@ impl Member {
     }
 
     /// The groups invited here and above, with the caps of the invitations.
-    fn invitations(
-        call: &Call<'_>,
-        scope: &Scope,
-        groups: &[i64],
-    ) -> Result<Vec<(i64, i64)>, Failure> {
+    fn invitations(call: &Call<'_>, scope: &Scope, groups: &[i64]) -> Result<Vec<(i64, i64)>> {
         let project = match scope {
             Scope::Project(project) => Some(project.id),
             Scope::Group(_) => None,
@@ -152,7 +148,7 @@ impl Member {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    fn change(&self, call: &Call<'_>, level: i64, expires_at: Option<&str>) -> Result<(), Failure> {
+    fn change(&self, call: &Call<'_>, level: i64, expires_at: Option<&str>) -> Result<()> {
         call.db
             .prepare_cached("UPDATE members SET access_level = ?2, expires_at = ?3 WHERE id = ?1")?
             .execute(params![self.id, level, expires_at])?;
@@ -160,7 +156,7 @@ impl Member {
     }
 
     /// As the reference shows a member (1, 2.3).
-    pub(super) fn json(&self, call: &Call<'_>) -> Result<Value, Failure> {
+    pub(super) fn json(&self, call: &Call<'_>) -> Result<Value> {
         let mut body = self.user.brief(call);
         body["access_level"] = self.access_level.into();
         body["created_at"] = self.created_at.as_str().into();
@@ -181,7 +177,7 @@ impl Member {
 }
 
 /// Everybody with a role here.
-pub(crate) fn users(call: &Call<'_>, scope: &Scope) -> Result<Vec<User>, Failure> {
+pub(crate) fn users(call: &Call<'_>, scope: &Scope) -> Result<Vec<User>> {
     let members = Member::effective(call, scope)?;
     Ok(members.into_iter().filter(Member::is_active).map(|member| member.user).collect())
 }
@@ -195,7 +191,7 @@ pub(crate) fn insert(
     level: i64,
     expires_at: Option<&str>,
     by: Option<&User>,
-) -> Result<bool, Failure> {
+) -> Result<bool> {
     let sql = format!(
         "INSERT INTO members ({}, user_id, access_level, expires_at, created_at, created_by)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
@@ -219,13 +215,13 @@ pub(crate) fn valid_level(call: &Call<'_>, level: i64, group: bool) -> bool {
 }
 
 /// The role that a parameter asks for, one of those of the reference (1, 2.1).
-pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>, Failure> {
+pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
     call.params.number_of(name, |level| level == 0 || valid_level(call, level, true))
 }
 
 /// What `query`, `user_ids` and `skip_users` leave of a list. `show_seat_info` adds who uses a
 /// seat.
-fn filtered(call: &Call<'_>, members: Vec<Member>) -> Result<Vec<Value>, Failure> {
+fn filtered(call: &Call<'_>, members: Vec<Member>) -> Result<Vec<Value>> {
     let query = call.params.text("query")?.unwrap_or_default().to_lowercase();
     let wanted = call.params.integers("user_ids")?;
     let skipped = call.params.integers("skip_users")?.unwrap_or_default();
@@ -248,12 +244,12 @@ fn filtered(call: &Call<'_>, members: Vec<Member>) -> Result<Vec<Value>, Failure
         .collect()
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let all = filtered(call, Member::direct(call, scope)?)?;
     page::list(call, &all)
 }
 
-fn list_all(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn list_all(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let state = call.params.one_of("state", &STATES)?.filter(|_| call.tier() >= Tier::Premium);
     let mut members = Member::effective(call, scope)?;
     members.retain(|member| state.as_ref().is_none_or(|state| *state == member.state));
@@ -261,13 +257,13 @@ fn list_all(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     Answer::ok(&member.json(call)?)
 }
 
-fn show_any(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn show_any(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     let all = Member::effective(call, scope)?;
     let member =
@@ -276,7 +272,7 @@ fn show_any(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 /// The wanted level, checked against what the caller may grant.
-pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64, Failure> {
+pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
     let level = call.params.integer("access_level")?.unwrap_or(0);
     const UNLISTED: &str = "is not included in the list";
     match scope {
@@ -301,7 +297,7 @@ pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64, Failur
 }
 
 /// The wanted expiry: whether it was sent, and the day.
-pub(super) fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>, Failure> {
+pub(super) fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
     let date = call.params.date("expires_at")?;
     if let Some(Some(day)) = date
         && day < clock::day(call.time)
@@ -312,7 +308,7 @@ pub(super) fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>, F
 }
 
 /// A direct level must not be below an inherited one; the complaint is about the highest.
-fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<(), Failure> {
+fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<()> {
     let above = scope.groups();
     let above =
         above.iter().filter(|group| !matches!(scope, Scope::Group(own) if own.id == **group));
@@ -342,7 +338,7 @@ fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Res
 
 /// Checks what a new member shall do first, as releases before 16.5 do. That is behind a flag that
 /// is off (reference 1, 9), so nothing comes of it.
-fn check_tasks(call: &Call<'_>) -> Result<(), Failure> {
+fn check_tasks(call: &Call<'_>) -> Result<()> {
     if call.is_from(16, 5) {
         return Ok(());
     }
@@ -364,7 +360,7 @@ enum Named {
 }
 
 impl Named {
-    fn of(call: &Call<'_>) -> Result<Self, Failure> {
+    fn of(call: &Call<'_>) -> Result<Self> {
         if !call.is_from(17, 1) {
             call.params.require(&["user_id", "access_level"])?;
             return Ok(Self::Ids(call.params.text("user_id")?.unwrap_or_default()));
@@ -385,7 +381,7 @@ impl Named {
     }
 
     /// The user; names are found as they are spelled.
-    fn find(&self, call: &Call<'_>, one: &str) -> Result<Option<User>, Failure> {
+    fn find(&self, call: &Call<'_>, one: &str) -> Result<Option<User>> {
         Ok(match self {
             Self::Ids(_) => {
                 one.parse().ok().map(|id| User::by_id(call.db, id)).transpose()?.flatten()
@@ -396,7 +392,7 @@ impl Named {
 }
 
 /// The project of a call that adds members; a group above it may keep them out.
-fn unlocked(call: &Call<'_>) -> Result<Scope, Failure> {
+fn unlocked(call: &Call<'_>) -> Result<Scope> {
     let project = call.writable_project_as(MAINTAINER)?;
     if group_settings::is_set_above(call, &project.namespace, "membership_lock", true)? {
         let text = "405 Method Not Allowed";
@@ -407,7 +403,7 @@ fn unlocked(call: &Call<'_>) -> Result<Scope, Failure> {
 
 /// One alone is refused for what is wrong. Of several, those who are unknown are left out, and those
 /// who are members already get the level.
-fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let named = Named::of(call)?;
     check_tasks(call)?;
     call.params.integer("access_level")?;
@@ -442,7 +438,7 @@ fn already_member() -> Failure {
 }
 
 /// The answer to several at once: success, or why some failed.
-pub(super) fn each_succeeded(reasons: Map<String, Value>) -> Result<Answer, Failure> {
+pub(super) fn each_succeeded(reasons: Map<String, Value>) -> Result<Answer> {
     match reasons.is_empty() {
         true => Answer::created(&json!({ "status": "success" })),
         false => Answer::created(&json!({ "status": "error", "message": reasons })),
@@ -456,7 +452,7 @@ pub(super) fn set_one(
     user: &User,
     level: i64,
     expires_at: Option<&str>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if user.bot {
         return Err(Failure::model(
             "user",
@@ -474,7 +470,7 @@ pub(super) fn set_one(
     Ok(())
 }
 
-fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     call.params.require(&["access_level"])?;
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
@@ -498,7 +494,7 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 /// Whether a group would have no owner without this member, or a personal project not its own.
-fn is_last_owner(call: &Call<'_>, scope: &Scope, member: &Member) -> Result<bool, Failure> {
+fn is_last_owner(call: &Call<'_>, scope: &Scope, member: &Member) -> Result<bool> {
     match scope {
         Scope::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
         Scope::Group(_) => {
@@ -513,7 +509,7 @@ fn is_last_owner(call: &Call<'_>, scope: &Scope, member: &Member) -> Result<bool
     }
 }
 
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let caller = call.user()?;
     let user = call.segment_id("user_id")?;
     let keeps_below = call.params.is_set("skip_subresources")?;
@@ -543,7 +539,7 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
 }
 
 /// Removes the user's direct memberships in the groups and projects below a group.
-pub(crate) fn remove_below(call: &Call<'_>, group: &Namespace, user: i64) -> Result<(), Failure> {
+pub(crate) fn remove_below(call: &Call<'_>, group: &Namespace, user: i64) -> Result<()> {
     let (first, end) = group.range();
     call.db.execute(
         "DELETE FROM members WHERE user_id = ?1 AND (
@@ -556,12 +552,7 @@ pub(crate) fn remove_below(call: &Call<'_>, group: &Namespace, user: i64) -> Res
 }
 
 /// Adds a member as a seed says it; one that exists stays as it is.
-pub(crate) fn plant(
-    call: &Call<'_>,
-    scope: &Scope,
-    user: &User,
-    params: &Params,
-) -> Result<(), Failure> {
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope, user: &User, params: &Params) -> Result<()> {
     let level = params.integer("access_level")?.unwrap_or(0);
     let expires_at = params.date("expires_at")?.flatten().map(|day| day.to_string());
     insert(call, scope, user.id, level, expires_at.as_deref(), call.caller.as_ref())?;

@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use serde_json::{Value, json};
 
 use super::super::access::{OWNER, level_name};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Need;
@@ -61,7 +61,7 @@ struct Membership {
 }
 
 impl Membership {
-    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             user: User::from_row(row)?,
             id: row.get(User::WIDTH)?,
@@ -105,7 +105,7 @@ impl Membership {
     }
 
     /// All memberships at and below a group.
-    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
+    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
         let sql = format!(
             "SELECT {}, m.id, m.access_level, m.created_at, m.expires_at,
                     coalesce(m.group_id, m.project_id), coalesce(g.full_name, o.full_name || ' / ' || q.name),
@@ -133,7 +133,7 @@ struct Seat {
 impl Seat {
     /// Everybody at and below a group, in the order in which they joined; those of invited groups
     /// come last.
-    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
+    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
         let direct = Membership::all(call, group)?.into_iter();
         let direct = direct.map(|member| Self {
             user: member.user,
@@ -152,7 +152,7 @@ impl Seat {
 
     /// The members of the groups that are invited at and below a group, and of the groups above
     /// these.
-    fn invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
+    fn invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
         let sql = format!(
             "SELECT {}, min(i.access_level, m.access_level)
              FROM shares m JOIN namespaces n ON n.id = m.invited_id
@@ -171,7 +171,7 @@ impl Seat {
 
     /// As the reference shows a billable member (1, 2.4). Nobody signs in here. `owners` are
     /// those of the group.
-    fn json(&self, call: &Call<'_>, owners: &[i64]) -> Result<Value, Failure> {
+    fn json(&self, call: &Call<'_>, owners: &[i64]) -> Result<Value> {
         let mut body = self.user.brief(call);
         body["last_activity_on"] = users::last_activity(call, &self.user)?.into();
         body["membership_type"] = if self.invited { "group_invite" } else { "group_member" }.into();
@@ -192,7 +192,7 @@ fn bad() -> Failure {
 }
 
 /// The root group that the caller owns.
-fn root_group(call: &Call<'_>) -> Result<Namespace, Failure> {
+fn root_group(call: &Call<'_>) -> Result<Namespace> {
     call.user()?;
     let group = call.group()?;
     if group.parent_id.is_some() || call.level_in_group(&group)? < OWNER {
@@ -201,7 +201,7 @@ fn root_group(call: &Call<'_>) -> Result<Namespace, Failure> {
     Ok(group)
 }
 
-fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
+fn billable(call: &Call<'_>) -> Result<Answer> {
     const SORTS: [&str; 10] = [
         "access_level_asc",
         "access_level_desc",
@@ -245,7 +245,7 @@ fn billable(call: &Call<'_>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn billable_memberships(call: &Call<'_>) -> Result<Answer, Failure> {
+fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let user = existing_user(call)?;
     let all: Vec<Value> = Membership::all(call, &group)?
@@ -257,7 +257,7 @@ fn billable_memberships(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The memberships of groups that are invited somewhere in the hierarchy.
-fn indirect_memberships(call: &Call<'_>) -> Result<Answer, Failure> {
+fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
     if call.release() < OBSERVED {
         return Err(Failure::no_route());
     }
@@ -274,7 +274,7 @@ fn indirect_memberships(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The groups that are invited at and below a group.
-fn invited_groups(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>, Failure> {
+fn invited_groups(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
     let sql = format!("SELECT DISTINCT m.invited_id FROM shares m WHERE {IN_HIERARCHY} ORDER BY 1");
     let (first, end) = group.range();
     let mut statement = call.db.prepare_cached(&sql)?;
@@ -283,14 +283,14 @@ fn invited_groups(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>, Failur
 }
 
 /// The id of the user that the path names.
-fn existing_user(call: &Call<'_>) -> Result<i64, Failure> {
+fn existing_user(call: &Call<'_>) -> Result<i64> {
     let user = User::by_id(call.db, call.segment_id("user_id")?)?;
     Ok(user.ok_or_else(Failure::no_record)?.id)
 }
 
 /// Removes somebody from everything, wherever in the hierarchy they are a member; not the last
 /// owner. Later releases answer at once, and check less.
-fn remove_billable(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     let later = call.release() >= OBSERVED;
     if later && call.group_as(OWNER)?.parent_id.is_some() {
         return Err(Failure::bad_request("Must be a root namespace"));
@@ -312,7 +312,7 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::no_content())
 }
 
-fn set_state(call: &Call<'_>) -> Result<Answer, Failure> {
+fn set_state(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     call.params.require_all(&[Need::Listed("state")])?;
     let state = call.params.one_of("state", &STATES)?.unwrap_or_default();
@@ -331,7 +331,7 @@ fn change_state(
     group: &Namespace,
     user: Option<i64>,
     state: &str,
-) -> Result<usize, Failure> {
+) -> Result<usize> {
     let (first, end) = group.range();
     let sql = format!(
         "UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY}"
@@ -341,7 +341,7 @@ fn change_state(
 
 /// `:member_id` is the id of the membership, as the list of pending members has it; a user's id is
 /// taken as well.
-fn approve(call: &Call<'_>) -> Result<Answer, Failure> {
+fn approve(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
     let all = Pending::all(call, &group)?;
@@ -359,13 +359,13 @@ fn approve(call: &Call<'_>) -> Result<Answer, Failure> {
     Ok(Answer::no_content())
 }
 
-fn approve_all(call: &Call<'_>) -> Result<Answer, Failure> {
+fn approve_all(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     change_state(call, &group, None, "active")?;
     Ok(Answer::no_content())
 }
 
-fn pending(call: &Call<'_>) -> Result<Answer, Failure> {
+fn pending(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let all: Vec<Value> =
         Pending::all(call, &group)?.iter().map(|pending| pending.json(&call.base)).collect();
@@ -383,7 +383,7 @@ struct Pending {
 
 impl Pending {
     /// Everything that is pending at and below a group.
-    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>, Failure> {
+    fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
         let sql = format!(
             "SELECT m.id, m.user_id, m.email, m.state = 'active' FROM members m
              WHERE (m.state = 'awaiting' OR m.user_id IS NULL) AND {IN_HIERARCHY} ORDER BY m.id"
@@ -425,7 +425,7 @@ impl Pending {
     }
 }
 
-fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer, Failure> {
+fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
     let user = call.segment_id("user_id")?;
     if call.service.profile.override_needs_directory {

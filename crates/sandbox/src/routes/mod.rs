@@ -56,7 +56,7 @@ use http::Method;
 use matchit::{Match, Router};
 use percent_encoding::percent_decode_str;
 
-use super::answer::{Answer, Failure};
+use super::answer::{Answer, Failure, Result};
 use super::call::{Handler, Segments};
 
 /// One operation.
@@ -113,7 +113,7 @@ static TABLE: LazyLock<Router<Vec<Operation>>> = LazyLock::new(|| {
 });
 
 /// The operations of a path. A format may follow a path that ends in a word (`variables.json`).
-fn at(path: &str) -> Result<Match<'static, '_, &'static Vec<Operation>>, Failure> {
+fn at(path: &str) -> Result<Match<'static, '_, &'static Vec<Operation>>> {
     let whole = TABLE.at(path);
     let plain = || {
         let (plain, format) = path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
@@ -126,7 +126,7 @@ fn at(path: &str) -> Result<Match<'static, '_, &'static Vec<Operation>>, Failure
 
 /// Finds the operation of a request, and decodes the named segments of its path. A method that a
 /// path does not have is 404: the service's last route takes whatever no other one does.
-pub(crate) fn find(method: &Method, path: &str) -> Result<(Operation, Segments), Failure> {
+pub(crate) fn find(method: &Method, path: &str) -> Result<(Operation, Segments)> {
     let found = at(path)?;
     let wanted = if *method == Method::HEAD { &Method::GET } else { method };
     let operation = found.value.iter().find(|operation| operation.route.method == *wanted);
@@ -142,7 +142,7 @@ pub(crate) fn find(method: &Method, path: &str) -> Result<(Operation, Segments),
 
 /// What OPTIONS answers: 204 with the methods of a path. What is below a project or group looks for
 /// it first, without the id.
-pub(crate) fn options(path: &str) -> Result<Answer, Failure> {
+pub(crate) fn options(path: &str) -> Result<Answer> {
     let found = at(path)?;
     for (above, what) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
         if found.value.iter().any(|operation| operation.route.path.starts_with(above)) {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{GUEST, MAINTAINER, OWNER, REPORTER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::clock;
 use super::super::page::{Items, Page};
@@ -43,7 +43,7 @@ struct Place {
 
 impl Place {
     /// 404 where there is none that the caller may read: in a private project that takes a reporter.
-    fn of(call: &Call<'_>) -> Result<Self, Failure> {
+    fn of(call: &Call<'_>) -> Result<Self> {
         let project = call.project()?;
         let level = call.level_in(&project)?;
         let found = match call.may_use(&project, "merge_requests_access_level")? {
@@ -56,7 +56,7 @@ impl Place {
 
     /// The same for a call that writes: 403 in an archived project, and to whoever is no member
     /// where the discussion is locked. With the id of the caller.
-    fn writable(call: &Call<'_>) -> Result<(Self, i64), Failure> {
+    fn writable(call: &Call<'_>) -> Result<(Self, i64)> {
         let caller = call.user()?.id;
         let place = Self::of(call)?;
         if place.project.archived || place.merge_request.discussion_locked && place.level < GUEST {
@@ -70,7 +70,7 @@ impl Place {
     }
 
     /// The note that the path names; 404 for one that the caller may not read, too.
-    fn note(&self, call: &Call<'_>) -> Result<Note, Failure> {
+    fn note(&self, call: &Call<'_>) -> Result<Note> {
         match Note::find(call.db, &self.merge_request, call.segment_id("note_id")?)? {
             Some(note) if self.shows(&note) => Ok(note),
             Some(_) => Err(Failure::not_found("Note")),
@@ -80,7 +80,7 @@ impl Place {
 
     /// The same for a call that changes it: its author's or a maintainer's, and nobody's where the
     /// service wrote it.
-    fn own(call: &Call<'_>) -> Result<(Self, Note), Failure> {
+    fn own(call: &Call<'_>) -> Result<(Self, Note)> {
         let (place, caller) = Self::writable(call)?;
         let note = place.note(call)?;
         match !note.system && (note.author_id == caller || place.level >= MAINTAINER) {
@@ -89,7 +89,7 @@ impl Place {
         }
     }
 
-    fn json(&self, call: &Call<'_>, note: &Note) -> Result<Value, Failure> {
+    fn json(&self, call: &Call<'_>, note: &Note) -> Result<Value> {
         let author = User::by_id(call.db, note.author_id)?.map(|user| user.brief(call));
         Ok(json!({
             "id": note.id,
@@ -112,7 +112,7 @@ impl Place {
     }
 }
 
-fn show_merge_request(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
     let Place { project, merge_request, .. } = Place::of(call)?;
     let author = match merge_request.author_id {
         Some(id) => User::by_id(call.db, id)?.map(|user| user.brief(call)),
@@ -136,7 +136,7 @@ fn show_merge_request(call: &Call<'_>) -> Result<Answer, Failure> {
     }))
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let place = Place::of(call)?;
     let of = &place.merge_request;
     let filters = ["all_notes", "only_comments", "only_activity"];
@@ -166,7 +166,7 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     Ok(page.answer(call, items, total, page.offset().saturating_add(page.size) < total))
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let place = Place::of(call)?;
     Answer::ok(&place.json(call, &place.note(call)?)?)
 }
@@ -176,7 +176,7 @@ fn refused(field: &str, complaint: &str) -> Failure {
     Failure::bad_request(&format!("Note {{:{field}=>[\"{complaint}\"]}}"))
 }
 
-fn checked_body(body: String) -> Result<String, Failure> {
+fn checked_body(body: String) -> Result<String> {
     if body.trim().is_empty() {
         return Err(refused("note", "can't be blank"));
     }
@@ -200,7 +200,7 @@ fn without_commands(body: &str) -> (String, Vec<&str>) {
 }
 
 /// When the note shall have been made: owners may say it.
-fn wanted_time(call: &Call<'_>, level: i64) -> Result<Option<String>, Failure> {
+fn wanted_time(call: &Call<'_>, level: i64) -> Result<Option<String>> {
     const NAME: &str = "created_at";
     let Some(text) = call.params.text(NAME)? else { return Ok(None) };
     let time: Timestamp = text.parse().map_err(|_| Failure::invalid(NAME))?;
@@ -209,7 +209,7 @@ fn wanted_time(call: &Call<'_>, level: i64) -> Result<Option<String>, Failure> {
 
 /// Commands are not kept, and nothing is done about them here; a body of commands alone makes no
 /// note.
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let (place, author_id) = Place::writable(call)?;
     call.params.require(&["body"])?;
     let internal = call.params.is_set("internal")? || call.params.is_set("confidential")?;
@@ -240,7 +240,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&place.json(call, &note)?)
 }
 
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     let (place, mut note) = Place::own(call)?;
     if let Some(body) = call.params.text("body")? {
         if body.trim().is_empty() {
@@ -253,7 +253,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&place.json(call, &note)?)
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>) -> Result<Answer> {
     let (_, note) = Place::own(call)?;
     call.check_unmodified(&note.updated_at)?;
     note.remove(call.db)?;

@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Complaints, Failure};
+use super::super::answer::{Answer, Complaints, Failure, Result};
 use super::super::call::Call;
 use super::super::cron::Cron;
 use super::super::page;
@@ -46,7 +46,7 @@ const INPUTS: &str = "inputs";
 const MOST: usize = 10;
 
 /// What lists show of a schedule; inputs only to its owner and to maintainers.
-fn json(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<Value, Failure> {
+fn json(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<Value> {
     let mut body = brief(call, schedule)?;
     if call.is_from(17, 11) && is_insider(call, project, schedule)? {
         body[INPUTS] = list_of(schedule, INPUTS).into();
@@ -55,7 +55,7 @@ fn json(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<Value, 
 }
 
 /// What everybody sees of a schedule.
-fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value, Failure> {
+fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let owner = match schedule.settings.get(OWNER_ID).and_then(Value::as_i64) {
         Some(id) => User::by_id(call.db, id)?.map(|user| user.brief(call)),
         None => None,
@@ -75,7 +75,7 @@ fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value, Failure> {
 }
 
 /// What the answers to writes show.
-fn details(call: &Call<'_>, schedule: &Record) -> Result<Value, Failure> {
+fn details(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let mut body = brief(call, schedule)?;
     body["last_pipeline"] = Value::Null;
     Ok(body)
@@ -95,13 +95,13 @@ fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {
 }
 
 /// Whether the caller sees what a schedule hands to its pipelines.
-fn is_insider(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<bool, Failure> {
+fn is_insider(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<bool> {
     Ok(is_owner(call, schedule) || call.level_in(project)? >= MAINTAINER)
 }
 
 /// The project, for whoever has the level. Closed while its CI/CD is disabled, also for reading,
 /// and to changes while it is archived.
-fn project(call: &Call<'_>, level: i64) -> Result<Project, Failure> {
+fn project(call: &Call<'_>, level: i64) -> Result<Project> {
     let project = match call.writes {
         true => call.project_as(level)?,
         false => call.project_as(level)?,
@@ -112,14 +112,14 @@ fn project(call: &Call<'_>, level: i64) -> Result<Project, Failure> {
     }
 }
 
-fn find(call: &Call<'_>, project: &Project) -> Result<Record, Failure> {
+fn find(call: &Call<'_>, project: &Project) -> Result<Record> {
     let id = call.segment_id("pipeline_schedule_id")?;
     let found = SCHEDULES.find(call.db, Holder::Project(project.id), id)?;
     found.ok_or_else(|| Failure::not_found("Pipeline Schedule"))
 }
 
 /// The schedule of the call, which is to be changed: by its owner or an administrator.
-fn own(call: &Call<'_>) -> Result<(Project, Record), Failure> {
+fn own(call: &Call<'_>) -> Result<(Project, Record)> {
     let project = project(call, 0)?;
     let schedule = find(call, &project)?;
     let developer = call.level_in(&project)? >= DEVELOPER;
@@ -129,7 +129,7 @@ fn own(call: &Call<'_>) -> Result<(Project, Record), Failure> {
     }
 }
 
-fn save(call: &Call<'_>, project: &Project, schedule: &mut Record) -> Result<(), Failure> {
+fn save(call: &Call<'_>, project: &Project, schedule: &mut Record) -> Result<()> {
     Ok(SCHEDULES.save(call.db, Holder::Project(project.id), schedule, call.now())?)
 }
 
@@ -139,7 +139,7 @@ fn take(
     project: &Project,
     schedule: &mut Record,
     mut wrong: Complaints,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let params = &call.params;
     // Null leaves a new schedule as it is.
     let preset = |name| schedule.id == 0 && params.get(name) == Some(&Value::Null);
@@ -174,7 +174,7 @@ fn take(
 }
 
 /// The whole name of a ref, from 17.0 on; none if a short one is not that of one branch or tag.
-fn whole_ref(call: &Call<'_>, project: &Project, name: &str) -> Result<Option<String>, Failure> {
+fn whole_ref(call: &Call<'_>, project: &Project, name: &str) -> Result<Option<String>> {
     if !call.is_from(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
         return Ok(Some(name.to_owned()));
     }
@@ -189,7 +189,7 @@ fn whole_ref(call: &Call<'_>, project: &Project, name: &str) -> Result<Option<St
 }
 
 /// Inputs are set by name; `destroy` removes one.
-fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<(), Failure> {
+fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     let sent = match call.params.get(INPUTS) {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Array(sent)) => sent,
@@ -216,7 +216,7 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<(), Failure> {
     Ok(())
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let project = project(call, 0)?;
     let scope = call.params.one_of("scope", &["active", "inactive"])?;
     let wanted = scope.map(|scope| scope == "active");
@@ -230,7 +230,7 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The only answer with variables, and only for the owner and for maintainers.
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let project = project(call, 0)?;
     let schedule = find(call, &project)?;
     let mut body = json(call, &project, &schedule)?;
@@ -241,7 +241,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&body)
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let project = project(call, DEVELOPER)?;
     call.params.require_all(&[
         Need::Sent("description"),
@@ -261,7 +261,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&details(call, &schedule)?)
 }
 
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     let (project, mut schedule) = own(call)?;
     take(call, &project, &mut schedule, Complaints::default())?;
     save(call, &project, &mut schedule)?;
@@ -269,7 +269,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Maintainers remove also what is somebody else's.
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = project(call, 0)?;
     let schedule = find(call, &project)?;
     if !is_owner(call, &schedule) && call.level_in(&project)? < MAINTAINER {
@@ -281,7 +281,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// 200 for who owns it already.
-fn take_ownership(call: &Call<'_>) -> Result<Answer, Failure> {
+fn take_ownership(call: &Call<'_>) -> Result<Answer> {
     let project = project(call, MAINTAINER)?;
     let mut schedule = find(call, &project)?;
     if is_owner(call, &schedule) {
@@ -297,14 +297,14 @@ fn list_of(schedule: &Record, name: &str) -> Vec<Value> {
 }
 
 /// Where the variable that the path names stands among the others.
-fn named(call: &Call<'_>, variables: &[Value]) -> Result<usize, Failure> {
+fn named(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
     let key = call.segment("key");
     let found = variables.iter().position(|variable| variable["key"] == key);
     found.ok_or_else(|| Failure::not_found("Pipeline Schedule Variable"))
 }
 
 /// What the call says of a variable.
-fn said(call: &Call<'_>) -> Result<Map<String, Value>, Failure> {
+fn said(call: &Call<'_>) -> Result<Map<String, Value>> {
     let mut said = Map::new();
     if let Some(value) = call.params.text("value")? {
         said.insert("value".to_owned(), value.into());
@@ -315,7 +315,7 @@ fn said(call: &Call<'_>) -> Result<Map<String, Value>, Failure> {
     Ok(said)
 }
 
-fn add_variable(call: &Call<'_>) -> Result<Answer, Failure> {
+fn add_variable(call: &Call<'_>) -> Result<Answer> {
     let (project, mut schedule) = own(call)?;
     call.params.require(&["key", "value"])?;
     let key = call.params.text("key")?.unwrap_or_default();
@@ -337,7 +337,7 @@ fn add_variable(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&variable)
 }
 
-fn set_variable(call: &Call<'_>) -> Result<Answer, Failure> {
+fn set_variable(call: &Call<'_>) -> Result<Answer> {
     let (project, mut schedule) = own(call)?;
     let mut all = list_of(&schedule, VARIABLES);
     let at = named(call, &all)?;
@@ -351,7 +351,7 @@ fn set_variable(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// 202, with what was removed.
-fn remove_variable(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove_variable(call: &Call<'_>) -> Result<Answer> {
     let (project, mut schedule) = own(call)?;
     let mut all = list_of(&schedule, VARIABLES);
     let variable = all.remove(named(call, &all)?);

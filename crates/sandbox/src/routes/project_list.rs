@@ -7,7 +7,7 @@ use rusqlite::ToSql;
 use serde_json::Value;
 
 use super::super::access::{GUEST, OWNER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::{Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::page::{self, COUNTED, Items, Page};
@@ -103,7 +103,7 @@ impl Query {
     }
 
     /// How many projects it finds, at most one more than are ever counted.
-    fn count(&self, call: &Call<'_>) -> Result<i64, Failure> {
+    fn count(&self, call: &Call<'_>) -> Result<i64> {
         // Counting all rows of an index is quick where nothing has to be looked at.
         let sql = match self.conditions.as_slice() {
             [] => "SELECT count(*) FROM projects".to_owned(),
@@ -116,13 +116,7 @@ impl Query {
         Ok(call.db.prepare_cached(&sql)?.query_row(&*self.bound(), |row| row.get(0))?)
     }
 
-    fn fetch(
-        &self,
-        call: &Call<'_>,
-        order: &str,
-        size: i64,
-        offset: i64,
-    ) -> Result<Vec<Project>, Failure> {
+    fn fetch(&self, call: &Call<'_>, order: &str, size: i64, offset: i64) -> Result<Vec<Project>> {
         // What comes before the page is skipped by id alone, without a look at namespaces and rows.
         let sql = format!(
             "{} WHERE p.id IN (SELECT p.id FROM projects p{} ORDER BY {order} LIMIT :size OFFSET :offset) ORDER BY {order}",
@@ -139,11 +133,11 @@ impl Query {
     }
 }
 
-fn all(call: &Call<'_>) -> Result<Answer, Failure> {
+fn all(call: &Call<'_>) -> Result<Answer> {
     respond(call, Query::default())
 }
 
-fn forks(call: &Call<'_>) -> Result<Answer, Failure> {
+fn forks(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let mut query = Query::taking(Takes::Common);
     query.and("p.forked_from_id = :upstream").bind(":upstream", project.id);
@@ -160,7 +154,7 @@ fn respect_privacy(call: &Call<'_>, user: &User, query: &mut Query) {
 }
 
 /// Only what is in the user's own namespace (reference 2, 4.1 rule 3).
-fn of_user(call: &Call<'_>) -> Result<Answer, Failure> {
+fn of_user(call: &Call<'_>) -> Result<Answer> {
     let user = call.named_user()?;
     let namespace = Namespace::of_user(call.db, user.id)?;
     let mut query = Query::taking(Takes::OfUser);
@@ -171,7 +165,7 @@ fn of_user(call: &Call<'_>) -> Result<Answer, Failure> {
     respond(call, query)
 }
 
-fn starred_by(call: &Call<'_>) -> Result<Answer, Failure> {
+fn starred_by(call: &Call<'_>) -> Result<Answer> {
     let user = call.named_user()?;
     let mut query = Query::taking(Takes::Common);
     respect_privacy(call, &user, &mut query);
@@ -181,7 +175,7 @@ fn starred_by(call: &Call<'_>) -> Result<Answer, Failure> {
     respond(call, query)
 }
 
-fn of_group(call: &Call<'_>) -> Result<Answer, Failure> {
+fn of_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     let mut query = Query::in_group();
     let within = match call.params.is_set("include_subgroups")? {
@@ -202,7 +196,7 @@ fn of_group(call: &Call<'_>) -> Result<Answer, Failure> {
     respond(call, query)
 }
 
-fn shared_with_group(call: &Call<'_>) -> Result<Answer, Failure> {
+fn shared_with_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     let mut query = Query { in_full: true, ..Query::in_group() };
     query.and(SHARED).bind(":group", group.id);
@@ -211,7 +205,7 @@ fn shared_with_group(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// The projects of a group itself and those shared with it, each list with the newest first, as far
 /// as the caller sees them. The call's parameters are those of a group and do not narrow them.
-pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2], Failure> {
+pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2]> {
     let find = |condition| {
         let mut query = Query::default();
         query.and(condition).bind(":group", group);
@@ -233,7 +227,7 @@ pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value
     Ok([shown.by_ref().take(own).collect::<Result<_, _>>()?, shown.collect::<Result<_, _>>()?])
 }
 
-fn search_group(call: &Call<'_>) -> Result<Answer, Failure> {
+fn search_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
     call.params.require(&["scope", "search"])?;
     call.params.one_of("scope", &["projects"])?;
@@ -245,7 +239,7 @@ fn search_group(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Answers a page of what `query` finds, narrowed by the call's filters to what its caller may see.
-pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failure> {
+pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     narrow_to_visible(call, &mut query)?;
     narrow_by_filters(call, &mut query)?;
     let keyset = call.params.text("pagination")?.as_deref() == Some("keyset");
@@ -295,7 +289,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer, Failu
     Ok(page.answer(call, rendered(call, &query, &projects)?, total, more))
 }
 
-fn order(call: &Call<'_>, takes: Takes) -> Result<String, Failure> {
+fn order(call: &Call<'_>, takes: Takes) -> Result<String> {
     const ANY_LIST: &[&str] =
         &["id", "name", "path", "created_at", "updated_at", "last_activity_at"];
     const ADMINISTRATORS: &[&str] =
@@ -310,7 +304,7 @@ fn order(call: &Call<'_>, takes: Takes) -> Result<String, Failure> {
     Ok(if sizes && !call.is_administrator() { "created_at".to_owned() } else { wanted })
 }
 
-fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
+fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let params = &call.params;
     let least = members::level(call, "min_access_level")?;
     let owned = params.is_set("owned")?;
@@ -338,7 +332,7 @@ fn narrow_for_user(
     user: &User,
     least: i64,
     membership: bool,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if !membership && user.admin {
         return Ok(());
     }
@@ -352,7 +346,7 @@ fn narrow_for_user(
 }
 
 /// The filters of every list.
-fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
+fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let params = &call.params;
     if let Some(archived) = params.flag("archived")? {
         query.and("p.archived = :archived").bind(":archived", archived);
@@ -394,7 +388,7 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> 
     Ok(())
 }
 
-fn narrow_by_id(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
+fn narrow_by_id(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let params = &call.params;
     if let Some(id) = params.integer("id_after")? {
         query.and("p.id > :id_after").bind(":id_after", id);
@@ -406,7 +400,7 @@ fn narrow_by_id(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
 }
 
 /// The filters that the list of all projects has besides.
-fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<(), Failure> {
+fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let params = &call.params;
     if let Some(topics) = params.texts("topic")? {
         query.bind(":topics", Value::from(topics).to_string()).and(
@@ -457,7 +451,7 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<(), Failure
     Ok(())
 }
 
-fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>, Failure> {
+fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>> {
     match call.params.text(name)? {
         None => Ok(None),
         Some(text) => {
@@ -467,7 +461,7 @@ fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>, Failure> 
     }
 }
 
-fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Items, Failure> {
+fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Items> {
     let simple = call.params.is_set("simple")? || (call.caller.is_none() && !query.in_full);
     if !simple {
         call.read_direct_levels(projects)?;

@@ -1,7 +1,7 @@
 //! The rules of the names and paths of projects, with the words in which the service's models
 //! refuse them: each fault is told of the project and of its namespace of one.
 
-use super::super::answer::{Complaints, Failure};
+use super::super::answer::{Complaints, Failure, Result};
 use super::super::call::Call;
 use super::super::store::namespace::Namespace;
 use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
@@ -35,16 +35,16 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Refuses a name or path in all words at once.
-pub(crate) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<(), Failure> {
+pub(crate) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<()> {
     refuse(wanted, taken(call, wanted.namespace, wanted.name, wanted.path, wanted.own)?)
 }
 
 /// The same, whether they are taken or not.
-pub(crate) fn check_words(wanted: Wanted<'_>) -> Result<(), Failure> {
+pub(crate) fn check_words(wanted: Wanted<'_>) -> Result<()> {
     refuse(wanted, (false, false))
 }
 
-fn refuse(wanted: Wanted<'_>, (name_taken, path_taken): (bool, bool)) -> Result<(), Failure> {
+fn refuse(wanted: Wanted<'_>, (name_taken, path_taken): (bool, bool)) -> Result<()> {
     let mut complaints = Complaints::default();
     check_name(&mut complaints, wanted, name_taken);
     check_path(&mut complaints, wanted);
@@ -60,7 +60,7 @@ pub(crate) fn check_free(
     namespace: &Namespace,
     name: &str,
     path: &str,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let (name_taken, path_taken) = taken(call, namespace, name, path, None)?;
     let mut complaints = Complaints::default();
     for (field, is_taken) in [("name", name_taken), ("path", path_taken)] {
@@ -146,7 +146,7 @@ fn is_plain(path: &str) -> bool {
 }
 
 /// The rules of the path alone, for what else is named like a project.
-pub(crate) fn check_path_alone(path: &str) -> Result<(), Failure> {
+pub(crate) fn check_path_alone(path: &str) -> Result<()> {
     let fault = match (is_plain(path), is_plain_path(path)) {
         _ if path.len() > LONGEST => TOO_LONG,
         (false, _) => PATH,

@@ -5,7 +5,7 @@ use rusqlite::params;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::page;
@@ -44,7 +44,7 @@ const TEMPLATES: [&str; 8] =
     ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
 
 /// Anonymous callers get the simple form, where the reference has it in lists alone (1, 2.8).
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let mut text = Vec::new();
     match call.caller {
@@ -57,40 +57,35 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The project as it is now, in the full form.
-pub(crate) fn answer(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer, Failure> {
+pub(crate) fn answer(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer> {
     present(call, status, id, Wanted::default())
 }
 
 /// The same after it was made or edited.
-pub(crate) fn saved(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer, Failure> {
+pub(crate) fn saved(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer> {
     present(call, status, id, Wanted::default().with_import())
 }
 
-fn present(
-    call: &Call<'_>,
-    status: StatusCode,
-    id: i64,
-    wanted: Wanted,
-) -> Result<Answer, Failure> {
+fn present(call: &Call<'_>, status: StatusCode, id: i64, wanted: Wanted) -> Result<Answer> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     let mut text = Vec::new();
     view::full(call, &project, wanted, &mut text)?;
     Ok(Answer::json(status, text))
 }
 
-fn languages(call: &Call<'_>) -> Result<Answer, Failure> {
+fn languages(call: &Call<'_>) -> Result<Answer> {
     call.project()?;
     Answer::ok(&json!({}))
 }
 
 /// How often the repository was fetched in the last 30 days: nobody does that here.
-fn statistics(call: &Call<'_>) -> Result<Answer, Failure> {
+fn statistics(call: &Call<'_>) -> Result<Answer> {
     call.project_as(DEVELOPER)?;
     Answer::ok(&json!({ "fetches": { "total": 0, "days": [] } }))
 }
 
 /// The groups above a project; with `with_shared` also those invited to it.
-fn groups(call: &Call<'_>) -> Result<Answer, Failure> {
+fn groups(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
@@ -125,7 +120,7 @@ fn groups(call: &Call<'_>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?;
     call.params.require_any(&["name", "path"])?;
     let namespace = match call.params.integer("namespace_id")? {
@@ -143,14 +138,14 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     saved(call, StatusCode::CREATED, id)
 }
 
-fn may_create_in(call: &Call<'_>, namespace: &Namespace) -> Result<bool, Failure> {
+fn may_create_in(call: &Call<'_>, namespace: &Namespace) -> Result<bool> {
     match namespace.is_group() {
         true => group_settings::may_create_projects(call, namespace),
         false => Ok(call.level_in_group(namespace)? >= OWNER),
     }
 }
 
-fn create_for_user(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let owner = User::by_id(call.db, call.segment_id("user_id")?)?
         .ok_or_else(|| Failure::not_found("User"))?;
@@ -171,7 +166,7 @@ pub(crate) fn insert(
     creator: &User,
     namespace: &Namespace,
     params: &Params,
-) -> Result<i64, Failure> {
+) -> Result<i64> {
     let (name, path) = name_and_path(call, params, namespace)?;
     let visibility =
         params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| "private".to_owned());
@@ -246,7 +241,7 @@ pub(crate) fn insert(
 }
 
 /// Topics belong to the whole service: one that is there in another spelling is taken in that.
-fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<(), Failure> {
+fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<()> {
     let Some(Value::Array(topics)) = attributes.get_mut("topics") else {
         return Ok(());
     };
@@ -269,7 +264,7 @@ fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<
 
 const RUNNERS: &str = "shared_runners_enabled";
 
-fn check_runners(attributes: &Map<String, Value>, may_have: bool) -> Result<(), Failure> {
+fn check_runners(attributes: &Map<String, Value>, may_have: bool) -> Result<()> {
     match attributes.get(RUNNERS) == Some(&Value::Bool(true)) && !may_have {
         true => Err(Failure::model(RUNNERS, group_settings::RUNNERS_FORBIDDEN)),
         false => Ok(()),
@@ -277,7 +272,7 @@ fn check_runners(attributes: &Map<String, Value>, may_have: bool) -> Result<(), 
 }
 
 /// What the service shows of a project where it only names it.
-pub(super) fn identity(call: &Call<'_>, project: &Project) -> Result<Value, Failure> {
+pub(super) fn identity(call: &Call<'_>, project: &Project) -> Result<Value> {
     Ok(json!({
         "id": project.id,
         "description": project.attributes(call.db)?.get("description"),
@@ -299,11 +294,7 @@ enum Template {
 
 /// The template that a new project starts with, which has to be known. The names of custom ones are
 /// not: groups have none here.
-fn template(
-    call: &Call<'_>,
-    accepts: Accepts,
-    params: &Params,
-) -> Result<Option<Template>, Failure> {
+fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<Option<Template>> {
     let unknown = |template: &str| {
         Failure::model("template_name", format!("'{template}' is unknown or invalid"))
     };
@@ -330,7 +321,7 @@ fn template(
 
 /// The project of this sandbox that an import URL names, if it is one that everybody may clone.
 /// Nothing is fetched from elsewhere.
-fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>, Failure> {
+fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
     let path = url.strip_prefix(&call.base).and_then(|path| path.strip_prefix('/'));
     let Some(path) = path.map(|path| path.strip_suffix(".git").unwrap_or(path)) else {
         return Ok(None);
@@ -340,7 +331,7 @@ fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>, Failure> {
 }
 
 /// Inserts the project with its first members, and protects its default branch if it has one.
-pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64, Failure> {
+pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
     let id = Project::insert(call.db, new, &call.random_hex(), call.now())?;
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     if !new.empty_repo {
@@ -369,7 +360,7 @@ fn name_and_path(
     call: &Call<'_>,
     params: &Params,
     namespace: &Namespace,
-) -> Result<(String, String), Failure> {
+) -> Result<(String, String)> {
     let given = |name| Ok::<_, Failure>(params.text(name)?.unwrap_or_default());
     let (name, path) = (given("name")?.trim_start().to_owned(), given("path")?);
     let (name, path) = match (name.is_empty(), path.is_empty()) {
@@ -396,7 +387,7 @@ pub(crate) fn taken(
     name: &str,
     path: &str,
     except: Option<i64>,
-) -> Result<(bool, bool), Failure> {
+) -> Result<(bool, bool)> {
     let full_path = format!("{}/{path}", namespace.full_path);
     Ok(call
         .db
@@ -409,7 +400,7 @@ pub(crate) fn taken(
 }
 
 /// Nothing in a group is more visible than the group.
-pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<(), Failure> {
+pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<()> {
     let rank = |wanted: &str| VISIBILITIES.iter().position(|known| *known == wanted);
     if namespace.is_group() && rank(visibility) > rank(&namespace.visibility) {
         let text = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
@@ -419,7 +410,7 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
 }
 
 /// The URL is checked: nothing is fetched.
-fn check_import_url(url: Option<&str>) -> Result<(), Failure> {
+fn check_import_url(url: Option<&str>) -> Result<()> {
     let known =
         |url: &str| ["http://", "https://", "git://"].iter().any(|scheme| url.starts_with(scheme));
     match url {
@@ -431,7 +422,7 @@ fn check_import_url(url: Option<&str>) -> Result<(), Failure> {
     }
 }
 
-fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Failure> {
+fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
     if let Some(name) = avatars::take(call, Holder::Project(project), params)? {
         call.db.execute("UPDATE projects SET avatar = ?2 WHERE id = ?1", params![project, name])?;
     }
@@ -440,7 +431,7 @@ fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Fai
 
 /// The upload of an avatar also answers the whole project: clients go on with it, where the
 /// reference names only `avatar_url` (2, 4.3).
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     settings::check_edit(&call.params, call.edition())?;
     pull_mirror::check_exclusive(&call.params)?;
@@ -450,7 +441,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Changes what the parameters say.
-pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Result<(), Failure> {
+pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Result<()> {
     let given = |name: &str, own: &str| match params.has(name) {
         true => Ok::<_, Failure>(params.text(name)?.unwrap_or_default()),
         false => Ok(own.to_owned()),
@@ -516,7 +507,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
 }
 
 /// Idempotent (reference 2, 4.4), unless a dialect says otherwise.
-fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer, Failure> {
+fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
     let refused = |text: &str| Err(Failure::message(StatusCode::BAD_REQUEST, text));
     if archived && project.archived && call.service.profile.archive_twice_refused {
@@ -534,7 +525,7 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer, Failure> {
 }
 
 /// The reference names transfer only as a gap (2, 4.7); this is the real service's.
-fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
+fn transfer(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(OWNER)?;
     call.params.require(&["namespace"])?;
     let wanted = call.params.text("namespace")?.unwrap_or_default();
@@ -547,11 +538,7 @@ fn transfer(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Moves a project to another namespace. The caller's rights in both have been checked.
-pub(crate) fn move_to(
-    call: &Call<'_>,
-    project: &Project,
-    namespace: &Namespace,
-) -> Result<(), Failure> {
+pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace) -> Result<()> {
     let (name_taken, path_taken) = taken(call, namespace, &project.name, &project.path, None)?;
     if namespace.id == project.namespace.id || name_taken || path_taken {
         return Err(Failure::bad_request("the project cannot be transferred to this namespace"));

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
@@ -33,7 +33,7 @@ const FORCE_PUSH: &str = "allow_force_push";
 const CODE_OWNERS: &str = "code_owner_approval_required";
 
 /// The project of a call: from 16.0 on for whoever reads its code.
-fn readable(call: &Call<'_>) -> Result<Project, Failure> {
+fn readable(call: &Call<'_>) -> Result<Project> {
     if call.is_from(16, 0) {
         return repository::readable(call);
     }
@@ -42,7 +42,7 @@ fn readable(call: &Call<'_>) -> Result<Project, Failure> {
 }
 
 /// 403 unless the caller may change protections.
-fn check_change(call: &Call<'_>, project: &Project) -> Result<(), Failure> {
+fn check_change(call: &Call<'_>, project: &Project) -> Result<()> {
     match call.level_in(project)? < MAINTAINER {
         true => Err(Failure::forbidden()),
         false => call.check_writable(project),
@@ -59,7 +59,7 @@ fn is_found(name: &str, search: &str) -> bool {
     }
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
     let all: Vec<Value> = Protection::all(call.db, project.id, call.now())?
@@ -70,19 +70,19 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     Answer::ok(&json(call, &named(call, project.id)?)?)
 }
 
 /// The protected branch that the path names.
-fn named(call: &Call<'_>, project: i64) -> Result<Protection, Failure> {
+fn named(call: &Call<'_>, project: i64) -> Result<Protection> {
     Protection::named(call.db, project, call.segment("name"), call.now())?
         .ok_or_else(Failure::no_record)
 }
 
 /// The same for a call that changes it, for which it has to be there first.
-fn changeable(call: &Call<'_>, project: &Project) -> Result<Protection, Failure> {
+fn changeable(call: &Call<'_>, project: &Project) -> Result<Protection> {
     let protection = named(call, project.id)?;
     check_change(call, project)?;
     match grants::may_unprotect(call, project, &protection.grants)? {
@@ -92,8 +92,8 @@ fn changeable(call: &Call<'_>, project: &Project) -> Result<Protection, Failure>
 }
 
 /// As the service shows one. Users, groups and code owners are of the licensed build.
-pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value, Failure> {
-    let rows = |action| -> Result<Vec<Value>, Failure> {
+pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
+    let rows = |action| -> Result<Vec<Value>> {
         protection.granted(action).map(|grant| grants::json(call, grant)).collect()
     };
     let mut body = json!({
@@ -114,13 +114,13 @@ pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value, Fa
     Ok(body)
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     Answer::created(&json(call, &protect(call, &project, &call.params)?)?)
 }
 
 /// Protects a branch as the parameters say.
-fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protection, Failure> {
+fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protection> {
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
     let changes = grants::of_new(call, call.tier(), params, &Action::ALL)?;
@@ -155,7 +155,7 @@ fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protec
 }
 
 /// 422 with all that is wrong, in sentences.
-fn refuse(plan: &Plan) -> Result<(), Failure> {
+fn refuse(plan: &Plan) -> Result<()> {
     match plan.complaints.is_empty() {
         true => Ok(()),
         false => {
@@ -166,7 +166,7 @@ fn refuse(plan: &Plan) -> Result<(), Failure> {
 }
 
 /// Protects a branch as a seed says it, also one that the service has protected by itself.
-pub(crate) fn plant(call: &Call<'_>, project: &Project, params: &Params) -> Result<(), Failure> {
+pub(crate) fn plant(call: &Call<'_>, project: &Project, params: &Params) -> Result<()> {
     let name = params.text("name")?.unwrap_or_default();
     if let Some(known) = Protection::named(call.db, project.id, &name, call.now())? {
         known.remove(call.db)?;
@@ -176,7 +176,7 @@ pub(crate) fn plant(call: &Call<'_>, project: &Project, params: &Params) -> Resu
 
 /// Only what is named changes, with one exception: whether code owners have to approve has a
 /// default in calls that change, too.
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let params = &call.params;
     let licensed = call.tier() >= Tier::Premium;
@@ -202,10 +202,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// 400 for null, and for a flag that is blank.
-fn refuse_blank<'a>(
-    params: &Params,
-    mut names: impl Iterator<Item = &'a str>,
-) -> Result<(), Failure> {
+fn refuse_blank<'a>(params: &Params, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
     let blank = |value: &Value| value.is_null() || value.as_str() == Some("");
     match names.find(|name| params.get(name).is_some_and(blank)) {
         Some(name) => Err(Failure::parameter(name, "is empty")),
@@ -213,7 +210,7 @@ fn refuse_blank<'a>(
     }
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>) -> Result<Answer> {
     let protection = changeable(call, &readable(call)?)?;
     call.check_unmodified(&protection.updated_at)?;
     protection.remove(call.db)?;
@@ -222,11 +219,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// Protects the default branch of a project that has just got its first one, as its namespace asks
 /// for, unless it is protected already. It appears at `due_at`, or at once.
-pub(super) fn protect_default(
-    call: &Call<'_>,
-    project: i64,
-    due_at: Option<&str>,
-) -> Result<(), Failure> {
+pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str>) -> Result<()> {
     let Some(project) = Project::by_id(call.db, project)? else { return Ok(()) };
     let attributes = project.attributes(call.db)?;
     let Some(branch) = attributes.get("default_branch").and_then(Value::as_str) else {
@@ -255,7 +248,7 @@ pub(super) fn protect_default(
 }
 
 /// How default branches in a namespace are protected: as the group says, else as the service does.
-fn default_level(call: &Call<'_>, namespace: &Namespace) -> Result<i64, Failure> {
+fn default_level(call: &Call<'_>, namespace: &Namespace) -> Result<i64> {
     let own = match namespace.is_group() {
         true => {
             OF_GROUPS.set(call.db, namespace.id)?.get(BRANCH_PROTECTION).and_then(Value::as_i64)

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
@@ -23,17 +23,17 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// A protected tag has no id that anybody sees.
-fn json(call: &Call<'_>, tag: &ProtectedTag) -> Result<Value, Failure> {
+fn json(call: &Call<'_>, tag: &ProtectedTag) -> Result<Value> {
     let grants: Vec<Value> =
         tag.grants.iter().map(|grant| grants::json(call, grant)).collect::<Result<_, _>>()?;
     Ok(json!({ "name": tag.name, "create_access_levels": grants }))
 }
 
-fn named(call: &Call<'_>, project: i64) -> Result<ProtectedTag, Failure> {
+fn named(call: &Call<'_>, project: i64) -> Result<ProtectedTag> {
     ProtectedTag::named(call.db, project, call.segment("name"))?.ok_or_else(Failure::no_record)
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_with(MAINTAINER)?;
     let all: Vec<Value> = ProtectedTag::all(call.db, project.id)?
         .iter()
@@ -42,19 +42,19 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_with(MAINTAINER)?;
     Answer::ok(&json(call, &named(call, project.id)?)?)
 }
 
 /// The project of a call that writes.
-fn writable(call: &Call<'_>) -> Result<Project, Failure> {
+fn writable(call: &Call<'_>) -> Result<Project> {
     let project = call.project_with(MAINTAINER)?;
     call.check_writable(&project)?;
     Ok(project)
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let project = writable(call)?;
     call.params.require(&["name"])?;
     let name = call.params.text("name")?.unwrap_or_default();
@@ -75,7 +75,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&json(call, &tag)?)
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = writable(call)?;
     let tag = named(call, project.id)?;
     call.check_unmodified(&tag.updated_at)?;

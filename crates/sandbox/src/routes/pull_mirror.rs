@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::params::Params;
@@ -31,7 +31,7 @@ const KNOWN: [&str; 8] = [
     REGEX,
 ];
 
-fn project(call: &Call<'_>) -> Result<Project, Failure> {
+fn project(call: &Call<'_>) -> Result<Project> {
     if !call.is_from(17, 6) {
         return Err(Failure::no_route());
     }
@@ -40,7 +40,7 @@ fn project(call: &Call<'_>) -> Result<Project, Failure> {
     Ok(project)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let project = project(call)?;
     let attributes = project.attributes(call.db)?;
     if attributes.get("mirror") != Some(&Value::Bool(true)) {
@@ -66,7 +66,7 @@ fn body(project: &Project, attributes: &Map<String, Value>) -> Value {
     body
 }
 
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let params = &call.params;
     if !KNOWN.iter().any(|name| params.has(name)) {
@@ -109,7 +109,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// A pattern of branches and all protected ones exclude each other.
-pub(super) fn check_exclusive(params: &Params) -> Result<(), Failure> {
+pub(super) fn check_exclusive(params: &Params) -> Result<()> {
     match params.has(PROTECTED) && params.has(REGEX) {
         true => Err(Failure::parameter(&format!("{PROTECTED}, {REGEX}"), "are mutually exclusive")),
         false => Ok(()),
@@ -117,7 +117,7 @@ pub(super) fn check_exclusive(params: &Params) -> Result<(), Failure> {
 }
 
 /// A mirror needs an address to pull from.
-pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<(), Failure> {
+pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<()> {
     let has_address =
         attributes.get("import_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
     match attributes.get("mirror") == Some(&Value::Bool(true)) && !has_address {
@@ -133,7 +133,7 @@ pub(super) fn settle(
     call: &Call<'_>,
     params: &Params,
     attributes: &mut Map<String, Value>,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if params.is_set(PROTECTED)? {
         attributes.insert(REGEX.to_owned(), Value::Null);
     } else if params.text(REGEX)?.is_some() {

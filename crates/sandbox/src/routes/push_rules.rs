@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, ids};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::params::Params;
@@ -106,7 +106,7 @@ impl PushRule {
     }
 
     /// Takes what the call says; it has to say something.
-    fn take(&mut self, call: &Call<'_>, params: &Params) -> Result<(), Failure> {
+    fn take(&mut self, call: &Call<'_>, params: &Params) -> Result<()> {
         let sent: Vec<_> = attributes(call).filter(|(name, _)| params.has(name)).collect();
         params.require_any(&attributes(call).map(|(name, _)| name).collect::<Vec<_>>())?;
         let mut complaints = Map::new();
@@ -137,7 +137,7 @@ impl PushRule {
         }
     }
 
-    fn save(&mut self, call: &Call<'_>, (column, id): (&str, i64)) -> Result<(), Failure> {
+    fn save(&mut self, call: &Call<'_>, (column, id): (&str, i64)) -> Result<()> {
         let sql = format!(
             "INSERT INTO push_rules ({column}, settings, created_at) VALUES (?1, ?2, ?3)
              ON CONFLICT ({column}) DO UPDATE SET settings = excluded.settings RETURNING id"
@@ -172,7 +172,7 @@ fn size_complaint(size: Option<i64>) -> Option<&'static str> {
 }
 
 /// Adds the push rule as a call with these parameters would, unless there is one.
-pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<(), Failure> {
+pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
     let holder = Holder::Project(project).key();
     if find(call, holder)?.is_some() {
         return Ok(());
@@ -183,7 +183,7 @@ pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()
 }
 
 /// Gives a new project a copy of the rule of the next group above it that has one.
-pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<(), Failure> {
+pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
     if call.tier() < Tier::Premium || !namespace.is_group() {
         return Ok(());
     }
@@ -198,7 +198,7 @@ pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> R
 }
 
 /// The project, whose caller has to be a maintainer; 404 where push rules are not licensed.
-fn project(call: &Call<'_>, writes: bool) -> Result<Scope, Failure> {
+fn project(call: &Call<'_>, writes: bool) -> Result<Scope> {
     let project = match writes {
         true => call.writable_project_as(MAINTAINER)?,
         false => call.project_as(MAINTAINER)?,
@@ -208,7 +208,7 @@ fn project(call: &Call<'_>, writes: bool) -> Result<Scope, Failure> {
 }
 
 /// The group, whose caller has to be a maintainer. Others are told that there is nothing.
-fn group(call: &Call<'_>) -> Result<Scope, Failure> {
+fn group(call: &Call<'_>) -> Result<Scope> {
     let group = call.group_as(0)?;
     if call.level_in_group(&group)? < MAINTAINER {
         return Err(Failure::hidden());
@@ -217,7 +217,7 @@ fn group(call: &Call<'_>) -> Result<Scope, Failure> {
     Ok(Scope::Group(Box::new(group)))
 }
 
-fn find(call: &Call<'_>, (column, id): (&str, i64)) -> Result<Option<PushRule>, Failure> {
+fn find(call: &Call<'_>, (column, id): (&str, i64)) -> Result<Option<PushRule>> {
     let sql = format!("SELECT id, settings, created_at FROM push_rules WHERE {column} = ?1");
     let mut statement = call.db.prepare_cached(&sql)?;
     let found = statement.query_row([id], |row| {
@@ -235,7 +235,7 @@ fn absent(call: &Call<'_>) -> Failure {
     Failure::not_found(if call.service.profile.later_errors { "Push rule" } else { "Push Rule" })
 }
 
-fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     match (find(call, scope.key())?, scope) {
         (Some(rule), _) => Answer::ok(&rule.json(call, scope)),
         (None, Scope::Group(_)) => Err(Failure::hidden()),
@@ -243,7 +243,7 @@ fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     }
 }
 
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut rule = PushRule::new(call.now().to_owned());
     rule.take(call, &call.params)?;
     if find(call, scope.key())?.is_some() {
@@ -260,14 +260,14 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     Answer::created(&rule.json(call, scope))
 }
 
-fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut rule = find(call, scope.key())?.ok_or_else(|| absent(call))?;
     rule.take(call, &call.params)?;
     rule.save(call, scope.key())?;
     Answer::ok(&rule.json(call, scope))
 }
 
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let (column, id) = scope.key();
     let sql = format!("DELETE FROM push_rules WHERE {column} = ?1");
     match (call.db.prepare_cached(&sql)?.execute([id])?, scope) {

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::outbound::{self, Reach};
@@ -38,7 +38,7 @@ const PROTECTED: &str = "only_protected_branches";
 const REGEX: &str = "mirror_branch_regex";
 
 /// The project. Who lacks the right to it gets 401 here, not 403.
-fn project(call: &Call<'_>) -> Result<Holder, Failure> {
+fn project(call: &Call<'_>) -> Result<Holder> {
     let project = call.project_as(0)?;
     if call.level_in(&project)? < MAINTAINER {
         return Err(Failure::unauthorized());
@@ -101,7 +101,7 @@ pub(super) fn masked(text: &str) -> String {
     }
 }
 
-pub(super) fn checked_url(text: String) -> Result<String, Failure> {
+pub(super) fn checked_url(text: String) -> Result<String> {
     match outbound::refused(&text, &SCHEMES, Reach::Outside) {
         _ if text.is_empty() => Err(Failure::model("url", "can't be blank")),
         Some(why) => Err(Failure::model("url", why)),
@@ -109,14 +109,14 @@ pub(super) fn checked_url(text: String) -> Result<String, Failure> {
     }
 }
 
-fn find(call: &Call<'_>, of: Holder) -> Result<Record, Failure> {
+fn find(call: &Call<'_>, of: Holder) -> Result<Record> {
     let id = call.segment_id("mirror_id")?;
     MIRRORS.find(call.db, of, id)?.ok_or_else(Failure::no_record)
 }
 
 /// Takes what the call says, but for the URL. All protected branches and a pattern exclude each
 /// other: what is said takes the place of the other.
-fn take(call: &Call<'_>, mirror: &mut Record) -> Result<(), Failure> {
+fn take(call: &Call<'_>, mirror: &mut Record) -> Result<()> {
     for name in FLAGS.into_iter().filter(|name| call.params.has(name)) {
         mirror.set(name, call.params.is_set(name)?);
     }
@@ -152,18 +152,18 @@ fn take(call: &Call<'_>, mirror: &mut Record) -> Result<(), Failure> {
     Ok(())
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let mirrors = MIRRORS.all(call.db, project(call)?)?;
     let all: Vec<Value> = mirrors.iter().map(|mirror| json(call, mirror)).collect();
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let mirror = find(call, project(call)?)?;
     Answer::ok(&json(call, &mirror))
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let of = project(call)?;
     call.params.require(&["url"])?;
     let mut mirror = Record::new(call.now());
@@ -174,7 +174,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// A URL in the call is ignored.
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     let of = project(call)?;
     let mut mirror = find(call, of)?;
     take(call, &mut mirror)?;
@@ -182,7 +182,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&json(call, &mirror))
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>) -> Result<Answer> {
     let mirror = find(call, project(call)?)?;
     call.check_unmodified(&mirror.updated_at)?;
     MIRRORS.remove(call.db, &mirror)?;

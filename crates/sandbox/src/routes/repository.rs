@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
@@ -32,7 +32,7 @@ pub(super) fn of<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
 
 /// The project of a call that reads code: whoever sees it may, guests only of one that is not
 /// private.
-pub(super) fn readable(call: &Call<'_>) -> Result<Project, Failure> {
+pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
     let project = call.project()?;
     match call.may_use(&project, "repository_access_level")? {
         true => Ok(project),
@@ -63,7 +63,7 @@ pub(super) fn begin(
     project: &Project,
     copies: Option<i64>,
     readme: bool,
-) -> Result<(), Failure> {
+) -> Result<()> {
     let repository = of(call, project);
     if let Some(source) = copies {
         return Ok(repository.copy_from(source)?);
@@ -76,7 +76,7 @@ pub(super) fn begin(
 }
 
 /// Makes a branch, which is the default one if there was none. Nothing is protected by that.
-pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<(), Failure> {
+pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
     let repository = of(call, project);
     if repository.branch(branch)?.is_some() {
         return Ok(());
@@ -90,7 +90,7 @@ pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<
 }
 
 /// The first commit of a project makes its branch the default one.
-pub(super) fn fill(call: &Call<'_>, project: &Project, branch: &str) -> Result<(), Failure> {
+pub(super) fn fill(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
     call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
     let mut attributes = project.attributes(call.db)?;
     attributes.insert("default_branch".to_owned(), branch.into());
@@ -103,7 +103,7 @@ pub(super) fn change_head(
     project: &Project,
     former: &str,
     wanted: &str,
-) -> Result<(), Failure> {
+) -> Result<()> {
     if wanted == former || of(call, project).branch(wanted)?.is_some() {
         return Ok(());
     }
@@ -111,7 +111,7 @@ pub(super) fn change_head(
 }
 
 /// The name of the default branch, which an empty project has too.
-pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<String, Failure> {
+pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<String> {
     let attributes = project.attributes(call.db)?;
     let name = attributes.get("default_branch").and_then(Value::as_str);
     Ok(name.unwrap_or("main").to_owned())
@@ -119,7 +119,7 @@ pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<Strin
 
 /// Whether the caller may push to a branch: whoever is granted it where it is protected, else every
 /// developer.
-pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool, Failure> {
+pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool> {
     let protections = Protection::all(call.db, project.id, call.now())?;
     let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
     if covering.is_empty() {
@@ -151,7 +151,7 @@ pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -
 }
 
 /// As the service shows a branch.
-fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value, Failure> {
+fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value> {
     let protections = Protection::all(call.db, project.id, call.now())?;
     let mut body = protected_branches::branch_flags(&protections, &branch.name);
     body["name"] = branch.name.as_str().into();
@@ -163,7 +163,7 @@ fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value, Fa
     Ok(body)
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
     let all: Vec<Value> = of(call, &project)
@@ -186,17 +186,17 @@ pub(super) fn is_found(name: &str, search: &str) -> bool {
     }
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     Answer::ok(&json(call, &project, &named(call, &project)?)?)
 }
 
 /// The branch that the path names.
-fn named(call: &Call<'_>, project: &Project) -> Result<Branch, Failure> {
+fn named(call: &Call<'_>, project: &Project) -> Result<Branch> {
     of(call, project).branch(call.segment("branch"))?.ok_or_else(|| Failure::not_found("Branch"))
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
     call.params.require(&["branch", "ref"])?;
     let name = call.params.text("branch")?.unwrap_or_default();
@@ -221,7 +221,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&json(call, &project, &Branch { name, commit })?)
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
     let branch = named(call, &project)?;
     call.check_unmodified(&branch.commit.created_at)?;
@@ -243,7 +243,7 @@ fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// Protects a branch by two flags: developers may push, or merge, or maintainers only. Of one that is
 /// protected, what the call names changes.
-fn protect(call: &Call<'_>) -> Result<Answer, Failure> {
+fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
     let new = |action, developers| {
@@ -278,7 +278,7 @@ fn protect(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Ends the protection that has the name of a branch, if there is one.
-fn unprotect(call: &Call<'_>) -> Result<Answer, Failure> {
+fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
     if let Some(known) = Protection::named(call.db, project.id, &branch.name, call.now())? {

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER, ids};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
@@ -24,7 +24,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// The invitations of a project or group that the caller sees, as answers list them.
-pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>, Failure> {
+pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
     let (column, id) = holder.key();
     let sql = format!(
         "SELECT {}, s.access_level, s.expires_at FROM shares s JOIN namespaces n ON n.id = s.invited_id
@@ -66,7 +66,7 @@ struct Invitation {
 }
 
 impl Invitation {
-    fn of(call: &Call<'_>) -> Result<Self, Failure> {
+    fn of(call: &Call<'_>) -> Result<Self> {
         call.params.require_all(&[Need::Sent("group_id"), Need::Listed("group_access")])?;
         let level = call
             .params
@@ -79,7 +79,7 @@ impl Invitation {
     }
 
     /// Stores it; its id, or none if the group is invited already.
-    fn store(&self, call: &Call<'_>, holder: Holder) -> Result<Option<i64>, Failure> {
+    fn store(&self, call: &Call<'_>, holder: Holder) -> Result<Option<i64>> {
         let (column, id) = holder.key();
         // One that has ended still has its row.
         let ended = format!(
@@ -104,7 +104,7 @@ fn refused() -> Failure {
 }
 
 /// Whether the root of a hierarchy lets `invited` in: it can keep to its own groups.
-fn lets_in(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result<bool, Failure> {
+fn lets_in(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result<bool> {
     let root = |namespace: &Namespace| ids(&namespace.traversal).next().unwrap_or(namespace.id);
     if !inviting.is_group() || root(inviting) == root(invited) {
         return Ok(true);
@@ -113,7 +113,7 @@ fn lets_in(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result
     Ok(!OF_GROUPS.is_on(call.db, root(inviting), setting)?)
 }
 
-fn share(call: &Call<'_>) -> Result<Answer, Failure> {
+fn share(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let invitation = Invitation::of(call)?;
     let namespace = &project.namespace;
@@ -152,7 +152,7 @@ fn share(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// The level of an invitation that has not ended.
-fn level_of(call: &Call<'_>, holder: Holder, invited: i64) -> Result<i64, Failure> {
+fn level_of(call: &Call<'_>, holder: Holder, invited: i64) -> Result<i64> {
     let (column, id) = holder.key();
     let sql = format!(
         "SELECT access_level FROM shares WHERE {column} = ?1 AND invited_id = ?2
@@ -166,7 +166,7 @@ fn level_of(call: &Call<'_>, holder: Holder, invited: i64) -> Result<i64, Failur
     level.ok_or_else(|| Failure::not_found("Group Link"))
 }
 
-fn end(call: &Call<'_>, holder: Holder, invited: i64) -> Result<(), Failure> {
+fn end(call: &Call<'_>, holder: Holder, invited: i64) -> Result<()> {
     let (column, id) = holder.key();
     let sql = format!("DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2");
     call.db.prepare_cached(&sql)?.execute([id, invited])?;
@@ -174,7 +174,7 @@ fn end(call: &Call<'_>, holder: Holder, invited: i64) -> Result<(), Failure> {
 }
 
 /// The invitation of a group as an owner is for owners to end.
-fn unshare(call: &Call<'_>) -> Result<Answer, Failure> {
+fn unshare(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let invited = call.segment_id("group_id")?;
     let holder = Holder::Project(project.id);
@@ -186,7 +186,7 @@ fn unshare(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Who may not invite is told that there is nothing.
-fn share_group(call: &Call<'_>) -> Result<Answer, Failure> {
+fn share_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(0)?;
     let invitation = Invitation::of(call)?;
     let invited = call.visible_group(&invitation.group.to_string())?;
@@ -199,7 +199,7 @@ fn share_group(call: &Call<'_>) -> Result<Answer, Failure> {
 }
 
 /// Who may not end an invitation gets the answer to a success, and it stays.
-fn unshare_group(call: &Call<'_>) -> Result<Answer, Failure> {
+fn unshare_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(0)?;
     let invited = call.segment_id("group_id")?;
     let holder = Holder::Group(group.id);
@@ -212,7 +212,7 @@ fn unshare_group(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// Copies the direct members that are not members yet. The reference has 200 where the real service
 /// has 201.
-fn import_members(call: &Call<'_>) -> Result<Answer, Failure> {
+fn import_members(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
     if call.level_in(&source)? < MAINTAINER {

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::access::OWNER;
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::namespace::Namespace;
@@ -37,7 +37,7 @@ pub(super) const PAGES: &[Route] = &[
     get("/-/liveness", |_| Answer::ok(&json!({"status": "ok"}))),
 ];
 
-fn version(call: &Call<'_>) -> Result<Answer, Failure> {
+fn version(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let release = call.release();
     Answer::ok(&json!({
@@ -47,7 +47,7 @@ fn version(call: &Call<'_>) -> Result<Answer, Failure> {
     }))
 }
 
-fn license(call: &Call<'_>) -> Result<Answer, Failure> {
+fn license(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     match call.tier() {
         super::super::Tier::Free => Answer::ok(&Value::Null),
@@ -57,7 +57,7 @@ fn license(call: &Call<'_>) -> Result<Answer, Failure> {
     }
 }
 
-fn namespaces(call: &Call<'_>) -> Result<Answer, Failure> {
+fn namespaces(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let least = if call.params.is_set("owned_only")? { OWNER } else { 1 };
@@ -75,7 +75,7 @@ fn namespaces(call: &Call<'_>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn namespace(call: &Call<'_>) -> Result<Answer, Failure> {
+fn namespace(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     match Namespace::by_reference(call.db, call.segment("id"))? {
         Some(namespace) if call.level_in_group(&namespace)? > 0 => {
@@ -87,7 +87,7 @@ fn namespace(call: &Call<'_>) -> Result<Answer, Failure> {
 
 /// Whether a path is taken, at the top or below a parent; the proposal is only as good as it has to
 /// be.
-fn namespace_exists(call: &Call<'_>) -> Result<Answer, Failure> {
+fn namespace_exists(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let path = call.segment("id");
     let full_path = match call.params.integer("parent_id")? {
@@ -99,7 +99,7 @@ fn namespace_exists(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&json!({ "exists": exists, "suggests": suggests }))
 }
 
-fn search(call: &Call<'_>) -> Result<Answer, Failure> {
+fn search(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.params.require(&["scope", "search"])?;
     match call.params.one_of("scope", &["projects", "users"])?.as_deref() {

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
@@ -26,16 +26,12 @@ fn refuse(text: impl Into<String>) -> Failure {
 }
 
 /// What protects a tag of this name.
-fn protections(
-    call: &Call<'_>,
-    project: &Project,
-    name: &str,
-) -> Result<Vec<ProtectedTag>, Failure> {
+fn protections(call: &Call<'_>, project: &Project, name: &str) -> Result<Vec<ProtectedTag>> {
     let all = ProtectedTag::all(call.db, project.id)?;
     Ok(all.into_iter().filter(|protected| covers(&protected.name, name)).collect())
 }
 
-fn json(call: &Call<'_>, project: &Project, tag: &Tag) -> Result<Value, Failure> {
+fn json(call: &Call<'_>, project: &Project, tag: &Tag) -> Result<Value> {
     Ok(json!({
         "name": tag.name,
         "message": tag.message,
@@ -47,7 +43,7 @@ fn json(call: &Call<'_>, project: &Project, tag: &Tag) -> Result<Value, Failure>
     }))
 }
 
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
     let by_name =
@@ -68,16 +64,16 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn named(call: &Call<'_>, project: &Project, name: &str) -> Result<Tag, Failure> {
+fn named(call: &Call<'_>, project: &Project, name: &str) -> Result<Tag> {
     of(call, project).tag(name)?.ok_or_else(|| Failure::not_found("Tag"))
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     Answer::ok(&json(call, &project, &named(call, &project, call.segment("tag_name"))?)?)
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
     call.params.require(&["tag_name", "ref"])?;
     let name = call.params.text("tag_name")?.unwrap_or_default();
@@ -103,7 +99,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&json(call, &project, &named(call, &project, &name)?)?)
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
     let tag = named(call, &project, call.segment("tag_name"))?;
     call.check_unmodified(&tag.commit.created_at)?;

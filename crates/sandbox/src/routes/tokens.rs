@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use serde_json::{Value, json};
 
 use super::super::access::{self, Token};
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::profile::OBSERVED;
@@ -78,14 +78,14 @@ fn is_active(call: &Call<'_>, token: &Token) -> bool {
     !token.revoked && token.expires_at.as_deref().is_none_or(|day| day > call.today())
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.named_user()?;
     Answer::created(&issue(call, user.id)?)
 }
 
 /// Makes the token that the call describes and answers it with its secret.
-pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value, Failure> {
+pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
     let scopes = call.params.texts("scopes")?.unwrap_or_default();
@@ -125,7 +125,7 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value, Failure> {
 }
 
 /// Administrators see everybody's, others their own.
-fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>) -> Result<Answer> {
     let caller = call.user()?;
     let user = match call.params.integer("user_id")? {
         Some(user) if user != caller.id && !caller.admin => return Err(Failure::unauthorized()),
@@ -135,13 +135,13 @@ fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     page_of(call, user)
 }
 
-fn list_of_user(call: &Call<'_>) -> Result<Answer, Failure> {
+fn list_of_user(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     page_of(call, Some(call.named_user()?.id))
 }
 
 /// A page of the tokens of one user or of all, narrowed by `state`.
-fn page_of(call: &Call<'_>, user: Option<i64>) -> Result<Answer, Failure> {
+fn page_of(call: &Call<'_>, user: Option<i64>) -> Result<Answer> {
     let state = call.params.one_of("state", &["all", "active", "inactive"])?.unwrap_or_default();
     let sql = format!(
         "SELECT {} FROM tokens WHERE ?1 IS NULL OR user_id = ?1 ORDER BY id",
@@ -165,7 +165,7 @@ fn page_of(call: &Call<'_>, user: Option<i64>) -> Result<Answer, Failure> {
 
 /// The token of `:id`, which may be `self`. What others have is 401 for all but administrators;
 /// below a user, only they may ask at all.
-fn token(call: &Call<'_>) -> Result<Token, Failure> {
+fn token(call: &Call<'_>) -> Result<Token> {
     let below_user = !call.segment("user_id").is_empty();
     let caller = if below_user { call.administrator()? } else { call.user()? };
     let id = match (call.segment("id"), &call.token) {
@@ -183,12 +183,12 @@ fn token(call: &Call<'_>) -> Result<Token, Failure> {
     }
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&shown(call, &token(call)?))
 }
 
 /// It stays in the lists.
-fn revoke(call: &Call<'_>) -> Result<Answer, Failure> {
+fn revoke(call: &Call<'_>) -> Result<Answer> {
     call.db.execute("UPDATE tokens SET revoked = 1 WHERE id = ?1", params![token(call)?.id])?;
     Ok(Answer::no_content())
 }

@@ -5,7 +5,7 @@ use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::access::GUEST;
-use super::super::answer::{Answer, Failure};
+use super::super::answer::{Answer, Failure, Result};
 use super::super::attributes::{Route as Accepts, Tier};
 use super::super::call::Call;
 use super::super::kept::{OF_USERS, Taking};
@@ -39,7 +39,7 @@ const BANNED: &str = "banned";
 const DEACTIVATED: &str = "deactivated";
 
 /// The user with what only they and administrators see.
-fn full(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
+fn full(call: &Call<'_>, user: &User) -> Result<Value> {
     let mut body = public(call, user, false)?;
     let private: bool = call
         .db
@@ -67,7 +67,7 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
 }
 
 /// What administrators see besides.
-fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
+fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
     let created_by = match kept(call, user, CREATED_BY)?.as_i64() {
         Some(by) => User::by_id(call.db, by)?.map(|by| by.brief(call)),
         None => None,
@@ -96,14 +96,14 @@ fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value, Failure> {
 }
 
 /// The highest level of a user anywhere.
-fn highest_role(call: &Call<'_>, user: &User) -> Result<Option<i64>, Failure> {
+fn highest_role(call: &Call<'_>, user: &User) -> Result<Option<i64>> {
     let sql = "SELECT max(access_level) FROM members WHERE user_id = ?1";
     Ok(call.db.prepare_cached(sql)?.query_row([user.id], |row| row.get(0))?)
 }
 
 /// The day on which the user did something. Nobody keeps it here: who has a token, and may use it,
 /// counts as having done so when the account was made.
-pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<String>, Failure> {
+pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<String>> {
     let sql = "SELECT 1 FROM tokens WHERE user_id = ?1";
     let active = user.state == ACTIVE && call.db.prepare_cached(sql)?.exists([user.id])?;
     Ok(user.created_at.get(..10).filter(|_| active).map(str::to_owned))
@@ -114,7 +114,7 @@ pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<Strin
 const CREATED_BY: &str = "created_by";
 const UNCONFIRMED: &str = "unconfirmed";
 
-fn kept(call: &Call<'_>, user: &User, name: &str) -> Result<Value, Failure> {
+fn kept(call: &Call<'_>, user: &User, name: &str) -> Result<Value> {
     Ok(OF_USERS.set(call.db, user.id)?.get(name).cloned().unwrap_or_default())
 }
 
@@ -125,7 +125,7 @@ fn extend(body: &mut Value, more: Value) {
 }
 
 /// What everybody reads who may read about users. Others see less of somebody who is shut out.
-fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value, Failure> {
+fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     let mut body = user.brief(call);
     let settings = OF_USERS.shown(call.db, user.id, call.edition(), in_brief)?;
     extend(&mut body, Value::Object(settings));
@@ -147,11 +147,11 @@ fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value, Failure
     Ok(body)
 }
 
-fn me(call: &Call<'_>) -> Result<Answer, Failure> {
+fn me(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&full(call, call.user()?)?)
 }
 
-pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
+pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let params = &call.params;
     let order =
         params.one_of("order_by", &["id", "name", "username", "created_at", "updated_at"])?;
@@ -194,7 +194,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>) -> Result<Answer> {
     let id = call.segment_id("user_id")?;
     if call.caller.is_none() {
         return Err(Failure::forbidden_because("Not authorized!"));
@@ -219,7 +219,7 @@ fn show(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&body)
 }
 
-fn create(call: &Call<'_>) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     call.params.require_all(&[
         Need::Sent("email"),
@@ -249,7 +249,7 @@ fn create(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::created(&full(call, &user)?)
 }
 
-fn take_settings(call: &Call<'_>, user: i64) -> Result<(), Failure> {
+fn take_settings(call: &Call<'_>, user: i64) -> Result<()> {
     let how =
         Taking { route: Accepts::Edit, edition: call.edition(), administrator: true, dropped: &[] };
     OF_USERS.take(call.db, user, how, &call.params)
@@ -262,12 +262,7 @@ const USERNAMES: [&str; 2] = [
 ];
 
 /// Refuses a name or address that cannot be, or that another user or a group has.
-fn check_free(
-    call: &Call<'_>,
-    email: &str,
-    username: &str,
-    own: Option<i64>,
-) -> Result<(), Failure> {
+fn check_free(call: &Call<'_>, email: &str, username: &str, own: Option<i64>) -> Result<()> {
     if super::project_rules::check_path_alone(username).is_err() {
         return Err(Failure::models("username", &USERNAMES));
     }
@@ -290,7 +285,7 @@ fn check_free(
 }
 
 /// A new name also renames the personal namespace and everything in it.
-fn update(call: &Call<'_>) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.named_user()?;
     let name = call.params.text("name")?.unwrap_or_else(|| user.name.clone());
@@ -316,7 +311,7 @@ fn update(call: &Call<'_>) -> Result<Answer, Failure> {
     Answer::ok(&full(call, &user)?)
 }
 
-fn remove(call: &Call<'_>) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>) -> Result<Answer> {
     let caller = call.administrator()?;
     let user = call.named_user()?;
     if user.id == caller.id {
@@ -403,7 +398,7 @@ const ACTS: [(&str, [(&str, Outcome); 4]); 6] = [
     ),
 ];
 
-fn set_state(call: &Call<'_>, act: &str) -> Result<Answer, Failure> {
+fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
     let caller = call.administrator()?;
     let user = call.named_user()?;
     if act == "block" && user.id == caller.id {
@@ -428,7 +423,7 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer, Failure> {
     }
 }
 
-fn memberships(call: &Call<'_>) -> Result<Answer, Failure> {
+fn memberships(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.named_user()?;
     let wanted = call.params.one_of("type", &["Namespace", "Project"])?;

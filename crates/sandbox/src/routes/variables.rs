@@ -5,7 +5,7 @@ use rusqlite::{Row, params};
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER};
-use super::super::answer::{Answer, Complaints, Failure};
+use super::super::answer::{Answer, Complaints, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
@@ -75,12 +75,12 @@ impl Variable {
     }
 
     /// A new one with the key of a call.
-    fn named(params: &Params) -> Result<Self, Failure> {
+    fn named(params: &Params) -> Result<Self> {
         let key = params.text("key")?.unwrap_or_default();
         Ok(Self::new(key.trim().to_owned()))
     }
 
-    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get(0)?,
             key: row.get(1)?,
@@ -116,7 +116,7 @@ impl Variable {
     }
 
     /// Hides a new variable, and masks it, if the call says so. Older releases do neither.
-    fn hide(&mut self, call: &Call<'_>) -> Result<(), Failure> {
+    fn hide(&mut self, call: &Call<'_>) -> Result<()> {
         if call.is_from(17, 4) && call.params.is_set("masked_and_hidden")? {
             self.hidden = true;
             self.masked = true;
@@ -125,7 +125,7 @@ impl Variable {
     }
 
     /// Takes what the call says. Where scopes are not licensed, one is dropped without a word.
-    fn take(&mut self, call: &Call<'_>, params: &Params, scoped: bool) -> Result<(), Failure> {
+    fn take(&mut self, call: &Call<'_>, params: &Params, scoped: bool) -> Result<()> {
         if params.has("value") {
             self.value = params.text("value")?;
         }
@@ -156,7 +156,7 @@ impl Variable {
         self.check(&call.service.profile, wrong)
     }
 
-    fn check(&self, profile: &Profile, mut wrong: Complaints) -> Result<(), Failure> {
+    fn check(&self, profile: &Profile, mut wrong: Complaints) -> Result<()> {
         let too_long = format!("is too long (maximum is {LONGEST} characters)");
         let letters = "can contain only letters, digits";
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -195,7 +195,7 @@ impl Variable {
         value.chars().count() >= SHORTEST_MASKED && value.chars().all(fits)
     }
 
-    fn save(&mut self, call: &Call<'_>, scope: &Scope) -> Result<(), Failure> {
+    fn save(&mut self, call: &Call<'_>, scope: &Scope) -> Result<()> {
         let column = scope.column();
         let is_long = self.environment_scope.chars().count() > LONGEST;
         if is_long && matches!(scope, Scope::Group(_)) {
@@ -245,7 +245,7 @@ impl Variable {
 }
 
 /// Adds a variable as a call with these parameters would; one that exists stays as it is.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(), Failure> {
+pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
     let mut variable = Variable::named(params)?;
     variable.take(call, params, is_scoped(call, scope))?;
     let sql = format!(
@@ -262,7 +262,7 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(
 
 /// The project, whose caller has to be a maintainer. Closed while its CI/CD is disabled, also for
 /// reading.
-fn project(call: &Call<'_>) -> Result<Scope, Failure> {
+fn project(call: &Call<'_>) -> Result<Scope> {
     let project = match call.writes {
         true => call.writable_project_as(MAINTAINER)?,
         false => call.project_as(MAINTAINER)?,
@@ -274,7 +274,7 @@ fn project(call: &Call<'_>) -> Result<Scope, Failure> {
 }
 
 /// Whether the CI/CD of a project is not disabled.
-pub(super) fn has_pipelines(call: &Call<'_>, project: &Project) -> Result<bool, Failure> {
+pub(super) fn has_pipelines(call: &Call<'_>, project: &Project) -> Result<bool> {
     let sql = "SELECT json_extract(attributes, '$.builds_access_level') IS NOT 'disabled'
                FROM projects WHERE id = ?1";
     Ok(call.db.prepare_cached(sql)?.query_row([project.id], |row| row.get(0))?)
@@ -294,7 +294,7 @@ fn absent(scope: &Scope) -> Failure {
 }
 
 /// The scope that a call asks for.
-fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>, Failure> {
+fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
     match call.params.get("filter") {
         Some(Value::Object(filter)) => {
             let scope = filter.get("environment_scope").and_then(Value::as_str);
@@ -306,11 +306,7 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>, Failure> {
 }
 
 /// The variables with the key of the call, that which was not changed for longest first.
-fn with_key(
-    call: &Call<'_>,
-    scope: &Scope,
-    filter: Option<&str>,
-) -> Result<Vec<Variable>, Failure> {
+fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<Variable>> {
     let sql = format!(
         "SELECT {} FROM variables WHERE {} = ?1 AND key = ?2 AND (?3 IS NULL OR environment_scope = ?3)
          ORDER BY updated_at, id LIMIT 2",
@@ -324,7 +320,7 @@ fn with_key(
 }
 
 /// The one variable with the key, in the scope of the filter if there is one.
-fn find(call: &Call<'_>, scope: &Scope) -> Result<Variable, Failure> {
+fn find(call: &Call<'_>, scope: &Scope) -> Result<Variable> {
     let mut found = with_key(call, scope, filter(call)?)?;
     if found.len() > 1 {
         return Err(Failure::conflict(
@@ -336,7 +332,7 @@ fn find(call: &Call<'_>, scope: &Scope) -> Result<Variable, Failure> {
 
 /// The variable that PUT changes. That of a group is found by its key alone: of several, any one.
 /// Later releases heed the filter, but fall back to any one too.
-fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Variable, Failure> {
+fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Variable> {
     if matches!(scope, Scope::Project(_)) {
         return find(call, scope);
     }
@@ -349,7 +345,7 @@ fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Variable, Failure> {
     found.into_iter().next().ok_or_else(|| absent(scope))
 }
 
-fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let sql = format!(
         "SELECT {} FROM variables WHERE {} = ?1 ORDER BY id",
         Variable::COLUMNS,
@@ -363,11 +359,11 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     page::list(call, &all)
 }
 
-fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::ok(&find(call, scope)?.json(call))
 }
 
-fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require(&["key", "value"])?;
     let mut variable = Variable::named(&call.params)?;
     variable.take(call, &call.params, is_scoped(call, scope))?;
@@ -390,7 +386,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     Answer::created(&variable.json(call))
 }
 
-fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let profile = &call.service.profile;
     if matches!(scope, Scope::Project(_)) && !profile.optional_variable_value {
         call.params.require(&["value"])?;
@@ -415,7 +411,7 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
     Answer::ok(&variable.json(call))
 }
 
-fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer, Failure> {
+fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let variable = find(call, scope)?;
     // Those of projects do not know when they were changed.
     if matches!(scope, Scope::Group(_)) {

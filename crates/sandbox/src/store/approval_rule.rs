@@ -1,6 +1,6 @@
 //! Approval rules of projects: one row each, with a row for every user, group and protected branch.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Result, Row, params};
 
 /// The type of a rule that anybody fulfils.
 pub(crate) const ANY: &str = "any_approver";
@@ -33,7 +33,7 @@ const BRANCHES: (&str, &str) = ("approval_rule_branches", "branch_id");
 impl ApprovalRule {
     /// All of a project: the one for anybody first, those about reports last, else in the order in
     /// which they were made.
-    pub(crate) fn all(db: &Connection, project: i64) -> Result<Vec<Self>, rusqlite::Error> {
+    pub(crate) fn all(db: &Connection, project: i64) -> Result<Vec<Self>> {
         let mut statement = db.prepare_cached(
             "SELECT id, project_id, name, rule_type, report_type, approvals_required, all_branches, updated_at
              FROM approval_rules WHERE project_id = ?1
@@ -42,7 +42,7 @@ impl ApprovalRule {
         statement.query_map([project], |row| Self::from_row(db, row))?.collect()
     }
 
-    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self> {
         let id = row.get(0)?;
         Ok(Self {
             id,
@@ -60,7 +60,7 @@ impl ApprovalRule {
     }
 
     /// Stores the rule, and gives a new one its id. Its name is free.
-    pub(crate) fn save(&mut self, db: &Connection) -> Result<(), rusqlite::Error> {
+    pub(crate) fn save(&mut self, db: &Connection) -> Result<()> {
         self.id = db
             .prepare_cached(
                 "INSERT INTO approval_rules (id, project_id, name, rule_type, report_type, approvals_required,
@@ -92,26 +92,17 @@ impl ApprovalRule {
         Ok(())
     }
 
-    pub(crate) fn remove(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+    pub(crate) fn remove(&self, db: &Connection) -> Result<()> {
         db.execute("DELETE FROM approval_rules WHERE id = ?1", [self.id]).map(drop)
     }
 }
 
-fn named(
-    db: &Connection,
-    (table, column): (&str, &str),
-    rule: i64,
-) -> Result<Vec<i64>, rusqlite::Error> {
+fn named(db: &Connection, (table, column): (&str, &str), rule: i64) -> Result<Vec<i64>> {
     let sql = format!("SELECT {column} FROM {table} WHERE rule_id = ?1 ORDER BY {column}");
     db.prepare_cached(&sql)?.query_map([rule], |row| row.get(0))?.collect()
 }
 
-fn replace(
-    db: &Connection,
-    (table, column): (&str, &str),
-    rule: i64,
-    ids: &[i64],
-) -> Result<(), rusqlite::Error> {
+fn replace(db: &Connection, (table, column): (&str, &str), rule: i64, ids: &[i64]) -> Result<()> {
     db.prepare_cached(&format!("DELETE FROM {table} WHERE rule_id = ?1"))?.execute([rule])?;
     let sql = format!("INSERT OR IGNORE INTO {table} (rule_id, {column}) VALUES (?1, ?2)");
     ids.iter().try_for_each(|id| db.prepare_cached(&sql)?.execute([rule, *id]).map(drop))

@@ -1,7 +1,7 @@
 //! All that is stored, as JSON: for tests that compare what is true, not what is answered.
 
-use rusqlite::Connection;
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Result};
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -23,14 +23,14 @@ pub(crate) const VOLATILE: [&str; 8] = [
 
 /// An object of all tables, each a list of its rows, each an object of its columns. Rows are in the
 /// order of their columns; a file is the digest of its content.
-pub(crate) fn dump(db: &Connection) -> Result<Value, rusqlite::Error> {
+pub(crate) fn dump(db: &Connection) -> Result<Value> {
     let mut names = db.prepare_cached("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name")?;
     let names: Vec<String> = names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
     let tables = names.into_iter().map(|name| Ok((name.clone(), table(db, &name)?)));
     tables.collect::<Result<Map<_, _>, _>>().map(Value::Object)
 }
 
-fn table(db: &Connection, name: &str) -> Result<Value, rusqlite::Error> {
+fn table(db: &Connection, name: &str) -> Result<Value> {
     let all = format!("SELECT * FROM {name}");
     let columns: Vec<String> = db.prepare_cached(&all)?.column_names().map(str::to_owned).collect();
     let order: Vec<String> = (1..=columns.len()).map(|number| number.to_string()).collect();

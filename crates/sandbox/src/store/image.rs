@@ -18,7 +18,7 @@ pub(crate) struct Image(Arc<Mutex<Connection>>);
 impl Image {
     /// What a new store holds. It is made once: to copy tables is a matter of microseconds, to make
     /// them is not.
-    pub(super) fn empty() -> Result<Self, rusqlite::Error> {
+    pub(super) fn empty() -> rusqlite::Result<Self> {
         static EMPTY: OnceLock<Image> = OnceLock::new();
         if let Some(empty) = EMPTY.get() {
             return Ok(empty.clone());
@@ -28,21 +28,21 @@ impl Image {
         Ok(EMPTY.get_or_init(|| Self(Arc::new(Mutex::new(made)))).clone())
     }
 
-    pub(super) fn copy_to(&self, to: &mut Connection) -> Result<(), rusqlite::Error> {
+    pub(super) fn copy_to(&self, to: &mut Connection) -> rusqlite::Result<()> {
         copy(&held(&self.0), to)
     }
 }
 
 impl Store {
     /// A store in memory that holds what the image does.
-    pub(crate) fn from_image(image: &Image) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn from_image(image: &Image) -> rusqlite::Result<Self> {
         let mut store = Self::in_memory(Connection::open_in_memory().and_then(configure)?);
         store.restore(image)?;
         Ok(store)
     }
 
     /// What this store, which is in memory, holds now.
-    pub(crate) fn image(&mut self) -> Result<Image, rusqlite::Error> {
+    pub(crate) fn image(&mut self) -> rusqlite::Result<Image> {
         self.base = None;
         let writer = held(&self.writer);
         if !writer.is_autocommit() {
@@ -57,7 +57,7 @@ impl Store {
     }
 
     /// Makes this store, which is in memory, hold what the image does.
-    pub(crate) fn restore(&mut self, image: &Image) -> Result<(), rusqlite::Error> {
+    pub(crate) fn restore(&mut self, image: &Image) -> rusqlite::Result<()> {
         let base = self.base.take();
         let mut writer = held(&self.writer);
         if !writer.is_autocommit() {
@@ -72,14 +72,14 @@ impl Store {
     }
 }
 
-fn copy(from: &Connection, to: &mut Connection) -> Result<(), rusqlite::Error> {
+fn copy(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
     const ALL_PAGES: i32 = -1;
     Backup::new(from, to)?.step(ALL_PAGES).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::answer::Failure;
+    use super::super::super::answer::{Failure, Result};
     use super::super::Data;
     use super::*;
 
@@ -90,7 +90,7 @@ mod tests {
     }
 
     fn keys(store: &Store) -> Vec<String> {
-        let keys = |db: &Connection| -> Result<Vec<String>, Failure> {
+        let keys = |db: &Connection| -> Result<Vec<String>> {
             let mut statement = db.prepare_cached("SELECT key FROM meta ORDER BY key")?;
             Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
         };

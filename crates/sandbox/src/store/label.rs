@@ -1,6 +1,6 @@
 //! Labels of projects and groups.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde_json::Value;
 
 use super::holder::Holder;
@@ -19,11 +19,7 @@ pub(crate) struct Label {
 
 impl Label {
     /// Those of some projects and groups, by title.
-    pub(crate) fn of(
-        db: &Connection,
-        projects: &[i64],
-        groups: &[i64],
-    ) -> Result<Vec<Self>, rusqlite::Error> {
+    pub(crate) fn of(db: &Connection, projects: &[i64], groups: &[i64]) -> Result<Vec<Self>> {
         let list = |ids: &[i64]| Value::from(ids).to_string();
         let mut statement = db.prepare_cached(
             "SELECT id, group_id, title, color, description, updated_at FROM labels
@@ -33,7 +29,7 @@ impl Label {
         statement.query_map([list(projects), list(groups)], Self::from_row)?.collect()
     }
 
-    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(row: &Row<'_>) -> Result<Self> {
         Ok(Self {
             id: row.get(0)?,
             group_id: row.get(1)?,
@@ -45,7 +41,7 @@ impl Label {
     }
 
     /// Inserts a new label and gives it its id.
-    pub(crate) fn insert(&mut self, db: &Connection, of: Holder) -> Result<(), rusqlite::Error> {
+    pub(crate) fn insert(&mut self, db: &Connection, of: Holder) -> Result<()> {
         let (column, id) = of.key();
         let sql = format!(
             "INSERT INTO labels ({column}, title, color, description, updated_at) VALUES (?1, ?2, ?3, ?4, ?5)"
@@ -60,7 +56,7 @@ impl Label {
         Ok(())
     }
 
-    pub(crate) fn save(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+    pub(crate) fn save(&self, db: &Connection) -> Result<()> {
         let sql = "UPDATE labels SET title = ?2, color = ?3, description = ?4, updated_at = ?5 WHERE id = ?1";
         db.prepare_cached(sql)?
             .execute(params![self.id, self.title, self.color, self.description, self.updated_at])
@@ -69,7 +65,7 @@ impl Label {
 
     /// Gives it to a group, in place of the labels with this title in the group's projects. If the
     /// group has one with this title, that stays instead.
-    pub(crate) fn promote(&mut self, db: &Connection, group: i64) -> Result<(), rusqlite::Error> {
+    pub(crate) fn promote(&mut self, db: &Connection, group: i64) -> Result<()> {
         let groups = Self::of(db, &[], &[group])?;
         if let Some(label) = groups.into_iter().find(|label| label.title == self.title) {
             *self = label;
@@ -87,16 +83,12 @@ impl Label {
         Ok(())
     }
 
-    pub(crate) fn remove(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+    pub(crate) fn remove(&self, db: &Connection) -> Result<()> {
         db.execute("DELETE FROM labels WHERE id = ?1", [self.id]).map(drop)
     }
 
     /// How important a project holds it.
-    pub(crate) fn priority(
-        &self,
-        db: &Connection,
-        project: i64,
-    ) -> Result<Option<i64>, rusqlite::Error> {
+    pub(crate) fn priority(&self, db: &Connection, project: i64) -> Result<Option<i64>> {
         let sql = "SELECT priority FROM label_priorities WHERE project_id = ?1 AND label_id = ?2";
         db.prepare_cached(sql)?.query_row([project, self.id], |row| row.get(0)).optional()
     }
@@ -106,7 +98,7 @@ impl Label {
         db: &Connection,
         project: i64,
         priority: Option<i64>,
-    ) -> Result<(), rusqlite::Error> {
+    ) -> Result<()> {
         match priority {
             Some(priority) => db.execute(
                 "INSERT OR REPLACE INTO label_priorities (project_id, label_id, priority) VALUES (?1, ?2, ?3)",

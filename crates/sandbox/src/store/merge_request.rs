@@ -1,6 +1,6 @@
 //! Merge requests of a project, and their notes.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 /// One merge request, as far as there is something to comment on.
 #[derive(Clone, Debug)]
@@ -20,17 +20,13 @@ pub(crate) struct MergeRequest {
 
 impl MergeRequest {
     /// The one with this number in a project.
-    pub(crate) fn find(
-        db: &Connection,
-        project: i64,
-        iid: i64,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn find(db: &Connection, project: i64, iid: i64) -> Result<Option<Self>> {
         let sql = "SELECT id, iid, title, state, discussion_locked, author_id, source_branch, target_branch,
                 created_at, updated_at FROM merge_requests WHERE project_id = ?1 AND iid = ?2";
         db.prepare_cached(sql)?.query_row([project, iid], Self::from_row).optional()
     }
 
-    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(row: &Row<'_>) -> Result<Self> {
         Ok(Self {
             id: row.get(0)?,
             iid: row.get(1)?,
@@ -46,7 +42,7 @@ impl MergeRequest {
     }
 
     /// Inserts a new one, which gets the next number of the project.
-    pub(crate) fn insert(&mut self, db: &Connection, project: i64) -> Result<(), rusqlite::Error> {
+    pub(crate) fn insert(&mut self, db: &Connection, project: i64) -> Result<()> {
         let sql = "INSERT INTO merge_requests (project_id, iid, title, state, discussion_locked, author_id,
                 source_branch, target_branch, created_at, updated_at)
              SELECT ?1, coalesce(max(iid), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
@@ -97,7 +93,7 @@ pub(crate) struct Listing {
 impl Note {
     const COLUMNS: &str = "id, author_id, body, system, internal, created_at, updated_at";
 
-    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(row: &Row<'_>) -> Result<Self> {
         Ok(Self {
             id: row.get(0)?,
             author_id: row.get(1)?,
@@ -110,21 +106,13 @@ impl Note {
     }
 
     /// How many notes a merge request has: all, those of the service, or those of people.
-    pub(crate) fn count(
-        db: &Connection,
-        of: &MergeRequest,
-        system: Option<bool>,
-    ) -> Result<i64, rusqlite::Error> {
+    pub(crate) fn count(db: &Connection, of: &MergeRequest, system: Option<bool>) -> Result<i64> {
         let sql = "SELECT count(*) FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)";
         db.prepare_cached(sql)?.query_row(params![of.id, system], |row| row.get(0))
     }
 
     /// A page of the notes of a merge request.
-    pub(crate) fn page(
-        db: &Connection,
-        of: &MergeRequest,
-        listing: Listing,
-    ) -> Result<Vec<Self>, rusqlite::Error> {
+    pub(crate) fn page(db: &Connection, of: &MergeRequest, listing: Listing) -> Result<Vec<Self>> {
         let column = if listing.by_change { "updated_at" } else { "created_at" };
         let order = if listing.descending { "DESC" } else { "ASC" };
         let sql = format!(
@@ -140,22 +128,14 @@ impl Note {
             .collect()
     }
 
-    pub(crate) fn find(
-        db: &Connection,
-        of: &MergeRequest,
-        id: i64,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn find(db: &Connection, of: &MergeRequest, id: i64) -> Result<Option<Self>> {
         let sql =
             format!("SELECT {} FROM notes WHERE merge_request_id = ?1 AND id = ?2", Self::COLUMNS);
         db.prepare_cached(&sql)?.query_row([of.id, id], Self::from_row).optional()
     }
 
     /// Inserts a new note and gives it its id.
-    pub(crate) fn insert(
-        &mut self,
-        db: &Connection,
-        of: &MergeRequest,
-    ) -> Result<(), rusqlite::Error> {
+    pub(crate) fn insert(&mut self, db: &Connection, of: &MergeRequest) -> Result<()> {
         let sql = "INSERT INTO notes (merge_request_id, author_id, body, system, internal, created_at, updated_at)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         self.id = db.prepare_cached(sql)?.insert(params![
@@ -170,12 +150,12 @@ impl Note {
         Ok(())
     }
 
-    pub(crate) fn save(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+    pub(crate) fn save(&self, db: &Connection) -> Result<()> {
         let sql = "UPDATE notes SET body = ?2, updated_at = ?3 WHERE id = ?1";
         db.prepare_cached(sql)?.execute(params![self.id, self.body, self.updated_at]).map(drop)
     }
 
-    pub(crate) fn remove(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+    pub(crate) fn remove(&self, db: &Connection) -> Result<()> {
         db.execute("DELETE FROM notes WHERE id = ?1", [self.id]).map(drop)
     }
 }

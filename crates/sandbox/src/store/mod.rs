@@ -28,7 +28,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::StartError;
-use super::answer::Failure;
+use super::answer::Result;
 use image::Image;
 
 /// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
@@ -108,7 +108,7 @@ impl Store {
         }
     }
 
-    fn open_memory() -> Result<Self, rusqlite::Error> {
+    fn open_memory() -> rusqlite::Result<Self> {
         let mut writer = Connection::open_in_memory().and_then(configure)?;
         Image::empty()?.copy_to(&mut writer)?;
         Ok(Self::in_memory(writer))
@@ -150,10 +150,7 @@ impl Store {
     }
 
     /// Runs `work` in a transaction that sees one state and is always rolled back.
-    pub(crate) fn read<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let Some(readers) = &self.readers else {
             return work(&*held(&self.writer).savepoint()?);
         };
@@ -175,10 +172,7 @@ impl Store {
 
     /// Runs `work` in a transaction that is committed when it succeeds and rolled back when it
     /// fails or panics.
-    pub(crate) fn write<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let mut writer = held(&self.writer);
         if self.readers.is_none() {
             let savepoint = writer.savepoint()?;
@@ -211,7 +205,7 @@ impl Store {
     }
 
     /// Whether every commit is flushed to the disk, as SQLite tells.
-    pub(crate) fn is_durable(&self) -> Result<bool, rusqlite::Error> {
+    pub(crate) fn is_durable(&self) -> rusqlite::Result<bool> {
         const FULL: i64 = 2;
         let level: i64 =
             held(&self.writer).pragma_query_value(None, "synchronous", |row| row.get(0))?;
@@ -219,7 +213,7 @@ impl Store {
     }
 
     /// Moves the write-ahead log into the file.
-    pub(crate) fn checkpoint(&self) -> Result<(), rusqlite::Error> {
+    pub(crate) fn checkpoint(&self) -> rusqlite::Result<()> {
         if let Some(readers) = &self.readers {
             held(&readers.idle).clear();
             held(&self.writer).execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")?;
@@ -234,7 +228,7 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn configure(connection: Connection) -> Result<Connection, rusqlite::Error> {
+fn configure(connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "foreign_keys", "on")?;
     // With the write-ahead log, a commit outlives this process at once, and the machine after the
@@ -251,7 +245,7 @@ fn configure(connection: Connection) -> Result<Connection, rusqlite::Error> {
 }
 
 /// Takes all of the steps, or none.
-fn upgrade(connection: &Connection, steps: &[&str]) -> Result<(), rusqlite::Error> {
+fn upgrade(connection: &Connection, steps: &[&str]) -> rusqlite::Result<()> {
     if steps.is_empty() {
         return Ok(());
     }
@@ -288,13 +282,14 @@ fn lock(path: &Path) -> Result<File, StartError> {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
+    use super::super::answer::Failure;
     use super::*;
 
-    fn count(db: &Connection) -> Result<i64, Failure> {
+    fn count(db: &Connection) -> Result<i64> {
         Ok(db.query_row("SELECT count(*) FROM meta", [], |row| row.get(0))?)
     }
 
-    fn insert(db: &Connection) -> Result<(), Failure> {
+    fn insert(db: &Connection) -> Result<()> {
         db.execute("INSERT INTO meta (key, value) VALUES (hex(randomblob(8)), '')", [])?;
         Ok(())
     }
@@ -312,7 +307,7 @@ mod tests {
             let failed = store.write(|db| insert(db).and(Err::<(), _>(Failure::forbidden())));
             assert!(failed.is_err());
             let panicked = catch_unwind(AssertUnwindSafe(|| {
-                store.write(|db| -> Result<(), Failure> {
+                store.write(|db| -> Result<()> {
                     insert(db)?;
                     std::panic::panic_any("planted")
                 })

@@ -1,6 +1,6 @@
 //! Groups and personal namespaces.
 
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
 use serde::Serialize;
 
 /// One group or personal namespace. A group's id is its namespace's id.
@@ -54,7 +54,7 @@ impl Namespace {
     pub(crate) const WIDTH: usize = 12;
 
     /// Reads the columns from the one at `first` on.
-    pub(crate) fn from_row(row: &Row<'_>, first: usize) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn from_row(row: &Row<'_>, first: usize) -> Result<Self> {
         Ok(Self {
             id: row.get(first)?,
             kind: row.get(first + 1)?,
@@ -71,20 +71,17 @@ impl Namespace {
         })
     }
 
-    pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
         Self::find(db, "n.id = ?1", &id)
     }
 
     /// By full path, in any case.
-    pub(crate) fn by_path(db: &Connection, path: &str) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_path(db: &Connection, path: &str) -> Result<Option<Self>> {
         Self::find(db, "n.full_path = ?1", &path)
     }
 
     /// By id or by full path, as paths and parameters have it.
-    pub(crate) fn by_reference(
-        db: &Connection,
-        text: &str,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>> {
         match text.parse() {
             Ok(id) => Self::by_id(db, id),
             Err(_) => Self::by_path(db, text),
@@ -92,25 +89,17 @@ impl Namespace {
     }
 
     /// The personal namespace of a user.
-    pub(crate) fn of_user(db: &Connection, user: i64) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn of_user(db: &Connection, user: i64) -> Result<Option<Self>> {
         Self::find(db, "n.owner_id = ?1", &user)
     }
 
-    fn find(
-        db: &Connection,
-        condition: &'static str,
-        key: &dyn ToSql,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>> {
         let sql = format!("SELECT {} FROM namespaces n WHERE {condition}", Self::COLUMNS);
         db.prepare_cached(&sql)?.query_row([key], |row| Self::from_row(row, 0)).optional()
     }
 
     /// Inserts a group below `new.parent`, or as a root.
-    pub(crate) fn insert_group(
-        db: &Connection,
-        new: NewGroup<'_>,
-        now: &str,
-    ) -> Result<i64, rusqlite::Error> {
+    pub(crate) fn insert_group(db: &Connection, new: NewGroup<'_>, now: &str) -> Result<i64> {
         let below = |full: Option<&str>, own: &str, join: &str| match full {
             Some(full) => format!("{full}{join}{own}"),
             None => own.to_owned(),
@@ -147,7 +136,7 @@ impl Namespace {
     }
 
     /// The ids of this namespace and of all below it.
-    pub(crate) fn subtree(&self, db: &Connection) -> Result<Vec<i64>, rusqlite::Error> {
+    pub(crate) fn subtree(&self, db: &Connection) -> Result<Vec<i64>> {
         let (first, end) = self.range();
         db.prepare_cached("SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2")?
             .query_map([first, end], |row| row.get(0))?

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
 use serde_json::{Map, Value};
 
 use super::namespace::Namespace;
@@ -91,10 +91,7 @@ impl Project {
 
     /// Reads a row. The projects of a list share their namespaces: those in `seen` are not read
     /// again.
-    pub(crate) fn from_row(
-        row: &Row<'_>,
-        seen: &mut HashMap<i64, Rc<Namespace>>,
-    ) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn from_row(row: &Row<'_>, seen: &mut HashMap<i64, Rc<Namespace>>) -> Result<Self> {
         let own = |column: usize| Namespace::WIDTH + column;
         let namespace = match seen.entry(row.get(0)?) {
             Entry::Occupied(seen) => Rc::clone(seen.get()),
@@ -128,20 +125,17 @@ impl Project {
         })
     }
 
-    pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
         Self::find(db, "p.id = ?1", &id)
     }
 
     /// By full path, in any case.
-    pub(crate) fn by_path(db: &Connection, path: &str) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_path(db: &Connection, path: &str) -> Result<Option<Self>> {
         Self::find(db, "p.full_path = ?1", &path)
     }
 
     /// By id or by full path. A path always has a slash, so a text of digits is an id.
-    pub(crate) fn by_reference(
-        db: &Connection,
-        text: &str,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>> {
         match text.parse() {
             Ok(id) => Self::by_id(db, id),
             Err(_) => Self::by_path(db, text),
@@ -149,18 +143,11 @@ impl Project {
     }
 
     /// The project that was at a full path once, and has left it.
-    pub(crate) fn by_former_path(
-        db: &Connection,
-        path: &str,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_former_path(db: &Connection, path: &str) -> Result<Option<Self>> {
         Self::find(db, "p.id = (SELECT project_id FROM former_paths WHERE full_path = ?1)", &path)
     }
 
-    fn find(
-        db: &Connection,
-        condition: &'static str,
-        key: &dyn ToSql,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>> {
         let sql = format!("{} WHERE {condition}", Self::select());
         db.prepare_cached(&sql)?
             .query_row([key], |row| Self::from_row(row, &mut HashMap::new()))
@@ -173,7 +160,7 @@ impl Project {
         new: NewProject<'_>,
         runners_token: &str,
         now: &str,
-    ) -> Result<i64, rusqlite::Error> {
+    ) -> Result<i64> {
         let (status, source, done_at, fails) = match new.import {
             Import::None => ("none", None, None, None),
             Import::Until { source, done_at, fails } => ("scheduled", source, Some(done_at), fails),
@@ -221,10 +208,7 @@ impl Project {
     }
 
     /// All attributes as stored.
-    pub(crate) fn attributes(
-        &self,
-        db: &Connection,
-    ) -> Result<Map<String, Value>, rusqlite::Error> {
+    pub(crate) fn attributes(&self, db: &Connection) -> Result<Map<String, Value>> {
         let text: String = db
             .prepare_cached("SELECT attributes FROM projects WHERE id = ?1")?
             .query_row([self.id], |row| row.get(0))?;
@@ -237,7 +221,7 @@ impl Project {
         db: &Connection,
         attributes: &Map<String, Value>,
         now: &str,
-    ) -> Result<(), rusqlite::Error> {
+    ) -> Result<()> {
         db.prepare_cached("UPDATE projects SET attributes = ?2, updated_at = ?3 WHERE id = ?1")?
             .execute(params![
                 self.id,

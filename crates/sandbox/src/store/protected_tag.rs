@@ -1,6 +1,6 @@
 //! Protected tags: one row each, with a row for everybody who may create what it covers.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Result, Row, params};
 
 use super::protection::{Action, Grant};
 
@@ -15,7 +15,7 @@ pub(crate) struct ProtectedTag {
 
 impl ProtectedTag {
     /// All of a project, in the order in which they were made.
-    pub(crate) fn all(db: &Connection, project: i64) -> Result<Vec<Self>, rusqlite::Error> {
+    pub(crate) fn all(db: &Connection, project: i64) -> Result<Vec<Self>> {
         let mut statement = db.prepare_cached(
             "SELECT id, name, updated_at FROM protected_tags WHERE project_id = ?1 ORDER BY id",
         )?;
@@ -23,15 +23,11 @@ impl ProtectedTag {
     }
 
     /// The one with this name, in which case counts.
-    pub(crate) fn named(
-        db: &Connection,
-        project: i64,
-        name: &str,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn named(db: &Connection, project: i64, name: &str) -> Result<Option<Self>> {
         Ok(Self::all(db, project)?.into_iter().find(|tag| tag.name == name))
     }
 
-    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self> {
         let id = row.get(0)?;
         let columns = Grant::COLUMNS;
         let mut statement = db.prepare_cached(&format!(
@@ -49,7 +45,7 @@ impl ProtectedTag {
         name: &str,
         grants: &[Grant],
         now: &str,
-    ) -> Result<(), rusqlite::Error> {
+    ) -> Result<()> {
         let sql = "INSERT INTO protected_tags (project_id, name, updated_at) VALUES (?1, ?2, ?3)";
         let id = db.prepare_cached(sql)?.insert(params![project, name, now])?;
         let sql = "INSERT INTO protected_tag_grants (tag_id, access_level, user_id, group_id, deploy_key_id)
@@ -61,7 +57,7 @@ impl ProtectedTag {
         Ok(())
     }
 
-    pub(crate) fn remove(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+    pub(crate) fn remove(&self, db: &Connection) -> Result<()> {
         db.execute("DELETE FROM protected_tags WHERE id = ?1", [self.id]).map(drop)
     }
 }

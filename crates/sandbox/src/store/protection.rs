@@ -1,7 +1,7 @@
 //! Protected branches: one row each, with a row for every grant. What a grant is, protected tags
 //! share.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Result, Row, params};
 
 /// What can be granted on a protected branch, or on a protected tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl Grant {
     }
 
     /// The way back.
-    pub(crate) fn from_row(row: &Row<'_>, action: Action) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn from_row(row: &Row<'_>, action: Action) -> Result<Self> {
         let level = row.get(1)?;
         let [user, group, key]: [Option<i64>; 3] = [row.get(2)?, row.get(3)?, row.get(4)?];
         let named = user.map(Grantee::User).or(group.map(Grantee::Group)).or(key.map(Grantee::Key));
@@ -120,11 +120,7 @@ pub(crate) struct NewProtection<'a> {
 
 impl Protection {
     /// All of a project that are there at a time, in the order in which they were made.
-    pub(crate) fn all(
-        db: &Connection,
-        project: i64,
-        now: &str,
-    ) -> Result<Vec<Self>, rusqlite::Error> {
+    pub(crate) fn all(db: &Connection, project: i64, now: &str) -> Result<Vec<Self>> {
         let mut statement = db.prepare_cached(
             "SELECT id, name, allow_force_push, code_owner_approval_required, updated_at
              FROM protected_branches
@@ -139,11 +135,11 @@ impl Protection {
         project: i64,
         name: &str,
         now: &str,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    ) -> Result<Option<Self>> {
         Ok(Self::all(db, project, now)?.into_iter().find(|protection| protection.name == name))
     }
 
-    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self> {
         let id = row.get(0)?;
         Ok(Self {
             id,
@@ -161,11 +157,7 @@ impl Protection {
     }
 
     /// Inserts a protected branch whose name is free.
-    pub(crate) fn insert(
-        db: &Connection,
-        new: NewProtection<'_>,
-        now: &str,
-    ) -> Result<(), rusqlite::Error> {
+    pub(crate) fn insert(db: &Connection, new: NewProtection<'_>, now: &str) -> Result<()> {
         let id = db
             .prepare_cached(
                 "INSERT INTO protected_branches (project_id, name, allow_force_push,
@@ -184,7 +176,7 @@ impl Protection {
     }
 
     /// Stores the flags.
-    pub(crate) fn save(&self, db: &Connection, now: &str) -> Result<(), rusqlite::Error> {
+    pub(crate) fn save(&self, db: &Connection, now: &str) -> Result<()> {
         db.prepare_cached(
             "UPDATE protected_branches SET allow_force_push = ?2, code_owner_approval_required = ?3,
                  updated_at = ?4 WHERE id = ?1",
@@ -193,13 +185,13 @@ impl Protection {
         Ok(())
     }
 
-    pub(crate) fn remove(&self, db: &Connection) -> Result<(), rusqlite::Error> {
+    pub(crate) fn remove(&self, db: &Connection) -> Result<()> {
         db.execute("DELETE FROM protected_branches WHERE id = ?1", [self.id])?;
         Ok(())
     }
 }
 
-fn grants(db: &Connection, branch: i64) -> Result<Vec<Grant>, rusqlite::Error> {
+fn grants(db: &Connection, branch: i64) -> Result<Vec<Grant>> {
     let columns = Grant::COLUMNS;
     let mut statement = db.prepare_cached(&format!(
         "SELECT {columns}, action FROM protected_branch_grants WHERE branch_id = ?1 ORDER BY id"
@@ -213,7 +205,7 @@ fn grants(db: &Connection, branch: i64) -> Result<Vec<Grant>, rusqlite::Error> {
 }
 
 /// Adds a grant.
-pub(crate) fn grant(db: &Connection, branch: i64, new: &Grant) -> Result<(), rusqlite::Error> {
+pub(crate) fn grant(db: &Connection, branch: i64, new: &Grant) -> Result<()> {
     let [level, user, group, key] = new.columns();
     db.prepare_cached(
         "INSERT INTO protected_branch_grants (branch_id, action, access_level, user_id, group_id, deploy_key_id)
@@ -224,7 +216,7 @@ pub(crate) fn grant(db: &Connection, branch: i64, new: &Grant) -> Result<(), rus
 }
 
 /// Stores another level or grantee of a grant.
-pub(crate) fn regrant(db: &Connection, changed: &Grant) -> Result<(), rusqlite::Error> {
+pub(crate) fn regrant(db: &Connection, changed: &Grant) -> Result<()> {
     let [level, user, group, key] = changed.columns();
     db.prepare_cached(
         "UPDATE protected_branch_grants SET access_level = ?2, user_id = ?3, group_id = ?4, deploy_key_id = ?5
@@ -235,18 +227,13 @@ pub(crate) fn regrant(db: &Connection, changed: &Grant) -> Result<(), rusqlite::
 }
 
 /// Takes a grant away.
-pub(crate) fn revoke(db: &Connection, id: i64) -> Result<(), rusqlite::Error> {
+pub(crate) fn revoke(db: &Connection, id: i64) -> Result<()> {
     db.execute("DELETE FROM protected_branch_grants WHERE id = ?1", [id])?;
     Ok(())
 }
 
 /// Forgets what the service would have protected by itself later and what `pattern` covers.
-pub(crate) fn forget_due(
-    db: &Connection,
-    project: i64,
-    pattern: &str,
-    now: &str,
-) -> Result<(), rusqlite::Error> {
+pub(crate) fn forget_due(db: &Connection, project: i64, pattern: &str, now: &str) -> Result<()> {
     let mut statement = db.prepare_cached(
         "SELECT id, name FROM protected_branches WHERE project_id = ?1 AND due_at > ?2",
     )?;

@@ -1,6 +1,6 @@
 //! Rows of collections that keep what was set as one JSON object, such as badges and milestones.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde_json::{Map, Value};
 
 use super::holder::Holder;
@@ -33,7 +33,7 @@ impl Record {
         Self { id: 0, settings: Map::new(), created_at: now.to_owned(), updated_at: now.to_owned() }
     }
 
-    fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    fn from_row(row: &Row<'_>) -> Result<Self> {
         let settings: String = row.get(1)?;
         Ok(Self {
             id: row.get(0)?,
@@ -50,7 +50,7 @@ pub(crate) struct Records(pub(crate) &'static str);
 
 impl Records {
     /// All of a project or group, in the order in which they were made.
-    pub(crate) fn all(self, db: &Connection, of: Holder) -> Result<Vec<Record>, rusqlite::Error> {
+    pub(crate) fn all(self, db: &Connection, of: Holder) -> Result<Vec<Record>> {
         let (column, holder) = of.key();
         let sql = format!(
             "SELECT id, settings, created_at, updated_at FROM {} WHERE {column} = ?1 ORDER BY id",
@@ -60,18 +60,13 @@ impl Records {
     }
 
     /// All of the service.
-    pub(crate) fn every(self, db: &Connection) -> Result<Vec<Record>, rusqlite::Error> {
+    pub(crate) fn every(self, db: &Connection) -> Result<Vec<Record>> {
         let sql =
             format!("SELECT id, settings, created_at, updated_at FROM {} ORDER BY id", self.0);
         db.prepare_cached(&sql)?.query_map([], Record::from_row)?.collect()
     }
 
-    pub(crate) fn find(
-        self,
-        db: &Connection,
-        of: Holder,
-        id: i64,
-    ) -> Result<Option<Record>, rusqlite::Error> {
+    pub(crate) fn find(self, db: &Connection, of: Holder, id: i64) -> Result<Option<Record>> {
         let (column, holder) = of.key();
         let sql = format!(
             "SELECT id, settings, created_at, updated_at FROM {} WHERE {column} = ?1 AND id = ?2",
@@ -87,7 +82,7 @@ impl Records {
         of: Holder,
         record: &mut Record,
         now: &str,
-    ) -> Result<(), rusqlite::Error> {
+    ) -> Result<()> {
         let (column, holder) = of.key();
         now.clone_into(&mut record.updated_at);
         let sql = format!(
@@ -103,7 +98,7 @@ impl Records {
         Ok(())
     }
 
-    pub(crate) fn remove(self, db: &Connection, record: &Record) -> Result<(), rusqlite::Error> {
+    pub(crate) fn remove(self, db: &Connection, record: &Record) -> Result<()> {
         let sql = format!("DELETE FROM {} WHERE id = ?1", self.0);
         db.prepare_cached(&sql)?.execute([record.id]).map(drop)
     }

@@ -1,7 +1,7 @@
 //! Repositories: commits, each with the whole tree of its files, and the branches and tags that point
 //! to them. Nothing of Git is kept; ids look like Git's.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use sha2::{Digest, Sha256};
 
 /// One commit.
@@ -73,7 +73,7 @@ pub(crate) struct Repository<'a> {
 
 const COMMIT: &str = "c.id, c.parent, c.message, c.author_name, c.author_email, c.created_at";
 
-fn commit_from(row: &Row<'_>) -> Result<Commit, rusqlite::Error> {
+fn commit_from(row: &Row<'_>) -> Result<Commit> {
     Ok(Commit {
         id: row.get(0)?,
         parent: row.get(1)?,
@@ -96,7 +96,7 @@ pub(crate) fn id_of(parts: &[&[u8]]) -> String {
 
 impl Repository<'_> {
     /// All branches, by name.
-    pub(crate) fn branches(self) -> Result<Vec<Branch>, rusqlite::Error> {
+    pub(crate) fn branches(self) -> Result<Vec<Branch>> {
         let sql = format!(
             "SELECT {COMMIT}, b.name FROM branches b JOIN commits c
                  ON c.project_id = b.project_id AND c.id = b.commit_id
@@ -110,7 +110,7 @@ impl Repository<'_> {
     }
 
     /// All tags, by name.
-    pub(crate) fn tags(self) -> Result<Vec<Tag>, rusqlite::Error> {
+    pub(crate) fn tags(self) -> Result<Vec<Tag>> {
         let sql = format!(
             "SELECT {COMMIT}, t.name, t.message, t.created_at FROM tags t JOIN commits c
                  ON c.project_id = t.project_id AND c.id = t.commit_id
@@ -129,17 +129,17 @@ impl Repository<'_> {
     }
 
     /// The branch with this name.
-    pub(crate) fn branch(self, name: &str) -> Result<Option<Branch>, rusqlite::Error> {
+    pub(crate) fn branch(self, name: &str) -> Result<Option<Branch>> {
         Ok(self.branches()?.into_iter().find(|branch| branch.name == name))
     }
 
     /// The tag with this name.
-    pub(crate) fn tag(self, name: &str) -> Result<Option<Tag>, rusqlite::Error> {
+    pub(crate) fn tag(self, name: &str) -> Result<Option<Tag>> {
         Ok(self.tags()?.into_iter().find(|tag| tag.name == name))
     }
 
     /// The commit that a branch, a tag or an id names, or the beginning of an id that no other has.
-    pub(crate) fn resolve(self, reference: &str) -> Result<Option<Commit>, rusqlite::Error> {
+    pub(crate) fn resolve(self, reference: &str) -> Result<Option<Commit>> {
         if let Some(branch) = self.branch(reference)? {
             return Ok(Some(branch.commit));
         }
@@ -160,7 +160,7 @@ impl Repository<'_> {
     }
 
     /// A file at a commit.
-    pub(crate) fn file(self, commit: &str, path: &str) -> Result<Option<File>, rusqlite::Error> {
+    pub(crate) fn file(self, commit: &str, path: &str) -> Result<Option<File>> {
         let mut statement = self.db.prepare_cached(
             "SELECT t.blob_id, b.content, t.executable, t.last_commit_id FROM trees t JOIN blobs b
                  ON b.project_id = t.project_id AND b.id = t.blob_id
@@ -178,10 +178,7 @@ impl Repository<'_> {
     }
 
     /// The paths of all files at a commit, in order, each with its blob and whether it is executable.
-    pub(crate) fn paths(
-        self,
-        commit: &str,
-    ) -> Result<Vec<(String, String, bool)>, rusqlite::Error> {
+    pub(crate) fn paths(self, commit: &str) -> Result<Vec<(String, String, bool)>> {
         let mut statement = self.db.prepare_cached(
             "SELECT path, blob_id, executable FROM trees WHERE project_id = ?1 AND commit_id = ?2 ORDER BY path",
         )?;
@@ -190,11 +187,7 @@ impl Repository<'_> {
     }
 
     /// Commits `edits` to a branch, which is made if it is not there.
-    pub(crate) fn commit(
-        self,
-        new: NewCommit<'_>,
-        edits: &[Edit<'_>],
-    ) -> Result<(), rusqlite::Error> {
+    pub(crate) fn commit(self, new: NewCommit<'_>, edits: &[Edit<'_>]) -> Result<()> {
         let parent = self.branch(new.branch)?.map(|branch| branch.commit.id);
         let mut parts = vec![new.message.as_bytes(), new.now.as_bytes(), new.branch.as_bytes()];
         parts.push(parent.as_deref().unwrap_or_default().as_bytes());
@@ -231,7 +224,7 @@ impl Repository<'_> {
         self.point(new.branch, &id)
     }
 
-    fn edit(self, commit: &str, edit: &Edit<'_>) -> Result<(), rusqlite::Error> {
+    fn edit(self, commit: &str, edit: &Edit<'_>) -> Result<()> {
         match *edit {
             Edit::Write { path, content, executable } => {
                 let blob = id_of(&[content]);
@@ -254,7 +247,7 @@ impl Repository<'_> {
     }
 
     /// Lets a branch, which is made if it is not there, point to a commit.
-    pub(crate) fn point(self, branch: &str, commit: &str) -> Result<(), rusqlite::Error> {
+    pub(crate) fn point(self, branch: &str, commit: &str) -> Result<()> {
         self.db
             .prepare_cached("INSERT OR REPLACE INTO branches VALUES (?1, ?2, ?3)")?
             .execute(params![self.project, branch, commit])
@@ -262,31 +255,25 @@ impl Repository<'_> {
     }
 
     /// Makes a tag whose name is free.
-    pub(crate) fn add_tag(
-        self,
-        name: &str,
-        message: &str,
-        commit: &str,
-        now: &str,
-    ) -> Result<(), rusqlite::Error> {
+    pub(crate) fn add_tag(self, name: &str, message: &str, commit: &str, now: &str) -> Result<()> {
         self.db
             .prepare_cached("INSERT INTO tags VALUES (?1, ?2, ?3, ?4, ?5)")?
             .execute(params![self.project, name, message, commit, now])
             .map(drop)
     }
 
-    pub(crate) fn remove_branch(self, name: &str) -> Result<(), rusqlite::Error> {
+    pub(crate) fn remove_branch(self, name: &str) -> Result<()> {
         let sql = "DELETE FROM branches WHERE project_id = ?1 AND name = ?2";
         self.db.prepare_cached(sql)?.execute(params![self.project, name]).map(drop)
     }
 
-    pub(crate) fn remove_tag(self, name: &str) -> Result<(), rusqlite::Error> {
+    pub(crate) fn remove_tag(self, name: &str) -> Result<()> {
         let sql = "DELETE FROM tags WHERE project_id = ?1 AND name = ?2";
         self.db.prepare_cached(sql)?.execute(params![self.project, name]).map(drop)
     }
 
     /// Takes over everything that another project has.
-    pub(crate) fn copy_from(self, upstream: i64) -> Result<(), rusqlite::Error> {
+    pub(crate) fn copy_from(self, upstream: i64) -> Result<()> {
         for (table, columns) in [
             ("commits", "id, parent, message, author_name, author_email, created_at"),
             ("blobs", "id, content"),

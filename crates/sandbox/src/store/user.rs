@@ -1,6 +1,6 @@
 //! Users and their personal namespaces.
 
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -43,7 +43,7 @@ impl User {
     /// How many columns these are.
     pub(crate) const WIDTH: usize = 10;
 
-    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
         Ok(Self {
             id: row.get(0)?,
             username: row.get(1)?,
@@ -58,20 +58,17 @@ impl User {
         })
     }
 
-    pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
         Self::find(db, "u.id = ?1", &id)
     }
 
     /// By name, in any case.
-    pub(crate) fn by_username(
-        db: &Connection,
-        name: &str,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_username(db: &Connection, name: &str) -> Result<Option<Self>> {
         Self::find(db, "u.username = ?1", &name)
     }
 
     /// By e-mail address, in any case.
-    pub(crate) fn by_email(db: &Connection, email: &str) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_email(db: &Connection, email: &str) -> Result<Option<Self>> {
         Self::find(db, "u.email = ?1 COLLATE NOCASE", &email)
     }
 
@@ -84,10 +81,7 @@ impl User {
     }
 
     /// By id or by name, as paths and parameters have it.
-    pub(crate) fn by_reference(
-        db: &Connection,
-        text: &str,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>> {
         match text.parse() {
             Ok(id) => Self::by_id(db, id),
             Err(_) => Self::by_username(db, text),
@@ -104,22 +98,14 @@ impl User {
                 .is_some_and(|known| known.to_lowercase() == text)
     }
 
-    fn find(
-        db: &Connection,
-        condition: &'static str,
-        key: &dyn ToSql,
-    ) -> Result<Option<Self>, rusqlite::Error> {
+    fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>> {
         let sql = format!("SELECT {} FROM users u WHERE {condition}", Self::COLUMNS);
         db.prepare_cached(&sql)?.query_row([key], Self::from_row).optional()
     }
 
     /// Inserts a user, who becomes a member wherever the address was invited; everybody but a bot
     /// gets a personal namespace.
-    pub(crate) fn insert(
-        db: &Connection,
-        new: NewUser<'_>,
-        now: &str,
-    ) -> Result<i64, rusqlite::Error> {
+    pub(crate) fn insert(db: &Connection, new: NewUser<'_>, now: &str) -> Result<i64> {
         let id = db
             .prepare_cached(
                 "INSERT INTO users (username, name, email, state, admin, bot, created_at)
