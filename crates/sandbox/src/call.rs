@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use super::access::{self, GUEST, OWNER, REPORTER, Standing, Token};
-use super::answer::{Answer, Failure, Result};
+use super::answer::{Failure, Result};
 use super::attributes::{Edition, Tier};
 use super::clock;
 use super::closed::Closed;
@@ -21,9 +21,6 @@ use super::store::project::Project;
 use super::store::user::User;
 use super::{Service, settings::Rights};
 use undrift_release::Release;
-
-/// What carries out one operation.
-pub(crate) type Handler = fn(&Call<'_>) -> Result<Answer>;
 
 /// The named segments of a path, decoded.
 pub(crate) type Segments = Vec<(&'static str, String)>;

@@ -29,8 +29,11 @@ pub(crate) fn answer(service: &Service, request: Request<Bytes>) -> Response<Byt
     let known = request.headers().get(header::IF_NONE_MATCH).cloned();
     let sent = request.body().clone();
     let mut answer = withstand(|| match method == Method::OPTIONS {
-        true => routes::options(tidied(request.uri()).split('?').next().unwrap_or_default())
-            .unwrap_or_else(Answer::from),
+        true => {
+            let target = tidied(request.uri());
+            routes::options(service.told, target.split('?').next().unwrap_or_default())
+                .unwrap_or_else(Answer::from)
+        }
         false => receive(service, request)
             .map_or_else(Answer::from, |received| perform(service, received)),
     });
@@ -78,7 +81,7 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Received> {
         return Err(Failure::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"));
     }
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let (operation, segments) = routes::find(&meant(&parts), path)?;
+    let (operation, segments) = routes::find(service.told, &meant(&parts), path)?;
     // A name is no part of this route, whoever asks.
     let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
     let by_number = is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
@@ -147,7 +150,7 @@ fn perform(service: &Service, request: Received) -> Answer {
                 return Ok(refusal);
             }
         }
-        (operation.route.handler)(&begin(service, db, known?, request, time)?)
+        operation.route.answer(&begin(service, db, known?, request, time)?)
     };
     let result = if writes { service.store.write(work) } else { service.store.read(work) };
     let mut answer = result.unwrap_or_else(Answer::from);
@@ -259,7 +262,7 @@ pub(crate) fn sign(headers: &mut HeaderMap, id: &str, elapsed: Duration) {
 mod tests {
     use super::super::Conditions;
     use super::super::attributes::Tier;
-    use super::super::routes::Route;
+    use super::super::routes::{Handler, Route};
     use super::super::store::{Data, Store};
     use super::*;
 
@@ -267,10 +270,10 @@ mod tests {
     static PANICS: Route = Route {
         method: Method::POST,
         path: "/panics",
-        handler: |call| {
+        handler: Handler::Own(|call| {
             call.db.execute("INSERT INTO meta (key, value) VALUES ('half', 'done')", [])?;
             std::panic::panic_any("planted")
-        },
+        }),
     };
 
     #[test]

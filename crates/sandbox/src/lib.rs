@@ -69,6 +69,7 @@ pub use facts::{FACTS, Fact, FactSource, table as facts_table};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
 pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile, Switch};
+pub use routes::rows::{Collection, Field, Form, serves};
 pub use seed::{Seed, SeedError};
 pub use store::Data;
 
@@ -77,6 +78,7 @@ use host::Hosts;
 use intake::Intake;
 use limit::Limiter;
 use profile::Faults;
+use routes::rows::Told;
 use server::Turns;
 use store::Store;
 use undrift_release::Release;
@@ -118,6 +120,9 @@ pub struct Config {
     pub clock: Clock,
     /// Where generated secrets and ids come from.
     pub chance: Chance,
+    /// Collections to serve besides its own, of which it knows nothing: it takes and shows what is
+    /// said here. One that it [serves](crate::serves) itself is left out.
+    pub collections: Vec<Collection>,
 }
 
 /// What may differ each time that a service is started on the same data. The default is the
@@ -151,6 +156,7 @@ impl Default for Config {
             profile: Profile::default(),
             clock: Clock::default(),
             chance: Chance::default(),
+            collections: Vec::new(),
         }
     }
 }
@@ -233,6 +239,7 @@ pub(crate) struct Service {
     clock: Clock,
     chance: Chance,
     limiter: Option<Limiter>,
+    told: Option<&'static Told>,
     /// The day on which projects and groups were last looked for whose deletion has been due.
     swept: Mutex<Option<Date>>,
 }
@@ -247,6 +254,7 @@ impl Service {
             clock,
             chance,
             limiter: Limiter::new(rate_limits),
+            told: None,
             swept: Mutex::new(None),
         }
     }
@@ -334,8 +342,9 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         Some(release) => profile.at(release),
         None => profile,
     };
-    let service =
-        Arc::new(Service::new(store, tier, Conditions { rate_limits, profile, clock, chance }));
+    let conditions = Conditions { rate_limits, profile, clock, chance };
+    let told = Told::new(config.collections);
+    let service = Arc::new(Service { told, ..Service::new(store, tier, conditions) });
     let token_was_generated = config.token.is_none();
     let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.hex()));
     let notes = plant::prepare(&service, seed, &token, &config.data)?;

@@ -15,7 +15,7 @@ use super::call::Call;
 use super::params::Params;
 use super::routes::{
     groups, hooks, members, project_rules, projects, protected_branches, push_rules, repository,
-    variables,
+    rows, variables,
 };
 use super::scope::Scope;
 use super::seed::{
@@ -61,6 +61,7 @@ fn prepare_in(
     token: &str,
     data: &Data,
 ) -> Result<Vec<String>, SeedError> {
+    rows::make_room(db, service.told)?;
     let now = clock::spell(service.clock.now());
     if User::by_username(db, "root")?.is_none() {
         let root = NewUser {

@@ -1,13 +1,12 @@
 //! Plain collections below projects and groups, which the reference leaves out: milestones,
-//! environments, their protection, deploy tokens and external status checks. One [`Kind`] describes
-//! each; the operations are the same functions for all.
+//! environments, their protection, deploy tokens and external status checks.
 
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER, REPORTER};
-use super::super::answer::{Answer, Complaints, Failure};
+use super::super::answer::{Answer, Complaints, Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::outbound::{self, Reach};
@@ -17,204 +16,33 @@ use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
 use super::super::store::protection::Protection;
-use super::super::store::record::{Record, Records};
+use super::super::store::record::Record;
 use super::super::store::user::User;
 use super::super::view::{self, Wanted};
-use super::{Route, delete, get, grants, post, put};
+use super::rows::{Collection, Field, Form, is_taken};
+use super::{Route, get, grants, post};
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/milestones", |call| MILESTONES.list(call)),
-    post("/projects/{id}/milestones", |call| MILESTONES.create(call)),
-    get("/projects/{id}/milestones/{entry}", |call| MILESTONES.show(call)),
-    put("/projects/{id}/milestones/{entry}", |call| MILESTONES.update(call)),
-    delete("/projects/{id}/milestones/{entry}", |call| MILESTONES.remove(call)),
-    get("/groups/{id}/milestones", |call| OF_GROUPS.list(call)),
-    post("/groups/{id}/milestones", |call| OF_GROUPS.create(call)),
-    get("/groups/{id}/milestones/{entry}", |call| OF_GROUPS.show(call)),
-    put("/groups/{id}/milestones/{entry}", |call| OF_GROUPS.update(call)),
-    delete("/groups/{id}/milestones/{entry}", |call| OF_GROUPS.remove(call)),
-    get("/projects/{id}/environments", |call| ENVIRONMENTS.list(call)),
-    post("/projects/{id}/environments", |call| ENVIRONMENTS.create(call)),
-    get("/projects/{id}/environments/{entry}", |call| ENVIRONMENTS.show(call)),
-    put("/projects/{id}/environments/{entry}", |call| ENVIRONMENTS.update(call)),
-    post("/projects/{id}/environments/{entry}/stop", stop),
-    delete("/projects/{id}/environments/{entry}", |call| ENVIRONMENTS.remove(call)),
-    get("/projects/{id}/protected_environments", |call| PROTECTED.list(call)),
-    post("/projects/{id}/protected_environments", |call| PROTECTED.create(call)),
-    get("/projects/{id}/protected_environments/{entry}", |call| PROTECTED.show(call)),
-    put("/projects/{id}/protected_environments/{entry}", |call| PROTECTED.update(call)),
-    delete("/projects/{id}/protected_environments/{entry}", |call| PROTECTED.remove(call)),
-    get("/groups/{id}/protected_environments", |call| PROTECTED_TIERS.list(call)),
-    post("/groups/{id}/protected_environments", |call| PROTECTED_TIERS.create(call)),
-    get("/groups/{id}/protected_environments/{entry}", |call| PROTECTED_TIERS.show(call)),
-    put("/groups/{id}/protected_environments/{entry}", |call| PROTECTED_TIERS.update(call)),
-    delete("/groups/{id}/protected_environments/{entry}", |call| PROTECTED_TIERS.remove(call)),
-    get("/projects/{id}/deploy_tokens", |call| TOKENS.list(call)),
-    post("/projects/{id}/deploy_tokens", |call| TOKENS.create(call)),
-    get("/projects/{id}/deploy_tokens/{entry}", |call| TOKENS.show(call)),
-    delete("/projects/{id}/deploy_tokens/{entry}", |call| TOKENS.remove(call)),
-    get("/groups/{id}/deploy_tokens", |call| GROUP_TOKENS.list(call)),
-    post("/groups/{id}/deploy_tokens", |call| GROUP_TOKENS.create(call)),
-    get("/groups/{id}/deploy_tokens/{entry}", |call| GROUP_TOKENS.show(call)),
-    delete("/groups/{id}/deploy_tokens/{entry}", |call| GROUP_TOKENS.remove(call)),
-    get("/deploy_tokens", every_token),
-    get("/projects/{id}/external_status_checks", |call| CHECKS.list(call)),
-    post("/projects/{id}/external_status_checks", |call| CHECKS.create(call)),
-    put("/projects/{id}/external_status_checks/{entry}", |call| CHECKS.update(call)),
-    delete("/projects/{id}/external_status_checks/{entry}", |call| CHECKS.remove(call)),
+pub(super) const COLLECTIONS: &[Collection] = &[
+    MILESTONES,
+    Collection { path: "/groups/{id}/milestones", ..MILESTONES },
+    ENVIRONMENTS,
+    PROTECTED,
+    PROTECTED_TIERS,
+    TOKENS,
+    GROUP_TOKENS,
+    CHECKS,
 ];
 
-/// What a field takes.
-#[derive(Clone, Copy, Debug)]
-enum Form {
-    Text,
-    Day,
-    /// One of some words.
-    Word(&'static [&'static str]),
-    /// Some of them.
-    Words(&'static [&'static str]),
-    Ids,
-}
-
-/// A collection. Its rows keep each field by its name.
-#[derive(Clone, Copy)]
-struct Kind {
-    rows: Records,
-    /// The project or group, for whoever may read or write there.
-    scope: fn(&Call<'_>) -> Result<Scope, Failure>,
-    required: &'static [&'static str],
-    fields: &'static [(&'static str, Form)],
-    /// Fields that narrow the list when the call has them.
-    filters: &'static [&'static str],
-    /// The order of the list; what has no value is last.
-    order: &'static [&'static str],
-    /// Whether the path has the name in place of the id.
-    by_name: bool,
-    /// What is more to a write: it settles a row that has the fields of the call, before it joins
-    /// or replaces those that are stored.
-    settle: fn(&Call<'_>, &Scope, &mut Record, &[Record]) -> Result<(), Failure>,
-    /// Why a row cannot be removed.
-    kept: fn(&Record) -> Option<Failure>,
-    json: fn(&Call<'_>, &Scope, &Record) -> Result<Value, Failure>,
-}
-
-impl Kind {
-    /// Takes the fields that the call has.
-    fn take(&self, call: &Call<'_>, row: &mut Record) -> Result<(), Failure> {
-        for (name, form) in self.fields.iter().filter(|(name, _)| call.params.has(name)) {
-            let value: Value = match form {
-                Form::Text => call.params.text(name)?.into(),
-                Form::Day => call.params.date(name)?.flatten().map(|day| day.to_string()).into(),
-                Form::Word(words) => call.params.one_of(name, words)?.into(),
-                Form::Words(words) => {
-                    let sent = call.params.texts(name)?.unwrap_or_default();
-                    if sent.iter().any(|word| !words.contains(&word.as_str())) {
-                        return Err(Failure::no_valid_value(name));
-                    }
-                    // They are kept as flags, so that their order is that of the list.
-                    words
-                        .iter()
-                        .filter(|word| sent.iter().any(|sent| sent == *word))
-                        .copied()
-                        .collect()
-                }
-                Form::Ids => call.params.integers(name)?.unwrap_or_default().into(),
-            };
-            row.set(name, value);
-        }
-        Ok(())
-    }
-
-    fn find(&self, call: &Call<'_>, scope: &Scope) -> Result<Record, Failure> {
-        let found = match self.by_name {
-            true => self
-                .all(call, scope)?
-                .into_iter()
-                .find(|row| row.text("name") == call.segment("entry")),
-            false => self.rows.find(call.db, scope.holder(), call.segment_id("entry")?)?,
-        };
-        found.ok_or_else(Failure::no_record)
-    }
-
-    fn all(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>, Failure> {
-        let mut all = self.rows.all(call.db, scope.holder())?;
-        let place = |row: &Record| -> Vec<_> {
-            self.order
-                .iter()
-                .map(|name| row.text(name))
-                .map(|text| (text.is_empty(), text.to_owned()))
-                .collect()
-        };
-        all.sort_by_cached_key(place);
-        Ok(all)
-    }
-
-    fn list(&self, call: &Call<'_>) -> Result<Answer, Failure> {
-        let scope = (self.scope)(call)?;
-        let mut all = self.all(call, &scope)?;
-        for name in self.filters {
-            if let Some(wanted) = call.params.text(name)?.filter(|wanted| wanted != "all") {
-                all.retain(|row| row.text(name) == wanted);
-            }
-        }
-        let all = all.iter().map(|row| (self.json)(call, &scope, row));
-        page::list(call, &all.collect::<Result<Vec<_>, _>>()?)
-    }
-
-    fn show(&self, call: &Call<'_>) -> Result<Answer, Failure> {
-        let scope = (self.scope)(call)?;
-        Answer::ok(&(self.json)(call, &scope, &self.find(call, &scope)?)?)
-    }
-
-    fn create(&self, call: &Call<'_>) -> Result<Answer, Failure> {
-        let scope = (self.scope)(call)?;
-        call.params.require(self.required)?;
-        let mut row = Record::new(call.now());
-        self.save(call, &scope, &mut row)?;
-        Answer::created(&(self.json)(call, &scope, &row)?)
-    }
-
-    fn update(&self, call: &Call<'_>) -> Result<Answer, Failure> {
-        let scope = (self.scope)(call)?;
-        let mut row = self.find(call, &scope)?;
-        self.save(call, &scope, &mut row)?;
-        Answer::ok(&(self.json)(call, &scope, &row)?)
-    }
-
-    fn save(&self, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<(), Failure> {
-        self.take(call, row)?;
-        let stored = self.rows.all(call.db, scope.holder())?;
-        (self.settle)(call, scope, row, &stored)?;
-        Ok(self.rows.save(call.db, scope.holder(), row, call.now())?)
-    }
-
-    fn remove(&self, call: &Call<'_>) -> Result<Answer, Failure> {
-        let row = self.find(call, &(self.scope)(call)?)?;
-        if let Some(failure) = (self.kept)(&row) {
-            return Err(failure);
-        }
-        call.check_unmodified(&row.updated_at)?;
-        self.rows.remove(call.db, &row)?;
-        Ok(Answer::no_content())
-    }
-}
-
-/// The project or group, which anonymous callers may not read either; writing needs a level.
-fn written_by(
-    call: &Call<'_>,
-    level: i64,
-    of: fn(&Call<'_>, i64) -> Result<Scope, Failure>,
-) -> Result<Scope, Failure> {
-    of(call, if call.writes { level } else { 0 })
-}
+pub(super) const ROUTES: &[Route] =
+    &[post("/projects/{id}/environments/{entry}/stop", stop), get("/deploy_tokens", every_token)];
 
 /// The project, for its maintainers; others, known or not, get 403.
-fn maintained(call: &Call<'_>) -> Result<Scope, Failure> {
+fn maintained(call: &Call<'_>) -> Result<Scope> {
     Ok(Scope::Project(Box::new(call.project_with(MAINTAINER)?)))
 }
 
 /// The group, likewise, for who has a level in it.
-fn led(call: &Call<'_>, level: i64) -> Result<Scope, Failure> {
+fn led(call: &Call<'_>, level: i64) -> Result<Scope> {
     let group = call.group()?;
     match call.level_in_group(&group)? < level {
         true => Err(Failure::forbidden()),
@@ -222,36 +50,25 @@ fn led(call: &Call<'_>, level: i64) -> Result<Scope, Failure> {
     }
 }
 
-fn licensed(call: &Call<'_>, least: Tier, scope: Scope) -> Result<Scope, Failure> {
-    call.require_tier(least).map(|()| scope)
-}
-
-/// Whether another row has the same value.
-fn is_taken(stored: &[Record], row: &Record, name: &str) -> bool {
-    stored.iter().any(|other| other.id != row.id && other.text(name) == row.text(name))
-}
-
 fn setting(row: &Record, name: &str) -> Value {
     row.settings.get(name).cloned().unwrap_or_default()
 }
 
-const MILESTONES: Kind = Kind {
-    rows: Records("milestones"),
-    scope: |call| written_by(call, REPORTER, Scope::project),
+const MILESTONES: Collection = Collection {
+    reads: 0,
+    writes: REPORTER,
     required: &["title"],
     fields: &[
-        ("title", Form::Text),
-        ("description", Form::Text),
-        ("due_date", Form::Day),
-        ("start_date", Form::Day),
-        ("state_event", Form::Word(&["close", "activate"])),
+        Field::new("title", Form::Text),
+        Field::new("description", Form::Text),
+        Field::new("due_date", Form::Day),
+        Field::new("start_date", Form::Day),
+        Field::new("state_event", Form::Word(&["close", "activate"])),
     ],
     filters: &["state", "title"],
     order: &["due_date", "title"],
-    by_name: false,
     settle: settle_milestone,
-    kept: |_| None,
-    json: |call, scope, row| {
+    json: |_, call, scope, row| {
         let address = match scope {
             Scope::Group(group) => format!("groups/{}", group.full_path),
             Scope::Project(project) => project.full_path.clone(),
@@ -272,17 +89,16 @@ const MILESTONES: Kind = Kind {
             "web_url": format!("{}/{address}/-/milestones/{}", call.base, setting(row, "iid")),
         }))
     },
+    ..Collection::new("/projects/{id}/milestones")
 };
 
-const OF_GROUPS: Kind =
-    Kind { scope: |call| written_by(call, REPORTER, Scope::group), ..MILESTONES };
-
 fn settle_milestone(
+    _: &Collection,
     _: &Call<'_>,
     _: &Scope,
     row: &mut Record,
     stored: &[Record],
-) -> Result<(), Failure> {
+) -> Result<()> {
     let (start, due) = (row.text("start_date"), row.text("due_date"));
     let fault = if row.text("title").is_empty() {
         Some(("title", "can't be blank"))
@@ -318,31 +134,31 @@ const TIER_WORDS: [(&str, &[&str]); 4] = [
     ("production", &["prd", "prod", "live"]),
 ];
 
-const ENVIRONMENTS: Kind = Kind {
-    rows: Records("environments"),
-    scope: |call| written_by(call, DEVELOPER, Scope::project),
+const ENVIRONMENTS: Collection = Collection {
+    reads: 0,
+    writes: DEVELOPER,
     required: &["name"],
     fields: &[
-        ("name", Form::Text),
-        ("external_url", Form::Text),
-        ("tier", Form::Word(TIERS)),
-        ("description", Form::Text),
-        ("auto_stop_setting", Form::Word(&["always", "with_action"])),
+        Field::new("name", Form::Text),
+        Field::new("external_url", Form::Text),
+        Field::new("tier", Form::Word(TIERS)),
+        Field::new("description", Form::Text),
+        Field::new("auto_stop_setting", Form::Word(&["always", "with_action"])),
     ],
     filters: &["name"],
-    order: &[],
-    by_name: false,
     settle: settle_environment,
     kept: |row| (row.text("state") != "stopped").then(Failure::forbidden),
-    json: environment,
+    json: |_, call, scope, row| environment(call, scope, row),
+    ..Collection::new("/projects/{id}/environments")
 };
 
 fn settle_environment(
+    _: &Collection,
     call: &Call<'_>,
     _: &Scope,
     row: &mut Record,
     stored: &[Record],
-) -> Result<(), Failure> {
+) -> Result<()> {
     if call.params.has("slug") {
         return Err(Failure::parameter("slug", "is automatically generated and cannot be changed"));
     }
@@ -392,7 +208,7 @@ fn slug(name: &str) -> String {
     format!("{}-{mark}", slug.trim_end_matches('-'))
 }
 
-fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value, Failure> {
+fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
     let mut text = Vec::new();
     view::simple(call, project, Wanted::of(call)?, &mut text)?;
@@ -421,25 +237,23 @@ fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value, Fa
 }
 
 /// No job runs, so that it has stopped at once.
-fn stop(call: &Call<'_>) -> Result<Answer, Failure> {
-    let scope = (ENVIRONMENTS.scope)(call)?;
+fn stop(call: &Call<'_>) -> Result<Answer> {
+    let scope = ENVIRONMENTS.scope(call)?;
     let mut row = ENVIRONMENTS.find(call, &scope)?;
     row.set("state", "stopped");
     ENVIRONMENTS.rows.save(call.db, scope.holder(), &mut row, call.now())?;
     Answer::ok(&environment(call, &scope, &row)?)
 }
 
-const PROTECTED: Kind = Kind {
-    rows: Records("protected_environments"),
-    scope: |call| licensed(call, Tier::Premium, maintained(call)?),
+const PROTECTED: Collection = Collection {
+    key: "name",
+    tier: Tier::Premium,
     required: &["name", LEVELS],
-    fields: &[("name", Form::Text)],
-    filters: &[],
+    fields: &[Field::new("name", Form::Text)],
+    scope: |_, call| maintained(call),
     order: &["name"],
-    by_name: true,
     settle: settle_protected,
-    kept: |_| None,
-    json: |_, _, row| {
+    json: |_, _, _, row| {
         Ok(json!({
             "name": setting(row, "name"),
             LEVELS: setting(row, LEVELS),
@@ -447,12 +261,14 @@ const PROTECTED: Kind = Kind {
             RULES: setting(row, RULES),
         }))
     },
+    ..Collection::new("/projects/{id}/protected_environments")
 };
 
 /// Groups protect the environments of a tier.
-const PROTECTED_TIERS: Kind = Kind {
-    scope: |call| licensed(call, Tier::Premium, led(call, MAINTAINER)?),
-    fields: &[("name", Form::Word(TIERS))],
+const PROTECTED_TIERS: Collection = Collection {
+    path: "/groups/{id}/protected_environments",
+    scope: |_, call| led(call, MAINTAINER),
+    fields: &[Field::new("name", Form::Word(TIERS))],
     ..PROTECTED
 };
 
@@ -461,11 +277,12 @@ const RULES: &str = "approval_rules";
 const COUNT: &str = "required_approval_count";
 
 fn settle_protected(
+    _: &Collection,
     call: &Call<'_>,
     _: &Scope,
     row: &mut Record,
     stored: &[Record],
-) -> Result<(), Failure> {
+) -> Result<()> {
     let count = call.params.integer(COUNT)?;
     if count.is_some_and(|count| count > 0) && call.release() >= OBSERVED {
         return Err(Failure::message(
@@ -501,7 +318,7 @@ fn settle_protected(
 /// A list of whom something is granted, after the changes of the call: an element without `id` adds
 /// one, one with it changes that one, and with `_destroy` takes it away. Nobody is granted anything
 /// who is not there.
-fn granted(call: &Call<'_>, list: &str, stored: Value) -> Result<Vec<Value>, Failure> {
+fn granted(call: &Call<'_>, list: &str, stored: Value) -> Result<Vec<Value>> {
     let mut all = stored.as_array().cloned().unwrap_or_default();
     let changes = match call.params.get(list) {
         None | Some(Value::Null) => return Ok(all),
@@ -527,12 +344,7 @@ fn granted(call: &Call<'_>, list: &str, stored: Value) -> Result<Vec<Value>, Fai
 }
 
 /// One element of such a list; none for a user or group that is not there.
-fn grant(
-    call: &Call<'_>,
-    list: &str,
-    id: i64,
-    sent: &Map<String, Value>,
-) -> Result<Option<Value>, Failure> {
+fn grant(call: &Call<'_>, list: &str, id: i64, sent: &Map<String, Value>) -> Result<Option<Value>> {
     let read = |name: &str| {
         sent.get(name).map_or(Ok(None), |value| integer(&format!("{list}[{name}]"), value))
     };
@@ -572,21 +384,19 @@ fn grant(
 }
 
 /// Ids of them are of all environments.
-fn next_grant(call: &Call<'_>) -> Result<i64, Failure> {
+fn next_grant(call: &Call<'_>) -> Result<i64> {
     let sql = "INSERT INTO meta (key, value) VALUES ('grants of environments', 1)
                ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST (value AS INTEGER)";
     Ok(call.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
-const TOKENS: Kind = Kind {
-    rows: Records("deploy_tokens"),
-    scope: maintained,
+const TOKENS: Collection = Collection {
     required: &["name", "scopes"],
     fields: &[
-        ("name", Form::Text),
-        ("expires_at", Form::Day),
-        ("username", Form::Text),
-        (
+        Field::new("name", Form::Text),
+        Field::new("expires_at", Form::Day),
+        Field::new("username", Form::Text),
+        Field::new(
             "scopes",
             Form::Words(&[
                 "read_repository",
@@ -599,15 +409,14 @@ const TOKENS: Kind = Kind {
             ]),
         ),
     ],
-    filters: &[],
-    order: &[],
-    by_name: false,
-    settle: |_, _, row, _| match setting(row, "scopes").as_array().is_none_or(Vec::is_empty) {
+    is_edited: false,
+    scope: |_, call| maintained(call),
+    settle: |_, _, _, row, _| match setting(row, "scopes").as_array().is_none_or(Vec::is_empty) {
         true => Err(Failure::message(StatusCode::BAD_REQUEST, "Scopes can't be blank")),
         false => Ok(()),
     },
-    kept: |_| None,
-    json: |call, _, row| Ok(token(call, row)),
+    json: |_, call, _, row| Ok(token(call, row)),
+    ..Collection::new("/projects/{id}/deploy_tokens")
 };
 
 fn token(call: &Call<'_>, row: &Record) -> Value {
@@ -630,36 +439,36 @@ fn token(call: &Call<'_>, row: &Record) -> Value {
 }
 
 /// All of the service, for administrators.
-fn every_token(call: &Call<'_>) -> Result<Answer, Failure> {
+fn every_token(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let all: Vec<Value> = TOKENS.rows.every(call.db)?.iter().map(|row| token(call, row)).collect();
     page::list(call, &all)
 }
 
 /// Maintainers of a group see its tokens, owners make and remove them.
-const GROUP_TOKENS: Kind =
-    Kind { scope: |call| led(call, if call.writes { OWNER } else { MAINTAINER }), ..TOKENS };
+const GROUP_TOKENS: Collection = Collection {
+    path: "/groups/{id}/deploy_tokens",
+    scope: |_, call| led(call, if call.writes { OWNER } else { MAINTAINER }),
+    ..TOKENS
+};
 
-const CHECKS: Kind = Kind {
-    rows: Records("external_status_checks"),
-    scope: |call| {
-        let scope = Scope::project(call, MAINTAINER).map_err(|failure| match failure.status {
-            StatusCode::FORBIDDEN => Failure::unauthorized(),
-            _ => failure,
-        })?;
-        licensed(call, Tier::Ultimate, scope)
-    },
+const CHECKS: Collection = Collection {
+    tier: Tier::Ultimate,
     required: &["name", "external_url"],
     fields: &[
-        ("name", Form::Text),
-        ("external_url", Form::Text),
-        ("protected_branch_ids", Form::Ids),
-        ("shared_secret", Form::Text),
+        Field::new("name", Form::Text),
+        Field::new("external_url", Form::Text),
+        Field::new("protected_branch_ids", Form::Ids),
+        Field::new("shared_secret", Form::Text),
     ],
-    filters: &[],
-    order: &[],
-    by_name: false,
-    settle: |_, _, row, stored| {
+    is_shown: false,
+    scope: |_, call| {
+        Scope::project(call, MAINTAINER).map_err(|failure| match failure.status {
+            StatusCode::FORBIDDEN => Failure::unauthorized(),
+            _ => failure,
+        })
+    },
+    settle: |_, _, _, row, stored| {
         let mut wrong = Vec::new();
         for (field, words) in [("name", "Name"), ("external_url", "External url")] {
             if row.text(field).is_empty() {
@@ -673,11 +482,11 @@ const CHECKS: Kind = Kind {
             false => Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, wrong)),
         }
     },
-    kept: |_| None,
-    json: check,
+    json: |_, call, scope, row| check(call, scope, row),
+    ..Collection::new("/projects/{id}/external_status_checks")
 };
 
-fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value, Failure> {
+fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     let wanted = setting(row, "protected_branch_ids");
     let wanted = wanted.as_array().cloned().unwrap_or_default();
     let branches = Protection::all(call.db, scope.id(), call.now())?;

@@ -42,6 +42,7 @@ mod pull_mirror;
 pub(crate) mod push_rules;
 mod remote_mirrors;
 pub(crate) mod repository;
+pub(crate) mod rows;
 pub(crate) mod shares;
 pub(crate) mod system;
 mod tags;
@@ -57,7 +58,19 @@ use matchit::{Match, Router};
 use percent_encoding::percent_decode_str;
 
 use super::answer::{Answer, Failure, Result};
-use super::call::{Handler, Segments};
+use super::call::{Call, Segments};
+use rows::{Collection, Told, Verb};
+
+type Own = fn(&Call<'_>) -> Result<Answer>;
+
+/// What carries out one operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Handler {
+    /// A function of its own.
+    Own(Own),
+    /// That of all collections.
+    Row(&'static Collection, Verb),
+}
 
 /// One operation.
 #[derive(Debug)]
@@ -68,28 +81,38 @@ pub(crate) struct Route {
     pub(crate) handler: Handler,
 }
 
-const fn get(path: &'static str, handler: Handler) -> Route {
+const fn get(path: &'static str, handler: Own) -> Route {
     route(Method::GET, path, handler)
 }
 
-const fn post(path: &'static str, handler: Handler) -> Route {
+const fn post(path: &'static str, handler: Own) -> Route {
     route(Method::POST, path, handler)
 }
 
-const fn put(path: &'static str, handler: Handler) -> Route {
+const fn put(path: &'static str, handler: Own) -> Route {
     route(Method::PUT, path, handler)
 }
 
-const fn patch(path: &'static str, handler: Handler) -> Route {
+const fn patch(path: &'static str, handler: Own) -> Route {
     route(Method::PATCH, path, handler)
 }
 
-const fn delete(path: &'static str, handler: Handler) -> Route {
+const fn delete(path: &'static str, handler: Own) -> Route {
     route(Method::DELETE, path, handler)
 }
 
-const fn route(method: Method, path: &'static str, handler: Handler) -> Route {
-    Route { method, path, handler }
+const fn route(method: Method, path: &'static str, handler: Own) -> Route {
+    Route { method, path, handler: Handler::Own(handler) }
+}
+
+impl Route {
+    /// Carries it out.
+    pub(crate) fn answer(&self, call: &Call<'_>) -> Result<Answer> {
+        match self.handler {
+            Handler::Own(answer) => answer(call),
+            Handler::Row(collection, verb) => collection.answer(verb, call),
+        }
+    }
 }
 
 /// A route with its number, which tells operations apart.
@@ -113,21 +136,28 @@ static TABLE: LazyLock<Router<Vec<Operation>>> = LazyLock::new(|| {
 });
 
 /// The operations of a path. A format may follow a path that ends in a word (`variables.json`).
-fn at(path: &str) -> Result<Match<'static, '_, &'static Vec<Operation>>> {
-    let whole = TABLE.at(path);
+fn at<'p>(
+    told: Option<&'static Told>,
+    path: &'p str,
+) -> Result<Match<'static, 'p, &'static Vec<Operation>>> {
+    let of_path = |path| TABLE.at(path).ok().or_else(|| told?.table.at(path).ok());
     let plain = || {
         let (plain, format) = path.rsplit_once('.').filter(|(_, format)| !format.contains('/'))?;
-        let found = TABLE.at(plain).ok()?;
+        let found = of_path(plain)?;
         let is_word = found.value.iter().all(|operation| !operation.route.path.ends_with('}'));
         (is_word && !format.is_empty()).then_some(found)
     };
-    whole.ok().or_else(plain).ok_or_else(Failure::no_route)
+    of_path(path).or_else(plain).ok_or_else(Failure::no_route)
 }
 
 /// Finds the operation of a request, and decodes the named segments of its path. A method that a
 /// path does not have is 404: the service's last route takes whatever no other one does.
-pub(crate) fn find(method: &Method, path: &str) -> Result<(Operation, Segments)> {
-    let found = at(path)?;
+pub(crate) fn find(
+    told: Option<&'static Told>,
+    method: &Method,
+    path: &str,
+) -> Result<(Operation, Segments)> {
+    let found = at(told, path)?;
     let wanted = if *method == Method::HEAD { &Method::GET } else { method };
     let operation = found.value.iter().find(|operation| operation.route.method == *wanted);
     let operation = operation.ok_or_else(Failure::no_route)?;
@@ -142,8 +172,8 @@ pub(crate) fn find(method: &Method, path: &str) -> Result<(Operation, Segments)>
 
 /// What OPTIONS answers: 204 with the methods of a path. What is below a project or group looks for
 /// it first, without the id.
-pub(crate) fn options(path: &str) -> Result<Answer> {
-    let found = at(path)?;
+pub(crate) fn options(told: Option<&'static Told>, path: &str) -> Result<Answer> {
+    let found = at(told, path)?;
     for (above, what) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
         if found.value.iter().any(|operation| operation.route.path.starts_with(above)) {
             return Err(Failure::not_found(what));
@@ -182,7 +212,6 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         deploy_keys::ROUTES,
         files::ROUTES,
         forks::ROUTES,
-        freeze_periods::ROUTES,
         group_moves::ROUTES,
         groups::ROUTES,
         hooks::ROUTES,
@@ -201,7 +230,6 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         protected_tags::ROUTES,
         pull_mirror::ROUTES,
         push_rules::ROUTES,
-        remote_mirrors::ROUTES,
         repository::ROUTES,
         shares::ROUTES,
         system::ROUTES,
@@ -212,6 +240,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
     ]
     .into_iter()
     .flatten()
+    .chain(rows::ROUTES.iter())
 }
 
 #[cfg(test)]
@@ -222,7 +251,7 @@ mod tests {
     fn each_route_is_found_by_its_method_and_path() {
         for (number, (path, route)) in all().enumerate() {
             let path = path.replace('{', "%7B").replace('}', "%2F%C3%A9");
-            let (found, segments) = find(&route.method, &path).expect("a route");
+            let (found, segments) = find(None, &route.method, &path).expect("a route");
             assert_eq!((found.number, found.route.path), (number, route.path));
             let names: Vec<&str> = route.path.split(['{', '}']).skip(1).step_by(2).collect();
             let expected: Segments =
@@ -244,11 +273,11 @@ mod tests {
             (Method::PATCH, "/api/v4/projects", Some(404)),
             (Method::HEAD, "/api/v4/projects/1/star", Some(404)),
         ] {
-            let found = find(&method, path).err().map(|failure| failure.status.as_u16());
+            let found = find(None, &method, path).err().map(|failure| failure.status.as_u16());
             assert_eq!(found, status, "{method} {path}");
         }
         // A format is no part of what a client names itself.
-        let (_, segments) = find(&Method::GET, "/api/v4/projects/a.json").expect("a route");
+        let (_, segments) = find(None, &Method::GET, "/api/v4/projects/a.json").expect("a route");
         assert_eq!(segments, [("id", "a.json".to_owned())]);
     }
 }

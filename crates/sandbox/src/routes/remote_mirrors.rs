@@ -7,26 +7,25 @@
 use serde_json::{Value, json};
 
 use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Failure, Result};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::outbound::{self, Reach};
-use super::super::page;
 use super::super::profile::OBSERVED;
 use super::super::re2;
-use super::super::store::holder::Holder;
-use super::super::store::record::{Record, Records};
-use super::{Route, delete, get, post, put};
+use super::super::scope::Scope;
+use super::super::store::record::Record;
+use super::rows::Collection;
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/remote_mirrors", list),
-    post("/projects/{id}/remote_mirrors", create),
-    get("/projects/{id}/remote_mirrors/{mirror_id}", show),
-    put("/projects/{id}/remote_mirrors/{mirror_id}", update),
-    delete("/projects/{id}/remote_mirrors/{mirror_id}", remove),
-];
+pub(super) const MIRRORS: Collection = Collection {
+    entry: "mirror_id",
+    required: &["url"],
+    scope: |_, call| project(call),
+    settle: |_, call, _, mirror, _| take(call, mirror),
+    json: |_, call, _, mirror| Ok(json(call, mirror)),
+    ..Collection::new("/projects/{id}/remote_mirrors")
+};
 
-const MIRRORS: Records = Records("remote_mirrors");
 const FLAGS: [&str; 2] = ["enabled", PROTECTED];
 /// A flag that may be unset.
 const DIVERGENT: &str = "keep_divergent_refs";
@@ -38,7 +37,7 @@ const PROTECTED: &str = "only_protected_branches";
 const REGEX: &str = "mirror_branch_regex";
 
 /// The project. Who lacks the right to it gets 401 here, not 403.
-fn project(call: &Call<'_>) -> Result<Holder> {
+fn project(call: &Call<'_>) -> Result<Scope> {
     let project = call.project_as(0)?;
     if call.level_in(&project)? < MAINTAINER {
         return Err(Failure::unauthorized());
@@ -46,7 +45,7 @@ fn project(call: &Call<'_>) -> Result<Holder> {
     if call.writes {
         call.check_writable(&project)?;
     }
-    Ok(Holder::Project(project.id))
+    Ok(Scope::Project(Box::new(project)))
 }
 
 fn has_regex(call: &Call<'_>) -> bool {
@@ -109,14 +108,12 @@ pub(super) fn checked_url(text: String) -> Result<String> {
     }
 }
 
-fn find(call: &Call<'_>, of: Holder) -> Result<Record> {
-    let id = call.segment_id("mirror_id")?;
-    MIRRORS.find(call.db, of, id)?.ok_or_else(Failure::no_record)
-}
-
-/// Takes what the call says, but for the URL. All protected branches and a pattern exclude each
-/// other: what is said takes the place of the other.
+/// Takes what the call says; a URL of a new mirror only. All protected branches and a pattern exclude
+/// each other: what is said takes the place of the other.
 fn take(call: &Call<'_>, mirror: &mut Record) -> Result<()> {
+    if mirror.id == 0 {
+        mirror.set("url", checked_url(call.params.text("url")?.unwrap_or_default())?);
+    }
     for name in FLAGS.into_iter().filter(|name| call.params.has(name)) {
         mirror.set(name, call.params.is_set(name)?);
     }
@@ -150,43 +147,6 @@ fn take(call: &Call<'_>, mirror: &mut Record) -> Result<()> {
         mirror.set(REGEX, Value::Null);
     }
     Ok(())
-}
-
-fn list(call: &Call<'_>) -> Result<Answer> {
-    let mirrors = MIRRORS.all(call.db, project(call)?)?;
-    let all: Vec<Value> = mirrors.iter().map(|mirror| json(call, mirror)).collect();
-    page::list(call, &all)
-}
-
-fn show(call: &Call<'_>) -> Result<Answer> {
-    let mirror = find(call, project(call)?)?;
-    Answer::ok(&json(call, &mirror))
-}
-
-fn create(call: &Call<'_>) -> Result<Answer> {
-    let of = project(call)?;
-    call.params.require(&["url"])?;
-    let mut mirror = Record::new(call.now());
-    mirror.set("url", checked_url(call.params.text("url")?.unwrap_or_default())?);
-    take(call, &mut mirror)?;
-    MIRRORS.save(call.db, of, &mut mirror, call.now())?;
-    Answer::created(&json(call, &mirror))
-}
-
-/// A URL in the call is ignored.
-fn update(call: &Call<'_>) -> Result<Answer> {
-    let of = project(call)?;
-    let mut mirror = find(call, of)?;
-    take(call, &mut mirror)?;
-    MIRRORS.save(call.db, of, &mut mirror, call.now())?;
-    Answer::ok(&json(call, &mirror))
-}
-
-fn remove(call: &Call<'_>) -> Result<Answer> {
-    let mirror = find(call, project(call)?)?;
-    call.check_unmodified(&mirror.updated_at)?;
-    MIRRORS.remove(call.db, &mirror)?;
-    Ok(Answer::no_content())
 }
 
 #[cfg(test)]

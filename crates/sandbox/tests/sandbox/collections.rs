@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use undrift_release::Release;
-use undrift_sandbox::{Config, OBSERVED, Seed, Tier};
+use undrift_sandbox::{Collection, Config, Field, Form, OBSERVED, Seed, Tier, serves};
 
-use super::client::{ROOT, World, kept, usual_seed};
+use super::client::{ROOT, World, contains, kept, usual_seed};
 use super::facts::fact;
 
 const NO: Value = Value::Null;
@@ -263,4 +263,81 @@ async fn addresses_are_of_personal_tokens() {
     assert!(bot.status == 200 && bot.body.get("last_used_ips").is_none(), "{}", bot.body);
     let own = world.get("mia", "/personal_access_tokens/self").await;
     assert!(own.body.get("last_used_ips").is_some(), "{}: {}", fact("bot-addresses"), own.body);
+}
+
+/// What a caller tells of a collection is all that the service knows of it.
+#[tokio::test]
+async fn a_collection_that_is_told_is_served() {
+    let mut toys = Collection::new("/projects/{id}/play/toys");
+    toys.key = "code";
+    toys.required = &["name"];
+    toys.unique = &["name"];
+    toys.shows = &[("owner", r#""project""#)];
+    toys.fields = const {
+        &[
+            Field { only_new: true, trims: true, ..Field::new("name", Form::Text) },
+            Field { shown: "toy_size", preset: "3", ..Field::new("size", Form::Integer) },
+            Field { resets: true, preset: "false", ..Field::new("loud", Form::Flag) },
+            Field { shown: "", ..Field::new("note", Form::Text) },
+            Field::new("colours", Form::Texts),
+            Field { since: Some(OBSERVED), ..Field::new("late", Form::Text) },
+            Field { tier: Tier::Ultimate, ..Field::new("dear", Form::Text) },
+        ]
+    };
+    let mut named = Collection::new("/groups/{id}/gates");
+    (named.key, named.is_edited, named.fields) =
+        ("name", false, const { &[Field::new("name", Form::Text)] });
+    // The sandbox has these itself.
+    let known = Collection::new("/projects/{id}/milestones");
+    let collections = vec![toys, named, known];
+    let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
+    let tier = Some(Tier::Premium);
+    let world = World::start(Config { seed, tier, collections, ..Config::default() }).await;
+    let toy = json!({"name": " ball ", "loud": true, "note": "x", "late": "x", "dear": "x"});
+    let shown = json!({"code": 1, "name": "ball", "toy_size": 3, "loud": true, "owner": "project"});
+    let made = world.call(ROOT, "POST", below("play/toys"), &toy).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    for (name, value) in shown.as_object().expect("an object") {
+        assert_eq!(made.body[name], *value, "{name}");
+    }
+    assert!(["note", "late", "dear", "size"].iter().all(|name| made.body.get(name).is_none()));
+    let one = below("play/toys/1");
+    for (who, method, path, body, status, expected) in [
+        (ROOT, "POST", below("play/toys"), json!({}), 400, NO),
+        (ROOT, "POST", below("play/toys"), json!({"name": "ball"}), 400, NO),
+        (
+            ROOT,
+            "PUT",
+            one,
+            json!({"name": "x", "size": 4}),
+            200,
+            json!({"name": "ball", "toy_size": 4, "loud": false}),
+        ),
+        (
+            ROOT,
+            "PUT",
+            one,
+            json!({"colours": ["red"]}),
+            200,
+            json!({"toy_size": 4, "colours": ["red"]}),
+        ),
+        (ROOT, "GET", one, NO, 200, json!({"code": 1})),
+        (ROOT, "GET", below("play/toys"), NO, 200, json!([{"code": 1}])),
+        (ROOT, "PUT", one, json!({"size": "x"}), 400, NO),
+        (ROOT, "PATCH", one, NO, 404, NO),
+        ("stranger", "GET", one, NO, 404, NO),
+        (ROOT, "DELETE", one, NO, 204, NO),
+        (ROOT, "GET", one, NO, 404, NO),
+        (ROOT, "POST", "/groups/acme/gates", json!({"name": "east"}), 201, json!({"name": "east"})),
+        (ROOT, "GET", "/groups/acme/gates/east", NO, 200, json!({"name": "east"})),
+        (ROOT, "PUT", "/groups/acme/gates/east", json!({"name": "x"}), 404, NO),
+        (ROOT, "POST", below("milestones"), json!({"title": "1"}), 201, json!({"iid": 1})),
+    ] {
+        let got = world.call(who, method, path, &body).await;
+        assert_eq!(got.status, status, "{method} {path} {body}\n{}", got.body);
+        assert!(contains(&got.body, &expected), "{method} {path}: {}", got.body);
+    }
+    assert!(serves("/projects/:id/milestones") && !serves("/projects/:id/play/toys"));
+    let others = World::usual().await;
+    assert_eq!(others.get(ROOT, below("play/toys")).await.status, 404);
 }

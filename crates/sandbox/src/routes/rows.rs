@@ -1,0 +1,472 @@
+//! Plain collections: what the service keeps of an entry is one row of a table, and the operations
+//! are the same functions for all. A [`Collection`] says in what one differs from the others.
+//!
+//! Those of the sandbox are its own reading of the service. A caller may tell it of others
+//! ([`Config::collections`](crate::Config::collections)), of which it knows nothing itself.
+//!
+//! Adding one is a constant in [`collections`] and its place in the list there.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use http::Method;
+use matchit::Router;
+use rusqlite::Connection;
+use serde_json::{Map, Value};
+
+use super::super::access::{MAINTAINER, REPORTER};
+use super::super::answer::{Answer, Complaints, Failure, Result};
+use super::super::attributes::Tier;
+use super::super::call::Call;
+use super::super::page;
+use super::super::scope::Scope;
+use super::super::store::record::{Record, Records};
+use super::{Handler, Operation, Route, badges, collections, freeze_periods, remote_mirrors};
+use undrift_release::Release;
+
+/// Every collection that the sandbox has.
+const COLLECTIONS: [&[Collection]; 4] = [
+    collections::COLLECTIONS,
+    &[freeze_periods::PERIODS],
+    &[remote_mirrors::MIRRORS],
+    badges::COLLECTIONS,
+];
+
+/// Their operations.
+pub(super) static ROUTES: LazyLock<Vec<Route>> =
+    LazyLock::new(|| own().flat_map(Collection::routes).collect());
+
+fn own() -> impl Iterator<Item = &'static Collection> {
+    COLLECTIONS.into_iter().flatten()
+}
+
+/// Whether the sandbox has what is at a path, such as `/projects/:id/milestones`, of itself.
+#[must_use]
+pub fn serves(path: &str) -> bool {
+    super::find(None, &Method::GET, &format!("/api/v4{}", path.replace(":id", "1"))).is_ok()
+}
+
+/// Collections that a service was told of. They live as long as the program, as those of the sandbox
+/// do.
+#[derive(Debug)]
+pub(crate) struct Told {
+    collections: &'static [Collection],
+    pub(super) table: Router<Vec<Operation>>,
+}
+
+impl Told {
+    /// Those that the sandbox does not have itself; none if there are none.
+    pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
+        collections.retain(|one| !serves(&one.path.replace("{id}", ":id")));
+        for one in &mut collections {
+            one.rows = Records(format!("told_{}", one.rows.0.replace('/', "_")).leak());
+        }
+        let collections: &'static [Collection] = collections.leak();
+        let routes: &'static [Route] =
+            collections.iter().flat_map(Collection::routes).collect::<Vec<_>>().leak();
+        let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (number, route) in (super::all().count()..).zip(routes) {
+            let path = format!("/api/v4{}", route.path);
+            paths.entry(path).or_default().push(Operation { number, route });
+        }
+        let mut table = Router::new();
+        // What nobody can ask for is not found; no two collections are at one place.
+        paths.into_iter().for_each(|(path, of)| drop(table.insert(path, of)));
+        let told = || &*Box::leak(Box::new(Self { collections, table }));
+        (!collections.is_empty()).then(told)
+    }
+}
+
+/// Makes the tables that are missing.
+pub(crate) fn make_room(db: &Connection, told: Option<&Told>) -> Result<(), rusqlite::Error> {
+    for of in own().chain(told.iter().flat_map(|told| told.collections)) {
+        let name = of.rows.0;
+        db.execute_batch(&format!(
+            "CREATE TABLE IF NOT EXISTS {name} (
+                id INTEGER PRIMARY KEY AUTOINCREMENT,
+                group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+                project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+                settings TEXT NOT NULL,
+                created_at TEXT NOT NULL,
+                updated_at TEXT NOT NULL
+            )"
+        ))?;
+    }
+    Ok(())
+}
+
+/// What a field takes.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Form {
+    /// Text.
+    Text,
+    /// An integer.
+    Integer,
+    /// A boolean.
+    Flag,
+    /// A day.
+    Day,
+    /// One of some words.
+    Word(&'static [&'static str]),
+    /// Some of them.
+    Words(&'static [&'static str]),
+    /// A list of texts.
+    Texts,
+    /// A list of ids.
+    Ids,
+}
+
+/// A field of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// What requests call it.
+    pub name: &'static str,
+    /// What answers call it; they leave it out if this is empty.
+    pub shown: &'static str,
+    /// What it takes.
+    pub form: Form,
+    /// What a new entry gets without it, as JSON.
+    pub preset: &'static str,
+    /// Whether an edit ignores it.
+    pub only_new: bool,
+    /// Whether an edit without it sets it back to its preset.
+    pub resets: bool,
+    /// Whether blanks around it are dropped.
+    pub trims: bool,
+    /// The lowest licence that has it.
+    pub tier: Tier,
+    /// The release that brought it.
+    pub since: Option<Release>,
+    /// The release from which on it is gone.
+    pub until: Option<Release>,
+}
+
+impl Field {
+    /// One that is in requests and answers under the same name, is null at first, and that an edit
+    /// changes or leaves as it is.
+    #[must_use]
+    pub const fn new(name: &'static str, form: Form) -> Self {
+        Self {
+            name,
+            shown: name,
+            form,
+            preset: "null",
+            only_new: false,
+            resets: false,
+            trims: false,
+            tier: Tier::Free,
+            since: None,
+            until: None,
+        }
+    }
+
+    fn is_there(&self, call: &Call<'_>) -> bool {
+        call.tier() >= self.tier
+            && self.since.is_none_or(|since| call.release() >= since)
+            && self.until.is_none_or(|until| call.release() < until)
+    }
+
+    fn preset(&self) -> Value {
+        serde_json::from_str(self.preset).unwrap_or_default()
+    }
+
+    /// What the call says of it.
+    fn sent(&self, call: &Call<'_>) -> Result<Value> {
+        let (params, name) = (&call.params, self.name);
+        Ok(match self.form {
+            Form::Text if self.trims => {
+                params.text(name)?.map(|text| text.trim().to_owned()).into()
+            }
+            Form::Text => params.text(name)?.into(),
+            Form::Integer => params.integer(name)?.into(),
+            Form::Flag => params.flag(name)?.into(),
+            Form::Day => params.date(name)?.flatten().map(|day| day.to_string()).into(),
+            Form::Word(words) => params.one_of(name, words)?.into(),
+            Form::Words(words) => {
+                let sent = params.texts(name)?.unwrap_or_default();
+                if sent.iter().any(|word| !words.contains(&word.as_str())) {
+                    return Err(Failure::no_valid_value(name));
+                }
+                // They are kept as flags, so that their order is that of the list.
+                let is_sent = |word: &&&str| sent.iter().any(|sent| sent == *word);
+                words.iter().filter(is_sent).copied().collect()
+            }
+            Form::Texts => params.texts(name)?.unwrap_or_default().into(),
+            Form::Ids => params.integers(name)?.unwrap_or_default().into(),
+        })
+    }
+}
+
+/// A collection. Its rows keep each field by the name that requests have for it.
+#[derive(Clone, Copy)]
+pub struct Collection {
+    /// Where it is, with `{id}` for the project or group.
+    pub path: &'static str,
+    /// What its route calls the part of the path that names an entry.
+    pub entry: &'static str,
+    /// What that part is: what answers call `id`, or the text of a field.
+    pub key: &'static str,
+    /// The level that a reader needs in the project or group, where [`Self::scope`] asks it.
+    pub reads: i64,
+    /// The level of who writes.
+    pub writes: i64,
+    /// The lowest licence that has it.
+    pub tier: Tier,
+    /// The release that brought it.
+    pub since: Option<Release>,
+    /// The fields without which nothing is created.
+    pub required: &'static [&'static str],
+    /// The fields of which no two entries may have the same.
+    pub unique: &'static [&'static str],
+    /// The fields.
+    pub fields: &'static [Field],
+    /// What answers show besides, as JSON.
+    pub shows: &'static [(&'static str, &'static str)],
+    /// Whether one entry can be read.
+    pub is_shown: bool,
+    /// Whether entries can be edited.
+    pub is_edited: bool,
+    /// The table of its rows, which is called as the end of its path.
+    pub(super) rows: Records,
+    /// The project or group, for whoever may do what the call does.
+    pub(super) scope: fn(&Self, &Call<'_>) -> Result<Scope>,
+    /// Fields that narrow the list when the call has them.
+    pub(super) filters: &'static [&'static str],
+    /// The order of the list; what has no value is last.
+    pub(super) order: &'static [&'static str],
+    /// What is shown here of other places, each with `inherited`.
+    pub(super) inherited: fn(&Self, &Call<'_>, &Scope) -> Result<Vec<Record>>,
+    /// What is more to a write: it settles a row that has the fields of the call, before it joins
+    /// or replaces those that are stored.
+    pub(super) settle: Settle,
+    /// Why a row cannot be removed.
+    pub(super) kept: fn(&Record) -> Option<Failure>,
+    pub(super) json: fn(&Self, &Call<'_>, &Scope, &Record) -> Result<Value>,
+}
+
+/// What settles a row before it is stored beside others.
+type Settle = fn(&Collection, &Call<'_>, &Scope, &mut Record, &[Record]) -> Result<()>;
+
+/// Marks a row of another place.
+pub(super) const INHERITED: &str = "inherited";
+
+impl Collection {
+    /// A collection at `path`, which starts with `/projects/{id}/` or `/groups/{id}/`: for
+    /// maintainers to write and reporters to read, without fields, and with all operations.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start so.
+    #[must_use]
+    pub const fn new(path: &'static str) -> Self {
+        let of_project = path.as_bytes()[1] == b'p';
+        let above = if of_project { "/projects/{id}/" } else { "/groups/{id}/" };
+        Self {
+            path,
+            entry: "entry",
+            key: "id",
+            reads: REPORTER,
+            writes: MAINTAINER,
+            tier: Tier::Free,
+            since: None,
+            required: &[],
+            unique: &[],
+            fields: &[],
+            shows: &[],
+            is_shown: true,
+            is_edited: true,
+            rows: Records(path.split_at(above.len()).1),
+            scope: |of, call| of.place(call, if call.writes { of.writes } else { of.reads }),
+            filters: &[],
+            order: &[],
+            inherited: |_, _, _| Ok(Vec::new()),
+            settle: |of, _, _, row, stored| of.check_unique(row, stored),
+            kept: |_| None,
+            json: |of, call, _, row| Ok(of.plain(call, row)),
+        }
+    }
+
+    fn routes(&'static self) -> impl Iterator<Item = Route> {
+        let one: &'static str = format!("{}/{{{}}}", self.path, self.entry).leak();
+        let route = move |is_there: bool, method, path, verb| {
+            is_there.then_some(Route { method, path, handler: Handler::Row(self, verb) })
+        };
+        [
+            route(true, Method::GET, self.path, Verb::List),
+            route(true, Method::POST, self.path, Verb::Create),
+            route(self.is_shown, Method::GET, one, Verb::Show),
+            route(self.is_edited, Method::PUT, one, Verb::Update),
+            route(true, Method::DELETE, one, Verb::Remove),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    pub(super) fn answer(&self, verb: Verb, call: &Call<'_>) -> Result<Answer> {
+        if self.since.is_some_and(|since| call.release() < since) {
+            return Err(Failure::no_route());
+        }
+        let scope = self.scope(call)?;
+        let body = |row: &Record| (self.json)(self, call, &scope, row);
+        match verb {
+            Verb::List => self.list(call, &scope),
+            Verb::Show => {
+                let all = self.all(call, &scope)?;
+                Answer::ok(&body(&self.pick(call, all)?)?)
+            }
+            Verb::Create => {
+                call.params.require(self.required)?;
+                let mut row = Record::new(call.now());
+                self.save(call, &scope, &mut row)?;
+                Answer::created(&body(&row)?)
+            }
+            Verb::Update => {
+                let mut row = self.find(call, &scope)?;
+                self.save(call, &scope, &mut row)?;
+                Answer::ok(&body(&row)?)
+            }
+            Verb::Remove => {
+                let row = self.find(call, &scope)?;
+                if let Some(failure) = (self.kept)(&row) {
+                    return Err(failure);
+                }
+                call.check_unmodified(&row.updated_at)?;
+                self.rows.remove(call.db, &row)?;
+                Ok(Answer::no_content())
+            }
+        }
+    }
+
+    /// The project or group, for whoever may do what the call does.
+    pub(super) fn scope(&self, call: &Call<'_>) -> Result<Scope> {
+        let scope = (self.scope)(self, call)?;
+        call.require_tier(self.tier).map(|()| scope)
+    }
+
+    /// The project or group, for who has a level in it.
+    pub(super) fn place(&self, call: &Call<'_>, level: i64) -> Result<Scope> {
+        Ok(match (self.path.starts_with("/groups/"), call.writes) {
+            (true, _) => Scope::Group(Box::new(call.group_as(level)?)),
+            (false, true) => Scope::Project(Box::new(call.writable_project_as(level)?)),
+            (false, false) => Scope::Project(Box::new(call.project_as(level)?)),
+        })
+    }
+
+    /// The own row that the path names.
+    pub(super) fn find(&self, call: &Call<'_>, scope: &Scope) -> Result<Record> {
+        self.pick(call, self.rows.all(call.db, scope.holder())?)
+    }
+
+    fn pick(&self, call: &Call<'_>, rows: Vec<Record>) -> Result<Record> {
+        let is_field = self.fields.iter().find(|field| field.shown == self.key);
+        let found = match is_field {
+            Some(field) => {
+                rows.into_iter().find(|row| row.text(field.name) == call.segment(self.entry))
+            }
+            None => {
+                let id = call.segment_id(self.entry)?;
+                rows.into_iter().find(|row| row.id == id)
+            }
+        };
+        found.ok_or_else(Failure::no_record)
+    }
+
+    /// All rows that are shown here, in the order of the list.
+    fn all(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
+        let mut all = self.rows.all(call.db, scope.holder())?;
+        let inherited = (self.inherited)(self, call, scope)?;
+        if !inherited.is_empty() {
+            all.extend(inherited);
+            all.sort_by_key(|row| row.id);
+        }
+        let place = |row: &Record| -> Vec<_> {
+            let texts = self.order.iter().map(|name| row.text(name));
+            texts.map(|text| (text.is_empty(), text.to_owned())).collect()
+        };
+        all.sort_by_cached_key(place);
+        Ok(all)
+    }
+
+    fn list(&self, call: &Call<'_>, scope: &Scope) -> Result<Answer> {
+        let mut all = self.all(call, scope)?;
+        for name in self.filters {
+            let wanted = call.params.text(name)?;
+            if let Some(wanted) =
+                wanted.filter(|wanted| (*name, wanted.as_str()) != ("state", "all"))
+            {
+                all.retain(|row| row.text(name) == wanted);
+            }
+        }
+        let all = all.iter().map(|row| (self.json)(self, call, scope, row));
+        page::list(call, &all.collect::<Result<Vec<_>, _>>()?)
+    }
+
+    pub(super) fn save(&self, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
+        self.take(call, row)?;
+        let stored = self.rows.all(call.db, scope.holder())?;
+        (self.settle)(self, call, scope, row, &stored)?;
+        Ok(self.rows.save(call.db, scope.holder(), row, call.now())?)
+    }
+
+    /// Takes the fields that the call has.
+    pub(super) fn take(&self, call: &Call<'_>, row: &mut Record) -> Result<()> {
+        let is_new = row.id == 0;
+        for field in self.fields.iter().filter(|field| is_new || !field.only_new) {
+            if call.params.has(field.name) && field.is_there(call) {
+                row.set(field.name, field.sent(call)?);
+            } else if field.resets || (is_new && field.preset != "null") {
+                row.set(field.name, field.preset());
+            }
+        }
+        Ok(())
+    }
+
+    fn check_unique(&self, row: &Record, stored: &[Record]) -> Result<()> {
+        let Some(first) = self.unique.first() else { return Ok(()) };
+        let is_same = |other: &Record| {
+            self.unique.iter().all(|name| other.settings.get(*name) == row.settings.get(*name))
+        };
+        let is_taken = stored.iter().any(|other| other.id != row.id && is_same(other));
+        let mut wrong = Complaints::default();
+        wrong.add_if(is_taken, first, "has already been taken");
+        wrong.settle()
+    }
+
+    /// A row with what is in it.
+    fn plain(&self, call: &Call<'_>, row: &Record) -> Value {
+        let mut body = Map::new();
+        body.insert("id".to_owned(), row.id.into());
+        body.insert(self.key.to_owned(), row.id.into());
+        let json = |text: &str| serde_json::from_str(text).unwrap_or_default();
+        for field in self.fields.iter().filter(|f| !f.shown.is_empty() && f.is_there(call)) {
+            let value = row.settings.get(field.name).cloned().unwrap_or_else(|| field.preset());
+            body.insert(field.shown.to_owned(), value);
+        }
+        body.extend(self.shows.iter().map(|(name, text)| ((*name).to_owned(), json(text))));
+        body.insert("created_at".to_owned(), row.created_at.clone().into());
+        body.insert("updated_at".to_owned(), row.updated_at.clone().into());
+        Value::Object(body)
+    }
+}
+
+impl std::fmt::Debug for Collection {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Collection").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// An operation of a collection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Verb {
+    List,
+    Show,
+    Create,
+    Update,
+    Remove,
+}
+
+/// Whether another row has the same value.
+pub(super) fn is_taken(stored: &[Record], row: &Record, name: &str) -> bool {
+    stored.iter().any(|other| other.id != row.id && other.text(name) == row.text(name))
+}
