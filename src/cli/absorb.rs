@@ -18,7 +18,7 @@ use super::{
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
     reports::Reports,
-    session::{ChangeArgs, Manifests, Session, SessionArgs, selects_something, usable},
+    session::{Manifests, Opening, Session, SessionArgs, selects_something, usable},
 };
 use crate::{
     absorb::{self, Absorbed, Contents, Failed, Mode, Refusal, Seen, Wish},
@@ -139,8 +139,8 @@ async fn look(
     // What no document declares has none that could say what is there.
     let manifests = Manifests { desired, includes: None, ..manifests };
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    let changes = ChangeArgs::default();
-    let session = Session::of(manifests, around.today, &of_session, &changes, reports, cx).await?;
+    let opening = Opening::of(&of_session);
+    let session = opening.with(manifests, around.today, reports, cx).await?;
     let found = differences(args, &session, cx).await;
     session.close().await;
     found

@@ -13,7 +13,7 @@ use super::{
     record::RunRecord,
     reports::{Done, ReportArgs, Reports},
     saved,
-    session::{ChangeArgs, Session, SessionArgs, Use, Way},
+    session::{ChangeArgs, Opening, Session, SessionArgs, Use},
     signal,
 };
 use crate::{
@@ -153,9 +153,8 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
             .help("leave out `--base`, or save another plan"));
     }
     let used = Use { heals: args.heal, only_changed: false };
-    let against = (base, used);
     let session =
-        Session::open_against(Way::Service, against, &of_session, &changes, reports, cx).await?;
+        Opening::of(&of_session).changing(&changes).against(base, used).open(reports, cx).await?;
     reports.record().note(|record| record.run = Some(session.run.clone()));
     let outcome = with_session(&args, saved.as_ref(), &session, reports, cx).await;
     session.close().await;

@@ -4,13 +4,22 @@
 //! whoever edits a manifest must not be able to send the token elsewhere, and command lines are
 //! seen by everybody on the machine.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-use super::{environment::Environment, exit::Failure, input, output::Output};
+use super::{
+    environment::Environment,
+    exit::{Exit, Failure},
+    input,
+    output::Output,
+};
 use crate::{
-    api::{HttpOptions, InFlight, Service},
+    api::{HttpOptions, HttpTransport, InFlight, ReadClient, Service, Settings},
     manifest::Config,
-    secret::Secret,
+    secret::{Secret, Secrets},
     text::mask_url,
 };
 
@@ -203,6 +212,30 @@ impl ConnectArgs {
     pub(super) fn in_flight(&self, config: &Config) -> InFlight {
         let fixed = self.concurrency.or(config.concurrency);
         fixed.map_or(InFlight::ADAPTING, |number| InFlight::fixed(number.into()))
+    }
+
+    /// A client of the service at `endpoint`.
+    ///
+    /// # Errors
+    /// If the token, the certificates or the proxy are of no use.
+    pub(super) fn client(
+        &self,
+        endpoint: &Endpoint,
+        config: &Config,
+        secrets: Arc<Secrets>,
+    ) -> Result<ReadClient, Failure> {
+        let in_flight = self.in_flight(config);
+        let options = self.http_options(in_flight)?;
+        let transport = HttpTransport::new(&endpoint.service, &endpoint.token, &options)
+            .map_err(|error| Failure::new(Exit::Usage, error))?;
+        let deadline = self.deadline.map(Duration::from_secs);
+        let settings = Settings {
+            in_flight,
+            max_requests: self.max_requests,
+            deadline,
+            ..Settings::default()
+        };
+        Ok(ReadClient::new(endpoint.service.clone(), Arc::new(transport), secrets, settings))
     }
 }
 

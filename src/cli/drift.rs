@@ -4,7 +4,7 @@ use super::{
     Context,
     exit::{Exit, Failure},
     reports::{Done, ReportArgs, Reports},
-    session::{ChangeArgs, LiveArgs, Session, SessionArgs},
+    session::{LiveArgs, Opening, Session, SessionArgs},
 };
 use crate::{
     plan::Plan,
@@ -36,8 +36,7 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    let session =
-        Session::by(args.live.way(), &args.session, &ChangeArgs::default(), reports, cx).await?;
+    let session = Opening::of(&args.session).from(args.live.source()).open(reports, cx).await?;
     let planned = session.plan(cx).await.map(|plan| finish(&args, plan, &session, reports, cx));
     session.close().await;
     planned

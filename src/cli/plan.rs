@@ -8,7 +8,7 @@ use super::{
     exit::{Exit, Failure},
     reports::{Done, ReportArgs, Reports},
     saved::Target,
-    session::{ChangeArgs, LiveArgs, Session, SessionArgs, Use},
+    session::{ChangeArgs, LiveArgs, Opening, Session, SessionArgs, Use},
 };
 use crate::{
     plan::Plan,
@@ -64,9 +64,12 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
             .help("name one with `--base`, such as `--base main`"));
     }
     let target = args.save.as_deref().map(|path| Target::begin(path, &cx.env)).transpose()?;
-    let (way, against) = (args.live.way(), (base, used));
-    let session =
-        Session::open_against(way, against, &args.session, &args.changes, reports, cx).await?;
+    let session = Opening::of(&args.session)
+        .from(args.live.source())
+        .changing(&args.changes)
+        .against(base, used)
+        .open(reports, cx)
+        .await?;
     let planned = session.plan(cx).await.and_then(|plan| {
         if let Some(target) = target {
             target.write(&plan, &session, (&args.session, &args.changes), cx)?;

@@ -11,7 +11,7 @@ use super::{
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
     reports::{Reports, replace_by},
-    session::{ChangeArgs, Session, SessionArgs, Way},
+    session::{Opening, Session, SessionArgs, Source},
 };
 use crate::{
     field::Scope,
@@ -64,8 +64,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
 
 async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
-    let session =
-        Session::by(Way::Taking, &of_session, &ChangeArgs::default(), reports, cx).await?;
+    let session = Opening::of(&of_session).from(Source::Taking).open(reports, cx).await?;
     let taken = fill(args, &session, cx).await;
     session.close().await;
     let (snapshot, calls) = taken?;

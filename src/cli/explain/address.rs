@@ -9,7 +9,7 @@ use crate::{
         Context,
         exit::{Exit, Failure, Outcome},
         reports::Reports,
-        session::{ChangeArgs, Session, SessionArgs},
+        session::{Opening, SessionArgs},
     },
     desired::{Container, Declared, Desired},
     kind::{Section, Shape},
@@ -45,7 +45,7 @@ pub(super) async fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Out
     let section = address.section.map(|section| format!("#{section}")).unwrap_or_default();
     let only = Selector::parse(&format!("{}{section}", address.path)).map_err(Failure::usage)?;
     let session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, vec![only]);
-    let session = Session::open(&session, &ChangeArgs::default(), reports, cx).await?;
+    let session = Opening::of(&session).open(reports, cx).await?;
     let looked = session.look().await;
     let shown = looked.map(|(plan, live)| {
         let secrets = &session.settings.secrets;

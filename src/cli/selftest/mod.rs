@@ -24,7 +24,7 @@ use super::{
     connect::{self, ConnectArgs},
     exit::{Exit, Failure, Outcome},
     reports::{self, Reports},
-    session::{ChangeArgs, Manifests, Session, SessionArgs},
+    session::{Manifests, Opening, Session, SessionArgs},
     signal,
 };
 use crate::{
@@ -390,8 +390,8 @@ impl Trial {
         let (root, config) = (PathBuf::from("."), loaded.config);
         let manifests = Manifests { desired, includes: None, root, config };
         let args = SessionArgs::choosing(&self.folder, &[], &self.connect, Vec::new());
-        let changes = ChangeArgs::default();
-        let session = Session::of(manifests, around.today, &args, &changes, reports, cx).await?;
+        let opening = Opening::of(&args);
+        let session = opening.with(manifests, around.today, reports, cx).await?;
         self.stop.guard(session.observer.client());
         Ok(session)
     }

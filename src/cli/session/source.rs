@@ -45,15 +45,15 @@ pub(in crate::cli) struct LiveArgs {
 }
 
 impl LiveArgs {
-    /// The way that it says.
-    pub(in crate::cli) fn way(&self) -> Way<'_> {
-        self.live.as_deref().map_or(Way::Service, Way::Snapshot)
+    /// What it names.
+    pub(in crate::cli) fn source(&self) -> Source<'_> {
+        self.live.as_deref().map_or(Source::Service, Source::Snapshot)
     }
 }
 
 /// What a session looks at.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::cli) enum Way<'w> {
+pub(in crate::cli) enum Source<'w> {
     /// A service.
     Service,
     /// The snapshot in this file.
@@ -62,7 +62,7 @@ pub(in crate::cli) enum Way<'w> {
     Taking,
 }
 
-/// Where a way leads.
+/// What a source turned out to be.
 pub(super) enum Found {
     Service(Endpoint),
     Snapshot(Service, Box<Snapshot>, Option<Key>),
@@ -98,7 +98,7 @@ impl Through {
     }
 }
 
-impl Way<'_> {
+impl Source<'_> {
     /// Finds the service, or reads the snapshot.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Way<'_> {
         cx: &Context,
     ) -> Result<Found, Failure> {
         match self {
-            Way::Snapshot(path) => {
+            Self::Snapshot(path) => {
                 let snapshot = load(path)?;
                 let key = cx.env.key(KEY_NAME)?;
                 check_key(&snapshot.head, key.as_ref())?;
@@ -119,11 +119,11 @@ impl Way<'_> {
                 warn_if_old(&snapshot.head, cx);
                 Ok(Found::Snapshot(service, Box::new(snapshot), key))
             }
-            Way::Service => {
+            Self::Service => {
                 let endpoint = args.connect.endpoint(root, config, &cx.env, &cx.output);
                 endpoint.await.map(Found::Service)
             }
-            Way::Taking => {
+            Self::Taking => {
                 let endpoint = args.connect.endpoint(root, config, &cx.env, &cx.output);
                 endpoint.await.map(Found::Taking)
             }

@@ -1,4 +1,4 @@
-//! A session against the base of a branch: what of a plan is this branch's, and what either side
+//! A session compared with the base of a branch: what of a plan is this branch's, and what either side
 //! limits.
 
 use std::{
@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{Session, limits};
+use super::{Session, opening::limits};
 use crate::{
     api::ApiError,
     apply::{self, Own},

@@ -1,0 +1,237 @@
+//! Opening a session: what is chosen before anything is read, then what a service adds.
+
+use std::{path::PathBuf, sync::Arc};
+
+use jiff::civil::Date;
+
+use super::{
+    Beside, ChangeArgs, Manifests, Session, SessionArgs, Source, Use, args,
+    manifests::{secrets_of, tell},
+    preflight,
+    source::{Found, Through},
+    usable,
+};
+use crate::{
+    cli::{Context, base, exit::Failure, reports::Reports, saved},
+    desired::{Acknowledgement, Desired, Groups, Roster},
+    manifest::{self, Config, Includes, Surroundings},
+    observe::Observer,
+    plan::{self, Extent, Holds, Limits},
+    report::Run,
+    secret::Secrets,
+};
+
+/// What a session is to look at.
+pub(in crate::cli) struct Opening<'a> {
+    args: &'a SessionArgs,
+    changes: ChangeArgs,
+    source: Source<'a>,
+    base: Option<(base::Request, Use)>,
+}
+
+impl<'a> Opening<'a> {
+    /// The service that the arguments name.
+    pub(in crate::cli) fn of(args: &'a SessionArgs) -> Self {
+        Self { args, changes: ChangeArgs::default(), source: Source::Service, base: None }
+    }
+
+    /// What `source` leads to in its place.
+    pub(in crate::cli) fn from(self, source: Source<'a>) -> Self {
+        Self { source, ..self }
+    }
+
+    /// To change something.
+    pub(in crate::cli) fn changing(self, changes: &ChangeArgs) -> Self {
+        Self { changes: changes.clone(), ..self }
+    }
+
+    /// Against a `base`, if there is one.
+    pub(in crate::cli) fn against(self, base: Option<base::Request>, used: Use) -> Self {
+        Self { base: base.map(|base| (base, used)), ..self }
+    }
+
+    /// Loads the manifests, finds the service, and asks who the token belongs to.
+    ///
+    /// # Errors
+    /// If the manifests are wrong, a selector selects nothing, the base or snapshot that was named is
+    /// not there, or there is no service to talk to. What is written needs a base without faults.
+    pub(in crate::cli) async fn open(
+        mut self,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<Session, Failure> {
+        let (dir, around) = (&self.args.dir, Surroundings::of_process());
+        let manifests = usable(manifest::load(dir, &around), reports, cx)?;
+        let read = |(base, used): (base::Request, Use)| {
+            base.read(dir, &around, !used.heals, cx).map(|found| (found, used))
+        };
+        let base = self.base.take().map(read).transpose()?;
+        let session = self.with(manifests, around.today, reports, cx).await?;
+        Ok(match base {
+            Some((found, used)) => session.against(found, used, cx),
+            None => session,
+        })
+    }
+
+    /// The same for manifests that were loaded already, without a base.
+    ///
+    /// # Errors
+    /// If a selector selects nothing, or there is no service to talk to.
+    pub(in crate::cli) async fn with(
+        self,
+        manifests: Manifests,
+        today: Date,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<Session, Failure> {
+        let chosen = self.choose(manifests, today, cx)?;
+        chosen.reach(&self, cx).await?.session(&self, reports, cx).await
+    }
+
+    /// Selects, and reads what the environment says. Without rules that bring in more a slip is told
+    /// before anything is read.
+    fn choose(&self, manifests: Manifests, today: Date, cx: &Context) -> Result<Chosen, Failure> {
+        let Manifests { mut desired, includes, root, config } = manifests;
+        let includes = includes.filter(|_| self.args.select.reaches_beyond(&desired));
+        if includes.is_none() {
+            desired = self.select(desired)?;
+        }
+        let acknowledged = self.changes.acknowledged(&cx.env)?;
+        let (holds, over) = args::holds(&cx.env, today)?;
+        cx.output.tell(&over.render(cx.output.stderr.into()));
+        Ok(Chosen { desired, includes, root, config, acknowledged, holds, today })
+    }
+
+    fn select(&self, desired: Desired) -> Result<Desired, Failure> {
+        self.args.select.of(desired.without_idle_acknowledgements(), &self.changes.resend)
+    }
+}
+
+/// What is chosen before anything is read.
+struct Chosen {
+    desired: Desired,
+    /// The rules that bring in more.
+    includes: Option<Includes>,
+    root: PathBuf,
+    config: Config,
+    acknowledged: Vec<Acknowledgement>,
+    holds: Holds,
+    today: Date,
+}
+
+impl Chosen {
+    /// Finds the service, and asks who the token belongs to.
+    async fn reach(self, opening: &Opening<'_>, cx: &Context) -> Result<Reached, Failure> {
+        let args = opening.args;
+        let allowed = args.allowed(&cx.env)?;
+        let mut found = opening.source.find(args, &self.root, &self.config, cx).await?;
+        let secrets = found.secrets(&self.root, &cx.env).allowing(allowed);
+        let secrets = Arc::new(secrets_of(&self.desired, self.includes.as_ref(), secrets));
+        cx.output.redactor().learn(Arc::clone(&secrets));
+        let target = found.target();
+        if let Some(saved) = &args.select.saved {
+            saved.fits(&target, jiff::Timestamp::now()).map_err(saved::unusable)?;
+        }
+        let (live, has_token) = (found.live(), found.has_token());
+        let (client, through) = found.client(args, &self.config, Arc::clone(&secrets), cx)?;
+        through.declare(&self.desired, &secrets);
+        let moves = Arc::clone(&self.desired.moves);
+        let observer = Observer::connect(client).await?.following(moves);
+        let token = match has_token {
+            true => preflight::token(&observer, self.today, &cx.output).await?,
+            false => None,
+        };
+        let run = Run {
+            target,
+            caller: observer.caller().username.clone(),
+            sandbox: observer.is_sandbox(),
+            live,
+            token,
+        };
+        Ok(Reached { chosen: self, found, secrets, through, observer, run })
+    }
+}
+
+/// A service that answers, and what is chosen of it.
+struct Reached {
+    chosen: Chosen,
+    found: Found,
+    secrets: Arc<Secrets>,
+    through: Through,
+    observer: Observer,
+    run: Run,
+}
+
+impl Reached {
+    /// Brings in what rules say, of which only the service knows what it is.
+    async fn session(
+        self,
+        opening: &Opening<'_>,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Result<Session, Failure> {
+        let Self { chosen, found, secrets, through, observer, run } = self;
+        let Chosen { mut desired, includes, config, mut acknowledged, holds, today, .. } = chosen;
+        let select = &opening.args.select;
+        let mut roster = Roster::default();
+        if let Some(includes) = includes {
+            roster = observer.roster(&includes.ask(&desired)).await?;
+            let sees_all = observer.caller().administrator;
+            desired = includes
+                .bring_in(desired, &mut roster, sees_all)
+                .map_err(|wrong| tell(wrong, reports, cx))?;
+            desired = opening.select(desired)?;
+            roster = select.of_roster(roster);
+            through.declare(&desired, &secrets);
+        }
+        let mut apart = select.apart(&mut desired);
+        apart.retain(|container| container.brought_in.is_some());
+        acknowledged.extend(desired.acknowledgements.iter().cloned());
+        let (removals, reach) = limits(&config);
+        let settings = plan::Settings {
+            caller: observer.caller().clone(),
+            secrets,
+            release: config.service.release,
+            created: desired
+                .created_unless(|address| holds.until(address, &desired.moves).is_some()),
+            moves: Arc::clone(&desired.moves),
+            groups: Groups::of(&desired.containers),
+            resend: opening.changes.resend.clone(),
+            holds,
+            limits: removals,
+            hosts: config.service.import_hosts.names(),
+        };
+        Ok(Session {
+            desired,
+            beside: Beside {
+                roster,
+                apart,
+                remembers: select.saved.is_some(),
+                selects_all: select.is_everything(),
+            },
+            acknowledged,
+            today,
+            observer,
+            settings,
+            extent: Extent { limit: opening.changes.limit, reach },
+            ahead: opening.args.connect.in_flight(&config).most(),
+            run,
+            taking: through.taking(),
+            embedded: found.embedded(),
+            compared: None,
+        })
+    }
+}
+
+/// What guards let pass: removals, and changes of what only rules bring in.
+pub(super) fn limits(config: &Config) -> (Limits, Limits) {
+    let of = |count: Option<u32>, share: Option<f64>, defaults: Limits| Limits {
+        count: count.map_or(defaults.count, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+        share: share.unwrap_or(defaults.share),
+    };
+    let (removals, reach) = (config.guards.removals, config.guards.reach);
+    (
+        of(removals.count, removals.share, Limits::default()),
+        of(reach.count, reach.share, Limits::REACH),
+    )
+}
