@@ -152,7 +152,7 @@ fn upload(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(GUEST)?;
     let secret = call.random_hex();
     call.db.execute(
-        "INSERT INTO files (project_id, purpose, secret, name, content) VALUES (?1, 'upload', ?2, ?3, ?4)",
+        "INSERT INTO files (project_id, secret, name, content) VALUES (?1, ?2, ?3, ?4)",
         params![project.id, secret, file.file_name, &file.bytes[..]],
     )?;
     let (stem, extension) = file.file_name.rsplit_once('.').unwrap_or((&file.file_name, ""));

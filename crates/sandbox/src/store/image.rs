@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 
-use super::{SCHEMA, Store, configure, held, upgrade};
+use super::{Store, configure, create, held};
 
 /// What a store held at some time. Clones are the same image.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl Image {
             return Ok(empty.clone());
         }
         let made = Connection::open_in_memory()?;
-        upgrade(&made, &SCHEMA)?;
+        create(&made)?;
         Ok(EMPTY.get_or_init(|| Self(Arc::new(Mutex::new(made)))).clone())
     }
 

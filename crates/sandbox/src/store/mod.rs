@@ -31,32 +31,10 @@ use super::StartError;
 use super::answer::Result;
 use image::Image;
 
-/// What makes the tables, step by step. `PRAGMA user_version` of a file counts the steps that it
-/// has seen.
-const SCHEMA: [&str; 22] = [
-    include_str!("schema.sql"),
-    include_str!("schema-2.sql"),
-    include_str!("schema-3.sql"),
-    include_str!("schema-4.sql"),
-    include_str!("schema-5.sql"),
-    include_str!("schema-6.sql"),
-    include_str!("schema-7.sql"),
-    include_str!("schema-8.sql"),
-    include_str!("schema-9.sql"),
-    include_str!("schema-10.sql"),
-    include_str!("schema-11.sql"),
-    include_str!("schema-12.sql"),
-    include_str!("schema-13.sql"),
-    include_str!("schema-14.sql"),
-    include_str!("schema-15.sql"),
-    include_str!("schema-16.sql"),
-    include_str!("schema-17.sql"),
-    include_str!("schema-18.sql"),
-    include_str!("schema-19.sql"),
-    include_str!("schema-20.sql"),
-    include_str!("schema-21.sql"),
-    include_str!("schema-22.sql"),
-];
+/// What makes the tables.
+const SCHEMA: &str = include_str!("schema.sql");
+/// The `PRAGMA user_version` of a file with these tables: another number for each change of them.
+const FORMAT: i64 = 23;
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
 /// A project's row has about eight kilobytes; in a page of the usual four, each would spill into a
@@ -131,12 +109,11 @@ impl Store {
         }
         let version: i64 =
             writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(wrap)?;
-        let missing = usize::try_from(version).ok().and_then(|seen| SCHEMA.get(seen..));
-        upgrade(
-            &writer,
-            missing.ok_or_else(|| StartError::OtherVersion { path: path.to_owned(), version })?,
-        )
-        .map_err(wrap)?;
+        match version {
+            0 => create(&writer).map_err(wrap)?,
+            FORMAT => {}
+            _ => return Err(StartError::OtherVersion { path: path.to_owned(), version }),
+        }
         Ok(Self {
             writer: Mutex::new(writer),
             readers: Some(Readers {
@@ -244,16 +221,11 @@ fn configure(connection: Connection) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Takes all of the steps, or none.
-fn upgrade(connection: &Connection, steps: &[&str]) -> rusqlite::Result<()> {
-    if steps.is_empty() {
-        return Ok(());
-    }
+/// Makes all of the tables, or none.
+fn create(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-    for step in steps {
-        transaction.execute_batch(step)?;
-    }
-    transaction.pragma_update(None, "user_version", SCHEMA.len() as i64)?;
+    transaction.execute_batch(SCHEMA)?;
+    transaction.pragma_update(None, "user_version", FORMAT)?;
     transaction.commit()
 }
 
@@ -352,76 +324,20 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_format_is_brought_up_to_date() {
+    fn a_file_is_opened_again_and_one_of_another_format_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("data.db");
-        let earlier = Connection::open(&path).expect("a file");
-        earlier.execute_batch(SCHEMA[0]).expect("the first tables");
-        earlier
-            .execute_batch(
-                "INSERT INTO meta (key, value) VALUES ('a', 'b');
-                 INSERT INTO namespaces (kind, name, path, full_path, full_name, created_at) VALUES ('group', 'a', 'a', 'a', 'a', '');
-                 INSERT INTO projects (namespace_id, name, path, full_path, visibility, creator_id, created_at, updated_at,
-                     last_activity_at, runners_token, attributes, brief, shown) VALUES (1, 'b', 'b', 'a/b', '', 1, '', '', '', '', '', '', '');
-                 INSERT INTO projects (namespace_id, name, path, full_path, visibility, empty_repo, creator_id, created_at,
-                     updated_at, last_activity_at, runners_token, attributes, brief, shown)
-                     VALUES (1, 'c', 'c', 'a/c', '', 0, 1, '', '', '', '', '{\"default_branch\":\"trunk\"}', '', '');
-                 INSERT INTO files (project_id, purpose, secret, name, content)
-                     VALUES (2, 'repository', 'next', 'a.txt', X'6B657074'), (2, 'repository', 'trunk', '', X'');
-                 INSERT INTO hooks (project_id, settings, token, created_at) VALUES (1, '{}', 'kept', ''), (1, '{}', NULL, '');
-                 DELETE FROM hooks WHERE id = 2;
-                 INSERT INTO push_rules (project_id, settings, created_at) VALUES (1, '{\"kept\":1}', '');
-                 INSERT INTO variables (project_id, key, environment_scope, value, variable_type, protected, masked, raw)
-                     VALUES (1, 'K', '*', 'kept', 'env_var', 0, 0, 0);
-                 PRAGMA user_version = 1",
-            )
-            .expect("written");
-        drop(earlier);
-        for _ in 0..2 {
-            let store = Store::open(&Data::File(path.clone()), false).expect("opened");
-            assert_eq!(store.read(count).expect("read"), 1);
-            let custom = store.read(|db| {
-                Ok(db.query_row("SELECT count(*) FROM custom_attributes", [], |row| {
-                    row.get::<_, i64>(0)
-                })?)
-            });
-            assert_eq!(custom.expect("the later table"), 0);
-            let variable = store.read(|db| {
-                Ok(db.query_row("SELECT value FROM variables WHERE project_id = 1", [], |row| {
-                    row.get::<_, String>(0)
-                })?)
-            });
-            assert_eq!(variable.expect("the table made anew"), "kept");
-            let kept = store.read(|db| {
-                let sql = "SELECT h.token || r.settings FROM hooks h, push_rules r";
-                Ok(db.query_row(sql, [], |row| row.get::<_, String>(0))?)
-            });
-            assert_eq!(kept.expect("tables made anew"), "kept{\"kept\":1}");
-            let branches = store.read(|db| {
-                let repository = repository::Repository { db, project: 2 };
-                let tip = repository.resolve("next")?.map(|commit| commit.id).unwrap_or_default();
-                let content = repository.file(&tip, "a.txt")?.map(|file| file.content);
-                let names: Vec<_> =
-                    repository.branches()?.into_iter().map(|branch| branch.name).collect();
-                Ok((names.join(" "), content))
-            });
-            assert_eq!(branches.expect("branches"), ("next trunk".into(), Some(b"kept".to_vec())));
-            let last = store.read(|db| {
-                let sql = "SELECT seq FROM sqlite_sequence WHERE name = 'hooks'";
-                Ok(db.query_row(sql, [], |row| row.get::<_, i64>(0))?)
-            });
-            assert_eq!(last.expect("a number"), 2, "no id is used twice");
+        let open = || Store::open(&Data::File(path.clone()), false);
+        open().expect("created").write(insert).expect("written");
+        assert_eq!(open().expect("opened").read(count).expect("read"), 1);
+        for other in [1, FORMAT - 1, FORMAT + 1] {
+            let file = Connection::open(&path).expect("a file");
+            file.pragma_update(None, "user_version", other).expect("set");
+            drop(file);
+            let error = open().expect_err("refused");
+            assert!(matches!(error, StartError::OtherVersion { version, .. } if version == other));
+            let advice = format!("has format {other}, which this version does not know; delete it");
+            assert!(error.to_string().contains(&advice), "{error}");
         }
-    }
-
-    #[test]
-    fn a_later_format_is_refused() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("data.db");
-        let later = Connection::open(&path).expect("a file");
-        later.pragma_update(None, "user_version", 99).expect("set");
-        drop(later);
-        let error = Store::open(&Data::File(path), false).expect_err("refused");
-        assert!(matches!(error, StartError::OtherVersion { version: 99, .. }), "{error}");
     }
 }

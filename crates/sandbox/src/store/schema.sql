@@ -1,5 +1,6 @@
 -- The tables of the embedded service. AUTOINCREMENT everywhere: the service never uses an id twice.
--- Times are RFC 3339 texts in UTC with milliseconds, dates are `YYYY-MM-DD`: both compare as texts.
+-- Times are RFC 3339 texts in UTC with milliseconds, dates are `YYYY-MM-DD`: both compare as texts. `settings` is a
+-- JSON object of what was set.
 
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -11,10 +12,14 @@ CREATE TABLE users (
     state TEXT NOT NULL DEFAULT 'active',
     admin INTEGER NOT NULL DEFAULT 0,
     bot INTEGER NOT NULL DEFAULT 0,
-    created_at TEXT NOT NULL
+    created_at TEXT NOT NULL,
+    -- Whether nobody but the user and administrators sees the lists of the user's projects.
+    private_profile INTEGER NOT NULL DEFAULT 0,
+    settings TEXT NOT NULL DEFAULT '{}'
 );
 
--- A token is kept as its SHA-256. The first eight bytes find the row; the whole is compared in constant time.
+-- A token is kept as its SHA-256. The first eight bytes find the row; the whole is compared in constant time. One
+-- that was revoked is still listed.
 CREATE TABLE tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     user_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
@@ -23,7 +28,8 @@ CREATE TABLE tokens (
     name TEXT NOT NULL,
     scopes TEXT NOT NULL DEFAULT 'api',
     expires_at TEXT,
-    created_at TEXT NOT NULL
+    created_at TEXT NOT NULL,
+    revoked INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX tokens_by_prefix ON tokens (prefix);
 CREATE INDEX tokens_by_user ON tokens (user_id);
@@ -41,16 +47,15 @@ CREATE TABLE namespaces (
     full_name TEXT NOT NULL,
     traversal TEXT NOT NULL DEFAULT '',
     visibility TEXT NOT NULL DEFAULT 'private',
-    description TEXT NOT NULL DEFAULT '',
-    created_at TEXT NOT NULL
+    created_at TEXT NOT NULL,
+    settings TEXT NOT NULL DEFAULT '{}',
+    marked_for_deletion_on TEXT
 );
 CREATE INDEX namespaces_by_parent ON namespaces (parent_id);
 CREATE INDEX namespaces_by_owner ON namespaces (owner_id);
 CREATE INDEX namespaces_by_traversal ON namespaces (traversal);
 
--- `attributes` is a JSON object of all that was set, also of what cannot be read back; `brief` and `shown` are the
--- parts of the simple and the full answer that follow from it, as JSON text, so that reading a project parses
--- nothing.
+-- `attributes` is a JSON object of all that was set, also of what cannot be read back.
 CREATE TABLE projects (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     namespace_id INTEGER NOT NULL REFERENCES namespaces ON DELETE CASCADE,
@@ -72,15 +77,21 @@ CREATE TABLE projects (
     import_source TEXT,
     import_done_at TEXT,
     marked_for_deletion_on TEXT,
-    attributes TEXT NOT NULL,
-    brief TEXT NOT NULL,
-    shown TEXT NOT NULL
+    attributes TEXT NOT NULL
 );
 CREATE INDEX projects_by_namespace ON projects (namespace_id, path COLLATE NOCASE);
 CREATE UNIQUE INDEX projects_by_name ON projects (namespace_id, name);
 CREATE INDEX projects_by_fork ON projects (forked_from_id);
 CREATE INDEX projects_by_visibility ON projects (visibility);
 CREATE INDEX projects_by_creation ON projects (created_at, id);
+CREATE TRIGGER projects_leave_a_trace AFTER UPDATE OF full_path ON projects
+WHEN old.full_path <> new.full_path COLLATE NOCASE
+BEGIN
+    DELETE FROM former_paths WHERE full_path = new.full_path;
+    INSERT OR REPLACE INTO former_paths (full_path, project_id) VALUES (old.full_path, old.id);
+END;
+-- A page far down a list is found by walking this index instead of the rows, which are large.
+CREATE INDEX projects_by_id ON projects (id);
 
 -- Where projects were before they were renamed or moved.
 CREATE TABLE former_paths (
@@ -88,28 +99,24 @@ CREATE TABLE former_paths (
     project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE
 ) WITHOUT ROWID;
 CREATE INDEX former_paths_by_project ON former_paths (project_id);
-CREATE TRIGGER projects_leave_a_trace AFTER UPDATE OF full_path ON projects
-WHEN old.full_path <> new.full_path COLLATE NOCASE
-BEGIN
-    DELETE FROM former_paths WHERE full_path = new.full_path;
-    INSERT OR REPLACE INTO former_paths (full_path, project_id) VALUES (old.full_path, old.id);
-END;
 
+-- What was uploaded.
 CREATE TABLE files (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
-    purpose TEXT NOT NULL CHECK (purpose IN ('avatar', 'upload', 'repository')),
     secret TEXT NOT NULL,
     name TEXT NOT NULL,
     content BLOB NOT NULL
 );
-CREATE INDEX files_by_project ON files (project_id, purpose);
+CREATE INDEX files_by_project ON files (project_id);
 
+-- Somebody without an account can be invited: a membership with an e-mail address instead of a user.
 CREATE TABLE members (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
     project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    user_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
+    user_id INTEGER REFERENCES users ON DELETE CASCADE,
+    email TEXT COLLATE NOCASE,
     access_level INTEGER NOT NULL,
     expires_at TEXT,
     state TEXT NOT NULL DEFAULT 'active',
@@ -117,10 +124,19 @@ CREATE TABLE members (
     created_at TEXT NOT NULL,
     created_by INTEGER REFERENCES users ON DELETE SET NULL,
     CHECK ((group_id IS NULL) <> (project_id IS NULL)),
+    CHECK ((user_id IS NULL) <> (email IS NULL)),
     UNIQUE (group_id, user_id),
-    UNIQUE (project_id, user_id)
+    UNIQUE (project_id, user_id),
+    UNIQUE (group_id, email),
+    UNIQUE (project_id, email)
 );
 CREATE INDEX members_by_user ON members (user_id);
+CREATE INDEX members_by_email ON members (email) WHERE email IS NOT NULL;
+CREATE TRIGGER members_lose_their_grants AFTER DELETE ON members WHEN old.project_id IS NOT NULL
+BEGIN
+    DELETE FROM protected_branch_grants WHERE user_id = old.user_id AND action <> 'unprotect'
+        AND branch_id IN (SELECT id FROM protected_branches WHERE project_id = old.project_id);
+END;
 
 -- Groups invited to a project or to another group.
 CREATE TABLE shares (
@@ -135,35 +151,50 @@ CREATE TABLE shares (
     UNIQUE (project_id, invited_id)
 );
 CREATE INDEX shares_by_invited ON shares (invited_id);
+CREATE TRIGGER invited_groups_lose_their_grants AFTER DELETE ON shares WHEN old.project_id IS NOT NULL
+BEGIN
+    DELETE FROM protected_branch_grants WHERE group_id = old.invited_id AND action <> 'unprotect'
+        AND branch_id IN (SELECT id FROM protected_branches WHERE project_id = old.project_id);
+END;
 
 CREATE TABLE variables (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
     key TEXT NOT NULL,
     environment_scope TEXT NOT NULL,
-    value TEXT NOT NULL,
+    value TEXT,
     variable_type TEXT NOT NULL,
     protected INTEGER NOT NULL,
     masked INTEGER NOT NULL,
     raw INTEGER NOT NULL,
-    UNIQUE (project_id, key, environment_scope)
+    description TEXT,
+    hidden INTEGER NOT NULL DEFAULT 0,
+    updated_at TEXT NOT NULL DEFAULT '',
+    CHECK ((group_id IS NULL) <> (project_id IS NULL)),
+    UNIQUE (project_id, key, environment_scope),
+    UNIQUE (group_id, key, environment_scope)
 );
 
--- `settings` is a JSON object of the fields that are read back.
 CREATE TABLE hooks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
     settings TEXT NOT NULL,
     token TEXT,
-    created_at TEXT NOT NULL
+    created_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
 );
 CREATE INDEX hooks_by_project ON hooks (project_id);
+CREATE INDEX hooks_by_group ON hooks (group_id) WHERE group_id IS NOT NULL;
 
 CREATE TABLE push_rules (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER NOT NULL UNIQUE REFERENCES projects ON DELETE CASCADE,
+    group_id INTEGER UNIQUE REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER UNIQUE REFERENCES projects ON DELETE CASCADE,
     settings TEXT NOT NULL,
-    created_at TEXT NOT NULL
+    created_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
 );
 
 CREATE TABLE stars (
@@ -173,3 +204,349 @@ CREATE TABLE stars (
     PRIMARY KEY (project_id, user_id)
 ) WITHOUT ROWID;
 CREATE INDEX stars_by_user ON stars (user_id);
+
+-- Texts that administrators attach to projects, groups and users.
+CREATE TABLE custom_attributes (
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    user_id INTEGER REFERENCES users ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    UNIQUE (project_id, key),
+    UNIQUE (group_id, key),
+    UNIQUE (user_id, key)
+);
+
+-- Pictures.
+CREATE TABLE avatars (
+    project_id INTEGER UNIQUE REFERENCES projects ON DELETE CASCADE,
+    group_id INTEGER UNIQUE REFERENCES namespaces ON DELETE CASCADE,
+    user_id INTEGER UNIQUE REFERENCES users ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    content BLOB NOT NULL
+);
+
+-- Protected branches. `due_at` is when the service makes one by itself, if that is yet to come: until then nobody
+-- sees it.
+CREATE TABLE protected_branches (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    allow_force_push INTEGER NOT NULL,
+    code_owner_approval_required INTEGER NOT NULL,
+    updated_at TEXT NOT NULL,
+    due_at TEXT,
+    UNIQUE (project_id, name)
+);
+
+-- Who may do what with a protected branch: a level, and whom it is for, if that is a user, a group or a deploy key.
+CREATE TABLE protected_branch_grants (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    branch_id INTEGER NOT NULL REFERENCES protected_branches ON DELETE CASCADE,
+    action TEXT NOT NULL CHECK (action IN ('push', 'merge', 'unprotect')),
+    access_level INTEGER NOT NULL,
+    user_id INTEGER REFERENCES users ON DELETE CASCADE,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    deploy_key_id INTEGER REFERENCES deploy_keys ON DELETE CASCADE
+);
+CREATE INDEX protected_branch_grants_by_branch ON protected_branch_grants (branch_id);
+CREATE INDEX protected_branch_grants_by_user ON protected_branch_grants (user_id) WHERE user_id IS NOT NULL;
+CREATE INDEX protected_branch_grants_by_group ON protected_branch_grants (group_id) WHERE group_id IS NOT NULL;
+CREATE INDEX protected_branch_grants_by_key ON protected_branch_grants (deploy_key_id) WHERE deploy_key_id IS NOT NULL;
+
+-- Protected tags, and who may create what they cover: a role, a user or a group.
+CREATE TABLE protected_tags (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    UNIQUE (project_id, name)
+);
+
+CREATE TABLE protected_tag_grants (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tag_id INTEGER NOT NULL REFERENCES protected_tags ON DELETE CASCADE,
+    access_level INTEGER NOT NULL,
+    user_id INTEGER REFERENCES users ON DELETE CASCADE,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    deploy_key_id INTEGER REFERENCES deploy_keys ON DELETE CASCADE
+);
+CREATE INDEX protected_tag_grants_by_tag ON protected_tag_grants (tag_id);
+CREATE INDEX protected_tag_grants_by_user ON protected_tag_grants (user_id) WHERE user_id IS NOT NULL;
+CREATE INDEX protected_tag_grants_by_group ON protected_tag_grants (group_id) WHERE group_id IS NOT NULL;
+CREATE INDEX protected_tag_grants_by_key ON protected_tag_grants (deploy_key_id) WHERE deploy_key_id IS NOT NULL;
+
+-- Labels of projects and of groups.
+CREATE TABLE labels (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+    title TEXT NOT NULL,
+    color TEXT NOT NULL,
+    description TEXT,
+    updated_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL)),
+    UNIQUE (project_id, title),
+    UNIQUE (group_id, title)
+);
+
+-- How important a project holds a label, also one of a group above it.
+CREATE TABLE label_priorities (
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    label_id INTEGER NOT NULL REFERENCES labels ON DELETE CASCADE,
+    priority INTEGER NOT NULL,
+    PRIMARY KEY (project_id, label_id)
+) WITHOUT ROWID;
+CREATE INDEX label_priorities_by_label ON label_priorities (label_id);
+
+-- How merge requests are approved.
+CREATE TABLE approval_settings (
+    project_id INTEGER UNIQUE REFERENCES projects ON DELETE CASCADE,
+    group_id INTEGER UNIQUE REFERENCES namespaces ON DELETE CASCADE,
+    settings TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
+);
+
+CREATE TABLE approval_rules (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    rule_type TEXT NOT NULL CHECK (rule_type IN ('regular', 'any_approver', 'report_approver')),
+    report_type TEXT,
+    approvals_required INTEGER NOT NULL,
+    all_branches INTEGER NOT NULL,
+    updated_at TEXT NOT NULL,
+    UNIQUE (project_id, rule_type, name)
+);
+
+CREATE TABLE approval_rule_users (
+    rule_id INTEGER NOT NULL REFERENCES approval_rules ON DELETE CASCADE,
+    user_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
+    PRIMARY KEY (rule_id, user_id)
+) WITHOUT ROWID;
+CREATE INDEX approval_rule_users_by_user ON approval_rule_users (user_id);
+
+CREATE TABLE approval_rule_groups (
+    rule_id INTEGER NOT NULL REFERENCES approval_rules ON DELETE CASCADE,
+    group_id INTEGER NOT NULL REFERENCES namespaces ON DELETE CASCADE,
+    PRIMARY KEY (rule_id, group_id)
+) WITHOUT ROWID;
+CREATE INDEX approval_rule_groups_by_group ON approval_rule_groups (group_id);
+
+CREATE TABLE approval_rule_branches (
+    rule_id INTEGER NOT NULL REFERENCES approval_rules ON DELETE CASCADE,
+    branch_id INTEGER NOT NULL REFERENCES protected_branches ON DELETE CASCADE,
+    PRIMARY KEY (rule_id, branch_id)
+) WITHOUT ROWID;
+CREATE INDEX approval_rule_branches_by_branch ON approval_rule_branches (branch_id);
+
+-- What is around projects and groups: badges, push mirrors, deploy keys, pipeline schedules, freeze periods.
+CREATE TABLE badges (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+    settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
+);
+CREATE INDEX badges_by_project ON badges (project_id) WHERE project_id IS NOT NULL;
+CREATE INDEX badges_by_group ON badges (group_id) WHERE group_id IS NOT NULL;
+
+CREATE TABLE remote_mirrors (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL
+);
+CREATE INDEX remote_mirrors_by_project ON remote_mirrors (project_id);
+
+CREATE TABLE deploy_keys (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    title TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint TEXT NOT NULL UNIQUE,
+    created_at TEXT NOT NULL,
+    expires_at TEXT
+);
+
+CREATE TABLE deploy_key_projects (
+    key_id INTEGER NOT NULL REFERENCES deploy_keys ON DELETE CASCADE,
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    can_push INTEGER NOT NULL,
+    PRIMARY KEY (project_id, key_id)
+) WITHOUT ROWID;
+CREATE INDEX deploy_key_projects_by_key ON deploy_key_projects (key_id);
+-- A key goes with the last project that uses it.
+CREATE TRIGGER deploy_keys_without_project AFTER DELETE ON deploy_key_projects BEGIN
+    DELETE FROM deploy_keys WHERE id = OLD.key_id
+        AND NOT EXISTS (SELECT 1 FROM deploy_key_projects WHERE key_id = OLD.key_id);
+END;
+
+CREATE TABLE pipeline_schedules (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL
+);
+CREATE INDEX pipeline_schedules_by_project ON pipeline_schedules (project_id);
+
+CREATE TABLE freeze_periods (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL
+);
+CREATE INDEX freeze_periods_by_project ON freeze_periods (project_id);
+
+-- Repositories, as far as clients look at them: commits, each with the whole tree of its files,
+-- branches, tags. Nothing of Git is kept.
+CREATE TABLE commits (
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    parent TEXT,
+    message TEXT NOT NULL,
+    author_name TEXT NOT NULL,
+    author_email TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (project_id, id)
+) WITHOUT ROWID;
+
+CREATE TABLE blobs (
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (project_id, id)
+);
+
+CREATE TABLE trees (
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    commit_id TEXT NOT NULL,
+    path TEXT NOT NULL,
+    blob_id TEXT NOT NULL,
+    executable INTEGER NOT NULL,
+    last_commit_id TEXT NOT NULL,
+    PRIMARY KEY (project_id, commit_id, path)
+) WITHOUT ROWID;
+
+CREATE TABLE branches (
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    commit_id TEXT NOT NULL,
+    PRIMARY KEY (project_id, name)
+) WITHOUT ROWID;
+
+CREATE TABLE tags (
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    message TEXT NOT NULL,
+    commit_id TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (project_id, name)
+) WITHOUT ROWID;
+
+-- Who has asked to become a member.
+CREATE TABLE access_requests (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+    user_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
+    requested_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
+);
+CREATE UNIQUE INDEX access_requests_of_projects ON access_requests (project_id, user_id) WHERE project_id IS NOT NULL;
+CREATE UNIQUE INDEX access_requests_of_groups ON access_requests (group_id, user_id) WHERE group_id IS NOT NULL;
+
+-- Merge requests, as far as there is something to comment on, and their notes.
+CREATE TABLE merge_requests (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
+    iid INTEGER NOT NULL,
+    title TEXT NOT NULL,
+    state TEXT NOT NULL,
+    discussion_locked INTEGER NOT NULL,
+    author_id INTEGER REFERENCES users ON DELETE SET NULL,
+    source_branch TEXT NOT NULL,
+    target_branch TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    UNIQUE (project_id, iid)
+);
+
+CREATE TABLE notes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    merge_request_id INTEGER NOT NULL REFERENCES merge_requests ON DELETE CASCADE,
+    author_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
+    body TEXT NOT NULL,
+    system INTEGER NOT NULL,
+    internal INTEGER NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL
+);
+CREATE INDEX notes_by_merge_request ON notes (merge_request_id, created_at);
+
+-- Topics belong to the whole service and stay when no project has them any more.
+CREATE TABLE topics (name TEXT PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID;
+
+CREATE TABLE milestones (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+    settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
+);
+CREATE INDEX milestones_by_project ON milestones (project_id) WHERE project_id IS NOT NULL;
+CREATE INDEX milestones_by_group ON milestones (group_id) WHERE group_id IS NOT NULL;
+
+CREATE TABLE deploy_tokens (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+    settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
+);
+CREATE INDEX deploy_tokens_by_project ON deploy_tokens (project_id) WHERE project_id IS NOT NULL;
+CREATE INDEX deploy_tokens_by_group ON deploy_tokens (group_id) WHERE group_id IS NOT NULL;
+
+CREATE TABLE environments (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+    settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
+);
+CREATE INDEX environments_by_project ON environments (project_id) WHERE project_id IS NOT NULL;
+CREATE INDEX environments_by_group ON environments (group_id) WHERE group_id IS NOT NULL;
+
+CREATE TABLE protected_environments (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+    settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
+);
+CREATE INDEX protected_environments_by_project ON protected_environments (project_id) WHERE project_id IS NOT NULL;
+CREATE INDEX protected_environments_by_group ON protected_environments (group_id) WHERE group_id IS NOT NULL;
+
+CREATE TABLE external_status_checks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
+    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
+    settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
+);
+CREATE INDEX external_status_checks_by_project ON external_status_checks (project_id) WHERE project_id IS NOT NULL;
+CREATE INDEX external_status_checks_by_group ON external_status_checks (group_id) WHERE group_id IS NOT NULL;
