@@ -1,16 +1,16 @@
 //! Drift that was right, taken back into the manifests: the pure part of `undrift absorb`.
 //!
 //! [`drift`] says what has to be declared so that a difference is none; [`absorb`] edits the texts
-//! that declare something else. `place` finds where a wish is written, `edit` changes the text there
+//! that declare something else. `locate` finds where a wish is written, `edit` changes the text there
 //! and leaves the rest of it as it is. Then the manifests are read again as they would be: they must
 //! declare what was wished and nothing else that they did not declare before. What cannot be edited
 //! so is refused, and then nothing is edited.
 
 mod drift;
 mod edit;
-mod instead;
-mod meaning;
-mod place;
+mod locate;
+mod templates;
+mod verify;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ use crate::{
 };
 use drift::What;
 use edit::Edit;
-use place::Edits;
+use locate::Edits;
 
 /// What manifests hold, by the names of their files.
 pub type Contents = BTreeMap<FileName, String>;
@@ -127,13 +127,13 @@ pub fn absorb(
         let edited = edited(wishes, edits, &texts.known)?;
         let after = reload(&edited).map_err(Failed::Wrong)?;
         // What is taken out of a document may be said by a lower layer too.
-        let still = |wish: &&Wish| wish.what == What::Gone && meaning::declares(&after, wish);
+        let still = |wish: &&Wish| wish.what == What::Gone && verify::declares(&after, wish);
         let still: BTreeSet<_> = wishes.iter().filter(still).map(|wish| &wish.address).collect();
         if mode == Mode::Own && covered.is_empty() && !still.is_empty() {
             covered = still;
             continue;
         }
-        let others = meaning::check(before, &after, wishes, mode).map_err(Failed::Refused)?;
+        let others = verify::check(before, &after, wishes, mode).map_err(Failed::Refused)?;
         let files = edited.into_iter().filter_map(|(file, text)| {
             let old = texts.known.remove(&file)?;
             (old != text).then_some((file, (old, text)))
@@ -154,7 +154,7 @@ fn placed(
     for (number, wish) in wishes.iter().enumerate() {
         let is_own = |container: &&Container| container.path == wish.container.path;
         let Some(container) = before.containers.iter().find(is_own) else { continue };
-        match place::place(wish, container, mode, covered.contains(&wish.address), texts) {
+        match locate::place(wish, container, mode, covered.contains(&wish.address), texts) {
             Ok(edits) => placed.push((number, edits)),
             Err(refusal) => refused.push(refusal),
         }

@@ -9,12 +9,12 @@
 //! is left to do only if it has no [`doubt`](crate::plan::ContainerPlan::doubt) about it.
 //!
 //! Containers run side by side; steps run along their edges, in one container (`run`) and from one
-//! to another (`board`). What a lost answer has done is decided in `lost`, and how
+//! to another (`dependencies`). What a lost answer has done is decided in `lost`, and how
 //! long contents that arrive in the background are waited for in `arrival`.
 
 mod arrival;
-mod base;
-mod board;
+mod branch;
+mod dependencies;
 mod event;
 mod lost;
 mod run;
@@ -28,7 +28,7 @@ use std::{
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Semaphore;
 
-pub use base::{Own, plan_against};
+pub use branch::{Own, plan_against};
 pub use event::{Applied, Event, Mismatch, MismatchReason, Outcome, StepResult};
 pub use lost::LOOKS;
 
@@ -40,7 +40,7 @@ use crate::{
     observe::Observer,
     plan::{self, Approved, ContainerPlan, Settings},
 };
-use board::Board;
+use dependencies::Dependencies;
 use run::{Ended, Place, Run};
 
 /// How long a run trusts what its own plan was made from.
@@ -72,7 +72,7 @@ impl Apply<'_> {
         for step in plan.steps() {
             by_container.entry(&step.address.path).or_default().push(step);
         }
-        let board = Board::of(plan.steps(), self.settings.created.clone());
+        let dependencies = Dependencies::of(plan.steps(), self.settings.created.clone());
         let teller = Teller(Mutex::new(events));
         let places = Semaphore::new(self.ahead.max(1));
         let mut waiting = self
@@ -88,7 +88,7 @@ impl Apply<'_> {
                 biased;
                 place = Place::take(&places), if next.is_some() => {
                     if let Some((container, steps)) = next {
-                        running.push(Run::new(self, plan, container, steps, &teller, &board).run(place));
+                        running.push(Run::new(self, plan, container, steps, &teller, &dependencies).run(place));
                     }
                     next = waiting.next();
                 }

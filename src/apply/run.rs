@@ -30,7 +30,7 @@ use known::Known;
 use progress::{Progress, Readiness};
 
 use super::{
-    Apply, Board, Event, Mismatch, MismatchReason, Outcome, StepResult, Teller,
+    Apply, Dependencies, Event, Mismatch, MismatchReason, Outcome, StepResult, Teller,
     lost::{Standing, standing},
 };
 use crate::{
@@ -89,7 +89,7 @@ pub(super) struct Run<'a, F> {
     steps: &'a [&'a Step],
     teller: &'a Teller<F>,
     /// How the steps stand that other containers wait for.
-    board: &'a Board,
+    dependencies: &'a Dependencies,
     /// What is known of the container by now.
     known: RefCell<Known>,
     /// Its id, once it was found or created. Everything else goes by that: another one may have its
@@ -113,7 +113,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         container: &Container,
         steps: &'a [&'a Step],
         teller: &'a Teller<F>,
-        board: &'a Board,
+        dependencies: &'a Dependencies,
     ) -> Self {
         let mut container = container.clone();
         let touched: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
@@ -129,7 +129,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let known = RefCell::new(Known::new(Live::of(unread, Duration::ZERO)));
         let id = OnceCell::new();
-        Self { apply, plan, container, steps, teller, board, known, id }
+        Self { apply, plan, container, steps, teller, dependencies, known, id }
     }
 
     pub(super) async fn run(self, mut place: Place<'a>) -> Ended {
@@ -313,7 +313,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             self.appeared();
         }
         ended.progress.end(&result);
-        self.board.end(&result);
+        self.dependencies.end(&result);
         self.teller.tell(Event::Ended(result.clone()));
         ended.results.insert(step.address.clone(), result);
     }
@@ -322,7 +322,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     fn appeared(&self) {
         if let Some(id) = self.id.get() {
             self.apply.observer.appeared(&self.container.path);
-            self.board.appeared(&self.container.path, *id);
+            self.dependencies.appeared(&self.container.path, *id);
         }
     }
 
@@ -382,7 +382,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// What `live` leaves to do.
     async fn look_at(&self, mut live: Live) -> Result<Look, ApiError> {
-        let settings = Settings { created: self.board.created(), ..self.apply.settings.clone() };
+        let settings =
+            Settings { created: self.dependencies.created(), ..self.apply.settings.clone() };
         let plan = super::plan(self.apply.observer, &self.container, &mut live, &settings).await?;
         let seen = Settings { resend: Vec::new(), ..settings };
         let seen = plan::container(&self.container, &live, &seen);

@@ -54,7 +54,7 @@ use crate::{
     diagnostic::Diagnostics,
     kinds,
     manifest::{Surroundings, descriptions},
-    report::{json::Sort, record::Job},
+    report::{json::Sort, run_record::Job},
 };
 use environment::Environment;
 use exit::{Exit, Failure, Outcome};

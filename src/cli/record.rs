@@ -22,7 +22,7 @@ use super::{
     output::Output,
     signal::Source,
 };
-use crate::report::record::{Job, Record};
+use crate::report::run_record::{Job, Record};
 
 /// Where the time comes from.
 pub(super) type Now = fn() -> Timestamp;

@@ -23,7 +23,7 @@ use crate::{
         json::Sort,
         marker::Marker,
         model::{Content, Report, State},
-        record::Job,
+        run_record::Job,
     },
 };
 

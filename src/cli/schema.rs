@@ -14,7 +14,7 @@ use crate::{
     plan::saved,
     report::{
         json::{Checked, FORMAT_VERSION, Outcomes, Planned, Report},
-        record::Record,
+        run_record::Record,
     },
     text::{alternatives, nearest},
     value::Json,

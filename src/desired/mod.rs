@@ -7,10 +7,10 @@
 mod acknowledgement;
 mod declared;
 mod groups;
-mod meaning;
 mod moves;
 mod packed;
 mod roster;
+mod slots;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -32,9 +32,9 @@ use crate::{
 pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
 pub use groups::Groups;
-pub use meaning::{ITSELF, Meaning, SECTION, meaning, state_of};
 pub use moves::{Move, Moves, renamed};
 pub use roster::{Ask, Exception, Judge, Member, Roster, Standing};
+pub use slots::{ITSELF, Meaning, SECTION, meaning, state_of};
 
 /// Everything that the manifests declare.
 #[derive(Clone, Debug, Default)]

@@ -12,21 +12,21 @@
 mod declare;
 mod defaults;
 mod document;
+mod everything;
+mod excerpt;
 mod layout;
 mod rehearse;
 mod secret;
 #[cfg(test)]
 mod tests;
-mod wish;
-mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use declare::Found;
 use defaults::Defaults;
 use document::{Document, Part};
-pub use wish::{everything, wish};
-pub use words::{Said, Words};
+pub use everything::{everything, wish};
+pub use excerpt::{Said, Words};
 
 use crate::{
     cause::Cause,

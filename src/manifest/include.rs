@@ -11,7 +11,7 @@ use super::{
     check::{self, Context},
     faults::Faults,
     layer::Rules,
-    parallel, place,
+    locate, parallel,
     read::File,
 };
 use crate::{
@@ -125,7 +125,7 @@ impl Includes {
             faults.0.extend(found.filter(|fault| fault.severity == Severity::Error));
         }
         if !faults.0.is_empty() {
-            let placed = place::place(faults, place::Counts::new(), &self.files);
+            let placed = locate::place(faults, locate::Counts::new(), &self.files);
             return Err(placed.into_iter().collect());
         }
         Ok(desired.with(containers))

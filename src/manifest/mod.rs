@@ -20,9 +20,9 @@ mod effective;
 mod faults;
 mod include;
 mod layer;
+mod locate;
 mod mask;
 mod parallel;
-mod place;
 mod read;
 mod report;
 pub mod schema;
@@ -187,7 +187,7 @@ fn through_the_parts(
     traced: &[Glob],
     diagnostics: &mut Diagnostics,
 ) -> Read {
-    let (mut documents, mut counts) = (Vec::new(), place::Counts::new());
+    let (mut documents, mut counts) = (Vec::new(), locate::Counts::new());
     for (file, read) in files.iter().zip(parallel::for_each(files.iter().collect(), read::file)) {
         if !read.diagnostics.is_empty() {
             counts.insert(file.name.clone(), (read.diagnostics.len(), read.more));
@@ -201,7 +201,7 @@ fn through_the_parts(
     traces.retain(Trace::is_named);
     let paths = layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
     let (desired, faults) = check::check(layered, &context);
-    diagnostics.extend(place::place(faults, counts, &files));
+    diagnostics.extend(locate::place(faults, counts, &files));
     match Includes::of(rules, context, files, paths) {
         // What an acknowledgement is about may be brought in yet.
         Some(includes) => Read { desired, includes: Some(includes), traces },

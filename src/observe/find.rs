@@ -9,7 +9,7 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use tokio::sync::mpsc;
 
-use super::{Observer, ends_everything, wanted};
+use super::{Observer, ends_everything, keys};
 use crate::{
     api::ApiError,
     desired::Container,
@@ -86,7 +86,7 @@ impl Observer {
         };
         let (projects, others): (Vec<&Container>, Vec<_>) =
             containers.into_iter().partition(in_lists);
-        let wanted = &wanted::of_objects(projects.iter().copied());
+        let wanted = &keys::of_objects(projects.iter().copied());
         for project in projects {
             let path = self.live_path(&project.path).await?.to_lowercase();
             let top = path.split('/').next().unwrap_or_default().to_owned();
@@ -332,7 +332,7 @@ impl Observer {
     /// The object of the container with `id`.
     async fn get_by_id(&self, container: &Container, id: u64) -> Result<Object, ApiError> {
         let (_, itself) = kinds::container(container.scope);
-        let request = (itself.get)(&id.to_string()).keeping(wanted::of_objects([container]));
+        let request = (itself.get)(&id.to_string()).keeping(keys::of_objects([container]));
         let answer = self.client.get_known(request, &["id", itself.path]).await?;
         Ok(answer.object().cloned().unwrap_or_default())
     }
@@ -340,7 +340,7 @@ impl Observer {
     /// Reads what is at `at` as `container`.
     pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Found, ApiError> {
         let (_, itself) = kinds::container(container.scope);
-        let wanted = wanted::of_objects([container]);
+        let wanted = keys::of_objects([container]);
         let request = (itself.get)(at).keeping(wanted);
         match self.client.get_known(request, &["id", itself.path]).await {
             Ok(answer) => {

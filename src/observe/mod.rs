@@ -9,13 +9,13 @@
 
 mod exist;
 mod find;
+mod former;
+mod keys;
 mod lookups;
 mod memory;
-mod place;
 mod questions;
 mod roster;
 mod sections;
-mod wanted;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

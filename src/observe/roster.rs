@@ -13,7 +13,7 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 
-use super::{Observer, ends_everything, exist, find::Sender, wanted};
+use super::{Observer, ends_everything, exist, find::Sender, keys};
 use crate::{
     api::ApiError,
     cause::Cause,
@@ -54,7 +54,7 @@ impl Observer {
     /// the list is about.
     pub async fn roster(&self, ask: &Ask<'_>) -> Result<Roster, ApiError> {
         let (mut roster, read_at) = (Roster::default(), self.now());
-        let wanted = &wanted::of_roster(ask);
+        let wanted = &keys::of_roster(ask);
         let mut roots = Vec::new();
         for scope in Scope::ALL {
             for root in self.roots(ask, scope).await? {

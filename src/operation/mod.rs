@@ -13,11 +13,11 @@
 //! when it is sent.
 
 pub mod collection;
+mod kept_keys;
 mod parameter;
 mod parameters;
 mod pending;
 mod table;
-mod wanted;
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -29,10 +29,10 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
+pub use kept_keys::Wanted;
 pub use parameter::{Parameter, Place, Type};
 pub use pending::{created_at, id_of};
 pub use table::*;
-pub use wanted::Wanted;
 
 /// An HTTP method of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     ContainerPlan, Settings, guard,
-    life::{closed_to_moves, deleting, halfway, twice},
+    lifecycle::{closed_to_moves, deleting, halfway, twice},
     order,
 };
 use crate::{

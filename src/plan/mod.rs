@@ -11,12 +11,12 @@ mod base;
 mod connect;
 mod container;
 mod estimate;
-mod extent;
 mod grants;
 mod guard;
 mod hold;
-mod life;
+mod lifecycle;
 mod order;
+mod reach;
 pub mod saved;
 #[cfg(test)]
 mod tests;
@@ -35,11 +35,11 @@ pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
 pub use base::{Against, Already, Base, Rest, left};
 pub use container::container;
 pub use estimate::Estimate;
-pub use extent::{Extent, Limited};
 pub use guard::Limits;
 pub use hold::Holds;
+pub use reach::{Extent, Limited};
 
-use extent::BroughtIn;
+use reach::BroughtIn;
 
 use crate::{
     address::{Address, Selector},

@@ -20,8 +20,8 @@ pub mod markdown;
 pub mod marker;
 pub mod model;
 pub mod progress;
-pub mod record;
 pub mod redact;
+pub mod run_record;
 pub mod terminal;
 #[cfg(test)]
 mod testing;

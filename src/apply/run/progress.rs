@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::{
     address::Address,
-    apply::{Outcome, StepResult, board::Board},
+    apply::{Outcome, StepResult, dependencies::Dependencies},
     diff::Step,
 };
 
@@ -68,7 +68,7 @@ impl Progress {
 
     /// Whether what comes before `step` has succeeded. An edge to a section stands for all of its
     /// steps that come earlier in the plan.
-    pub(super) fn readiness(&self, step: &Step, board: &Board) -> Readiness {
+    pub(super) fn readiness(&self, step: &Step, dependencies: &Dependencies) -> Readiness {
         let own = self.places.get(&step.address).copied().unwrap_or(usize::MAX);
         let mut waits = false;
         for edge in &step.after {
@@ -76,7 +76,7 @@ impl Progress {
                 Readiness::Blocked(format!("`{address}` must succeed first: {}", edge.reason))
             };
             if edge.address.path != step.address.path {
-                match board.state(&edge.address) {
+                match dependencies.state(&edge.address) {
                     Some(Some(false)) => return failed(&edge.address),
                     Some(None) => waits = true,
                     Some(Some(true)) | None => {}

@@ -229,7 +229,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Whether `step` waits for a step of another container.
     fn waits_for_another(&self, step: &Step) -> bool {
         step.after.iter().any(|edge| {
-            edge.address.path != step.address.path && self.board.state(&edge.address) == Some(None)
+            edge.address.path != step.address.path
+                && self.dependencies.state(&edge.address) == Some(None)
         })
     }
 
@@ -242,7 +243,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     ) {
         let over = self.apply.writer.reads().wait_for_end();
         let goes_on = place.rest(async {
-            tokio::select! { biased; () = self.board.changes() => true, () = over => false }
+            tokio::select! { biased; () = self.dependencies.changes() => true, () = over => false }
         });
         if !goes_on.await {
             for step in std::mem::take(ready) {
@@ -252,7 +253,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     pub(super) fn readiness(&self, step: &Step, ended: &Ended) -> Readiness {
-        ended.progress.readiness(step, self.board)
+        ended.progress.readiness(step, self.dependencies)
     }
 
     /// Sends the calls of a step, in order, as far as they go.
@@ -329,7 +330,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// this address.
     fn id_of(&self, named: &str) -> Option<u64> {
         if !named.contains('#') {
-            return self.board.created().known_id(named);
+            return self.dependencies.created().known_id(named);
         }
         let (known, own) = (self.known.borrow(), self.container.address());
         known.live.sections.iter().find_map(|(name, collection)| {

@@ -3,7 +3,7 @@
 //! No working tree, index or reference is touched, nothing is fetched, and no shell is used. What a
 //! repository can configure to run is switched off, and git is given nothing of the environment but
 //! what it needs to run: no token, and no variable that leads it elsewhere. Which repository it is
-//! says `place`; git is not let look for another one.
+//! says `repository`; git is not let look for another one.
 
 use std::{
     ffi::OsStr,
@@ -13,7 +13,7 @@ use std::{
     thread,
 };
 
-use super::place::{Way, root_of};
+use super::repository::{Way, root_of};
 use crate::{
     manifest::{MAX_FILES, MAX_TOTAL, RESERVED},
     text::escape,

@@ -6,7 +6,7 @@
 //! for has to be there.
 
 mod git;
-mod place;
+mod repository;
 
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 //!
 //! While a file is read, a [`Finding`] points at bytes, and a file's [`Findings`] are placed while
 //! its text is at hand. What is found later, when the texts are gone, points at a [`Spot`]: where
-//! something is written, from which [`place`](super::place) finds the line again. Messages quote
+//! something is written, from which [`locate`](super::locate) finds the line again. Messages quote
 //! names, never values: the line of text below shows the value, unless it is secret.
 
 use std::{collections::BTreeSet, ops::Range};
@@ -16,11 +16,11 @@ use crate::{
 };
 
 mod locate;
+mod sentences;
 mod spot;
-mod words;
 
+pub(super) use sentences::missing;
 pub(super) use spot::{Part, Spot};
-pub(super) use words::missing;
 
 /// More faults than these in one file are counted, not shown: one slip often has many followers,
 /// and the first ones say enough.
@@ -209,7 +209,7 @@ impl Findings {
         }
         for error in checker.validator.iter_errors(json).take(2 * MOST) {
             let is_new = refused.insert(error.instance_path().as_str().to_owned());
-            words::explain(&error, document, &checker.schema, is_new, self);
+            sentences::explain(&error, document, &checker.schema, is_new, self);
         }
         refused
     }

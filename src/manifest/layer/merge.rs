@@ -25,7 +25,7 @@ use crate::{
         faults::{Faults, Spot},
         read::{
             document::{Body, Part, Section, State, identity},
-            instead::CHANGE,
+            templates::CHANGE,
         },
         schema::refused,
     },

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use super::read::instead;
+use super::read::templates;
 use crate::{
     diagnostic::Source,
     field::{Field, Secrecy},
@@ -67,8 +67,8 @@ impl Walk<'_> {
     fn node(&mut self, node: &Node, after: usize, schema: &Json) {
         let text = self.text;
         match &node.data {
-            Data::Map(_) if self.is_layered && instead::within(node, schema).is_some() => {
-                for (after, value) in instead::within(node, schema).into_iter().flatten() {
+            Data::Map(_) if self.is_layered && templates::within(node, schema).is_some() => {
+                for (after, value) in templates::within(node, schema).into_iter().flatten() {
                     self.node(value, after, schema);
                 }
             }

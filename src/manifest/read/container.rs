@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::OnceLock};
 use super::{
     Reader, Refused,
     document::{Body, Container, Part, Section, State},
-    extra, instead,
+    extra, templates,
 };
 use crate::{
     desired::{self, Declared, Life, Unlisted},
@@ -199,7 +199,7 @@ impl Reader<'_, '_> {
                 _ => Cow::Owned(format!("{prefix}{}", key.name)),
             };
             if let Some(spec) = table.get(&name) {
-                *is_open |= instead::is_open(&spec.schema, value);
+                *is_open |= templates::is_open(&spec.schema, value);
                 let mut value = field_value(spec, value);
                 forms::normalise(spec, &mut value);
                 let origin = self.origin(key, layer);

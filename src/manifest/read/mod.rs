@@ -25,8 +25,8 @@ mod container;
 pub(super) mod document;
 mod extra;
 pub(super) mod files;
-pub(super) mod instead;
 mod layers;
+pub(super) mod templates;
 
 pub(super) use document::Document;
 pub(super) use files::File;
@@ -95,7 +95,7 @@ impl Reader<'_, '_> {
         }
         let kind = self.kind(document)?;
         let is_profile = matches!(kind, DocumentKind::Profile(_));
-        let closed = kind.scope().and_then(|scope| instead::closed(document, scope, !is_profile));
+        let closed = kind.scope().and_then(|scope| templates::closed(document, scope, !is_profile));
         let closed = closed.as_ref().unwrap_or(document);
         let json = closed.to_json();
         let refused = Refused(self.findings.add_schema(closed, &json, kind.checker()));

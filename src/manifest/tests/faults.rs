@@ -264,7 +264,7 @@ fn a_file_that_changes_while_it_is_checked_shows_no_secret() {
             check::check(layer::merge(read::text(&file, text).documents, &[]), &context);
         let files =
             [File { name: file.name.clone(), path: path.clone(), is_named: true, instead: None }];
-        let diagnostics = place::place(faults, place::Counts::new(), &files);
+        let diagnostics = locate::place(faults, locate::Counts::new(), &files);
         diagnostics.into_iter().collect::<Diagnostics>().render(Style::default())
     };
     for now in [

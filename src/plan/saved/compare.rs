@@ -14,9 +14,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Recording, SavedPlan,
+    Recording, SavedPlan, content,
     form::{Call, Change, Declaration, Sent, Step},
-    record,
 };
 use crate::{
     address::Address,
@@ -83,7 +82,7 @@ impl SavedPlan {
         containers: &[Container],
         recording: Recording<'_>,
     ) -> Comparison {
-        let (steps, _) = record::all(&plan.steps, &[], recording);
+        let (steps, _) = content::all(&plan.steps, &[], recording);
         let declared: BTreeMap<_, _> = containers
             .iter()
             .map(|container| recording.declaration(container))

@@ -10,8 +10,8 @@
 //! that an edited file can do is to leave something out.
 
 mod compare;
+mod content;
 mod form;
-mod record;
 #[cfg(test)]
 mod tests;
 
@@ -22,8 +22,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 pub use compare::{Comparison, Difference, Sides, Stale};
+pub use content::Recording;
 pub use form::{Declaration, FORMAT, SavedPlan, Sealed, Sort};
-pub use record::Recording;
 
 use super::Plan;
 use crate::{
@@ -82,7 +82,7 @@ const AGAIN: &str = "save the plan again with `undrift plan -o FILE`";
 impl SavedPlan {
     /// What is kept of `plan`, which was made of `containers`.
     pub fn of(plan: &Plan, containers: &[Container], made: Made, recording: Recording<'_>) -> Self {
-        let (steps, containers) = record::all(&plan.steps, containers, recording);
+        let (steps, containers) = content::all(&plan.steps, containers, recording);
         let Made { at, target, caller, sandbox, selected: [only, exclude, resend] } = made;
         Self {
             undrift: Sort::SavedPlan,

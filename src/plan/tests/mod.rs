@@ -26,11 +26,11 @@ use crate::{
 mod approve;
 mod connect;
 mod estimate;
-mod extent;
 mod guards;
 mod holds;
 mod layers;
 mod order;
+mod reach;
 
 pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> Settings {
     let mut found =

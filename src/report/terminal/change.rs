@@ -14,7 +14,7 @@ use crate::{
     value::Json,
 };
 
-use super::{base, value};
+use super::{branch, value};
 
 /// Field names are aligned up to this width, and up to a third of the terminal's; a longer one
 /// pushes its own value to the right.
@@ -26,7 +26,7 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
         let (paint, sign) = sign(step.action);
         let head =
             Line::indented(2).put(paint, format!("{sign} {}", named(step.scope, &step.address)));
-        let head = head.put(Paint::Dim, base::mark(step.label));
+        let head = head.put(Paint::Dim, branch::mark(step.label));
         if origins {
             canvas.line_from(head, &step.origin, Crowded::Wrap);
         } else {
@@ -183,7 +183,7 @@ fn rows<'c>(step: &Step, change: &'c Change) -> Vec<Row<'c>> {
 fn field(canvas: &mut Canvas, step: &Step, row: &Row<'_>, column: usize, origins: bool) {
     // What is as all of its object needs no mark of its own.
     let label = row.change.label.filter(|_| row.change.label != step.label);
-    let name = Line::indented(6).text(&row.name).put(Paint::Dim, base::mark(label));
+    let name = Line::indented(6).text(&row.name).put(Paint::Dim, branch::mark(label));
     let start = 6 + column + 2;
     let labelled =
         |value: Line| name.clone().pad_to(start.max(name.len() + 2)).hang_here().with(value);

@@ -6,7 +6,7 @@
 //! and how to see it all.
 
 pub(super) mod applied;
-mod base;
+mod branch;
 pub(super) mod change;
 pub mod explain;
 mod fold;
@@ -51,8 +51,8 @@ impl Title {
 pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secrets) -> String {
     let mut canvas = Canvas::new(style, secrets);
     heading(&mut canvas, title.word(), run);
-    base::acknowledged(&mut canvas, &plan.acknowledged);
-    base::steps(&mut canvas, plan, title);
+    branch::acknowledged(&mut canvas, &plan.acknowledged);
+    branch::steps(&mut canvas, plan, title);
     let (watched, held) = plan.watched_and_held();
     for (steps, title) in [(watched, "watched, and not written:"), (held, "held, and not written:")]
     {
@@ -63,8 +63,8 @@ pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secret
         }
     }
     notes::held(&mut canvas, &plan.held);
-    plan.base.iter().for_each(|against| base::rest(&mut canvas, against));
-    base::unchanged(&mut canvas, plan);
+    plan.base.iter().for_each(|against| branch::rest(&mut canvas, against));
+    branch::unchanged(&mut canvas, plan);
     notes::notes(&mut canvas, &plan.notes);
     notes::exceptions(&mut canvas, &plan.exceptions);
     notes::limited(&mut canvas, plan.limited);

@@ -17,7 +17,7 @@ use crate::{
 };
 
 use super::{
-    base,
+    branch,
     change::{self, tail},
 };
 
@@ -491,7 +491,7 @@ fn nothing(plan: &Plan, title: super::Title) -> Line {
         }
     };
     let paint = if read && !differs { Paint::Add } else { Paint::Change };
-    Line::default().put(paint, text + &base::summary(plan) + &unlisted(plan))
+    Line::default().put(paint, text + &branch::summary(plan) + &unlisted(plan))
 }
 
 /// How long apply takes.
@@ -516,7 +516,7 @@ fn something(plan: &Plan, title: super::Title) -> Line {
         of_all(plan),
         count(counts.calls, "call"),
         plan.estimate.map_or_else(String::new, estimate),
-        base::summary(plan),
+        branch::summary(plan),
         unlisted(plan)
     );
     Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text)

@@ -6,7 +6,7 @@ use super::{
     Mode, Refusal, Texts,
     drift::{EXTRA, What, Wish},
     edit::{At, Edit, New, Step, own, own_entries},
-    instead,
+    templates,
 };
 use crate::{
     desired::{Container, Entry},
@@ -200,8 +200,8 @@ impl Placing<'_> {
                 to: New::Value(to),
                 order: order.clone(),
             };
-            let node = map.and_then(|map| instead::written(map, names));
-            let Some((node, why)) = node.and_then(|node| Some((node, instead::in_words(node)?)))
+            let node = map.and_then(|map| templates::written(map, names));
+            let Some((node, why)) = node.and_then(|node| Some((node, templates::in_words(node)?)))
             else {
                 edits.push(put(names.clone(), value.clone()));
                 continue;
@@ -209,7 +209,7 @@ impl Placing<'_> {
             let name = names.iter().find(|name| *name != EXTRA);
             let field = name.and_then(|name| self.entry?.fields.get(name));
             let lists = field.as_ref().and_then(|field| {
-                instead::change(node, field.value.plain()?.as_array()?, value.as_array()?)
+                templates::change(node, field.value.plain()?.as_array()?, value.as_array()?)
             });
             let origin = field.map(|field| field.origin);
             let stuck = || (format!("`{}` is written {why}", names.join(".")), origin);
@@ -278,9 +278,9 @@ impl Placing<'_> {
             Step::Key(name) => own(node, name).map(|(_, node)| node),
             Step::Item(item) => node.items().get(*item),
         });
-        let node = instead::written(map.ok_or_else(lost)?, &names);
+        let node = templates::written(map.ok_or_else(lost)?, &names);
         let node = node.ok_or_else(|| self.refuse("several layers say parts of it", origin))?;
-        if let Some(why) = instead::in_words(node) {
+        if let Some(why) = templates::in_words(node) {
             return Err(self.refuse(format!("it is written {why}"), origin));
         }
         Ok(Edit::Put { at, names, to: New::Value(value.clone()), order: Vec::new() })

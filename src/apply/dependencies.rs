@@ -8,13 +8,13 @@ use super::StepResult;
 use crate::{address::Address, diff::Step, kind::Created};
 
 /// The steps that others wait for: `None` until they end, then whether they succeeded.
-pub(super) struct Board {
+pub(super) struct Dependencies {
     ends: RefCell<HashMap<Address, Option<bool>>>,
     created: RefCell<Created>,
     changed: Notify,
 }
 
-impl Board {
+impl Dependencies {
     /// Those of `steps` to which an edge of another container leads.
     pub(super) fn of<'s>(steps: impl Iterator<Item = &'s Step> + Clone, created: Created) -> Self {
         let edges = steps.clone().flat_map(|step| {
