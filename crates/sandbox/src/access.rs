@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 use undrift_release::Release;
@@ -18,6 +18,7 @@ use super::clock;
 use super::dispatch::is_read;
 use super::profile::OBSERVED;
 use super::routes::Route;
+use super::store::stored::{Stored as _, stored};
 use super::store::{namespace::Namespace, project::Project, user::User};
 
 /// The roles (reference 1, 2.1).
@@ -81,22 +82,7 @@ pub(crate) struct Token {
     pub(crate) revoked: bool,
 }
 
-impl Token {
-    /// The columns that [`Token::from_row`] reads.
-    pub(crate) const COLUMNS: &str = "id, user_id, name, scopes, expires_at, created_at, revoked";
-
-    pub(crate) fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            id: row.get(0)?,
-            user_id: row.get(1)?,
-            name: row.get(2)?,
-            scopes: row.get(3)?,
-            expires_at: row.get(4)?,
-            created_at: row.get(5)?,
-            revoked: row.get(6)?,
-        })
-    }
-}
+stored!(Token: tokens t, id, user_id, name, scopes, expires_at, created_at, revoked);
 
 /// Finds the caller of a request: none without a token, 401 with a bad one, 403 for one that was
 /// blocked.
@@ -175,7 +161,7 @@ fn presented_token(headers: &HeaderMap) -> Result<Option<String>> {
 
 fn find_token(db: &Connection, presented: &str) -> rusqlite::Result<Option<Token>> {
     let wanted = digest(presented);
-    let sql = format!("SELECT {}, digest FROM tokens WHERE prefix = ?1", Token::COLUMNS);
+    let sql = format!("SELECT {}, digest FROM tokens t WHERE prefix = ?1", Token::COLUMNS);
     let mut statement = db.prepare_cached(&sql)?;
     let mut rows = statement.query([&wanted[..8]])?;
     let mut found = None;

@@ -2,7 +2,7 @@
 //! (reference 2, 4.2 and 4.4).
 
 use http::StatusCode;
-use rusqlite::params;
+use rusqlite::{Row, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -15,6 +15,7 @@ use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
 use super::super::store::project::Project;
+use super::super::store::stored::Stored as _;
 use super::super::store::user::User;
 use super::members;
 use super::{Route, get, post, projects, put};
@@ -54,16 +55,11 @@ fn users(call: &Call<'_>) -> Result<Answer> {
 fn starrers(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let sql = format!(
-        "SELECT {}, s.starred_since FROM stars s JOIN users u ON u.id = s.user_id WHERE s.project_id = ?1 ORDER BY s.starred_since, u.id",
-        User::COLUMNS
-    );
-    let mut statement = call.db.prepare_cached(&sql)?;
+    let rest =
+        "JOIN stars s ON s.user_id = u.id WHERE s.project_id = ?1 ORDER BY s.starred_since, u.id";
+    let starred = |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::WIDTH)?));
     let mut all = Vec::new();
-    for row in statement.query_map([project.id], |row| {
-        Ok((User::from_row(row)?, row.get::<_, String>(User::WIDTH)?))
-    })? {
-        let (user, since) = row?;
+    for (user, since) in User::list_with(call.db, "s.starred_since", rest, [project.id], starred)? {
         if [&user.username, &user.name].iter().any(|text| text.to_lowercase().contains(&search)) {
             all.push(json!({ "starred_since": since, "user": user.brief(call) }));
         }
@@ -85,14 +81,8 @@ pub(super) fn locations(
     wanted: impl Fn(&Namespace) -> bool,
 ) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
-    let sql = format!(
-        "SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY n.full_path",
-        Namespace::COLUMNS
-    );
-    let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
-    for group in statement.query_map([], |row| Namespace::from_row(row, 0))? {
-        let group = group?;
+    for group in Namespace::list(call.db, "WHERE n.kind = 'group' ORDER BY n.full_path", [])? {
         if wanted(&group)
             && group.name.to_lowercase().contains(&search)
             && call.level_in_group(&group)? >= level

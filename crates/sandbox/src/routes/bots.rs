@@ -2,7 +2,7 @@
 //! whoever keeps members in order meets bots in the lists and has to leave them alone.
 
 use http::StatusCode;
-use rusqlite::params;
+use rusqlite::{Row, params};
 use serde_json::Value;
 
 use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER, REPORTER, Token};
@@ -12,6 +12,7 @@ use super::super::page;
 use super::super::params::Need;
 use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
+use super::super::store::stored::Stored as _;
 use super::super::store::user::{NewUser, User};
 use super::members;
 use super::{Route, delete, get, post, tokens};
@@ -90,25 +91,20 @@ fn describe(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) {
 /// The tokens of the bots that are members here.
 fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>> {
     let column = scope.column();
-    let sql = format!(
-        "SELECT {}, (SELECT m.access_level FROM members m WHERE m.user_id = tokens.user_id AND m.{column} = ?1) AS access_level
-         FROM tokens WHERE user_id IN
-             (SELECT m.user_id FROM members m JOIN users u ON u.id = m.user_id WHERE m.{column} = ?1 AND u.bot = 1)
-         ORDER BY id",
-        Token::COLUMNS
+    let more = format!(
+        "(SELECT access_level FROM members m WHERE m.user_id = t.user_id AND m.{column} = ?1)"
     );
-    let mut statement = call.db.prepare_cached(&sql)?;
-    let rows = statement.query_map([scope.id()], |row| {
-        Ok((Token::from_row(row)?, row.get::<_, i64>("access_level")?))
-    })?;
-    let mut all = Vec::new();
-    for row in rows {
-        let (token, level) = row?;
+    let rest = format!(
+        "WHERE t.user_id IN
+             (SELECT m.user_id FROM members m JOIN users u ON u.id = m.user_id WHERE m.{column} = ?1 AND u.bot = 1)
+         ORDER BY t.id"
+    );
+    let described = |token: Token, row: &Row<'_>| {
         let mut body = tokens::json(call, &token);
-        describe(call, scope, level, &mut body);
-        all.push((token, body));
-    }
-    Ok(all)
+        describe(call, scope, row.get(Token::WIDTH)?, &mut body);
+        Ok((token, body))
+    };
+    Ok(Token::list_with(call.db, &more, &rest, [scope.id()], described)?)
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use md5::Md5;
-use rusqlite::{Connection, OptionalExtension, Params, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -17,6 +17,7 @@ use super::super::answer::{Answer, Complaints, Failure, Result};
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
 use super::super::store::project::Project;
+use super::super::store::stored::{Stored as _, stored};
 use super::super::{clock, page};
 use super::{Route, delete, get, post, projects, put};
 
@@ -53,26 +54,9 @@ struct DeployKey {
     expires_at: Option<String>,
 }
 
+stored!(DeployKey: deploy_keys k, id, title, key, fingerprint, created_at, expires_at);
+
 impl DeployKey {
-    const COLUMNS: &str = "k.id, k.title, k.key, k.fingerprint, k.created_at, k.expires_at";
-
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            id: row.get(0)?,
-            title: row.get(1)?,
-            key: row.get(2)?,
-            fingerprint: row.get(3)?,
-            created_at: row.get(4)?,
-            expires_at: row.get(5)?,
-        })
-    }
-
-    /// The one that `condition` picks of all keys of all projects.
-    fn find(db: &Connection, condition: &str, with: impl Params) -> rusqlite::Result<Option<Self>> {
-        let sql = format!("SELECT {} FROM deploy_keys k WHERE {condition}", Self::COLUMNS);
-        db.prepare_cached(&sql)?.query_row(with, Self::from_row).optional()
-    }
-
     /// The projects that use it.
     fn projects(&self, db: &Connection) -> rusqlite::Result<Vec<i64>> {
         let sql = "SELECT project_id FROM deploy_key_projects WHERE key_id = ?1";
@@ -183,23 +167,15 @@ fn expiry(call: &Call<'_>) -> Result<Option<String>> {
 
 /// The key of the path, if the project uses it.
 fn used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
-    let condition =
-        "k.id = ?1 AND k.id IN (SELECT key_id FROM deploy_key_projects WHERE project_id = ?2)";
-    Ok(DeployKey::find(call.db, condition, [call.segment_id("key_id")?, project])?)
+    let condition = "WHERE k.id = ?1 AND k.id IN (SELECT key_id FROM deploy_key_projects WHERE project_id = ?2)";
+    Ok(DeployKey::first(call.db, condition, [call.segment_id("key_id")?, project])?)
 }
 
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(MAINTAINER)?.id;
-    let sql = format!(
-        "SELECT {} FROM deploy_keys k JOIN deploy_key_projects p ON p.key_id = k.id
-         WHERE p.project_id = ?1 ORDER BY k.id",
-        DeployKey::COLUMNS
-    );
-    let keys: Vec<DeployKey> = call
-        .db
-        .prepare_cached(&sql)?
-        .query_map([project], DeployKey::from_row)?
-        .collect::<Result<_, _>>()?;
+    let rest =
+        "JOIN deploy_key_projects p ON p.key_id = k.id WHERE p.project_id = ?1 ORDER BY k.id";
+    let keys = DeployKey::list(call.db, rest, [project])?;
     let all: Vec<Value> =
         keys.iter().map(|key| key.json_in(call, project)).collect::<Result<_, _>>()?;
     page::list(call, &all)
@@ -208,10 +184,8 @@ fn list(call: &Call<'_>) -> Result<Answer> {
 /// All keys of all projects, each with those that may push with it. None of them is public.
 fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
-    let sql = format!("SELECT {} FROM deploy_keys k ORDER BY k.id", DeployKey::COLUMNS);
     let is_public = call.params.is_set("public")?;
-    let keys: Vec<DeployKey> =
-        call.db.prepare(&sql)?.query_map([], DeployKey::from_row)?.collect::<Result<_, _>>()?;
+    let keys = DeployKey::list(call.db, "ORDER BY k.id", [])?;
     let mut all = Vec::new();
     for key in keys.iter().filter(|_| !is_public) {
         let mut pushing = Vec::new();
@@ -241,7 +215,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["key", "title"])?;
     let sent = call.params.text("key")?.unwrap_or_default().trim().to_owned();
     let can_push = call.params.is_set("can_push")?;
-    if let Some(known) = DeployKey::find(call.db, "k.key = ?1", [&sent])? {
+    if let Some(known) = DeployKey::first(call.db, "WHERE k.key = ?1", [&sent])? {
         let used = known.can_push(call.db, project)?.is_some();
         if !used && known.is_within_reach(call)? {
             known.attach(call.db, project, can_push)?;
@@ -262,7 +236,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         wrong.add("deploy_key.fingerprint_sha256", "cannot be generated");
         return Err(wrong.into());
     };
-    if DeployKey::find(call.db, "k.fingerprint = ?1", [&fingerprint])?.is_some() {
+    if DeployKey::first(call.db, "WHERE k.fingerprint = ?1", [&fingerprint])?.is_some() {
         let field = match call.service.profile.later_errors {
             true => "deploy_key.fingerprint_sha256",
             false => "deploy_key.fingerprint",
@@ -312,7 +286,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
 /// What a project already uses stays as it is.
 fn enable(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    let found = DeployKey::find(call.db, "k.id = ?1", [call.segment_id("key_id")?])?;
+    let found = DeployKey::first(call.db, "WHERE k.id = ?1", [call.segment_id("key_id")?])?;
     match found {
         Some(key) if key.is_within_reach(call)? => {
             if key.can_push(call.db, project)?.is_none() {

@@ -17,6 +17,7 @@ use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::{Namespace, NewGroup};
+use super::super::store::stored::Stored as _;
 use super::super::view;
 use super::group_rules::{self, SHORTEST_PATH, Wanted, in_one_text};
 use super::group_settings::ARCHIVED;
@@ -264,14 +265,9 @@ fn respond(
     } else {
         "ASC"
     };
-    let sql = format!(
-        "SELECT {} FROM namespaces n WHERE n.kind = 'group' ORDER BY {column} {direction}, n.id",
-        Namespace::COLUMNS
-    );
-    let mut statement = call.db.prepare_cached(&sql)?;
+    let rest = format!("WHERE n.kind = 'group' ORDER BY {column} {direction}, n.id");
     let mut all = Vec::new();
-    for group in statement.query_map([], |row| Namespace::from_row(row, 0))? {
-        let group = group?;
+    for group in Namespace::list(call.db, &rest, [])? {
         let path = if by_full_path { &group.full_path } else { &group.path };
         let named = [&group.name, path].iter().any(|text| text.to_lowercase().contains(&search));
         if named

@@ -18,6 +18,7 @@ use super::super::params::{Need, Params};
 use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
+use super::super::store::stored::Stored as _;
 use super::super::store::user::User;
 use super::{Route, delete, get, group_settings, post, put};
 
@@ -54,29 +55,27 @@ pub(super) struct Member {
 }
 
 impl Member {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+    fn read(user: User, row: &Row<'_>) -> rusqlite::Result<Self> {
+        let own = |column| User::WIDTH + column;
         Ok(Self {
-            user: User::from_row(row)?,
-            id: row.get(User::WIDTH)?,
-            access_level: row.get(User::WIDTH + 1)?,
-            expires_at: row.get(User::WIDTH + 2)?,
-            state: row.get(User::WIDTH + 3)?,
-            created_at: row.get(User::WIDTH + 4)?,
-            created_by: row.get(User::WIDTH + 5)?,
+            user,
+            id: row.get(own(0))?,
+            access_level: row.get(own(1))?,
+            expires_at: row.get(own(2))?,
+            state: row.get(own(3))?,
+            created_at: row.get(own(4))?,
+            created_by: row.get(own(5))?,
         })
     }
 
     /// The memberships that meet a condition on `m` and, as `?2`, have not expired.
     fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
-        let sql = format!(
-            "SELECT {}, m.id, m.access_level, m.expires_at, m.state, m.created_at, m.created_by
-             FROM members m JOIN users u ON u.id = m.user_id
-             WHERE {condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2) ORDER BY m.id",
-            User::COLUMNS
+        let more = "m.id, m.access_level, m.expires_at, m.state, m.created_at, m.created_by";
+        let rest = format!(
+            "JOIN members m ON m.user_id = u.id
+             WHERE {condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2) ORDER BY m.id"
         );
-        let mut statement = call.db.prepare_cached(&sql)?;
-        let rows = statement.query_map(params![key, call.today()], Self::from_row)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        Ok(User::list_with(call.db, more, &rest, params![key, call.today()], Self::read)?)
     }
 
     fn direct(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>> {

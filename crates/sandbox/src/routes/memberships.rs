@@ -18,6 +18,7 @@ use super::super::params::Need;
 use super::super::profile::OBSERVED;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
+use super::super::store::stored::Stored as _;
 use super::super::store::user::User;
 use super::members::{Member, STATES, remove_below};
 use super::{Route, delete, get, post, put, users};
@@ -61,19 +62,16 @@ struct Membership {
 }
 
 impl Membership {
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+    fn read(user: User, row: &Row<'_>) -> rusqlite::Result<Self> {
+        let own = |column| User::WIDTH + column;
         Ok(Self {
-            user: User::from_row(row)?,
-            id: row.get(User::WIDTH)?,
-            access_level: row.get(User::WIDTH + 1)?,
-            created_at: row.get(User::WIDTH + 2)?,
-            expires_at: row.get(User::WIDTH + 3)?,
-            source: (
-                row.get(User::WIDTH + 4)?,
-                row.get(User::WIDTH + 5)?,
-                row.get(User::WIDTH + 6)?,
-            ),
-            source_path: row.get(User::WIDTH + 7)?,
+            user,
+            id: row.get(own(0))?,
+            access_level: row.get(own(1))?,
+            created_at: row.get(own(2))?,
+            expires_at: row.get(own(3))?,
+            source: (row.get(own(4))?, row.get(own(5))?, row.get(own(6))?),
+            source_path: row.get(own(7))?,
         })
     }
 
@@ -106,19 +104,15 @@ impl Membership {
 
     /// All memberships at and below a group.
     fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let sql = format!(
-            "SELECT {}, m.id, m.access_level, m.created_at, m.expires_at,
-                    coalesce(m.group_id, m.project_id), coalesce(g.full_name, o.full_name || ' / ' || q.name),
-                    m.group_id IS NOT NULL, coalesce(g.full_path, q.full_path)
-             FROM members m JOIN users u ON u.id = m.user_id LEFT JOIN namespaces g ON g.id = m.group_id
-                  LEFT JOIN projects q ON q.id = m.project_id LEFT JOIN namespaces o ON o.id = q.namespace_id
-             WHERE {IN_HIERARCHY} ORDER BY m.id",
-            User::COLUMNS
+        let more = "m.id, m.access_level, m.created_at, m.expires_at,
+             coalesce(m.group_id, m.project_id), coalesce(g.full_name, o.full_name || ' / ' || q.name),
+             m.group_id IS NOT NULL, coalesce(g.full_path, q.full_path)";
+        let rest = format!(
+            "JOIN members m ON m.user_id = u.id LEFT JOIN namespaces g ON g.id = m.group_id
+             LEFT JOIN projects q ON q.id = m.project_id LEFT JOIN namespaces o ON o.id = q.namespace_id
+             WHERE {IN_HIERARCHY} ORDER BY m.id"
         );
-        let (first, end) = group.range();
-        let mut statement = call.db.prepare_cached(&sql)?;
-        let rows = statement.query_map([first, end], Self::from_row)?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        Ok(User::list_with(call.db, more, &rest, group.range(), Self::read)?)
     }
 }
 
@@ -153,20 +147,16 @@ impl Seat {
     /// The members of the groups that are invited at and below a group, and of the groups above
     /// these.
     fn invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let sql = format!(
-            "SELECT {}, min(i.access_level, m.access_level)
-             FROM shares m JOIN namespaces n ON n.id = m.invited_id
-                  JOIN json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']') above
-                  JOIN members i ON i.group_id = above.value JOIN users u ON u.id = i.user_id
-             WHERE {IN_HIERARCHY} ORDER BY i.id",
-            User::COLUMNS
+        let rest = format!(
+            "JOIN members i ON i.user_id = u.id
+             JOIN shares m JOIN namespaces n ON n.id = m.invited_id
+             JOIN json_each('[' || replace(trim(n.traversal, '/'), '/', ',') || ']') above ON above.value = i.group_id
+             WHERE {IN_HIERARCHY} ORDER BY i.id"
         );
-        let (first, end) = group.range();
-        let mut statement = call.db.prepare_cached(&sql)?;
-        let rows = statement.query_map([first, end], |row| {
-            Ok(Self { user: User::from_row(row)?, level: row.get(User::WIDTH)?, invited: true })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let more = "min(i.access_level, m.access_level)";
+        let seat =
+            |user, row: &Row<'_>| Ok(Self { user, level: row.get(User::WIDTH)?, invited: true });
+        Ok(User::list_with(call.db, more, &rest, group.range(), seat)?)
     }
 
     /// As the reference shows a billable member (1, 2.4). Nobody signs in here. `owners` are

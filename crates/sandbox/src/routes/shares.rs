@@ -13,6 +13,7 @@ use super::super::kept::OF_GROUPS;
 use super::super::params::Need;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
+use super::super::store::stored::Stored as _;
 use super::{Route, delete, group_settings, groups, members, post};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -35,7 +36,7 @@ pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
     let mut rows = statement.query(params![id, call.today()])?;
     let mut shown = Vec::new();
     while let Some(row) = rows.next()? {
-        let group = Namespace::from_row(row, 0)?;
+        let group = Namespace::from_row(row)?;
         if call.sees_group(&group)? {
             let mut invitation = json!({
                 "group_id": group.id,

@@ -9,6 +9,7 @@ use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::namespace::Namespace;
+use super::super::store::stored::Stored as _;
 use super::{Route, get, post, project_list, users};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -61,11 +62,8 @@ fn namespaces(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let least = if call.params.is_set("owned_only")? { OWNER } else { 1 };
-    let sql = format!("SELECT {} FROM namespaces n ORDER BY n.full_path", Namespace::COLUMNS);
-    let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
-    for namespace in statement.query_map([], |row| Namespace::from_row(row, 0))? {
-        let namespace = namespace?;
+    for namespace in Namespace::list(call.db, "ORDER BY n.full_path", [])? {
         if call.level_in_group(&namespace)? >= least
             && namespace.full_path.to_lowercase().contains(&search)
         {

@@ -3,7 +3,7 @@
 //! only.
 
 use http::StatusCode;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::access::{self, Token};
@@ -11,6 +11,7 @@ use super::super::answer::{Answer, Failure, Result};
 use super::super::call::Call;
 use super::super::page;
 use super::super::profile::OBSERVED;
+use super::super::store::stored::Stored as _;
 use super::{Route, delete, get, post};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -143,14 +144,9 @@ fn list_of_user(call: &Call<'_>) -> Result<Answer> {
 /// A page of the tokens of one user or of all, narrowed by `state`.
 fn page_of(call: &Call<'_>, user: Option<i64>) -> Result<Answer> {
     let state = call.params.one_of("state", &["all", "active", "inactive"])?.unwrap_or_default();
-    let sql = format!(
-        "SELECT {} FROM tokens WHERE ?1 IS NULL OR user_id = ?1 ORDER BY id",
-        Token::COLUMNS
-    );
-    let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
-    for token in statement.query_map([user], Token::from_row)? {
-        let token = token?;
+    let rest = "WHERE ?1 IS NULL OR t.user_id = ?1 ORDER BY t.id";
+    for token in Token::list(call.db, rest, [user])? {
         let wanted = match state.as_str() {
             "active" => is_active(call, &token),
             "inactive" => !is_active(call, &token),
@@ -172,8 +168,7 @@ fn token(call: &Call<'_>) -> Result<Token> {
         ("self", Some(token)) => token.id,
         _ => call.segment_id("id")?,
     };
-    let sql = format!("SELECT {} FROM tokens WHERE id = ?1", Token::COLUMNS);
-    match call.db.prepare_cached(&sql)?.query_row([id], Token::from_row).optional()? {
+    match Token::first(call.db, "WHERE t.id = ?1", [id])? {
         Some(token) if below_user && token.user_id != call.segment_id("user_id")? => {
             Err(Failure::no_record())
         }

@@ -13,6 +13,7 @@ use super::super::page;
 use super::super::params::Need;
 use super::super::store::holder::Holder;
 use super::super::store::namespace::Namespace;
+use super::super::store::stored::Stored as _;
 use super::super::store::user::{NewUser, User};
 use super::{Route, avatars, custom_attributes, delete, get, group_moves, post, put};
 
@@ -174,17 +175,14 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
     let direction = if sort.as_deref() == Some("asc") { "ASC" } else { "DESC" };
     // What a search finds comes by name.
     let first = if search.is_empty() { "" } else { "u.name COLLATE NOCASE, " };
-    let sql = format!(
-        "SELECT {} FROM users u WHERE (?1 IS NULL OR u.username = ?1) AND (?2 IS NULL OR u.state = ?2)
+    let rest = format!(
+        "WHERE (?1 IS NULL OR u.username = ?1) AND (?2 IS NULL OR u.state = ?2)
              AND (?3 OR u.state NOT IN ('{BLOCKED}', '{BANNED}'))
-         ORDER BY {first}{column} {direction}, u.id {direction}",
-        User::COLUMNS
+         ORDER BY {first}{column} {direction}, u.id {direction}"
     );
     let sees_all = call.is_administrator();
-    let mut statement = call.db.prepare_cached(&sql)?;
     let mut all = Vec::new();
-    for user in statement.query_map(params![username, state, sees_all], User::from_row)? {
-        let user = user?;
+    for user in User::list(call.db, &rest, params![username, state, sees_all])? {
         if user.is_found_by(&search, sees_all)
             && custom_attributes::wanted(call, Holder::User(user.id))?
         {

@@ -1,7 +1,7 @@
 //! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out:
 //! they differ in who manages them, in what their scopes need, and in what PUT changes.
 
-use rusqlite::{Row, params};
+use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER};
@@ -13,6 +13,7 @@ use super::super::params::Params;
 use super::super::profile::Profile;
 use super::super::scope::Scope;
 use super::super::store::project::Project;
+use super::super::store::stored::{Stored as _, stored};
 use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
@@ -54,10 +55,10 @@ pub(crate) struct Variable {
     updated_at: String,
 }
 
-impl Variable {
-    const COLUMNS: &str = "id, key, value, variable_type, protected, masked, raw, environment_scope, \
-         description, hidden, updated_at";
+stored!(Variable: variables v,
+    id, key, value, variable_type, protected, masked, raw, environment_scope, description, hidden, updated_at);
 
+impl Variable {
     fn new(key: String) -> Self {
         Self {
             id: 0,
@@ -78,22 +79,6 @@ impl Variable {
     fn named(params: &Params) -> Result<Self> {
         let key = params.text("key")?.unwrap_or_default();
         Ok(Self::new(key.trim().to_owned()))
-    }
-
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            id: row.get(0)?,
-            key: row.get(1)?,
-            value: row.get(2)?,
-            variable_type: row.get(3)?,
-            protected: row.get(4)?,
-            masked: row.get(5)?,
-            raw: row.get(6)?,
-            environment_scope: row.get(7)?,
-            description: row.get(8)?,
-            hidden: row.get(9)?,
-            updated_at: row.get(10)?,
-        })
     }
 
     fn json(&self, call: &Call<'_>) -> Value {
@@ -307,16 +292,12 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 
 /// The variables with the key of the call, that which was not changed for longest first.
 fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<Variable>> {
-    let sql = format!(
-        "SELECT {} FROM variables WHERE {} = ?1 AND key = ?2 AND (?3 IS NULL OR environment_scope = ?3)
-         ORDER BY updated_at, id LIMIT 2",
-        Variable::COLUMNS,
+    let rest = format!(
+        "WHERE v.{} = ?1 AND v.key = ?2 AND (?3 IS NULL OR v.environment_scope = ?3)
+         ORDER BY v.updated_at, v.id LIMIT 2",
         scope.column()
     );
-    let mut statement = call.db.prepare_cached(&sql)?;
-    let found = statement
-        .query_map(params![scope.id(), call.segment("key"), filter], Variable::from_row)?;
-    Ok(found.collect::<Result<_, _>>()?)
+    Ok(Variable::list(call.db, &rest, params![scope.id(), call.segment("key"), filter])?)
 }
 
 /// The one variable with the key, in the scope of the filter if there is one.
@@ -346,16 +327,9 @@ fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Variable> {
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let sql = format!(
-        "SELECT {} FROM variables WHERE {} = ?1 ORDER BY id",
-        Variable::COLUMNS,
-        scope.column()
-    );
-    let all: Vec<Value> = call
-        .db
-        .prepare_cached(&sql)?
-        .query_map([scope.id()], |row| Ok(Variable::from_row(row)?.json(call)))?
-        .collect::<Result<_, _>>()?;
+    let rest = format!("WHERE v.{} = ?1 ORDER BY v.id", scope.column());
+    let all = Variable::list(call.db, &rest, [scope.id()])?;
+    let all: Vec<Value> = all.iter().map(|variable| variable.json(call)).collect();
     page::list(call, &all)
 }
 

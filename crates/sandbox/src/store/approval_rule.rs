@@ -1,6 +1,8 @@
 //! Approval rules of projects: one row each, with a row for every user, group and protected branch.
 
-use rusqlite::{Connection, Result, Row, params};
+use rusqlite::{Connection, Result, params};
+
+use super::stored::{Stored as _, stored};
 
 /// The type of a rule that anybody fulfils.
 pub(crate) const ANY: &str = "any_approver";
@@ -30,33 +32,23 @@ const USERS: (&str, &str) = ("approval_rule_users", "user_id");
 const GROUPS: (&str, &str) = ("approval_rule_groups", "group_id");
 const BRANCHES: (&str, &str) = ("approval_rule_branches", "branch_id");
 
+stored!(ApprovalRule: approval_rules r,
+    id, project_id, name, rule_type, report_type, approvals_required, all_branches, updated_at;
+    users, groups, branches);
+
 impl ApprovalRule {
     /// All of a project: the one for anybody first, those about reports last, else in the order in
     /// which they were made.
     pub(crate) fn all(db: &Connection, project: i64) -> Result<Vec<Self>> {
-        let mut statement = db.prepare_cached(
-            "SELECT id, project_id, name, rule_type, report_type, approvals_required, all_branches, updated_at
-             FROM approval_rules WHERE project_id = ?1
-             ORDER BY rule_type <> 'any_approver', rule_type = 'report_approver', id",
-        )?;
-        statement.query_map([project], |row| Self::from_row(db, row))?.collect()
-    }
-
-    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self> {
-        let id = row.get(0)?;
-        Ok(Self {
-            id,
-            project_id: row.get(1)?,
-            name: row.get(2)?,
-            rule_type: row.get(3)?,
-            report_type: row.get(4)?,
-            approvals_required: row.get(5)?,
-            all_branches: row.get(6)?,
-            updated_at: row.get(7)?,
-            users: named(db, USERS, id)?,
-            groups: named(db, GROUPS, id)?,
-            branches: named(db, BRANCHES, id)?,
-        })
+        let rest = "WHERE r.project_id = ?1
+             ORDER BY r.rule_type <> 'any_approver', r.rule_type = 'report_approver', r.id";
+        let mut rules = Self::list(db, rest, [project])?;
+        for rule in &mut rules {
+            rule.users = named(db, USERS, rule.id)?;
+            rule.groups = named(db, GROUPS, rule.id)?;
+            rule.branches = named(db, BRANCHES, rule.id)?;
+        }
+        Ok(rules)
     }
 
     /// Stores the rule, and gives a new one its id. Its name is free.

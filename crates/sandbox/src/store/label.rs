@@ -1,9 +1,10 @@
 //! Labels of projects and groups.
 
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, OptionalExtension, Result, params};
 use serde_json::Value;
 
 use super::holder::Holder;
+use super::stored::{Stored as _, stored};
 
 /// One label.
 #[derive(Clone, Debug)]
@@ -17,27 +18,15 @@ pub(crate) struct Label {
     pub(crate) updated_at: String,
 }
 
+stored!(Label: labels l, id, group_id, title, color, description, updated_at);
+
 impl Label {
     /// Those of some projects and groups, by title.
     pub(crate) fn of(db: &Connection, projects: &[i64], groups: &[i64]) -> Result<Vec<Self>> {
         let list = |ids: &[i64]| Value::from(ids).to_string();
-        let mut statement = db.prepare_cached(
-            "SELECT id, group_id, title, color, description, updated_at FROM labels
-             WHERE project_id IN (SELECT value FROM json_each(?1))
-                 OR group_id IN (SELECT value FROM json_each(?2)) ORDER BY title, id",
-        )?;
-        statement.query_map([list(projects), list(groups)], Self::from_row)?.collect()
-    }
-
-    fn from_row(row: &Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.get(0)?,
-            group_id: row.get(1)?,
-            title: row.get(2)?,
-            color: row.get(3)?,
-            description: row.get(4)?,
-            updated_at: row.get(5)?,
-        })
+        let rest = "WHERE l.project_id IN (SELECT value FROM json_each(?1))
+             OR l.group_id IN (SELECT value FROM json_each(?2)) ORDER BY l.title, l.id";
+        Self::list(db, rest, [list(projects), list(groups)])
     }
 
     /// Inserts a new label and gives it its id.

@@ -1,6 +1,8 @@
 //! Merge requests of a project, and their notes.
 
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, Result, Row, params};
+
+use super::stored::{Stored as _, stored};
 
 /// One merge request, as far as there is something to comment on.
 #[derive(Clone, Debug)]
@@ -18,27 +20,13 @@ pub(crate) struct MergeRequest {
     pub(crate) updated_at: String,
 }
 
+stored!(MergeRequest: merge_requests m,
+    id, iid, title, state, discussion_locked, author_id, source_branch, target_branch, created_at, updated_at);
+
 impl MergeRequest {
     /// The one with this number in a project.
     pub(crate) fn find(db: &Connection, project: i64, iid: i64) -> Result<Option<Self>> {
-        let sql = "SELECT id, iid, title, state, discussion_locked, author_id, source_branch, target_branch,
-                created_at, updated_at FROM merge_requests WHERE project_id = ?1 AND iid = ?2";
-        db.prepare_cached(sql)?.query_row([project, iid], Self::from_row).optional()
-    }
-
-    fn from_row(row: &Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.get(0)?,
-            iid: row.get(1)?,
-            title: row.get(2)?,
-            state: row.get(3)?,
-            discussion_locked: row.get(4)?,
-            author_id: row.get(5)?,
-            source_branch: row.get(6)?,
-            target_branch: row.get(7)?,
-            created_at: row.get(8)?,
-            updated_at: row.get(9)?,
-        })
+        Self::first(db, "WHERE m.project_id = ?1 AND m.iid = ?2", [project, iid])
     }
 
     /// Inserts a new one, which gets the next number of the project.
@@ -90,21 +78,9 @@ pub(crate) struct Listing {
     pub(crate) size: i64,
 }
 
+stored!(Note: notes n, id, author_id, body, system, internal, created_at, updated_at);
+
 impl Note {
-    const COLUMNS: &str = "id, author_id, body, system, internal, created_at, updated_at";
-
-    fn from_row(row: &Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.get(0)?,
-            author_id: row.get(1)?,
-            body: row.get(2)?,
-            system: row.get(3)?,
-            internal: row.get(4)?,
-            created_at: row.get(5)?,
-            updated_at: row.get(6)?,
-        })
-    }
-
     /// How many notes a merge request has: all, those of the service, or those of people.
     pub(crate) fn count(db: &Connection, of: &MergeRequest, system: Option<bool>) -> Result<i64> {
         let sql = "SELECT count(*) FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)";
@@ -115,23 +91,15 @@ impl Note {
     pub(crate) fn page(db: &Connection, of: &MergeRequest, listing: Listing) -> Result<Vec<Self>> {
         let column = if listing.by_change { "updated_at" } else { "created_at" };
         let order = if listing.descending { "DESC" } else { "ASC" };
-        let sql = format!(
-            "SELECT {} FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)
-             ORDER BY {column} {order}, id {order} LIMIT ?3 OFFSET ?4",
-            Self::COLUMNS
+        let rest = format!(
+            "WHERE n.merge_request_id = ?1 AND (?2 IS NULL OR n.system = ?2)
+             ORDER BY n.{column} {order}, n.id {order} LIMIT ?3 OFFSET ?4"
         );
-        db.prepare_cached(&sql)?
-            .query_map(
-                params![of.id, listing.system, listing.size, listing.offset],
-                Self::from_row,
-            )?
-            .collect()
+        Self::list(db, &rest, params![of.id, listing.system, listing.size, listing.offset])
     }
 
     pub(crate) fn find(db: &Connection, of: &MergeRequest, id: i64) -> Result<Option<Self>> {
-        let sql =
-            format!("SELECT {} FROM notes WHERE merge_request_id = ?1 AND id = ?2", Self::COLUMNS);
-        db.prepare_cached(&sql)?.query_row([of.id, id], Self::from_row).optional()
+        Self::first(db, "WHERE n.merge_request_id = ?1 AND n.id = ?2", [of.id, id])
     }
 
     /// Inserts a new note and gives it its id.

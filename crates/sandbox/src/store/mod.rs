@@ -17,6 +17,7 @@ pub(crate) mod protected_tag;
 pub(crate) mod protection;
 pub(crate) mod record;
 pub(crate) mod repository;
+pub(crate) mod stored;
 pub(crate) mod user;
 
 use std::fs::{File, OpenOptions, TryLockError};

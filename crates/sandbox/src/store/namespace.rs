@@ -1,7 +1,9 @@
 //! Groups and personal namespaces.
 
-use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
+use rusqlite::{Connection, Result, params};
 use serde::Serialize;
+
+use super::stored::{Stored as _, stored};
 
 /// One group or personal namespace. A group's id is its namespace's id.
 #[derive(Clone, Debug)]
@@ -45,39 +47,18 @@ pub(crate) struct NewGroup<'a> {
     pub(crate) visibility: &'a str,
 }
 
+stored!(Namespace: namespaces n,
+    id, kind, name, path, parent_id, owner_id, full_path, full_name, traversal, visibility, created_at,
+    marked_for_deletion_on);
+
 impl Namespace {
-    /// The columns that [`Namespace::from_row`] reads, of a table with the alias `n`.
-    pub(crate) const COLUMNS: &str = "n.id, n.kind, n.name, n.path, n.parent_id, n.owner_id, n.full_path, \
-         n.full_name, n.traversal, n.visibility, n.created_at, \
-         n.marked_for_deletion_on";
-    /// How many columns those are.
-    pub(crate) const WIDTH: usize = 12;
-
-    /// Reads the columns from the one at `first` on.
-    pub(crate) fn from_row(row: &Row<'_>, first: usize) -> Result<Self> {
-        Ok(Self {
-            id: row.get(first)?,
-            kind: row.get(first + 1)?,
-            name: row.get(first + 2)?,
-            path: row.get(first + 3)?,
-            parent_id: row.get(first + 4)?,
-            owner_id: row.get(first + 5)?,
-            full_path: row.get(first + 6)?,
-            full_name: row.get(first + 7)?,
-            traversal: row.get(first + 8)?,
-            visibility: row.get(first + 9)?,
-            created_at: row.get(first + 10)?,
-            marked_for_deletion_on: row.get(first + 11)?,
-        })
-    }
-
     pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
-        Self::find(db, "n.id = ?1", &id)
+        Self::first(db, "WHERE n.id = ?1", [id])
     }
 
     /// By full path, in any case.
     pub(crate) fn by_path(db: &Connection, path: &str) -> Result<Option<Self>> {
-        Self::find(db, "n.full_path = ?1", &path)
+        Self::first(db, "WHERE n.full_path = ?1", [path])
     }
 
     /// By id or by full path, as paths and parameters have it.
@@ -90,12 +71,7 @@ impl Namespace {
 
     /// The personal namespace of a user.
     pub(crate) fn of_user(db: &Connection, user: i64) -> Result<Option<Self>> {
-        Self::find(db, "n.owner_id = ?1", &user)
-    }
-
-    fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>> {
-        let sql = format!("SELECT {} FROM namespaces n WHERE {condition}", Self::COLUMNS);
-        db.prepare_cached(&sql)?.query_row([key], |row| Self::from_row(row, 0)).optional()
+        Self::first(db, "WHERE n.owner_id = ?1", [user])
     }
 
     /// Inserts a group below `new.parent`, or as a root.

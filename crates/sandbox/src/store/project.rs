@@ -8,6 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
 use serde_json::{Map, Value};
 
 use super::namespace::Namespace;
+use super::stored::Stored as _;
 
 /// One project with its namespace.
 #[derive(Clone, Debug)]
@@ -95,7 +96,7 @@ impl Project {
         let own = |column: usize| Namespace::WIDTH + column;
         let namespace = match seen.entry(row.get(0)?) {
             Entry::Occupied(seen) => Rc::clone(seen.get()),
-            Entry::Vacant(place) => Rc::clone(place.insert(Rc::new(Namespace::from_row(row, 0)?))),
+            Entry::Vacant(place) => Rc::clone(place.insert(Rc::new(Namespace::from_row(row)?))),
         };
         Ok(Self {
             namespace,

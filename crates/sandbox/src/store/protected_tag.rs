@@ -1,8 +1,9 @@
 //! Protected tags: one row each, with a row for everybody who may create what it covers.
 
-use rusqlite::{Connection, Result, Row, params};
+use rusqlite::{Connection, Result, params};
 
 use super::protection::{Action, Grant};
+use super::stored::{Stored as _, stored};
 
 /// One protected tag, or wildcard.
 #[derive(Clone, Debug)]
@@ -13,29 +14,21 @@ pub(crate) struct ProtectedTag {
     pub(crate) grants: Vec<Grant>,
 }
 
+stored!(ProtectedTag: protected_tags t, id, name, updated_at; grants);
+
 impl ProtectedTag {
     /// All of a project, in the order in which they were made.
     pub(crate) fn all(db: &Connection, project: i64) -> Result<Vec<Self>> {
-        let mut statement = db.prepare_cached(
-            "SELECT id, name, updated_at FROM protected_tags WHERE project_id = ?1 ORDER BY id",
-        )?;
-        statement.query_map([project], |row| Self::from_row(db, row))?.collect()
+        let mut tags = Self::list(db, "WHERE t.project_id = ?1 ORDER BY t.id", [project])?;
+        for tag in &mut tags {
+            tag.grants = grants(db, tag.id)?;
+        }
+        Ok(tags)
     }
 
     /// The one with this name, in which case counts.
     pub(crate) fn named(db: &Connection, project: i64, name: &str) -> Result<Option<Self>> {
         Ok(Self::all(db, project)?.into_iter().find(|tag| tag.name == name))
-    }
-
-    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self> {
-        let id = row.get(0)?;
-        let columns = Grant::COLUMNS;
-        let mut statement = db.prepare_cached(&format!(
-            "SELECT {columns} FROM protected_tag_grants WHERE tag_id = ?1 ORDER BY id"
-        ))?;
-        let grants = statement.query_map([id], |row| Grant::from_row(row, Action::Create))?;
-        let grants = grants.collect::<Result<_, _>>()?;
-        Ok(Self { id, name: row.get(1)?, updated_at: row.get(2)?, grants })
     }
 
     /// Inserts a protected tag whose name is free.
@@ -60,4 +53,10 @@ impl ProtectedTag {
     pub(crate) fn remove(&self, db: &Connection) -> Result<()> {
         db.execute("DELETE FROM protected_tags WHERE id = ?1", [self.id]).map(drop)
     }
+}
+
+fn grants(db: &Connection, tag: i64) -> Result<Vec<Grant>> {
+    let columns = Grant::COLUMNS;
+    let sql = format!("SELECT {columns} FROM protected_tag_grants WHERE tag_id = ?1 ORDER BY id");
+    db.prepare_cached(&sql)?.query_map([tag], |row| Grant::from_row(row, Action::Create))?.collect()
 }

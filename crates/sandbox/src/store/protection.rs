@@ -3,6 +3,8 @@
 
 use rusqlite::{Connection, Result, Row, params};
 
+use super::stored::{Stored as _, stored};
+
 /// What can be granted on a protected branch, or on a protected tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
@@ -118,15 +120,18 @@ pub(crate) struct NewProtection<'a> {
     pub(crate) due_at: Option<&'a str>,
 }
 
+stored!(Protection: protected_branches b,
+    id, name, allow_force_push, code_owner_approval_required, updated_at; grants);
+
 impl Protection {
     /// All of a project that are there at a time, in the order in which they were made.
     pub(crate) fn all(db: &Connection, project: i64, now: &str) -> Result<Vec<Self>> {
-        let mut statement = db.prepare_cached(
-            "SELECT id, name, allow_force_push, code_owner_approval_required, updated_at
-             FROM protected_branches
-             WHERE project_id = ?1 AND (due_at IS NULL OR due_at <= ?2) ORDER BY id",
-        )?;
-        statement.query_map(params![project, now], |row| Self::from_row(db, row))?.collect()
+        let rest = "WHERE b.project_id = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2) ORDER BY b.id";
+        let mut all = Self::list(db, rest, params![project, now])?;
+        for protection in &mut all {
+            protection.grants = grants(db, protection.id)?;
+        }
+        Ok(all)
     }
 
     /// The one with this name, in which case counts.
@@ -137,18 +142,6 @@ impl Protection {
         now: &str,
     ) -> Result<Option<Self>> {
         Ok(Self::all(db, project, now)?.into_iter().find(|protection| protection.name == name))
-    }
-
-    fn from_row(db: &Connection, row: &Row<'_>) -> Result<Self> {
-        let id = row.get(0)?;
-        Ok(Self {
-            id,
-            name: row.get(1)?,
-            allow_force_push: row.get(2)?,
-            code_owner_approval_required: row.get(3)?,
-            updated_at: row.get(4)?,
-            grants: grants(db, id)?,
-        })
     }
 
     /// Those of the grants that are for an action.

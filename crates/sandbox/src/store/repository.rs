@@ -4,6 +4,8 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use sha2::{Digest, Sha256};
 
+use super::stored::{Stored as _, stored};
+
 /// One commit.
 #[derive(Clone, Debug)]
 pub(crate) struct Commit {
@@ -71,18 +73,7 @@ pub(crate) struct Repository<'a> {
     pub(crate) project: i64,
 }
 
-const COMMIT: &str = "c.id, c.parent, c.message, c.author_name, c.author_email, c.created_at";
-
-fn commit_from(row: &Row<'_>) -> Result<Commit> {
-    Ok(Commit {
-        id: row.get(0)?,
-        parent: row.get(1)?,
-        message: row.get(2)?,
-        author_name: row.get(3)?,
-        author_email: row.get(4)?,
-        created_at: row.get(5)?,
-    })
-}
+stored!(Commit: commits c, id, parent, message, author_name, author_email, created_at);
 
 /// 40 hexadecimal digits that stand for `parts`.
 pub(crate) fn id_of(parts: &[&[u8]]) -> String {
@@ -97,35 +88,23 @@ pub(crate) fn id_of(parts: &[&[u8]]) -> String {
 impl Repository<'_> {
     /// All branches, by name.
     pub(crate) fn branches(self) -> Result<Vec<Branch>> {
-        let sql = format!(
-            "SELECT {COMMIT}, b.name FROM branches b JOIN commits c
-                 ON c.project_id = b.project_id AND c.id = b.commit_id
-             WHERE b.project_id = ?1 ORDER BY b.name"
-        );
-        let mut statement = self.db.prepare_cached(&sql)?;
-        let rows = statement.query_map([self.project], |row| {
-            Ok(Branch { name: row.get(6)?, commit: commit_from(row)? })
-        })?;
-        rows.collect()
+        let rest = "JOIN branches b ON b.project_id = c.project_id AND b.commit_id = c.id
+             WHERE b.project_id = ?1 ORDER BY b.name";
+        Commit::list_with(self.db, "b.name", rest, [self.project], |commit, row| {
+            Ok(Branch { name: row.get(Commit::WIDTH)?, commit })
+        })
     }
 
     /// All tags, by name.
     pub(crate) fn tags(self) -> Result<Vec<Tag>> {
-        let sql = format!(
-            "SELECT {COMMIT}, t.name, t.message, t.created_at FROM tags t JOIN commits c
-                 ON c.project_id = t.project_id AND c.id = t.commit_id
-             WHERE t.project_id = ?1 ORDER BY t.name"
-        );
-        let mut statement = self.db.prepare_cached(&sql)?;
-        let rows = statement.query_map([self.project], |row| {
-            Ok(Tag {
-                name: row.get(6)?,
-                message: row.get(7)?,
-                created_at: row.get(8)?,
-                commit: commit_from(row)?,
-            })
-        })?;
-        rows.collect()
+        let rest = "JOIN tags t ON t.project_id = c.project_id AND t.commit_id = c.id
+             WHERE t.project_id = ?1 ORDER BY t.name";
+        let more = "t.name, t.message, t.created_at";
+        Commit::list_with(self.db, more, rest, [self.project], |commit, row| {
+            let own = |column| Commit::WIDTH + column;
+            let (name, message) = (row.get(own(0))?, row.get(own(1))?);
+            Ok(Tag { name, message, created_at: row.get(own(2))?, commit })
+        })
     }
 
     /// The branch with this name.
@@ -150,12 +129,8 @@ impl Repository<'_> {
         {
             return Ok(None);
         }
-        let sql = format!(
-            "SELECT {COMMIT} FROM commits c WHERE c.project_id = ?1 AND c.id LIKE ?2 || '%' LIMIT 2"
-        );
-        let mut statement = self.db.prepare_cached(&sql)?;
-        let found = statement.query_map(params![self.project, reference], commit_from)?;
-        let mut found: Vec<Commit> = found.collect::<Result<_, _>>()?;
+        let rest = "WHERE c.project_id = ?1 AND c.id LIKE ?2 || '%' LIMIT 2";
+        let mut found = Commit::list(self.db, rest, params![self.project, reference])?;
         Ok(found.pop().filter(|_| found.is_empty()))
     }
 

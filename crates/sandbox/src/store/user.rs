@@ -1,11 +1,12 @@
 //! Users and their personal namespaces.
 
-use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
+use rusqlite::{Connection, Result, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
+use super::stored::{Stored as _, stored};
 
 /// One user.
 #[derive(Clone, Debug)]
@@ -34,42 +35,24 @@ pub(crate) struct NewUser<'a> {
     pub(crate) bot: bool,
 }
 
+stored!(User: users u,
+    id, username, name, email, state, admin, bot, created_at,
+    public_email = "u.settings ->> 'public_email'",
+    picture = "(SELECT a.name FROM avatars a WHERE a.user_id = u.id)");
+
 impl User {
-    /// The columns that [`User::from_row`] reads, of a table with the alias `u`.
-    pub(crate) const COLUMNS: &str =
-        "u.id, u.username, u.name, u.email, u.state, u.admin, u.bot, u.created_at,
-         u.settings ->> 'public_email', (SELECT a.name FROM avatars a WHERE a.user_id = u.id)";
-
-    /// How many columns these are.
-    pub(crate) const WIDTH: usize = 10;
-
-    pub(crate) fn from_row(row: &Row<'_>) -> Result<Self> {
-        Ok(Self {
-            id: row.get(0)?,
-            username: row.get(1)?,
-            name: row.get(2)?,
-            email: row.get(3)?,
-            state: row.get(4)?,
-            admin: row.get(5)?,
-            bot: row.get(6)?,
-            created_at: row.get(7)?,
-            public_email: row.get(8)?,
-            picture: row.get(9)?,
-        })
-    }
-
     pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
-        Self::find(db, "u.id = ?1", &id)
+        Self::first(db, "WHERE u.id = ?1", [id])
     }
 
     /// By name, in any case.
     pub(crate) fn by_username(db: &Connection, name: &str) -> Result<Option<Self>> {
-        Self::find(db, "u.username = ?1", &name)
+        Self::first(db, "WHERE u.username = ?1", [name])
     }
 
     /// By e-mail address, in any case.
     pub(crate) fn by_email(db: &Connection, email: &str) -> Result<Option<Self>> {
-        Self::find(db, "u.email = ?1 COLLATE NOCASE", &email)
+        Self::first(db, "WHERE u.email = ?1 COLLATE NOCASE", [email])
     }
 
     /// Whether this may be an e-mail address.
@@ -96,11 +79,6 @@ impl User {
             || address
                 .or(self.public_email.as_ref())
                 .is_some_and(|known| known.to_lowercase() == text)
-    }
-
-    fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>> {
-        let sql = format!("SELECT {} FROM users u WHERE {condition}", Self::COLUMNS);
-        db.prepare_cached(&sql)?.query_row([key], Self::from_row).optional()
     }
 
     /// Inserts a user, who becomes a member wherever the address was invited; everybody but a bot

@@ -1,0 +1,72 @@
+//! What is read from rows: one list of fields is both what a query selects and what is read.
+
+use rusqlite::{Connection, OptionalExtension as _, Params, Result, Row};
+
+/// Something that is read from a row; [`stored!`] says from which.
+pub(crate) trait Stored: Sized {
+    /// Its table, with the alias that conditions call it by.
+    const TABLE: &str;
+    /// The columns that it is read from, the first ones of a row.
+    const COLUMNS: &str;
+    /// How many those are.
+    const WIDTH: usize;
+
+    /// Reads a row that begins with the columns.
+    fn from_row(row: &Row<'_>) -> Result<Self>;
+
+    /// A query for all of its table; what joins, picks and sorts may follow.
+    fn query(rest: &str) -> String {
+        format!("SELECT {} FROM {} {rest}", Self::COLUMNS, Self::TABLE)
+    }
+
+    /// All that [`Self::query`] finds.
+    fn list(db: &Connection, rest: &str, with: impl Params) -> Result<Vec<Self>> {
+        db.prepare_cached(&Self::query(rest))?.query_map(with, Self::from_row)?.collect()
+    }
+
+    /// Those, each with the columns `more`, which begin at [`Self::WIDTH`]: `read` makes one of both.
+    fn list_with<T>(
+        db: &Connection,
+        more: &str,
+        rest: &str,
+        with: impl Params,
+        mut read: impl FnMut(Self, &Row<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let sql = format!("SELECT {}, {more} FROM {} {rest}", Self::COLUMNS, Self::TABLE);
+        db.prepare_cached(&sql)?.query_map(with, |row| read(Self::from_row(row)?, row))?.collect()
+    }
+
+    /// The first that [`Self::query`] finds.
+    fn first(db: &Connection, rest: &str, with: impl Params) -> Result<Option<Self>> {
+        db.prepare_cached(&Self::query(rest))?.query_row(with, Self::from_row).optional()
+    }
+}
+
+/// `stored!(Type: table alias, field, field = "expression"; other)`: of a type all fields, but for the
+/// others, which a new value has as their default, each as the column of its name or an expression.
+macro_rules! stored {
+    ($type:ty: $table:ident $alias:ident,
+     $first:ident $(, $field:ident $(= $column:literal)?)* $(; $($other:ident),*)?) => {
+        impl $crate::store::stored::Stored for $type {
+            const TABLE: &str = concat!(stringify!($table), " ", stringify!($alias));
+            const COLUMNS: &str = concat!(
+                stringify!($alias), ".", stringify!($first)
+                $(, ", ", $crate::store::stored::stored!(@ $alias $field $($column)?))*
+            );
+            const WIDTH: usize = [stringify!($first) $(, stringify!($field))*].len();
+
+            fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+                let mut columns = 0..Self::WIDTH;
+                let mut next = || columns.next().unwrap_or_default();
+                Ok(Self {
+                    $first: row.get(next())?,
+                    $($field: row.get(next())?,)*
+                    $($($other: Default::default(),)*)?
+                })
+            }
+        }
+    };
+    (@ $alias:ident $field:ident) => { concat!(stringify!($alias), ".", stringify!($field)) };
+    (@ $alias:ident $field:ident $column:literal) => { $column };
+}
+pub(crate) use stored;
