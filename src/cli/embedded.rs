@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{
     api::Service,
-    diagnostic::{Diagnostic, Diagnostics, Place, Source},
-    origin::Layer,
+    manifest,
     sandbox::{self, Data, Running, Seed, StartError},
     secret::Secret,
+    value::Json,
     yaml,
 };
 
@@ -115,23 +115,24 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
 pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     let text = read(path, MOST_OF_SEED)?;
     let parsed = yaml::parse(&text);
-    let name = path.display().to_string();
-    let source = Source::new(name.as_str(), &text);
-    // The place is told without its line, which may hold a token.
-    let place = |fault: &yaml::Fault| Place::from(&source.origin(fault.span.start, Layer::Project));
-    let faults = parsed.faults.iter().map(|fault| {
-        Diagnostic::error(fault.code, &*fault.message).at(place(fault)).help_if(fault.help)
-    });
-    let faults: Diagnostics = faults.collect();
-    if !faults.is_empty() {
-        output.tell(&faults.render(output.stderr.into()));
-        return Err(Failure::said(Exit::Usage));
-    }
-    let [document] = &parsed.documents[..] else {
-        return Err(Failure::usage(format!("`{name}` must hold one document")));
+    let seed = match &parsed.documents[..] {
+        [document] if parsed.faults.is_empty() => Seed::from_json(document.to_json()).ok(),
+        _ => None,
     };
-    Seed::from_json(document.to_json())
-        .map_err(|error| Failure::usage(format!("`{name}`: {error}")))
+    seed.ok_or_else(|| {
+        let name = path.display().to_string();
+        let faults = manifest::faults_of(&text, name.as_str().into(), seed_schema());
+        output.tell(&faults.render(output.stderr.into()));
+        if faults.is_empty() {
+            return Failure::usage(format!("`{name}` is not a seed; see `undrift schema sandbox`"));
+        }
+        Failure::said(Exit::Usage)
+    })
+}
+
+/// The schema of a seed.
+pub(super) fn seed_schema() -> Json {
+    crate::schema::of::<Seed>().to_value()
 }
 
 /// The variables of a file, if there is one.

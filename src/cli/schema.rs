@@ -29,10 +29,7 @@ const SCHEMAS: &[Generated] = &[
     ("undrift", manifest::schema::config),
     ("kind", manifest::schema::description),
     #[cfg(feature = "sandbox")]
-    ("sandbox", || {
-        let schema = crate::schema::of::<crate::sandbox::Seed>().to_value();
-        manifest::schema::published("sandbox", schema)
-    }),
+    ("sandbox", || manifest::schema::published("sandbox", super::embedded::seed_schema())),
     ("plan", || written::<Report<Planned<'static>>>("plan")),
     ("apply", || written::<Report<Outcomes<'static>>>("apply")),
     ("check", || written::<Report<Checked<'static>>>("check")),

@@ -36,8 +36,10 @@ pub use report::{check_report, counted};
 pub use surroundings::Surroundings;
 
 use check::Context;
+use faults::Findings;
 use jiff::civil::Date;
 use read::{File, files};
+use schema::Checker;
 use surroundings::Root;
 
 use crate::{
@@ -45,6 +47,7 @@ use crate::{
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     secret::Secrets,
+    value::Json,
     yaml,
 };
 
@@ -171,6 +174,24 @@ pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
         let parsed = yaml::parse(hidden);
         parsed.documents.iter().any(|node| node.text().is_some_and(|text| plain.contains(text)))
     })
+}
+
+/// What is wrong with a file that is to hold one document of `schema` and is no manifest, without any of
+/// its lines: nothing marks what is secret in it.
+pub fn faults_of(text: &str, name: FileName, schema: Json) -> Diagnostics {
+    let parsed = yaml::parse(text);
+    let mut findings = Findings::default();
+    findings.add_yaml(&parsed);
+    if findings.is_empty() {
+        match &parsed.documents[..] {
+            [document] => {
+                drop(findings.add_schema(document, &document.to_json(), &Checker::new(schema)));
+            }
+            _ => drop(findings.error("document", "the file must hold one document", 0..0)),
+        }
+    }
+    let (faults, more) = findings.place_without_text(&Source::new(name.clone(), text));
+    faults.into_iter().chain(more.diagnostic(name)).collect()
 }
 
 /// What manifests come to.

@@ -121,6 +121,31 @@ fn a_server_for_all_addresses_answers_to_them_and_to_names_that_are_allowed() {
 }
 
 #[test]
+fn a_seed_that_is_wrong_is_refused_with_its_places_and_without_its_values() {
+    let seed = "\
+users: [{username: ann, token: CANARY}, {token: 5, nmae: CANARY}]
+projects:
+  - {path: acme/shop, hooks: CANARY}
+";
+    let place = Place::new().file("m/shop.yaml", SHOP).file("m/sandbox.yaml", seed);
+    let refused = place.run("plan m --sandbox");
+    for told in [
+        "m/sandbox.yaml:1:42",
+        "`username` is missing",
+        "m/sandbox.yaml:1:49",
+        "`token` must be text",
+        "unknown field `nmae`",
+        "did you mean `name`?",
+        "m/sandbox.yaml:3:30",
+        "`hooks` must be a list",
+    ] {
+        assert!(refused.contains(told), "{told}: {refused}");
+    }
+    assert!(!refused.contains("CANARY"), "{refused}");
+    assert!(refused.ends_with("---- exit code 3\n"), "{refused}");
+}
+
+#[test]
 fn the_rules_that_it_follows_can_be_read() {
     let table = Place::new().run("sandbox --facts");
     assert!(table.contains("variable-ambiguous") && table.contains(" inferred; "), "{table}");

@@ -45,7 +45,7 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    fn new(schema: Json) -> Self {
+    pub(super) fn new(schema: Json) -> Self {
         // The schemas are made of the types in this crate and a test builds all of them; refusing
         // everything is the safe answer.
         let validator = jsonschema::validator_for(&schema)
