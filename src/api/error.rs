@@ -478,18 +478,39 @@ pub(super) fn message(
         Some(_) => Absence::Other,
     };
     let text = match json {
-        Some(json) => words(&json),
+        Some(json) if is_refusal(&json) => words(&json),
+        Some(_) => String::new(),
         // The whole text, however long: cut before it is redacted, it might end with half a secret
         // that nothing recognises.
-        None => Some(String::from_utf8_lossy(body).into_owned())
-            .filter(|text| !text.trim_start().starts_with('<'))
-            .unwrap_or_else(|| "an HTML page".into()),
+        None => {
+            let text = String::from_utf8_lossy(body);
+            match text.trim_start().chars().next() {
+                Some('<') => "an HTML page".into(),
+                Some('{' | '[') => "incomplete JSON".into(),
+                _ => text.into_owned(),
+            }
+        }
     };
     let text = redact(&plain(&redact(&text)));
     let text = text
         .strip_prefix(&status.to_string())
         .map_or(text.as_str(), |rest| rest.trim_start_matches([' ', '-', ':']));
     (bounded(text).to_owned(), absence)
+}
+
+/// Whether `body` is one of the shapes in which the service refuses. Anything else may be the object that
+/// was asked for, with a status that does not belong to it: that may hold secrets that nothing recognises.
+fn is_refusal(body: &Json) -> bool {
+    let is_text = |json: &Json| matches!(json, Json::String(_));
+    let are_texts = |json: &Json| json.as_array().is_some_and(|items| items.iter().all(is_text));
+    match body {
+        Json::Object(fields) => {
+            fields.contains_key("message")
+                || fields.contains_key("error")
+                || fields.values().all(are_texts)
+        }
+        other => is_text(other) || are_texts(other),
+    }
 }
 
 /// What a body says that was answered with success, on one line and without credentials.
@@ -577,6 +598,12 @@ mod tests {
                 "insufficient_scope: More is needed.",
             ),
             (r#"{"error":{"url":["is blocked"]}}"#, "url: is blocked"),
+            (r#"{"name":["is short"],"url":["is blocked"]}"#, "name: is short; url: is blocked"),
+            (r#"["one","two"]"#, "one, two"),
+            // The object that was asked for is no refusal, whatever the status.
+            (r#"{"key":"A","value":"hunter2"}"#, ""),
+            (r#"[{"key":"A","value":"hunter2"}]"#, ""),
+            (r#"[{"key":"A","value":"hun"#, "incomplete JSON"),
             (r#"{"message":null}"#, ""),
             (r#"{"message":7}"#, "7"),
             (r#""just text""#, "just text"),
