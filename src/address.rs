@@ -182,7 +182,9 @@ impl Glob {
 
     /// The glob that matches nothing but the entry called `name`.
     pub fn name(name: &str) -> Self {
-        Self { written: globset::escape(name), matcher: Matcher::Name(name.to_owned()) }
+        // Brackets do not escape what escapes.
+        let written = globset::escape(name).replace('\\', r"\\");
+        Self { written, matcher: Matcher::Name(name.to_owned()) }
     }
 
     /// The text that it was read from.
@@ -342,6 +344,14 @@ mod tests {
         }
         let long = "{a,b}[*]".repeat(1000);
         assert!(Glob::name(&long).matches(&long) && !Glob::name(&long).matches("a"));
+    }
+
+    #[test]
+    fn a_name_is_written_as_the_glob_that_matches_it_alone() {
+        for (name, other) in [("a*b?", "axbc"), (r"a\*b", "a*b"), (r"\", ""), ("{a,b}[c]", "ac")] {
+            let glob = Glob::over_names(Glob::name(name).written()).unwrap();
+            assert!(glob.matches(name) && !glob.matches(other), "{name}");
+        }
     }
 
     #[test]
