@@ -63,6 +63,11 @@ impl<'w> Run<'w> {
 
     fn compare(&self, saved: &Sealed, plan: &Plan, key: &Key) -> Comparison {
         saved.check_seal(Some(key)).unwrap();
+        self.compare_unsealed(saved, plan, key)
+    }
+
+    /// The same of a file that somebody may have edited.
+    pub(crate) fn compare_unsealed(&self, saved: &Sealed, plan: &Plan, key: &Key) -> Comparison {
         saved.plan.compare(&saved.id, plan, &self.desired.containers, self.recording(key))
     }
 

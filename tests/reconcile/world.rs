@@ -197,7 +197,7 @@ impl World {
         std::fs::write(self.root().join("all.yaml"), text.join("\n---\n")).unwrap();
     }
 
-    fn loaded(&self) -> Loaded {
+    pub(crate) fn loaded(&self) -> Loaded {
         manifest::load(
             &self.root(),
             &Surroundings { folder: self.root(), today: jiff::civil::date(2030, 1, 1) },

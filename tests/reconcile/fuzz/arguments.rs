@@ -1,0 +1,94 @@
+//! What stands on a command line: globs, selections, acknowledgements, holds, addresses of services.
+
+use undrift::{
+    address::{Address, Glob, Selector},
+    api::Service,
+    desired::{Acknowledgement, Moves},
+    plan::Holds,
+    secret::Allowed,
+};
+
+use super::each;
+
+const SAMPLES: [&str; 14] = [
+    "acme/**",
+    "**#variables/TOKEN@*",
+    "{acme{/old,/web},other}/*",
+    "acme/s?[xyz]*",
+    r"a\*b[!a-z]{c,d}",
+    "removals:acme/shop#members",
+    "protection:acme/shop#protected_branches/main",
+    "acme/shop#members@2030-01-03",
+    "**#variables/A@prod%2F*@2030-01-03",
+    "SHOP_*",
+    "*",
+    "https://gitlab.example.org/api",
+    "http://[::1]:8080/gitlab/api/v4/",
+    "hook_list",
+];
+
+/// A refusal says something, and not much more than what it is about. Whoever prints it escapes it.
+fn is_told(why: &str, text: &str) {
+    assert!(!why.is_empty() && why.len() <= 600 + 8 * text.len(), "{text:?}: {why:?}");
+}
+
+#[test]
+fn arguments_are_read_or_refused() {
+    let address = Address::container("acme/shop".into()).section("variables").entry("A@prod/*");
+    let today = jiff::civil::date(2030, 1, 1);
+    let mut selectors = 0;
+    let is_usual = each("arguments", 2000, |chance| {
+        let text = match chance.below(4) {
+            0 => chance.noise(),
+            1 => {
+                let (one, other) = (chance.one(&SAMPLES), chance.one(&SAMPLES));
+                let bytes = chance.splice(one.as_bytes(), other.as_bytes());
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+            _ => {
+                let sample = chance.one(&SAMPLES);
+                chance.text(sample)
+            }
+        };
+        match Selector::parse(&text) {
+            Ok(selector) => {
+                selectors += 1;
+                assert_eq!(selector.written(), text);
+                // Whatever selects an entry may select something in its section and project.
+                if selector.matches(&address) {
+                    assert!(selector.touches(&address.path) && selector.touches_section(&address));
+                }
+            }
+            Err(why) => is_told(&why, &text),
+        }
+        for glob in [Glob::over_paths(&text), Glob::over_names(&text)] {
+            match glob {
+                Ok(glob) => drop(glob.matches("acme/shop")),
+                Err(why) => is_told(&why, &text),
+            }
+        }
+        let name = Glob::name(&text);
+        assert!(name.matches(&text) && !name.matches(&format!("{text}x")));
+        // As a glob a name is the same.
+        if let Ok(glob) = Glob::over_names(name.written()) {
+            assert!(glob.matches(&text), "{text:?}");
+        }
+        match Acknowledgement::parse(&text) {
+            Ok(acknowledgement) => assert_eq!(acknowledgement.to_string(), text),
+            Err(why) => is_told(&why, &text),
+        }
+        match Holds::parse([text.as_str()], today) {
+            Ok((holds, _)) => drop(holds.until(&address, &Moves::default())),
+            Err(why) => is_told(&why, &text),
+        }
+        if let Err(why) = Allowed::only([&text]) {
+            is_told(&why, &text);
+        }
+        for insecure in [true, false] {
+            if let Err(why) = Service::parse(&text, insecure) {
+                is_told(&why.to_string(), &text);
+            }
+        }
+    });
+    assert!(!is_usual || selectors > 500, "{selectors} selectors");
+}

@@ -1,0 +1,298 @@
+//! What people write in files: manifests, descriptions of kinds, seeds.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use proptest::{
+    strategy::{Strategy, ValueTree as _},
+    test_runner::TestRunner,
+};
+use serde_json::{Value as Json, json};
+use undrift::{
+    address::Glob,
+    desired::{Desired, Meaning, meaning},
+    diagnostic::{Diagnostics, Severity, Style, codes},
+    manifest::{self, Options, Surroundings, Trace, descriptions},
+    sandbox::{Conditions, Model, Seed},
+    schema, yaml,
+};
+
+use super::{CANARY, Chance, each};
+use crate::random;
+
+fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The texts of all files below `folder` that end in `.yaml`.
+fn samples(folder: &Path, found: &mut Vec<String>) {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            samples(&path, found);
+        } else if path.extension().is_some_and(|end| end == "yaml") {
+            found.push(fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+fn samples_in(folder: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    samples(&repository().join(folder), &mut found);
+    found
+}
+
+fn around(folder: &Path) -> Surroundings {
+    Surroundings { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
+}
+
+/// Documents of all sections, with secrets wherever there may be one.
+fn with_secrets() -> Vec<Json> {
+    let url = format!("https://u:{CANARY}@h.example/x?t={CANARY}");
+    let written = json!({
+        "kind": "Project",
+        "path": "acme/secret",
+        "settings": {"import_url": {"env": "A"}, "extra": {"a": CANARY}},
+        "variables": [
+            {"key": "A", "value": CANARY, "masked": true, "extra": {"a": CANARY}},
+            {"key": "B", "value": format!("{CANARY}\n{CANARY}")},
+            {"key": "C", "value": {"env": "A"}},
+        ],
+        "hooks": [{"name": "ci", "token": {"env": "A"}, "url": url}, {"url": url}],
+        "push_mirrors": [{"url": url}],
+        "unknown": CANARY,
+    });
+    let rules = json!({
+        "kind": "Defaults",
+        "match": {"path": "acme/**"},
+        "params": {"port": 1},
+        "variables": [{"key": "A", "value": CANARY, "masked": true}, CANARY],
+        "hooks": [{"url": url}],
+    });
+    let mut runner = TestRunner::deterministic();
+    let mut made = |strategy: &dyn Fn(&mut TestRunner) -> Json| strategy(&mut runner);
+    let mut all = vec![written, rules];
+    for _ in 0..12 {
+        let group = |runner: &mut TestRunner| {
+            let group = random::group().new_tree(runner).unwrap().current();
+            let project = random::declared().new_tree(runner).unwrap().current();
+            Json::from(random::documents(group, project))
+        };
+        all.extend(made(&group).as_array().unwrap().iter().cloned());
+    }
+    all
+}
+
+/// What manifests are mutated from.
+struct Corpus {
+    texts: Vec<String>,
+    documents: Vec<Json>,
+    configs: Vec<String>,
+}
+
+impl Corpus {
+    fn new() -> Self {
+        let mut texts = samples_in("tests/corpus");
+        texts.extend(samples_in("examples/acme"));
+        let examples = codes::CODES.iter().filter_map(codes::Code::example);
+        texts.extend(examples.flat_map(|of| [of.wrong.to_owned(), of.right.to_owned()]));
+        let config = fs::read_to_string(repository().join("examples/acme/undrift.yaml")).unwrap();
+        let other = "version: 1\nmanages: [{path: acme/**, except: [x]}]\nguards: {removals: {count: 1, share: 0.5}}\nservice: {tier: free, release: '16.1'}\n";
+        Self { texts, documents: with_secrets(), configs: vec![config, other.to_owned()] }
+    }
+
+    fn text(&self, chance: &mut Chance) -> Vec<u8> {
+        let (one, other) = (chance.one(&self.texts), chance.one(&self.texts));
+        match chance.below(5) {
+            0 => chance.bytes(format!("{one}\n---\n{other}").as_bytes()),
+            1 => chance.noise().into_bytes(),
+            2 => chance.splice(one.as_bytes(), other.as_bytes()),
+            3 => one.clone().into_bytes(),
+            _ => chance.bytes(one.as_bytes()),
+        }
+    }
+
+    /// A folder's files. No text that is a secret moves to where one may be shown.
+    fn files(&self, chance: &mut Chance) -> BTreeMap<&'static str, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        let others = chance.below(4);
+        if others < 3 {
+            let mut texts = Vec::new();
+            for _ in 0..=chance.below(6) / 3 {
+                let mut document = chance.one(&self.documents).clone();
+                (0..chance.below(4)).for_each(|_| chance.spoil(&mut document));
+                texts.push(document.to_string());
+            }
+            files.insert("json.yaml", texts.join("\n---\n").into_bytes());
+        }
+        if others > 1 {
+            files.insert("a.yaml", self.text(chance));
+        }
+        if others == 3 {
+            files.insert("b/c.yml", self.text(chance));
+        }
+        if chance.once_in(4) {
+            let config = chance.one(&self.configs);
+            files.insert("undrift.yaml", chance.bytes(config.as_bytes()));
+        }
+        files
+    }
+}
+
+/// Puts `files` into an empty `folder`, beside a file that holds a secret.
+fn write(folder: &Path, files: &BTreeMap<&str, Vec<u8>>) {
+    for name in ["a.yaml", "json.yaml", "undrift.yaml", "b/c.yml"] {
+        let path = folder.join(name);
+        match files.get(name) {
+            Some(bytes) => {
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, bytes).unwrap();
+            }
+            None => drop(fs::remove_file(path)),
+        }
+    }
+    fs::write(folder.join("secret.txt"), CANARY).unwrap();
+}
+
+/// Every error of `found` has a place, and that is in its file.
+fn have_places(found: &Diagnostics, folder: &Path) {
+    for diagnostic in found.sorted() {
+        if diagnostic.severity == Severity::Error {
+            assert!(diagnostic.place.is_some(), "{diagnostic:?}");
+        }
+        let places = diagnostic.place.iter().chain(diagnostic.related.iter().map(|(at, _)| at));
+        for place in places {
+            if let (Some(line), Ok(bytes)) = (place.line(), fs::read(folder.join(&*place.file))) {
+                let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
+                assert!(line as usize <= lines, "{diagnostic:?}");
+            }
+        }
+    }
+}
+
+/// What everything that is declared says.
+fn meanings(desired: &Desired) -> BTreeMap<String, Meaning> {
+    desired.containers.iter().map(|c| (c.path.to_string(), meaning(c))).collect()
+}
+
+#[test]
+fn manifests_are_read_or_refused() {
+    let (folder, again) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let corpus = Corpus::new();
+    let all = [Glob::over_paths("**").unwrap()];
+    let options = Options { traced: &all, ..Options::default() };
+    let (mut accepted, mut written) = (0, 0);
+    let is_usual = each("manifests", 1500, |chance| {
+        let files = corpus.files(chance);
+        write(folder.path(), &files);
+        let loaded = manifest::load_with(folder.path(), &around(folder.path()), &options);
+        let style = Style { colour: chance.once_in(2), width: 20 + chance.below(100) };
+        let (report, _) = loaded.report(style);
+        assert!(!report.contains(CANARY), "{report}");
+        let bytes: usize = files.values().map(Vec::len).sum();
+        assert!(report.len() <= 100_000 + 40 * bytes, "{} of {bytes}", report.len());
+        have_places(&loaded.diagnostics, folder.path());
+        let Some(desired) = &loaded.desired else { return };
+        accepted += 1;
+        let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();
+        // What is masked is not written again.
+        if texts.is_empty() || texts.iter().any(|text| text.contains("not shown")) {
+            return;
+        }
+        written += 1;
+        let text = texts.join("---\n");
+        write(again.path(), &[("a.yaml", text.clone().into_bytes())].into());
+        let loaded = manifest::load(again.path(), &around(again.path()));
+        let (report, _) = loaded.report(Style::default());
+        let back = loaded.desired.unwrap_or_else(|| panic!("{text}\n{report}"));
+        assert_eq!(meanings(&back), meanings(desired), "{text}");
+    });
+    assert!(!is_usual || (accepted > 60 && written > 40), "{accepted} accepted, {written} written");
+}
+
+#[test]
+fn seeds_are_read_or_refused() {
+    let sample = fs::read_to_string(repository().join("examples/acme/sandbox.yaml")).unwrap();
+    let mut good = yaml::parse(&sample).documents[0].to_json();
+    good["users"][0]["token"] = CANARY.into();
+    let schema = schema::of::<Seed>().to_value();
+    let (mut accepted, mut planted) = (0, 0);
+    let is_usual = each("seeds", 1500, |chance| {
+        let (text, seed) = if chance.once_in(3) {
+            let text = chance.text(&sample);
+            let parsed = yaml::parse(&text);
+            let seed = match &parsed.documents[..] {
+                [document] if parsed.faults.is_empty() => Seed::from_json(document.to_json()).ok(),
+                _ => None,
+            };
+            (text, seed)
+        } else {
+            let mut json = good.clone();
+            (0..=chance.below(3)).for_each(|_| chance.spoil(&mut json));
+            (json.to_string(), Seed::from_json(json).ok())
+        };
+        let Some(seed) = seed else {
+            let faults = manifest::faults_of(&text, "sandbox.yaml".into(), schema.clone());
+            assert!(faults.has_errors(), "refused without a reason: {text}");
+            assert!(faults.sorted().iter().all(|fault| fault.place.is_some()));
+            assert!(!faults.render(Style::default()).contains(CANARY), "{text}");
+            return;
+        };
+        accepted += 1;
+        let back = Seed::from_json(serde_json::to_value(&seed).unwrap());
+        assert_eq!(back.ok().as_ref(), Some(&seed), "{text}");
+        if accepted % 4 == 0 {
+            match Model::new(&seed, "a token of root", Conditions::default()) {
+                Ok(_) => planted += 1,
+                Err(error) => assert!(!format!("{error:#}").contains(CANARY), "{error:#}"),
+            }
+        }
+    });
+    assert!(
+        !is_usual || (accepted > 200 && planted > 10),
+        "{accepted} accepted, {planted} planted"
+    );
+}
+
+#[test]
+fn descriptions_of_kinds_are_read_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kind.yaml");
+    // Other names than those that are there already, so that more of it is read.
+    let rename = |sample: String| {
+        let sample = sample.replace("section: ", "section: my_").replace("/:id/", "/:id/my_");
+        sample.replace("noun: ", "noun: my ")
+    };
+    let samples: Vec<_> = samples_in("src/kinds/described").into_iter().map(rename).collect();
+    let documents: Vec<_> =
+        samples.iter().map(|sample| yaml::parse(sample).documents[0].to_json()).collect();
+    let mut accepted = 0;
+    let is_usual = each("descriptions", 1000, |chance| {
+        let sample = chance.one(&samples);
+        let text = match chance.below(4) {
+            0 => chance.bytes(sample.as_bytes()),
+            1 => {
+                let other = chance.one(&samples);
+                chance.splice(sample.as_bytes(), other.as_bytes())
+            }
+            _ => {
+                let mut document = chance.one(&documents).clone();
+                (0..=chance.below(3)).for_each(|_| chance.spoil(&mut document));
+                document.to_string().into_bytes()
+            }
+        };
+        fs::write(&path, text).unwrap();
+        let mut diagnostics = Diagnostics::default();
+        let around = around(folder.path());
+        descriptions::load(std::slice::from_ref(&path), None, &around, &mut diagnostics);
+        diagnostics.render(Style { colour: false, width: 80 });
+        have_places(&diagnostics, folder.path());
+        accepted += usize::from(diagnostics.is_empty());
+    });
+    assert!(!is_usual || accepted > 20, "{accepted} accepted");
+}

@@ -1,0 +1,51 @@
+//! Whatever somebody else says, it is read or refused, and never a panic: a fixed number of inputs for
+//! each reader, mutated from good ones, by a chance that is the same in each run.
+//!
+//! `UNDRIFT_INPUTS=200000` gives each reader so many inputs, and `UNDRIFT_INPUTS=37..38` the one of that
+//! number, which is what a failure names. Besides, a refusal has a place or a name and quotes no
+//! secret, work and output are bounded by the size of the input, and what is accepted and can be
+//! written again is the same when it is read back.
+
+use std::{env, ops::Range};
+
+use mutate::Chance;
+
+mod arguments;
+mod files;
+mod mutate;
+mod service;
+
+/// A secret. A text that it was found in was not to have it.
+const CANARY: &str = "CANARY-0nly-4-tests";
+
+/// Says which input it was if a reader panics.
+struct Input<'n>(&'n str, u64);
+
+impl Drop for Input<'_> {
+    #[expect(clippy::print_stderr, reason = "it only says what failed")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}: UNDRIFT_INPUTS={}..{}", self.0, self.1, self.1 + 1);
+        }
+    }
+}
+
+/// So many `inputs` for one reader, unless the environment says otherwise. Whether these were all.
+fn each(name: &str, inputs: u64, mut read: impl FnMut(&mut Chance)) -> bool {
+    let (numbers, is_usual) = match env::var("UNDRIFT_INPUTS") {
+        Ok(said) => (numbers(&said), false),
+        Err(_) => (0..inputs, true),
+    };
+    for number in numbers {
+        let _input = Input(name, number);
+        read(&mut Chance::of(number.wrapping_mul(0x5851_f42d_4c95_7f2d)));
+    }
+    is_usual
+}
+
+/// `COUNT` or `FROM..TO`.
+fn numbers(said: &str) -> Range<u64> {
+    let (from, to) = said.split_once("..").unwrap_or(("0", said));
+    let number = |text: &str| text.parse().expect("UNDRIFT_INPUTS is COUNT or FROM..TO");
+    number(from)..number(to)
+}

@@ -1,0 +1,322 @@
+//! What the service says, and what is kept of it: headers, answers, snapshots, saved plans.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use futures_util::future::BoxFuture;
+use http::HeaderMap;
+use serde_json::{Value as Json, json};
+use undrift::{
+    api::{
+        HttpOptions, HttpTransport, ReadClient, SendError, Service, Transport, WireRequest,
+        WireResponse, budget::Told, limit::asked_wait,
+    },
+    desired::{Desired, Groups, Roster},
+    digest::{self, Key},
+    manifest::Includes,
+    observe::Observer,
+    operation::HOOK_LIST,
+    page::{Pager, Rows},
+    plan::{Policy, saved::Sealed},
+    secret::{Secret, Secrets},
+    snapshot::{Offline, Snapshot},
+    value::Object,
+};
+
+use super::{CANARY, Chance, each};
+use crate::{
+    random,
+    saved::Run,
+    world::{World, hasty, project},
+};
+
+#[test]
+fn headers_are_read_or_say_nothing() {
+    each("headers", 5000, |chance| {
+        let mut headers = HeaderMap::new();
+        chance.headers(&mut headers);
+        let wall = SystemTime::UNIX_EPOCH
+            + Duration::from_secs(*chance.one(&[0, 4_000_000_000, 253_402_300_799]));
+        for status in [200, 429, 503] {
+            let _ = asked_wait(status, &headers, wall);
+        }
+        let _ = Told::read(&headers, wall);
+        let mut pager = Pager::new(HOOK_LIST.request().arg("id", 1), Rows::with_id(&[])).unwrap();
+        let (mut pages, mut received) = (0, 0);
+        while pager.next().is_some() {
+            let rows: Vec<Object> = (0..chance.below(4))
+                .map(|_| {
+                    let mut row = json!({"id": chance.below(9), "url": "https://a.example.org"});
+                    if chance.once_in(4) {
+                        chance.spoil(&mut row);
+                    }
+                    row.as_object().cloned().unwrap_or_default()
+                })
+                .collect();
+            pages += 1;
+            received += rows.len();
+            if pager.accept(&headers, rows).is_err() {
+                break;
+            }
+            if chance.once_in(2) {
+                chance.headers(&mut headers);
+            }
+        }
+        // A page without anything new is the last one.
+        assert!(pages <= received + 2, "{pages} pages of {received} rows");
+        let _ = pager.finish();
+    });
+}
+
+/// A secret that manifests refer to; of the other one only the service knows.
+const DECLARED: &str = "DECLARED-0nly-4-tests";
+
+/// No secret is in what is told.
+fn is_harmless(told: &str) {
+    for secret in [CANARY, DECLARED] {
+        assert!(!told.contains(secret), "{told}");
+    }
+}
+
+/// Manifests of every sort of section, and a service that has some of it.
+async fn world() -> World {
+    let mut world = random::world().await;
+    world.set("A", CANARY);
+    world.set("D", DECLARED);
+    let sections = json!({
+        "settings": {"description": "new", "merge_method": "ff", "topics": ["a"]},
+        "variables": [{"key": "A", "value": {"env": "A"}}, {"key": "D", "value": {"env": "D"}}, {"key": "B", "environment_scope": "prod", "value": "y"}],
+        "labels": [{"name": "a", "color": "#ff0000"}],
+        "members": [{"user": "alice", "access_level": "developer"}],
+        "hooks": [{"name": "ci", "url": "https://a.example.org/x"}],
+        "protected_branches": [{"name": "main"}],
+        "push_rule": {"member_check": true},
+        "shares": [{"group": "acme/security", "group_access": "guest"}],
+        "unlisted": {"variables": "delete", "labels": "delete"},
+    });
+    let mut created = project("acme/shop", sections.clone());
+    created["create"] = json!(true);
+    let mut rule =
+        json!({"kind": "Defaults", "match": {"path": "acme/**"}, "undeclared": "include"});
+    rule["settings"] = json!({"merge_method": "ff"});
+    world.declare(std::slice::from_ref(&created));
+    world.apply().await;
+    created["settings"]["description"] = json!("newer");
+    created["variables"] = json!([{"key": "C", "value": "z"}, {"key": "D", "value": {"env": "D"}}]);
+    let group = json!({"kind": "Group", "path": "acme", "settings": {"description": "x"}});
+    world.declare(&[created, group, rule]);
+    world
+}
+
+/// The answers to the reads of a plan, by their targets.
+#[derive(Debug)]
+struct Recorded {
+    inner: HttpTransport,
+    answers: Mutex<BTreeMap<String, WireResponse>>,
+}
+
+impl Transport for Recorded {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        Box::pin(async move {
+            let target = request.target.clone();
+            let response = self.inner.send(request).await?;
+            self.answers.lock().unwrap().insert(target, response.clone());
+            Ok(response)
+        })
+    }
+}
+
+/// A service that answers as it did, but for what somebody spoils.
+#[derive(Debug)]
+struct Spoiled {
+    answers: Arc<BTreeMap<String, WireResponse>>,
+    chance: Mutex<Chance>,
+    /// One answer in so many is spoiled.
+    rarely: usize,
+    requests: AtomicUsize,
+}
+
+impl Transport for Spoiled {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        let nothing = || WireResponse {
+            status: 404,
+            headers: HeaderMap::new(),
+            body: Ok(br#"{"message":"404 Not Found"}"#.to_vec().into()),
+        };
+        let mut response = self.answers.get(&request.target).cloned().unwrap_or_else(nothing);
+        let mut chance = self.chance.lock().unwrap();
+        if chance.once_in(self.rarely) {
+            response.body = response.body.map(|body| chance.body(&body).into());
+        }
+        if chance.once_in(2 * self.rarely) {
+            chance.headers(&mut response.headers);
+        }
+        if chance.once_in(10 * self.rarely) {
+            response.status = *chance.one(&[0, 204, 301, 401, 403, 404, 412, 429, 500, 999]);
+        }
+        if chance.once_in(20 * self.rarely) {
+            // Another answer to another question.
+            let other = chance.below(self.answers.len());
+            response = self.answers.values().nth(other).unwrap().clone();
+        }
+        Box::pin(async { Ok(response) })
+    }
+}
+
+/// What plans of one world are made of, whatever they are read through.
+struct Planner {
+    world: World,
+    runtime: tokio::runtime::Runtime,
+    desired: Desired,
+    includes: Option<Includes>,
+    secrets: Arc<Secrets>,
+}
+
+impl Planner {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let world = runtime.block_on(world());
+        let desired = world.desired();
+        let (_, secrets) = world.client_as(world.sandbox.token(), &desired);
+        Self { includes: world.loaded().includes, world, runtime, desired, secrets }
+    }
+
+    /// A plan through another way to the service, as JSON, or why there is none.
+    fn plan(&self, transport: Arc<dyn Transport>) -> Result<String, String> {
+        let service = Service::parse(&self.world.sandbox.url(), false).unwrap();
+        let client = ReadClient::new(service, transport, Arc::clone(&self.secrets), hasty());
+        let told = |error: undrift::api::ApiError| format!("{error:#} {:?}", error.hint());
+        self.runtime.block_on(async {
+            let connected = self.world.connect_by(client, Arc::clone(&self.secrets), &self.desired);
+            let (observer, mut settings): (Observer, _) = connected.await.map_err(told)?;
+            let (mut desired, mut roster) = (self.desired.clone(), Roster::default());
+            if let Some(includes) = &self.includes {
+                roster = observer.roster(&includes.ask(&desired)).await.map_err(told)?;
+                let all = settings.caller.administrator;
+                let brought = includes.bring_in(desired, &mut roster, all);
+                desired = brought.map_err(|wrong| wrong.render(Default::default()))?;
+                settings.moves = Arc::clone(&desired.moves);
+                settings.groups = Groups::of(&desired.containers);
+            }
+            let plan = self.world.plan_beside(roster, &observer, &desired, &settings);
+            Ok(serde_json::to_string(&plan.await.map_err(told)?).unwrap())
+        })
+    }
+}
+
+#[test]
+fn answers_are_read_or_refused() {
+    let planner = Planner::new();
+    let url = Service::parse(&planner.world.sandbox.url(), false).unwrap();
+    let token = Secret::new(planner.world.sandbox.token());
+    let inner = HttpTransport::new(&url, &token, &HttpOptions::default()).unwrap();
+    let recorded = Arc::new(Recorded { inner, answers: Mutex::default() });
+    let clean = planner.plan(recorded.clone()).unwrap();
+    let answers = Arc::new(std::mem::take(&mut *recorded.answers.lock().unwrap()));
+    let replay = |chance: Chance, rarely| {
+        let (chance, requests) = (Mutex::new(chance), AtomicUsize::new(0));
+        Arc::new(Spoiled { answers: Arc::clone(&answers), chance, rarely, requests })
+    };
+    let same = planner.plan(replay(Chance::of(0), usize::MAX / 100)).unwrap();
+    assert_eq!(same, clean, "what was recorded is all that it takes");
+    let mut plans = 0;
+    let is_usual = each("answers", 600, |chance| {
+        let rarely = *chance.one(&[3, 10, answers.len()]);
+        let spoiled = replay(Chance::of(chance.next()), rarely);
+        let plan = planner.plan(spoiled.clone());
+        plans += usize::from(plan.is_ok());
+        let told = plan.unwrap_or_else(|why| why);
+        is_harmless(&told);
+        assert!(!told.contains(planner.world.sandbox.token()), "{told}");
+        // Each of these reads is repeated at most five times, or says once where else to look.
+        let requests = spoiled.requests.load(Ordering::SeqCst);
+        assert!(requests <= 8 * answers.len(), "{requests} requests instead of {}", answers.len());
+    });
+    assert!(!is_usual || plans >= 100, "only {plans} plans came of it");
+}
+
+#[test]
+fn snapshots_are_read_or_refused() {
+    let planner = Planner::new();
+    let text = planner.runtime.block_on(planner.world.snapshot_with(None));
+    let good: Json = serde_json::from_str(&text).unwrap();
+    let (mut read, mut plans) = (0, 0);
+    let is_usual = each("snapshots", 1000, |chance| {
+        let bytes = if chance.once_in(4) {
+            chance.bytes(text.as_bytes())
+        } else {
+            let mut json = good.clone();
+            let part = *chance.one(&["answers", "answers", "objects", "rosters", ""]);
+            let part = if part.is_empty() { &mut json } else { &mut json[part] };
+            (0..=chance.below(3)).for_each(|_| chance.spoil(part));
+            json.to_string().into_bytes()
+        };
+        let snapshot = match Snapshot::read(&bytes) {
+            Ok(snapshot) => snapshot,
+            Err(why) => return is_harmless(&why.to_string()),
+        };
+        read += 1;
+        let mut written = Vec::new();
+        snapshot.write(&mut written).unwrap();
+        let mut again = Vec::new();
+        Snapshot::read(&written).unwrap().write(&mut again).unwrap();
+        assert!(again == written, "{}", String::from_utf8_lossy(&again));
+        let plan = planner.plan(Arc::new(Offline::new(snapshot, None)));
+        plans += usize::from(plan.is_ok());
+        let told = plan.unwrap_or_else(|why| why);
+        is_harmless(&told);
+    });
+    assert!(
+        !is_usual || (read >= 100 && plans >= 100),
+        "{read} were read, {plans} plans came of it"
+    );
+}
+
+#[test]
+fn saved_plans_are_read_or_refused() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let world = runtime.block_on(world());
+    let key = Key::new(&Secret::new("a key that is long enough for it"));
+    let run = runtime.block_on(Run::of(&world));
+    let (plan, text) = runtime.block_on(run.save(&key));
+    let good: Json = serde_json::from_str(&text).unwrap();
+    let mut read = 0;
+    let is_usual = each("saved plans", 1500, |chance| {
+        let bytes = if chance.once_in(4) {
+            chance.bytes(text.as_bytes())
+        } else {
+            let mut json = good.clone();
+            let part = *chance.one(&["steps", "steps", "containers", "target", "selected"]);
+            (0..=chance.below(3)).for_each(|_| chance.spoil(&mut json[part]));
+            // Whoever edits it can compute the id anew.
+            let fields = json.as_object_mut().unwrap();
+            let seal = fields.remove("seal").unwrap();
+            fields.remove("id");
+            json["id"] = digest::of(&json).into();
+            json["seal"] = seal;
+            (digest::canonical(&json) + "\n").into_bytes()
+        };
+        let saved = match Sealed::read(&bytes) {
+            Ok(saved) => saved,
+            Err(why) => return assert!(!why.message.is_empty() && !why.help.is_empty()),
+        };
+        read += 1;
+        assert_eq!(saved.to_text().as_bytes(), bytes);
+        let _ = (saved.plan.shown(), saved.check_seal(Some(&key)));
+        is_harmless(&serde_json::to_string(&saved.plan.shown()).unwrap());
+        let comparison = run.compare_unsealed(&saved, &plan, &key);
+        // Nothing runs that the new plan does not have.
+        let policy = Policy { saved: Some(&comparison), ..Policy::default() };
+        if let Ok((_, left_out)) = plan.approve(policy) {
+            assert!(left_out.len() <= plan.steps.len());
+        }
+    });
+    assert!(!is_usual || read >= 100, "{read} were read");
+}
