@@ -146,7 +146,8 @@ impl ConnectArgs {
         self.url.is_some() || env.first_of(&URL_NAMES).is_some()
     }
 
-    /// Tells which sandbox is used, where its file was not given: the one of `root`.
+    /// Tells which sandbox is used, where its file was not given: the one of `root`. And what it only
+    /// knows from descriptions.
     #[cfg_attr(
         not(feature = "sandbox"),
         expect(unused_variables, clippy::unused_self, reason = "there is none")
@@ -158,6 +159,10 @@ impl ConnectArgs {
                 "note: using the sandbox `{}`\n",
                 super::embedded::default_path(root).display()
             ));
+        }
+        #[cfg(feature = "sandbox")]
+        if self.sandbox.is_some() {
+            super::told::tell(output);
         }
     }
 

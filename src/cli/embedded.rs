@@ -11,6 +11,7 @@ use super::{
     exit::{Exit, Failure},
     input,
     output::Output,
+    told,
 };
 use crate::{
     api::Service,
@@ -65,11 +66,13 @@ pub(super) async fn start(
     })
 }
 
-/// Starts the sandbox and passes on what it has to say.
+/// Starts the sandbox, with what users describe and it does not have, and passes on what it has to
+/// say.
 ///
 /// # Errors
 /// If it does not start.
 pub(super) async fn launch(config: sandbox::Config, output: &Output) -> Result<Running, Failure> {
+    let config = sandbox::Config { collections: told::collections(), ..config };
     let running = sandbox::start(config).await.map_err(|error| {
         let broken = matches!(error, StartError::Database { .. } | StartError::Memory(_));
         Failure::new(if broken { Exit::Internal } else { Exit::Usage }, error)

@@ -36,6 +36,7 @@ mod session;
 mod show;
 mod signal;
 mod snapshot;
+mod told;
 
 use std::{
     ffi::OsString,

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Context, embedded, exit::Outcome, signal};
+use super::{Context, embedded, exit::Outcome, signal, told};
 use crate::{
     cli::exit::Exit,
     release::{REFERENCE, Release},
@@ -153,6 +153,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     // Whoever reads the address may send a signal at once.
     let mut signals = signal::Source::new()?;
     let running = embedded::launch(config, &cx.output).await?;
+    told::tell(&cx.output);
     let token = if running.token_was_generated() {
         format!("token: {}\n", running.token())
     } else {

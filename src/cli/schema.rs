@@ -161,6 +161,7 @@ mod tests {
             target: "https://x.example".into(),
             caller: "alice".into(),
             sandbox: false,
+            rehearsed: Vec::new(),
             live: None,
             token: None,
         };

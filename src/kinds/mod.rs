@@ -63,6 +63,8 @@ static KINDS: &[&Kind] = &[
 pub struct Registry {
     kinds: Vec<&'static Kind>,
     described: Vec<AnyOp>,
+    /// How many of the kinds are undrift's own.
+    own: usize,
 }
 
 /// What [`all`] answers from. It is made once: by [`add`], or when the first reader asks.
@@ -75,12 +77,18 @@ pub struct TooLate;
 impl Registry {
     /// Those that are written in Rust.
     fn in_rust() -> Self {
-        Self { kinds: KINDS.to_vec(), described: Vec::new() }
+        Self { kinds: KINDS.to_vec(), described: Vec::new(), own: KINDS.len() }
     }
 
     /// Undrift's own kinds.
     pub fn built_in() -> Self {
-        described::built_in().fold(Self::in_rust(), Self::with)
+        let all = described::built_in().fold(Self::in_rust(), Self::with);
+        Self { own: all.kinds.len(), ..all }
+    }
+
+    /// Those that a user describes.
+    pub fn added(&self) -> &[&'static Kind] {
+        self.kinds.get(self.own..).unwrap_or_default()
     }
 
     /// With one kind more.

@@ -440,6 +440,7 @@ mod tests {
                 target: "https://x.example".into(),
                 caller: "a".into(),
                 sandbox: true,
+                rehearsed: Vec::new(),
                 live: None,
                 token: None,
             },

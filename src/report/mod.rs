@@ -42,11 +42,26 @@ pub struct Run {
     pub caller: String,
     /// Whether the service is the embedded sandbox.
     pub sandbox: bool,
+    /// The sections of which the sandbox knows nothing but what their descriptions say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rehearsed: Vec<&'static str>,
     /// What stands in the place of the service, if nobody asked it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live: Option<Taken>,
     /// What the token is; null if the service does not tell.
     pub token: Option<Token>,
+}
+
+impl Run {
+    /// What was rehearsed against nothing but its description, a sentence each.
+    pub fn rehearsals(&self) -> impl Iterator<Item = String> {
+        self.rehearsed.iter().map(|section| rehearsal(section))
+    }
+}
+
+/// That a section was rehearsed against nothing but its description.
+pub fn rehearsal(section: &str) -> String {
+    format!("`{section}`: rehearsed against its own description")
 }
 
 /// A snapshot that stands in the place of a service.

@@ -200,3 +200,88 @@ fn a_description_in_the_folder_of_the_manifests_is_not_read() {
     assert!(refused.contains("error[kind-description-place]"), "the root is above: {refused}");
     assert!(place.run("check m").contains("unknown key `kinds`"));
 }
+
+/// Of what nobody but the user knows, the sandbox knows what the description says, and reports say so.
+#[test]
+fn what_only_a_user_describes_is_rehearsed() {
+    let gates = "section: gates
+noun: gate
+about: A way in.
+identity: [name]
+removal: nothing
+unique: true
+required: [height]
+entry: {field: code, argument: gate_code}
+fields:
+  - {name: name, about: Its name., type: text, weakens: never, create_only: true}
+  - {name: height, about: Its height., type: integer, weakens: never, send_as: gate_height, read_as: gate_height}
+  - {name: sides, about: Where it leads., type: texts, weakens: never, compare: set, with_every_edit: true}
+  - {name: locked, about: Whether it is locked., type: boolean, weakens: when_off}
+  - name: material
+    about: What it is made of.
+    type: word
+    weakens: never
+    words: [{word: oak, about: Wood., }, {word: iron, about: Metal.}]
+  - {name: key, about: What opens it., type: secret, weakens: never}
+homes:
+  - path: /projects/:id/town/gates
+    own: {field: owner, value: project}
+  - path: /groups/:id/gates
+";
+    let told = "`gates`: rehearsed against its own description";
+    let place = Place::new()
+        .file("kinds/gates.yaml", gates)
+        .file("m/sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
+        .file(
+            "m/all.yaml",
+            "kind: Project
+path: acme/shop
+gates:
+  - {name: east, height: 3, sides: [b, a], locked: true, material: oak, key: {env: KEY}}
+---
+kind: Group
+path: acme
+gates: [{name: south, height: 1}]
+",
+        )
+        .env("KEY", "a-secret-value");
+    let run = |arguments: &str| {
+        place.run(&format!("{arguments} --kinds kinds/gates.yaml --sandbox=s.db"))
+    };
+    insta::assert_snapshot!(run(
+        "plan m --out markdown=- --out json=plan.json --out html=plan.html"
+    ));
+    for report in ["plan.json", "plan.html"] {
+        let text = std::fs::read_to_string(place.path().join(report)).unwrap();
+        let says = text.contains(told) || text.contains("\"rehearsed\": [");
+        assert!(says, "{report}: {text}");
+    }
+    let applied = run("apply m --yes");
+    assert!(applied.contains(told) && applied.ends_with("---- exit code 0\n"), "{applied}");
+    let again = run("drift m");
+    assert!(again.contains(told) && again.ends_with("---- exit code 0\n"), "{again}");
+    for (from, to) in
+        [("height: 3", "height: 4"), ("sides: [b, a], ", ""), ("height: 1}", "state: absent}")]
+    {
+        let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
+        place.write("m/all.yaml", &text.replace(from, to));
+        let applied = run("apply m --yes --ack removals:** --ack protection:**");
+        assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+        let after = run("drift m");
+        assert!(after.ends_with("---- exit code 0\n"), "{after}");
+    }
+    let exported = run("export acme -d out");
+    assert!(exported.contains(told) && exported.contains("exit code 0"), "{exported}");
+    let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
+    assert!(written.contains("height: 4") && written.contains("material: oak"), "{written}");
+    let edited = run("call gate-edit id=acme/shop gate_code=1 gate_height=7 sides[]=a --yes");
+    assert!(edited.contains(told) && edited.ends_with("---- exit code 0\n"), "{edited}");
+    let absorbed = run("absorb acme/shop -d m --write");
+    let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
+    assert!(text.contains("height: 7"), "{absorbed}\n{text}");
+    // The sandbox has a reading of its own of these.
+    place.write("kinds/gates.yaml", DESCRIPTION);
+    place.write("m/all.yaml", RELEASE);
+    let own = run("apply m --yes");
+    assert!(!own.contains("rehearsed") && own.ends_with("---- exit code 0\n"), "{own}");
+}

@@ -124,6 +124,7 @@ async fn all(
         target: ADDRESS.to_owned(),
         caller: observer.caller().username.clone(),
         sandbox: false,
+        rehearsed: Vec::new(),
         live: None,
         token: None,
     };

@@ -12,7 +12,7 @@ use super::{
     usable,
 };
 use crate::{
-    cli::{Context, base, exit::Failure, reports::Reports, saved},
+    cli::{Context, base, exit::Failure, reports::Reports, saved, told},
     desired::{Acknowledgement, Desired, Groups, Roster},
     manifest::{self, Config, Includes, Surroundings},
     observe::Observer,
@@ -145,6 +145,7 @@ impl Chosen {
             target,
             caller: observer.caller().username.clone(),
             sandbox: observer.is_sandbox(),
+            rehearsed: if observer.is_sandbox() { told::sections() } else { Vec::new() },
             live,
             token,
         };

@@ -218,12 +218,15 @@ impl<'a> Report<'a> {
         let from = live.map(|live| {
             format!("From the snapshot of {}: what changed since is not in it.", live.taken_at)
         });
-        let Some(plan) = self.plan() else { return from.into_iter().collect() };
+        let rehearsed = self.run().into_iter().flat_map(Run::rehearsals);
+        let rehearsed = rehearsed.map(|told| format!("{told}."));
+        let from = from.into_iter().chain(rehearsed);
+        let Some(plan) = self.plan() else { return from.collect() };
         let asides = drawn(|canvas| {
             notes::exceptions(canvas, &plan.exceptions);
             notes::limited(canvas, plan.limited);
         });
-        from.into_iter().chain(asides).collect()
+        from.chain(asides).collect()
     }
 
     /// Why other things do not happen: each sort of note with its notes.

@@ -90,4 +90,5 @@ fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
             &Line::default().put(Paint::Note, format!("from the snapshot of {}", live.shown)),
         );
     }
+    run.rehearsals().for_each(|told| canvas.line(&Line::default().put(Paint::Note, told)));
 }

@@ -23,6 +23,7 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
         target: plan.target.clone(),
         caller: plan.caller.clone(),
         sandbox: plan.sandbox,
+        rehearsed: Vec::new(),
         live: None,
         token: None,
     };

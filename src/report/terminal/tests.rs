@@ -135,6 +135,7 @@ pub(in crate::report) fn run() -> Run {
         target: "https://gitlab.example.org".into(),
         caller: "alice".into(),
         sandbox: false,
+        rehearsed: Vec::new(),
         live: None,
         token: None,
     }
@@ -384,6 +385,7 @@ pub(in crate::report) fn hostile(text: &str) -> (Run, Plan, Applied) {
         target: text.to_owned(),
         caller: text.to_owned(),
         sandbox: false,
+        rehearsed: Vec::new(),
         live: None,
         token: None,
     };

@@ -205,7 +205,7 @@ pub struct Collection {
     pub path: &'static str,
     /// What its route calls the part of the path that names an entry.
     pub entry: &'static str,
-    /// What that part is: what answers call `id`, or the text of a field.
+    /// What answers call that part: `id`, a field, or else a text that stands for the id.
     pub key: &'static str,
     /// The level that a reader needs in the project or group, where [`Self::scope`] asks it.
     pub reads: i64,
@@ -437,7 +437,9 @@ impl Collection {
     fn plain(&self, call: &Call<'_>, row: &Record) -> Value {
         let mut body = Map::new();
         body.insert("id".to_owned(), row.id.into());
-        body.insert(self.key.to_owned(), row.id.into());
+        let is_number = self.key.ends_with("id");
+        let key = if is_number { row.id.into() } else { row.id.to_string().into() };
+        body.insert(self.key.to_owned(), key);
         let json = |text: &str| serde_json::from_str(text).unwrap_or_default();
         for field in self.fields.iter().filter(|f| !f.shown.is_empty() && f.is_there(call)) {
             let value = row.settings.get(field.name).cloned().unwrap_or_else(|| field.preset());

@@ -294,7 +294,8 @@ async fn a_collection_that_is_told_is_served() {
     let tier = Some(Tier::Premium);
     let world = World::start(Config { seed, tier, collections, ..Config::default() }).await;
     let toy = json!({"name": " ball ", "loud": true, "note": "x", "late": "x", "dear": "x"});
-    let shown = json!({"code": 1, "name": "ball", "toy_size": 3, "loud": true, "owner": "project"});
+    let shown =
+        json!({"code": "1", "name": "ball", "toy_size": 3, "loud": true, "owner": "project"});
     let made = world.call(ROOT, "POST", below("play/toys"), &toy).await;
     assert_eq!(made.status, 201, "{}", made.body);
     for (name, value) in shown.as_object().expect("an object") {
@@ -321,8 +322,8 @@ async fn a_collection_that_is_told_is_served() {
             200,
             json!({"toy_size": 4, "colours": ["red"]}),
         ),
-        (ROOT, "GET", one, NO, 200, json!({"code": 1})),
-        (ROOT, "GET", below("play/toys"), NO, 200, json!([{"code": 1}])),
+        (ROOT, "GET", one, NO, 200, json!({"code": "1"})),
+        (ROOT, "GET", below("play/toys"), NO, 200, json!([{"code": "1"}])),
         (ROOT, "PUT", one, json!({"size": "x"}), 400, NO),
         (ROOT, "PATCH", one, NO, 404, NO),
         ("stranger", "GET", one, NO, 404, NO),

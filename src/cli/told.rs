@@ -1,0 +1,122 @@
+//! What the embedded service is told of collections that a user describes, and it does not have.
+//!
+//! Of these it knows nothing but what the description says. So a rehearsal shows what requests there
+//! would be, and not whether the description is right; whatever reports one says so.
+
+use crate::{kind::Kind, kinds, report::rehearsal};
+
+/// The sections that the sandbox can only serve by what their descriptions say.
+pub(super) fn sections() -> Vec<&'static str> {
+    let added = kinds::all().added();
+    let is_told = |kind: &&&Kind| kind.homes.iter().any(by_data::is_unknown);
+    added.iter().filter(is_told).map(|kind| kind.section).collect()
+}
+
+/// Says what is served so, where no report does.
+#[cfg(feature = "sandbox")]
+pub(super) fn tell(output: &super::output::Output) {
+    let told = |section| output.tell(&format!("note: {}\n", rehearsal(section)));
+    sections().into_iter().for_each(told);
+}
+
+#[cfg(feature = "sandbox")]
+pub(super) use by_data::collections;
+
+#[cfg(feature = "sandbox")]
+mod by_data {
+    use crate::{
+        field::{Accepted, Scope, Tier},
+        kind::{Change, HandlePlace, Home, Place, Section, Spec},
+        kinds,
+        level::MAINTAINER,
+        sandbox::{self, Collection, Form, serves},
+    };
+
+    fn path(home: &Home) -> Option<&'static str> {
+        let Place::List(list) = home.place else { return None };
+        Some(list.row().path)
+    }
+
+    pub(super) fn is_unknown(home: &Home) -> bool {
+        path(home).is_some_and(|path| !serves(path))
+    }
+
+    /// What the sandbox is told. It lives as long as the program, as the descriptions do.
+    pub(in crate::cli) fn collections() -> Vec<Collection> {
+        let added = kinds::all().added().iter();
+        let sections =
+            added.flat_map(|kind| Scope::ALL.into_iter().filter_map(|of| kind.in_scope(of)));
+        sections.filter(|of| is_unknown(of.home)).filter_map(collection).collect()
+    }
+
+    fn collection(of: Section) -> Option<Collection> {
+        let (home, specs) = (of.home, of.table().specs());
+        let sent = |name: &str| &*of.field(name).sent_name(name).to_owned().leak();
+        let all = |names: &[&str]| &*names.iter().map(|name| sent(name)).collect::<Vec<_>>().leak();
+        let required: Vec<_> = of.identity.iter().chain(of.required).copied().collect();
+        let handle = home.handle.first()?;
+        let mut told = Collection::new(path(home)?.replace(":id", "{id}").leak());
+        if let HandlePlace::Path(name) = handle.place {
+            told.entry = name;
+        }
+        told.key = handle.field;
+        told.reads = home.seen_from.into();
+        told.writes = home.seen_from.max(MAINTAINER).into();
+        told.required = all(&required);
+        told.unique = if of.may_come_twice() { &[] } else { all(of.identity) };
+        told.fields = specs.iter().map(field).collect::<Vec<_>>().leak();
+        let shows = home.own.iter().map(|(name, value)| (*name, &*value.to_string().leak()));
+        told.shows = shows.collect::<Vec<_>>().leak();
+        told.is_edited = !matches!(home.change, Change::Replace);
+        if let Place::List(list) = home.place {
+            (told.tier, told.since) = (tier(list.row().tier), list.row().since);
+        }
+        Some(told)
+    }
+
+    fn field(spec: &'static Spec) -> sandbox::Field {
+        let (field, name) = (&spec.field, &spec.name);
+        sandbox::Field {
+            shown: field.live_name(name).unwrap_or_default(),
+            only_new: field.accepted == Accepted::OnCreate,
+            resets: field.with_every_edit,
+            trims: field.trimmed,
+            tier: tier(field.tier),
+            since: field.since,
+            until: field.until,
+            ..sandbox::Field::new(field.sent_name(name), form(spec))
+        }
+    }
+
+    fn form(spec: &'static Spec) -> Form {
+        let schema = &spec.schema;
+        if let Some(words) = schema["enum"].as_array() {
+            return Form::Word(
+                words.iter().filter_map(|word| word.as_str()).collect::<Vec<_>>().leak(),
+            );
+        }
+        match schema["type"].as_str().or_else(|| schema["type"][0].as_str()) {
+            Some("integer") => Form::Integer,
+            Some("boolean") => Form::Flag,
+            Some("array") => Form::Texts,
+            _ if schema["format"] == "date" => Form::Day,
+            _ => Form::Text,
+        }
+    }
+
+    const fn tier(tier: Tier) -> sandbox::Tier {
+        match tier {
+            Tier::Free => sandbox::Tier::Free,
+            Tier::Premium => sandbox::Tier::Premium,
+            Tier::Ultimate => sandbox::Tier::Ultimate,
+        }
+    }
+}
+
+/// This build has no sandbox to ask.
+#[cfg(not(feature = "sandbox"))]
+mod by_data {
+    pub(super) const fn is_unknown(_: &crate::kind::Home) -> bool {
+        true
+    }
+}
