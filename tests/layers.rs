@@ -115,6 +115,47 @@ fn imports_point_down_only() {
     }
 }
 
+/// What a report is made of, from the bottom up: a file or folder names only what stands before it.
+const OF_REPORTS: &[&str] = &[
+    "canvas",
+    "compare",
+    "redact",
+    "json",
+    "marker",
+    "model",
+    "markdown",
+    "gitlab_terraform",
+    "code_quality",
+    "html",
+    "terminal",
+    "format",
+];
+
+#[test]
+fn what_a_report_says_knows_no_way_to_lay_it_out() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report");
+    for file in rust_files(&folder) {
+        let relative = file.strip_prefix(&folder).unwrap().display().to_string();
+        let text = fs::read_to_string(&file).unwrap();
+        // Tests share the plans that the terminal is tested with.
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let place =
+            OF_REPORTS.iter().position(|part| relative.trim_end_matches(".rs").starts_with(part));
+        let Some(place) = place.filter(|_| !relative.ends_with("tests.rs")) else { continue };
+        for higher in &OF_REPORTS[place + 1..] {
+            let named = [
+                format!("super::{higher}::"),
+                format!("report::{higher}::"),
+                format!("    {higher}::"),
+            ];
+            assert!(
+                !named.iter().any(|name| code.contains(name.as_str())),
+                "{relative} names {higher}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_planted_violation_is_found() {
     assert_eq!(

@@ -5,7 +5,10 @@
 //! The canvas strikes secrets from a line before it wraps it: wrapped, a secret would stand there
 //! in two pieces that nothing recognises. Widths count the columns of a terminal.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    fmt::{self, Display, Formatter, Write as _},
+};
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -67,6 +70,11 @@ impl Line {
         Self { hang: indent, cells: vec![(' ', Paint::Plain); indent] }
     }
 
+    /// Something that one should know.
+    pub fn note(text: impl AsRef<str>) -> Self {
+        Self::default().put(Paint::Note, "note: ").text(text)
+    }
+
     /// With `text`, escaped.
     #[must_use]
     pub fn put(mut self, paint: Paint, text: impl AsRef<str>) -> Self {
@@ -114,7 +122,7 @@ impl Line {
 
     /// Without what `secrets` knows. The mark has the colour of what it stands for.
     fn without(&self, secrets: &Secrets) -> Cow<'_, Self> {
-        let text: String = self.cells.iter().map(|(c, _)| c).collect();
+        let text = self.to_string();
         let found = secrets.find(&text);
         if found.is_empty() {
             return Cow::Borrowed(self);
@@ -129,6 +137,13 @@ impl Line {
             }
         }
         Cow::Owned(Self { cells, hang: self.hang })
+    }
+}
+
+/// Its text, escaped.
+impl Display for Line {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.cells.iter().try_for_each(|(c, _)| f.write_char(*c))
     }
 }
 
@@ -193,6 +208,16 @@ impl<'s> Canvas<'s> {
     /// Text that was struck, escaped and laid out elsewhere.
     pub fn verbatim(&mut self, text: &str) {
         self.out.push_str(text);
+    }
+
+    /// Lines after a gap, if there are any.
+    pub fn paragraph(&mut self, lines: impl IntoIterator<Item = Line>) {
+        for (at, line) in lines.into_iter().enumerate() {
+            if at == 0 {
+                self.gap();
+            }
+            self.line(&line);
+        }
     }
 
     /// A line.

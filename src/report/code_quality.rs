@@ -13,9 +13,8 @@ use serde_json::json;
 
 use super::{
     json::{Sort, harmless},
-    model::{self, Group, Item, Report, Told},
+    model::{self, Group, Item, Report, Told, note},
     redact::{Keys, Struck},
-    terminal::notes,
 };
 use crate::{
     diff::{Action, Label},
@@ -129,10 +128,10 @@ impl List<'_> {
     /// What differs and is left alone.
     fn notes(&mut self, report: &Report<'_>) {
         for (sort, found) in report.notes() {
-            for note in found.into_iter().filter(|note| note.reason.is_difference()) {
-                let place = note.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
-                let text = format!("{}: {}", note.address, sort.title());
-                let key = json!([note.address.to_string(), notes::object(note)]);
+            for found in found.into_iter().filter(|found| found.reason.is_difference()) {
+                let place = found.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
+                let text = format!("{}: {}", found.address, sort.title());
+                let key = json!([found.address.to_string(), note::object(found)]);
                 self.add(text, "drift", Severity::Minor, place, &key);
             }
         }

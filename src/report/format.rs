@@ -7,7 +7,7 @@ use super::{
     json::{self, Sort},
     markdown,
     marker::Marker,
-    model::Report,
+    model::{Content, Report, State},
 };
 use crate::{secret::Secrets, text::alternatives};
 
@@ -59,12 +59,30 @@ impl Format {
         secrets: &Secrets,
     ) -> serde_json::Result<String> {
         match self {
-            Self::Json => json::report(report, secrets),
+            Self::Json => json(report, secrets),
             Self::Markdown => Ok(markdown::report(report, marker, secrets)),
             Self::GitlabTerraform => gitlab_terraform::report(report),
             Self::CodeQuality => code_quality::report(report, secrets),
             Self::Html => Ok(html::report(report, secrets)),
         }
+    }
+}
+
+/// `report` as JSON without what `secrets` knows, with a line feed at its end.
+fn json(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
+    let sort = report.sort;
+    match report.state {
+        State::Unfinished => json::Report::unfinished(sort).to_text(secrets),
+        State::Failed { exit_code, error, help } => {
+            let (error, help) = (error.to_owned(), help.map(str::to_owned));
+            let diagnostics = report.diagnostics.clone();
+            json::Report::failed(sort, exit_code, error, help, diagnostics).to_text(secrets)
+        }
+        State::Finished { exit_code, content } => match content {
+            Content::Planned(it) => json::Report::finished(sort, exit_code, it).to_text(secrets),
+            Content::Outcomes(it) => json::Report::finished(sort, exit_code, it).to_text(secrets),
+            Content::Checked(it) => json::Report::finished(sort, exit_code, it).to_text(secrets),
+        },
     }
 }
 

@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use super::{
     Run,
-    model::{self, Content},
     redact::{Keys, Struck},
 };
 use crate::{
@@ -21,27 +20,6 @@ use crate::{
     secret::Secrets,
     text::is_unsafe,
 };
-
-/// `report` as JSON without what `secrets` knows, with a line feed at its end.
-///
-/// # Errors
-/// If a value cannot be expressed in JSON, which no report holds.
-pub fn report(report: &model::Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
-    let sort = report.sort;
-    match report.state {
-        model::State::Unfinished => Report::unfinished(sort).to_text(secrets),
-        model::State::Failed { exit_code, error, help } => {
-            let (error, help) = (error.to_owned(), help.map(str::to_owned));
-            let diagnostics = report.diagnostics.clone();
-            Report::failed(sort, exit_code, error, help, diagnostics).to_text(secrets)
-        }
-        model::State::Finished { exit_code, content } => match content {
-            Content::Planned(it) => Report::finished(sort, exit_code, it).to_text(secrets),
-            Content::Outcomes(it) => Report::finished(sort, exit_code, it).to_text(secrets),
-            Content::Checked(it) => Report::finished(sort, exit_code, it).to_text(secrets),
-        },
-    }
-}
 
 /// The version of all formats. 0: still unstable.
 pub const FORMAT_VERSION: u32 = 0;

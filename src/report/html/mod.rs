@@ -13,10 +13,7 @@ mod tests;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
 
-use super::{
-    model::{Content, Group, Item, Part, Report, Told, word},
-    terminal::notes,
-};
+use super::model::{Content, Group, Item, Part, Report, Told, note::object, word};
 use crate::{diff::Action, secret::Secrets, text::count};
 use ink::Ink;
 
@@ -153,8 +150,7 @@ fn item(page: &mut String, item: &Item<'_>, ink: Ink<'_>) {
         *page += &format!("<code class=\"address\">{}</code> ", ink.text(&address.to_string()));
     }
     *page += &format!("<span class=\"message\">{}</span>", ink.prose(&item.message));
-    if let Some((file, line)) = item.place {
-        let place = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
+    if let Some(place) = item.place_text() {
         *page += &format!(" <span class=\"origin\">{}</span>", ink.text(&place));
     }
     if let Some(help) = &item.help {
@@ -203,7 +199,7 @@ fn notes(page: &mut String, report: &Report<'_>, ink: Ink<'_>) {
             *page += &format!(
                 "<li><code class=\"address\">{}</code> {}</li>\n",
                 ink.text(&note.address.path),
-                ink.text(&notes::object(note))
+                ink.text(&object(note))
             );
         }
         *page += "</ul>\n</details>\n";

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use super::ink::Ink;
 use crate::{
-    diff::{Action, Shown, Step},
+    diff::{Action, Step},
     report::{
         compare::{self, Compared, Sign},
-        model::{Part, Told, object, whose, word},
-        terminal::{
-            change::{Row, remarks, rows_of, sign},
-            value::{ANOTHER, Said, comparable, lines, said},
+        model::{
+            Part, Told,
+            step::{Row, object, remarks, rows_of, sign},
+            value::Said,
+            whose, word,
         },
     },
     text::count,
@@ -78,7 +79,7 @@ fn step(
         facet("whose", label),
         facet("outcome", told.outcome),
         if unfolded { " open" } else { "" },
-        ink.text(&object(step)),
+        ink.text(&object(step.scope, &step.address)),
     );
     for badge in [label, told.outcome].into_iter().flatten() {
         *page += &format!(" <span class=\"badge\">{}</span>", ink.text(badge));
@@ -105,7 +106,7 @@ fn step(
         };
         *page += "<tbody>\n";
         for row in &rows {
-            field(page, step, row, ink);
+            field(page, row, ink);
         }
         *page += "</tbody>\n</table>\n";
     }
@@ -134,58 +135,41 @@ fn edges(page: &mut String, step: &Step, numbers: &BTreeMap<String, usize>, ink:
     }
 }
 
-fn field(page: &mut String, step: &Step, row: &Row<'_>, ink: Ink<'_>) {
-    let origin = row
-        .change
-        .origin
-        .as_ref()
-        .filter(|origin| (&origin.file, origin.line) != (&step.origin.file, step.origin.line));
-    let origin = origin.map_or_else(String::new, |origin| {
+fn field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
+    let origin = row.origin.map_or_else(String::new, |origin| {
         let place = format!("{}:{}", origin.file, origin.line);
         format!(" <span class=\"origin\">{}</span>", ink.text(&place))
     });
-    let label = row.change.label.filter(|label| step.label != Some(*label)).map(whose);
-    let label = label.map_or_else(String::new, |label| {
+    let label = row.label.map(whose).map_or_else(String::new, |label| {
         format!(" <span class=\"badge\">{}</span>", ink.text(label))
     });
     *page += &format!("<tr><th scope=\"row\">{}{label}{origin}</th>", ink.text(&row.name));
-    let by_lines = lines(&row.before).or(lines(&row.after)).is_some();
-    let texts = match step.action {
-        Action::Create => lines(&row.after).map(|after| ("", after)),
-        Action::Delete => lines(&row.before).map(|before| (before, "")),
-        Action::Update if by_lines => comparable(&row.before).zip(comparable(&row.after)),
-        Action::Update => None,
-    };
-    let span = if step.action == Action::Update { 2 } else { 1 };
-    match texts {
+    let span = if row.action == Action::Update { 2 } else { 1 };
+    match row.texts() {
         Some((before, after)) => {
             *page += &format!("<td class=\"text\" colspan=\"{span}\">");
             comparison(page, before, after, ink);
             *page += "</td>";
         }
-        None => values(page, step, row, ink),
+        None => values(page, row, ink),
     }
     *page += "</tr>\n";
 }
 
 /// A value on each side; of what comes or goes, on one.
-fn values(page: &mut String, step: &Step, row: &Row<'_>, ink: Ink<'_>) {
-    let side = |class: &str, said: Said| match said {
-        Said::Aside(words) => {
-            format!("<td class=\"{class}\"><span class=\"aside\">{}</span></td>", ink.text(&words))
-        }
-        Said::Value(text) => format!("<td class=\"{class}\"><code>{}</code></td>", ink.text(&text)),
-    };
-    *page += &match (step.action, &row.before, &row.after) {
-        (Action::Create, _, after) => side("after", said(after)),
-        (Action::Delete, before, _) => side("before", said(before)),
-        (Action::Update, Shown::Hidden, Shown::Hidden) => {
-            side("before", said(&row.before)) + &side("after", Said::Aside(ANOTHER.into()))
-        }
-        (Action::Update, before, after) => {
-            side("before", said(before)) + &side("after", said(after))
-        }
-    };
+fn values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
+    for (class, said) in ["before", "after"].into_iter().zip(row.sides()) {
+        *page += &match said {
+            None => continue,
+            Some(Said::Aside(words)) => format!(
+                "<td class=\"{class}\"><span class=\"aside\">{}</span></td>",
+                ink.text(&words)
+            ),
+            Some(Said::Value(text)) => {
+                format!("<td class=\"{class}\"><code>{}</code></td>", ink.text(&text))
+            }
+        };
+    }
 }
 
 /// How one text becomes another.

@@ -6,7 +6,7 @@
 //! span, of which the fence is longer than any in it, or in a fenced block, in which each line begins
 //! with a sign of ours.
 
-use crate::{report::terminal::value::Said, secret::Secrets, text::escape};
+use crate::{report::model::value::Said, secret::Secrets, text::escape};
 
 /// How much of a text is shown, in characters: an element of a page is never larger than it is wide.
 const LONGEST: usize = 240;

@@ -12,18 +12,15 @@ mod tests;
 use super::{
     compare::{self, Compared},
     marker::Marker,
-    model::{Group, Item, Part, Report, Told, object, whose},
-    terminal::{
-        change::{Row, firsts, remarks, rows_of, sign},
-        notes,
-        value::{ANOTHER, Said, comparable, lines, said},
+    model::{
+        Group, Item, Part, Report, Told,
+        note::object as about,
+        step::{Row, firsts, object, remarks, rows_of, sign},
+        value::Said,
+        whose,
     },
 };
-use crate::{
-    diff::{Action, Shown, Step},
-    secret::Secrets,
-    text::count,
-};
+use crate::{diff::Step, origin::Origin, secret::Secrets, text::count};
 use ink::Ink;
 use page::Page;
 
@@ -89,8 +86,8 @@ fn listed(item: &Item<'_>, ink: Ink<'_>) -> String {
         text += &format!("{} ", ink.code(&address.to_string()));
     }
     text += &ink.code(&item.message);
-    if let Some((file, line)) = item.place {
-        text += &format!(" at {}", ink.code(&at(file, line)));
+    if let Some(place) = item.place_text() {
+        text += &format!(" at {}", ink.code(&place));
     }
     if let Some(help) = &item.help {
         text += &format!("\\\n  {}", ink.code(help));
@@ -99,11 +96,6 @@ fn listed(item: &Item<'_>, ink: Ink<'_>) -> String {
         text += &format!("\\\n  if intended, pass {}", ink.code(words));
     }
     text + "\n"
-}
-
-/// A file with a line, if it is known.
-fn at(file: &str, line: Option<u32>) -> String {
-    line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"))
 }
 
 /// A row with a text that does not fit into a table.
@@ -176,8 +168,12 @@ impl Columns {
     fn rows<'a>(self, told: &Told<'a>, ink: Ink<'_>, texts: &mut Vec<Text<'a>>) -> Vec<String> {
         let step = told.step;
         let (_, sign) = sign(step.action);
-        let object = format!("{} {}", ink.cell(&sign.to_string()), ink.cell(&object(step)));
-        let place = |origin: &crate::origin::Origin| ink.cell(&at(&origin.file, Some(origin.line)));
+        let object = format!(
+            "{} {}",
+            ink.cell(&sign.to_string()),
+            ink.cell(&object(step.scope, &step.address))
+        );
+        let place = |origin: &Origin| ink.cell(&format!("{}:{}", origin.file, origin.line));
         let label = |label| Option::map_or(label, "", whose);
         let outcome = told.outcome.unwrap_or_default();
         let mut rows = Vec::new();
@@ -188,15 +184,14 @@ impl Columns {
             rows.push(self.row(&object, cells, label(step.label), outcome));
         }
         for row in fields {
-            let origin = row.change.origin.as_ref().unwrap_or(&step.origin);
-            let [before, after] = sides(step, &row);
-            let side = |said: Option<&Said>| said.map_or_else(String::new, |said| ink.side(said));
-            let (before, after) = (side(before.as_ref()), side(after.as_ref()));
+            let origin = row.origin.unwrap_or(&step.origin);
+            let side = |said: Option<Said>| said.map_or_else(String::new, |said| ink.side(&said));
+            let [before, after] = row.sides().map(side);
             let cells = [&*ink.cell(&row.name), &before, &after, &place(origin)];
             // What has been said of the object once is said.
             let (object, outcome) = if rows.is_empty() { (&*object, outcome) } else { ("", "") };
-            rows.push(self.row(object, cells, label(row.change.label.or(step.label)), outcome));
-            if lines(&row.before).or(lines(&row.after)).is_some() {
+            rows.push(self.row(object, cells, label(row.label.or(step.label)), outcome));
+            if row.texts().is_some() {
                 texts.push(Text { step, row });
             }
         }
@@ -204,27 +199,10 @@ impl Columns {
     }
 }
 
-/// What is said of both sides of a row; of what comes or goes, of one.
-fn sides(step: &Step, row: &Row<'_>) -> [Option<Said>; 2] {
-    let another = || Said::Aside(ANOTHER.into());
-    match (step.action, &row.before, &row.after) {
-        (Action::Create, ..) => [None, Some(said(&row.after))],
-        (Action::Delete, ..) => [Some(said(&row.before)), None],
-        (Action::Update, Shown::Hidden, Shown::Hidden) => {
-            [Some(said(&row.before)), Some(another())]
-        }
-        (Action::Update, ..) => [Some(said(&row.before)), Some(said(&row.after))],
-    }
-}
-
 /// The texts of several lines, folded.
 fn comparisons(page: &mut Page, texts: &[Text<'_>], ink: Ink<'_>) {
     let blocks = texts.iter().filter_map(|Text { step, row }| {
-        let (before, after) = match step.action {
-            Action::Create => ("", lines(&row.after)?),
-            Action::Delete => (lines(&row.before)?, ""),
-            Action::Update => (comparable(&row.before)?, comparable(&row.after)?),
-        };
+        let (before, after) = row.texts()?;
         let head = format!("{} {}\n\n", ink.code(&step.address.to_string()), ink.code(&row.name));
         let compared = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
             Compared::Aside(words) => format!("{words}\n"),
@@ -266,7 +244,7 @@ fn conditions(page: &mut Page, steps: &[Told<'_>], ink: Ink<'_>) {
 fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
     for (sort, found) in report.notes() {
         let lines = found.into_iter().map(|note| {
-            let object = notes::object(note);
+            let object = about(note);
             let object = if object.is_empty() { object } else { format!(" {}", ink.code(&object)) };
             format!("- {}{object}\n", ink.code(&note.address.path))
         });

@@ -2,7 +2,11 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use super::{Content, Report, State, word};
+use super::{
+    Content, Report, State,
+    outcome::{outcome, told, why},
+    word,
+};
 use crate::{
     address::Address,
     apply::MismatchReason,
@@ -11,10 +15,7 @@ use crate::{
     diff::Refusal,
     origin::Origin,
     plan::{Acknowledged, Plan},
-    report::{
-        json::Outcomes,
-        terminal::{applied, notes::told},
-    },
+    report::json::Outcomes,
     text::{count, shell_word},
 };
 
@@ -100,6 +101,14 @@ impl<'a> Item<'a> {
             acknowledgement: None,
             is_told_by_message: true,
         }
+    }
+
+    /// The file with the line, if it is known.
+    pub fn place_text(&self) -> Option<String> {
+        self.place.map(|(file, line)| match line {
+            Some(line) => format!("{file}:{line}"),
+            None => file.to_owned(),
+        })
     }
 
     fn at(self, origin: Option<&'a Origin>) -> Self {
@@ -199,7 +208,7 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
     let origin = |address: &Address| origins.get(address).copied();
     let failed = outcomes.applied.steps.iter().filter(|step| !step.outcome.is_success());
     let failed = failed.map(|step| {
-        let (_, ended) = applied::outcome(&step.outcome);
+        let (_, ended) = outcome(&step.outcome);
         let cause = step.outcome.cause();
         let message = match cause {
             Some(cause) => format!("{}: {ended}: {}", word(step.action), told(cause)),
@@ -211,7 +220,7 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
             .help(cause.and_then(|cause| cause.help.as_deref()))
     });
     let mismatches = outcomes.applied.mismatches.iter().map(|mismatch| {
-        let why = applied::why(&mismatch.reason);
+        let why = why(&mismatch.reason);
         let message = match &mismatch.fields[..] {
             [] => why,
             fields => format!("{}: {why}", fields.join(", ")),

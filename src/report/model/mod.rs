@@ -6,16 +6,21 @@
 //! are as they came: secrets are struck, and the rest escaped, by the renderer.
 
 mod item;
+pub mod note;
+pub mod outcome;
+pub mod step;
+pub mod summary;
+pub mod value;
 
 use std::collections::BTreeMap;
 
 pub use item::{Group, Item};
 
+use self::summary::Title;
 use super::{
-    Run, Style,
-    canvas::Canvas,
+    Run,
+    canvas::Line,
     json::{Checked, Outcomes, Planned, Sort},
-    terminal::{Title, applied, change::tail, notes},
 };
 use crate::{
     address::Address,
@@ -23,7 +28,6 @@ use crate::{
     diagnostic::Diagnostics,
     diff::{Action, Label, Note, Step},
     plan::Plan,
-    secret::Secrets,
 };
 
 /// What a run came to.
@@ -199,11 +203,9 @@ impl<'a> Report<'a> {
             Content::Planned(planned) => {
                 let title =
                     if matches!(self.sort, Sort::Drift) { Title::Drift } else { Title::Plan };
-                drawn(|canvas| notes::summary(canvas, planned.plan, title))
+                texts(summary::lines(planned.plan, title))
             }
-            Content::Outcomes(outcomes) => {
-                drawn(|canvas| applied::summary(canvas, outcomes.applied))
-            }
+            Content::Outcomes(outcomes) => texts(outcome::summary(outcomes.applied)),
             Content::Checked(checked) => {
                 let found = checked.diagnostics.summary();
                 vec![format!("{title}: {}", found.as_deref().unwrap_or("nothing is wrong"))]
@@ -222,18 +224,15 @@ impl<'a> Report<'a> {
         let rehearsed = rehearsed.map(|told| format!("{told}."));
         let from = from.into_iter().chain(rehearsed);
         let Some(plan) = self.plan() else { return from.collect() };
-        let asides = drawn(|canvas| {
-            notes::exceptions(canvas, &plan.exceptions);
-            notes::limited(canvas, plan.limited);
-        });
-        from.chain(asides).collect()
+        let asides = summary::exceptions(plan).into_iter().chain(summary::limited(plan));
+        from.chain(texts(asides)).collect()
     }
 
     /// Why other things do not happen: each sort of note with its notes.
-    pub(super) fn notes(&self) -> BTreeMap<notes::Sort, Vec<&'a Note>> {
+    pub(super) fn notes(&self) -> BTreeMap<note::Sort, Vec<&'a Note>> {
         let mut sorts: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for note in self.plan().into_iter().flat_map(|plan| &plan.notes) {
-            sorts.entry(notes::Sort::of(&note.reason)).or_default().push(note);
+            sorts.entry(note::Sort::of(&note.reason)).or_default().push(note);
         }
         sorts
     }
@@ -248,8 +247,8 @@ impl<'a> Report<'a> {
         let of = |at: usize, step: &'a Step| {
             let is_drift = folds && step.label == Some(Label::Drift);
             let known = outcomes.as_ref().map(|known| known.get(&step.address).copied());
-            let told = |outcome| applied::outcome(outcome).1;
-            let outcome = known.map(|outcome| outcome.map_or("left out", told));
+            let told = |known| outcome::outcome(known).1;
+            let outcome = known.map(|known| known.map_or("left out", told));
             let is_done = known.flatten().is_some_and(Outcome::is_success);
             let part = if is_drift { Part::Drift } else { Part::Changes };
             Told { number: at + 1, step, part, outcome, is_done }
@@ -276,15 +275,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The lines that `draw` writes, without colours and empty ones. What it draws holds no secret.
-fn drawn(draw: impl FnOnce(&mut Canvas<'_>)) -> Vec<String> {
-    let nothing = Secrets::default();
-    let mut canvas = Canvas::new(Style::default(), &nothing);
-    draw(&mut canvas);
-    canvas.finish().lines().filter(|line| !line.is_empty()).map(str::to_owned).collect()
-}
-
-/// The address of a step without its group or project, unless it is about that itself.
-pub fn object(step: &Step) -> String {
-    if step.address.section.is_some() { tail(&step.address) } else { step.scope.noun().to_owned() }
+/// Lines without colours. They hold no secret.
+fn texts(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
+    lines.into_iter().map(|line| line.to_string()).collect()
 }

@@ -2,21 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use super::heading;
 use crate::{
-    apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
+    apply::{Applied, Mismatch, MismatchReason, StepResult},
     report::{
         Run, Style,
         canvas::{Canvas, Line, Paint},
-        json::OutcomeCounts,
+        model::{
+            outcome::{self, is_unread, outcome, told, why},
+            step::{object, sign, tail},
+        },
     },
     secret::Secrets,
     text::count,
-};
-
-use super::{
-    change::{named, sign, tail},
-    heading,
-    notes::told,
 };
 
 /// How many steps that succeeded are listed unless all are; those that did not are always listed.
@@ -29,7 +27,7 @@ pub fn applied(applied: &Applied, run: &Run, style: Style, secrets: &Secrets) ->
     steps(&mut canvas, &applied.steps);
     mismatches(&mut canvas, &applied.mismatches);
     helps(&mut canvas, applied);
-    summary(&mut canvas, applied);
+    canvas.paragraph(outcome::summary(applied));
     canvas.finish()
 }
 
@@ -45,7 +43,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
         }
         let (paint, sign) = sign(step.action);
         let line = Line::indented(2)
-            .put(paint, format!("{sign} {}", named(step.scope, &step.address)))
+            .put(paint, format!("{sign} {}", object(step.scope, &step.address)))
             .text("  ");
         let (paint, word) = outcome(&step.outcome);
         let line = line.put(paint, word);
@@ -60,19 +58,6 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
             Paint::Dim,
             format!("{} succeeded (--full lists them)", count(succeeded, "step")),
         ));
-    }
-}
-
-/// In which colour and by which word an outcome is shown.
-pub(in crate::report) const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
-    match outcome {
-        Outcome::Done => (Paint::Add, "done"),
-        Outcome::Already => (Paint::Add, "already done"),
-        Outcome::Failed(_) => (Paint::Error, "failed"),
-        Outcome::ChangedMeanwhile(_) => (Paint::Error, "changed meanwhile, skipped"),
-        Outcome::Skipped(_) => (Paint::Change, "skipped"),
-        Outcome::NotStarted => (Paint::Change, "not started"),
-        Outcome::Unknown(_) => (Paint::Error, "unknown"),
     }
 }
 
@@ -103,16 +88,6 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
     }
 }
 
-/// Why something does not match its manifest.
-pub(in crate::report) fn why(reason: &MismatchReason) -> String {
-    match reason {
-        MismatchReason::NotSaved => "accepted but not saved".to_owned(),
-        MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
-        MismatchReason::NotPlanned => "seen only now; run apply again".to_owned(),
-        MismatchReason::Unreadable(cause) => told(cause),
-    }
-}
-
 /// What to do about what went wrong, each thing once.
 fn helps(canvas: &mut Canvas, applied: &Applied) {
     let of_steps = applied.steps.iter().filter_map(|step| step.outcome.cause());
@@ -130,33 +105,5 @@ fn helps(canvas: &mut Canvas, applied: &Applied) {
     }
     for help in helps {
         canvas.line(&Line::default().put(Paint::Note, "help: ").text(help));
-    }
-}
-
-/// Whether nobody knows if it matches.
-const fn is_unread(mismatch: &Mismatch) -> bool {
-    matches!(mismatch.reason, MismatchReason::Unreadable(_))
-}
-
-/// The lines at the end: what the run comes to, and what to do next.
-pub(in crate::report) fn summary(canvas: &mut Canvas, applied: &Applied) {
-    canvas.gap();
-    let counts = OutcomeCounts::of(&applied.steps).named();
-    let unread = applied.mismatches.iter().filter(|mismatch| is_unread(mismatch)).count();
-    let known = [(applied.mismatches.len() - unread, "not matching"), (unread, "not verified")];
-    let parts: Vec<_> = counts
-        .iter()
-        .chain(&known)
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, word)| format!("{n} {word}"))
-        .collect();
-    let (paint, word) = match (applied.is_complete(), applied.interrupted) {
-        (true, _) => (Paint::Add, "applied: "),
-        (false, true) => (Paint::Error, "interrupted: "),
-        (false, false) => (Paint::Error, "partly applied: "),
-    };
-    canvas.line(&Line::default().put(paint, word).text(parts.join(", ")));
-    if applied.is_worth_repeating() {
-        canvas.line(&Line::default().text("run apply again to finish"));
     }
 }

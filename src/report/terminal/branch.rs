@@ -4,21 +4,23 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Title,
-    change::{named, sign, tail},
     fold,
-    notes::few,
+    notes::{few, first_of},
 };
 use crate::{
     diff::{Action, Label, Step},
     plan::{Acknowledged, Against, Plan},
-    report::canvas::{Canvas, Crowded, Line, Paint},
+    report::{
+        canvas::{Canvas, Crowded, Line, Paint},
+        model::{
+            step::{object, sign, tail},
+            summary::Title,
+        },
+    },
 };
 
 /// How many groups and projects a folded list names.
 const PROJECTS: usize = 20;
-/// How many objects of one of them.
-const OBJECTS: usize = 8;
 
 /// What only this branch acknowledges: whoever reviews it has to see that before anything else.
 pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
@@ -76,22 +78,8 @@ pub(super) fn unchanged(canvas: &mut Canvas, plan: &Plan) {
         let text = format!(
             "{unchanged} of {all} groups and projects are declared as at the base; not read"
         );
-        canvas.line(&Line::default().put(Paint::Note, "note: ").text(text));
+        canvas.line(&Line::note(text));
     }
-}
-
-/// What the last line says besides: how much of the plan is drift, how much is left alone.
-pub(super) fn summary(plan: &Plan) -> String {
-    let Some(against) = &plan.base else { return String::new() };
-    let labels = plan.labels();
-    let number = |label| labels.get(&label).copied().unwrap_or(0);
-    let parts = [
-        (number(Label::Drift), "drift"),
-        (number(Label::Unknown), "not known to be this branch's"),
-        (against.left.len(), "left alone"),
-    ];
-    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
-    parts.map(|(n, what)| format!("; {n} {what}")).collect()
 }
 
 /// What stands behind the name of an object, or of a field of one.
@@ -123,7 +111,7 @@ fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
         let is_part = step.action == Action::Update && !fields.is_empty();
         let fields = if is_part { format!(" ({})", fields.join(", ")) } else { String::new() };
         let (_, sign) = sign(step.action);
-        (&*step.address.path, format!("{sign} {}{fields}", named(step.scope, &step.address)))
+        (&*step.address.path, format!("{sign} {}{fields}", object(step.scope, &step.address)))
     });
     list(canvas, title, shown);
 }
@@ -138,14 +126,9 @@ fn list<'p>(canvas: &mut Canvas, title: &str, items: impl Iterator<Item = (&'p s
         return;
     }
     canvas.gap();
-    canvas.line(&Line::default().put(Paint::Note, "note: ").text(title));
+    canvas.line(&Line::note(title));
     few(canvas, PROJECTS, "line", projects.into_iter(), |canvas, (path, items)| {
-        let all = canvas.style().full || items.len() <= OBJECTS + 1;
-        let shown = if all { items.len() } else { OBJECTS };
-        let mut text = items[..shown].join(", ");
-        if shown < items.len() {
-            text.push_str(&format!(" … and {} more, shown by --full", items.len() - shown));
-        }
-        canvas.line(&Line::indented(2).text(path).text("  ").hang_here().text(text));
+        let items = first_of(&items, canvas.style().full);
+        canvas.line(&Line::indented(2).text(path).text("  ").hang_here().text(items));
     });
 }

@@ -5,18 +5,19 @@
 //! then what is in the way, then one line that sums it up. Where text is folded or cut, it says so
 //! and how to see it all.
 
-pub(super) mod applied;
+mod applied;
 mod branch;
-pub(super) mod change;
+mod change;
 pub mod explain;
 mod fold;
-pub(super) mod notes;
+mod notes;
 mod saved;
-pub(super) mod value;
+mod value;
 
 #[cfg(test)]
 pub(super) mod tests;
 
+pub use super::model::summary::Title;
 pub use applied::applied;
 pub use notes::left_out;
 pub use saved::{saved, stale};
@@ -24,28 +25,9 @@ pub use saved::{saved, stale};
 use super::{
     Run, Style,
     canvas::{Canvas, Line, Paint},
+    model::summary,
 };
 use crate::{plan::Plan, secret::Secrets};
-
-/// What a plan is shown as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Title {
-    /// What apply would do.
-    Plan,
-    /// What apply is about to do: nothing that is written is folded as drift.
-    Approval,
-    /// What differs.
-    Drift,
-}
-
-impl Title {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Plan | Self::Approval => "plan",
-            Self::Drift => "drift",
-        }
-    }
-}
 
 /// `plan` as text, without what `secrets` knows.
 pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secrets) -> String {
@@ -66,12 +48,12 @@ pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secret
     plan.base.iter().for_each(|against| branch::rest(&mut canvas, against));
     branch::unchanged(&mut canvas, plan);
     notes::notes(&mut canvas, &plan.notes);
-    notes::exceptions(&mut canvas, &plan.exceptions);
-    notes::limited(&mut canvas, plan.limited);
+    canvas.paragraph(summary::exceptions(plan));
+    canvas.paragraph(summary::limited(plan));
     notes::incomplete(&mut canvas, &plan.incomplete);
     notes::problems(&mut canvas, &plan.problems);
     notes::refusals(&mut canvas, &plan.refusals);
-    notes::summary(&mut canvas, plan, title);
+    canvas.paragraph(summary::lines(plan, title));
     canvas.finish()
 }
 

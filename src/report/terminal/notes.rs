@@ -1,24 +1,24 @@
 //! What a plan says besides its steps: why other things do not happen, what could not be read, what
 //! stands in the way.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::{
-    address::Address,
-    cause::Cause,
-    desired::{Exception, Guard},
+    desired::Guard,
     diagnostic::{Diagnostic, Diagnostics, Place},
-    diff::{Held, Incomplete, Note, Problem, Reason, Refusal},
-    plan::{Estimate, LeftOut, Limited, Plan},
-    report::canvas::{Canvas, Line, Paint},
+    diff::{Held, Incomplete, Note, Problem, Refusal},
+    plan::LeftOut,
+    report::{
+        canvas::{Canvas, Line, Paint},
+        model::{
+            note::{Sort, object},
+            outcome::told,
+            step::tail,
+        },
+    },
     text::{count, shell_word},
-};
-
-use super::{
-    branch,
-    change::{self, tail},
 };
 
 /// How many projects a paragraph names unless all are.
@@ -55,24 +55,26 @@ pub(super) fn held(canvas: &mut Canvas, held: &[Held]) {
 /// A title with a line for each project, or for several with the same objects.
 fn paragraph(canvas: &mut Canvas, title: &str, projects: BTreeMap<&str, Vec<String>>) {
     canvas.gap();
-    canvas.line(&Line::default().put(Paint::Note, "note: ").text(title));
+    canvas.line(&Line::note(title));
     let groups = grouped(projects, canvas.style().full);
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
     few(canvas, PROJECTS, "line", groups.into_iter(), |canvas, (projects, objects)| {
-        let shown = if canvas.style().full || objects.len() <= OBJECTS + 1 {
-            objects.len()
-        } else {
-            OBJECTS
-        };
-        let mut text = objects[..shown].join(", ");
-        if shown < objects.len() {
-            text.push_str(&format!(" … and {} more, shown by --full", objects.len() - shown));
-        }
         let line = Line::indented(2).text(projects);
         let start = (2 + column).max(line.len()) + 2;
-        canvas.line(&line.pad_to(start).hang_here().text(text));
+        let objects = first_of(&objects, canvas.style().full);
+        canvas.line(&line.pad_to(start).hang_here().text(objects));
     });
+}
+
+/// `objects` on one line, or the first few with word of the rest.
+pub(super) fn first_of(objects: &[String], full: bool) -> String {
+    let shown = if full || objects.len() <= OBJECTS + 1 { objects.len() } else { OBJECTS };
+    let text = objects[..shown].join(", ");
+    match objects.len() - shown {
+        0 => text,
+        more => format!("{text} … and {more} more, shown by --full"),
+    }
 }
 
 /// Projects with the objects that a note is about. Where they are many, those with the same objects
@@ -93,132 +95,6 @@ fn grouped(projects: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(String, Ve
         [] => String::new(),
     };
     groups.into_iter().map(|(objects, projects)| (named(&projects), objects)).collect()
-}
-
-/// The sort of a note, in the order in which they are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::report) enum Sort {
-    ArchivedByHand,
-    Archived,
-    Vanished,
-    Closed,
-    UndeclaredFails,
-    UnlistedFails,
-    Undeclared,
-    Unlisted,
-    Protected,
-    TakesAlong,
-    Besides,
-    Waits,
-    NotReturned,
-    CannotVerify,
-    SecretMissing,
-}
-
-impl Sort {
-    /// The sort of a note with this reason.
-    pub(in crate::report) const fn of(reason: &Reason) -> Self {
-        match reason {
-            Reason::ArchivedByHand => Self::ArchivedByHand,
-            Reason::Archived => Self::Archived,
-            Reason::Vanished => Self::Vanished,
-            Reason::Closed { .. } => Self::Closed,
-            Reason::UndeclaredFails { .. } => Self::UndeclaredFails,
-            Reason::Undeclared { .. } => Self::Undeclared,
-            Reason::UnlistedFails => Self::UnlistedFails,
-            Reason::Unlisted => Self::Unlisted,
-            Reason::Protected { .. } => Self::Protected,
-            Reason::TakesAlong { .. } => Self::TakesAlong,
-            Reason::Besides { .. } => Self::Besides,
-            Reason::Waits { .. } => Self::Waits,
-            Reason::NotReturned => Self::NotReturned,
-            Reason::CannotVerify => Self::CannotVerify,
-            Reason::SecretMissing { .. } => Self::SecretMissing,
-        }
-    }
-
-    /// What is said of all notes of this sort.
-    pub(in crate::report) const fn title(self) -> &'static str {
-        match self {
-            Self::ArchivedByHand => {
-                "archived, but not declared so: a difference; write `archived: true`, or `archived: false` to bring it back"
-            }
-            Self::Archived => "archived, as declared; skipped",
-            Self::Vanished => {
-                "deleted, renamed or archived while this run was reading; no rule brings it in any more"
-            }
-            Self::Closed => "closed, as declared; skipped",
-            Self::UndeclaredFails => "projects that no manifest declares: a difference; unchanged",
-            Self::Undeclared => "projects that no manifest declares; unchanged",
-            Self::UnlistedFails => "not in any manifest: a difference; unchanged",
-            Self::Unlisted => "not in any manifest; unchanged",
-            Self::Protected => "protected from changes",
-            Self::TakesAlong => {
-                "grants that no manifest declares; the service removes them along with the share"
-            }
-            Self::Besides => "what these steps do besides",
-            Self::NotReturned => {
-                "not compared: the service does not return these fields, or ignores them in its tier"
-            }
-            Self::CannotVerify => {
-                "cannot be verified: the service never returns these fields; `--resend` sends them again"
-            }
-            Self::SecretMissing => {
-                "not compared: these secrets are not set here; `apply` needs them"
-            }
-            Self::Waits => "not sent yet; a later run sets it",
-        }
-    }
-}
-
-/// What a note is about, without its group or project; nothing if it is about that alone.
-pub(in crate::report) fn object(note: &Note) -> String {
-    let tail = tail(&note.address);
-    let about = match &note.reason {
-        Reason::Archived | Reason::ArchivedByHand | Reason::Vanished => return String::new(),
-        Reason::Undeclared { state } | Reason::UndeclaredFails { state } => {
-            return state.unwrap_or_default().to_owned();
-        }
-        Reason::Unlisted | Reason::UnlistedFails => return tail,
-        Reason::Protected { why } | Reason::Closed { why } => why.clone(),
-        Reason::Besides { what } => what.clone(),
-        Reason::TakesAlong { grants_of } => {
-            let each = |address: &Address| match address.entry {
-                Some(_) => change::tail(address),
-                None => format!("any of {}: not read", change::tail(address)),
-            };
-            grants_of.iter().map(each).collect::<Vec<_>>().join(", ")
-        }
-        Reason::Waits { why } => format!("{} waits {why}", note.fields.join(", ")),
-        Reason::NotReturned | Reason::CannotVerify => note.fields.join(", "),
-        Reason::SecretMissing { secrets } => secrets.join(", "),
-    };
-    format!("{tail} ({about})")
-}
-
-/// What exists, and stays out although a rule is about it: a line for each reason.
-pub(in crate::report) fn exceptions(canvas: &mut Canvas, exceptions: &BTreeMap<Exception, usize>) {
-    for (at, (exception, number)) in exceptions.iter().enumerate() {
-        if at == 0 {
-            canvas.gap();
-        }
-        let text = format!("not brought in by any rule: {number} {}", exception.words());
-        canvas.line(&Line::default().put(Paint::Note, "note: ").text(text));
-    }
-}
-
-/// Says how much `--limit` left out.
-pub(in crate::report) fn limited(canvas: &mut Canvas, limited: Option<Limited>) {
-    let Some(Limited { to, left_out }) = limited.filter(|limited| limited.left_out > 0) else {
-        return;
-    };
-    canvas.gap();
-    let (things, have) = match left_out {
-        1 => ("1 more group or project".to_owned(), "has"),
-        more => (format!("{more} more groups and projects"), "have"),
-    };
-    let text = format!("{things} {have} changes; --limit {to} left them out");
-    canvas.line(&Line::default().put(Paint::Note, "note: ").text(text));
 }
 
 /// Scopes that could not be read.
@@ -271,14 +147,6 @@ fn together_told(scopes: &[&Incomplete]) -> String {
         "{operation} was answered with {status}: {}, … (--full lists them){help}",
         named.join(", ")
     )
-}
-
-/// A cause on one line, with the id by which the service's log knows the request.
-pub(in crate::report) fn told(cause: &Cause) -> String {
-    match &cause.request_id {
-        Some(id) => format!("{cause} (request {id})"),
-        None => cause.to_string(),
-    }
 }
 
 /// What has to be put right first, as the compiler would say it.
@@ -377,147 +245,10 @@ pub(super) fn few<T>(
     }
 }
 
-/// How many groups and projects were looked at.
-fn containers(plan: &Plan) -> String {
-    match (plan.groups, plan.projects) {
-        (0, projects) => count(projects, "project"),
-        (groups, 0) => count(groups, "group"),
-        (groups, projects) => {
-            format!("{} and {}", count(groups, "group"), count(projects, "project"))
-        }
-    }
-}
-
-/// The same as one number.
-fn of_all(plan: &Plan) -> String {
-    match (plan.groups, plan.projects) {
-        (0, _) | (_, 0) => containers(plan),
-        (groups, projects) => format!("{} groups and projects", groups + projects),
-    }
-}
-
-/// How much is live that no manifest lists, how much differs that is only watched, and how much is
-/// held.
-fn unlisted(plan: &Plan) -> String {
-    let unlisted = match plan.unlisted() {
-        0 => String::new(),
-        unlisted => format!("; {} not in any manifest", count(unlisted, "object")),
-    };
-    let (watched, held) = plan.watched_and_held();
-    let watched = match watched.len() {
-        0 => String::new(),
-        watched => format!("; {} only watched", count(watched, "difference")),
-    };
-    let held = match (plan.held.len(), held.len()) {
-        (0, _) => String::new(),
-        (objects, 0) => format!("; {} held", count(objects, "object")),
-        (objects, differences) => {
-            format!(
-                "; {} held, with {}",
-                count(objects, "object"),
-                count(differences, "difference")
-            )
-        }
-    };
-    unlisted + &watched + &held
-}
-
 /// What of a plan is not applied, a line each.
 pub fn left_out(left_out: &[LeftOut]) -> String {
     let line = |LeftOut { address, steps }: &LeftOut| {
         format!("`{address}` is left out, with {}\n", count(*steps, "change"))
     };
     left_out.iter().map(line).collect()
-}
-
-/// The lines at the end: what the plan comes to, and what stands in its way.
-pub(in crate::report) fn summary(canvas: &mut Canvas, plan: &Plan, title: super::Title) {
-    canvas.gap();
-    let line = if plan.steps.is_empty() { nothing(plan, title) } else { something(plan, title) };
-    canvas.line(&line);
-    let obstacles = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
-    let obstacles: Vec<_> =
-        obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
-    if !obstacles.is_empty() {
-        let so = if plan.is_refused() {
-            "a guard refuses the run as a whole"
-        } else {
-            "each leaves out its group or project"
-        };
-        let text = format!("{}; {so}", obstacles.join(" and "));
-        canvas.line(&Line::default().put(Paint::Error, "blocked: ").text(text));
-    }
-    let scopes: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address).collect();
-    if !scopes.is_empty() {
-        let text = format!("{} could not be read completely", count(scopes.len(), "object"));
-        canvas.line(&Line::default().put(Paint::Change, "incomplete: ").text(text));
-    }
-}
-
-/// What is said of a plan without steps.
-fn nothing(plan: &Plan, title: super::Title) -> Line {
-    let containers = containers(plan);
-    let (read, differs) = (plan.incomplete.is_empty(), plan.leaves_alone());
-    let matches = if plan.projects + plan.groups == 1 {
-        "matches its manifest"
-    } else {
-        "match their manifests"
-    };
-    let uncompared = |note: &Note| {
-        matches!(
-            note.reason,
-            Reason::Archived
-                | Reason::NotReturned
-                | Reason::SecretMissing { .. }
-                | Reason::Waits { .. }
-        )
-    };
-    let is_limited = plan.notes.iter().any(uncompared);
-    let limit = if is_limited { " (some fields cannot be verified)" } else { "" };
-    let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
-    let text = match (title, read && plan.problems.is_empty()) {
-        (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
-            "no changes: everything is declared as at the base".to_owned()
-        }
-        (_, true) if differs => {
-            format!("nothing to apply; what differs in {containers} is left alone{limit}")
-        }
-        (super::Title::Plan | super::Title::Approval, true) => {
-            format!("no changes: {containers} {matches}{limit}")
-        }
-        (super::Title::Drift, true) => format!("in sync: {containers} {matches}{limit}"),
-        (_, false) => {
-            format!("no difference found, but not all of {containers} could be compared")
-        }
-    };
-    let paint = if read && !differs { Paint::Add } else { Paint::Change };
-    Line::default().put(paint, text + &branch::summary(plan) + &unlisted(plan))
-}
-
-/// How long apply takes.
-fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
-    let minutes = count(usize::try_from(seconds / 60).unwrap_or(usize::MAX), "minute");
-    let requests = count(usize::try_from(a_minute).unwrap_or(usize::MAX), "request");
-    let of = operation.map_or_else(String::new, |id| format!(" of `{id}`"));
-    format!(", about {minutes} at {requests}{of} a minute")
-}
-
-/// What is said of a plan with steps.
-fn something(plan: &Plan, title: super::Title) -> Line {
-    let counts = plan.counts();
-    let parts =
-        [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
-    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
-    let parts: Vec<_> = parts.map(|(n, what)| format!("{n} {what}")).collect();
-    let text = format!(
-        "{} in {} of {}; {}{}{}{}",
-        parts.join(", "),
-        counts.projects,
-        of_all(plan),
-        count(counts.calls, "call"),
-        plan.estimate.map_or_else(String::new, estimate),
-        branch::summary(plan),
-        unlisted(plan)
-    );
-    Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text)
 }

@@ -1,6 +1,6 @@
 //! Saved plans, and what changed since one was saved.
 
-use super::{change, fold, heading, value};
+use super::{fold, heading, value};
 use crate::{
     plan::{
         Counts,
@@ -9,6 +9,7 @@ use crate::{
     report::{
         Run, Style,
         canvas::{Canvas, Line, Paint},
+        model::{step::tail, summary::to_do},
     },
     secret::Secrets,
     text::count,
@@ -34,14 +35,9 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
     fold::projects(&mut canvas, &steps);
     canvas.gap();
     let counts = Counts::of(&steps);
-    let parts =
-        [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
-    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
-    let mut parts: Vec<_> = parts.map(|(n, what)| format!("{n} {what}")).collect();
-    if parts.is_empty() {
-        parts.push("no changes".to_owned());
-    }
-    let text = format!("{}; {}", parts.join(", "), count(counts.calls, "call"));
+    let to_do = Some(to_do(&counts)).filter(|text| !text.is_empty());
+    let to_do = to_do.as_deref().unwrap_or("no changes");
+    let text = format!("{to_do}; {}", count(counts.calls, "call"));
     canvas.line(&Line::default().put(Paint::Bold, "saved plan: ").text(text));
     canvas.line(&Line::default().put(
         Paint::Dim,
@@ -65,7 +61,7 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
             last = &address.path;
             canvas.line(&Line::indented(2).put(Paint::Bold, last));
         }
-        let what = address.section.map_or_else(String::new, |_| change::tail(address) + ": ");
+        let what = address.section.map_or_else(String::new, |_| tail(address) + ": ");
         canvas.line(&Line::indented(4).text(what + reason));
         fields.iter().for_each(|field| difference(&mut canvas, field));
     }

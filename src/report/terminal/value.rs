@@ -1,93 +1,29 @@
-//! Values in a plan: as short as they can be read without doubt.
+//! Values in a plan.
 
 use crate::{
     diff::Shown,
     report::{
         canvas::{Canvas, Line, Paint},
         compare::{self, Compared, Sign},
+        model::value::{Said, said},
     },
     text::count,
-    value::Json,
 };
 
 /// How many lines of a text or of a comparison are shown unless everything is.
 const LINES: usize = 40;
 
-/// One side of a change.
+/// A value.
 pub(super) fn shown(value: &Shown) -> Line {
-    match said(value) {
+    side(said(value))
+}
+
+/// One side of a change.
+pub(super) fn side(said: Said) -> Line {
+    match said {
         Said::Aside(words) => Line::default().put(Paint::Dim, words),
         Said::Value(text) => Line::default().text(text),
     }
-}
-
-/// What is said of one side of a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::report) enum Said {
-    /// Something about the value, in brackets.
-    Aside(String),
-    /// The value itself, on one line as far as it has no controls in it.
-    Value(String),
-}
-
-/// What is said of one side of a change.
-pub(in crate::report) fn said(value: &Shown) -> Said {
-    Said::Aside(match value {
-        Shown::Absent => "(absent)".into(),
-        Shown::Unknown => "(not shown by the service)".into(),
-        Shown::Hidden => "(hidden)".into(),
-        Shown::Secret(reference) => format!("(secret {reference})"),
-        Shown::File(path) => format!("(file {path})"),
-        Shown::Value(Json::String(text)) if text.contains('\n') => size(text),
-        Shown::Value(value) => return Said::Value(json(value)),
-    })
-}
-
-/// The two sides of an update where both are hidden.
-pub(in crate::report) const ANOTHER: &str = "(another value, hidden)";
-
-/// The text, if it has several lines.
-pub(in crate::report) fn lines(value: &Shown) -> Option<&str> {
-    match value {
-        Shown::Value(Json::String(text)) if text.contains('\n') => Some(text),
-        _ => None,
-    }
-}
-
-/// The text on this side of a comparison by lines, if that makes sense.
-pub(in crate::report) fn comparable(value: &Shown) -> Option<&str> {
-    match value {
-        Shown::Value(Json::String(text)) => Some(text),
-        Shown::Value(Json::Null) | Shown::Absent => Some(""),
-        _ => None,
-    }
-}
-
-/// Data on one line: texts stand bare where they cannot be taken for anything else.
-fn json(value: &Json) -> String {
-    match value {
-        Json::String(text) if is_bare(text) => text.clone(),
-        Json::Array(items) => {
-            format!("[{}]", items.iter().map(json).collect::<Vec<_>>().join(", "))
-        }
-        Json::Object(object) => {
-            let entries = object.iter().map(|(key, value)| format!("{key}: {}", json(value)));
-            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
-        }
-        _ => value.to_string(),
-    }
-}
-
-/// Whether a text can stand without quotes.
-fn is_bare(text: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || "_-./:@*+%~^$=?&()|\\".contains(c);
-    // `(hidden)` and its like are ours alone.
-    let other = text.starts_with('(') || serde_json::from_str::<Json>(text).is_ok();
-    !text.is_empty() && text.chars().all(plain) && !other
-}
-
-fn size(text: &str) -> String {
-    format!("({}, {})", count(text.lines().count(), "line"), count(text.len(), "byte"))
 }
 
 /// A text of several lines that comes into being.
@@ -142,28 +78,6 @@ mod tests {
         report::Style,
         secret::{Secret, Secrets},
     };
-    use serde_json::json as value;
-
-    #[test]
-    fn texts_are_bare_only_where_nothing_else_looks_like_them() {
-        for (data, text) in [
-            (value!("private"), "private"),
-            (value!("release/*"), "release/*"),
-            (value!("true"), r#""true""#),
-            (value!(true), "true"),
-            (value!("12"), r#""12""#),
-            (value!(12), "12"),
-            (value!("null"), r#""null""#),
-            (value!(null), "null"),
-            (value!(""), r#""""#),
-            (value!("two words"), r#""two words""#),
-            (value!("(hidden)"), r#""(hidden)""#),
-            (value!(["a", "b, c"]), r#"[a, "b, c"]"#),
-            (value!({"enabled": true, "cadence": "1d"}), "{enabled: true, cadence: 1d}"),
-        ] {
-            assert_eq!(json(&data), text);
-        }
-    }
 
     fn compared(before: &str, after: &str, full: bool) -> String {
         compared_without(&Secrets::default(), before, after, full)

@@ -1,0 +1,67 @@
+//! What became of steps and of a run, in words.
+
+use crate::{
+    apply::{Applied, Mismatch, MismatchReason, Outcome},
+    cause::Cause,
+    report::{
+        canvas::{Line, Paint},
+        json::OutcomeCounts,
+    },
+};
+
+/// In which colour and by which word an outcome is shown.
+pub const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
+    match outcome {
+        Outcome::Done => (Paint::Add, "done"),
+        Outcome::Already => (Paint::Add, "already done"),
+        Outcome::Failed(_) => (Paint::Error, "failed"),
+        Outcome::ChangedMeanwhile(_) => (Paint::Error, "changed meanwhile, skipped"),
+        Outcome::Skipped(_) => (Paint::Change, "skipped"),
+        Outcome::NotStarted => (Paint::Change, "not started"),
+        Outcome::Unknown(_) => (Paint::Error, "unknown"),
+    }
+}
+
+/// Why something does not match its manifest.
+pub fn why(reason: &MismatchReason) -> String {
+    match reason {
+        MismatchReason::NotSaved => "accepted but not saved".to_owned(),
+        MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
+        MismatchReason::NotPlanned => "seen only now; run apply again".to_owned(),
+        MismatchReason::Unreadable(cause) => told(cause),
+    }
+}
+
+/// A cause on one line, with the id by which the service's log knows the request.
+pub fn told(cause: &Cause) -> String {
+    match &cause.request_id {
+        Some(id) => format!("{cause} (request {id})"),
+        None => cause.to_string(),
+    }
+}
+
+/// Whether nobody knows if it matches.
+pub const fn is_unread(mismatch: &Mismatch) -> bool {
+    matches!(mismatch.reason, MismatchReason::Unreadable(_))
+}
+
+/// The lines at the end: what the run comes to, and what to do next.
+pub fn summary(applied: &Applied) -> Vec<Line> {
+    let counts = OutcomeCounts::of(&applied.steps).named();
+    let unread = applied.mismatches.iter().filter(|mismatch| is_unread(mismatch)).count();
+    let known = [(applied.mismatches.len() - unread, "not matching"), (unread, "not verified")];
+    let parts: Vec<_> = counts
+        .iter()
+        .chain(&known)
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{n} {word}"))
+        .collect();
+    let (paint, word) = match (applied.is_complete(), applied.interrupted) {
+        (true, _) => (Paint::Add, "applied: "),
+        (false, true) => (Paint::Error, "interrupted: "),
+        (false, false) => (Paint::Error, "partly applied: "),
+    };
+    let repeat = applied.is_worth_repeating().then_some("run apply again to finish");
+    let first = Line::default().put(paint, word).text(parts.join(", "));
+    [Some(first), repeat.map(|words| Line::default().text(words))].into_iter().flatten().collect()
+}

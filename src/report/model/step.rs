@@ -1,0 +1,173 @@
+//! A step of a plan, field by field: what of it is worth a line, and what comes before it.
+
+use super::value::{Said, comparable, lines, said};
+use crate::{
+    address::Address,
+    diff::{Action, Change, Edge, Label, Shown, Step},
+    field::{Limits, Scope},
+    kind::plain_text,
+    kinds,
+    origin::Origin,
+    report::canvas::Paint,
+    value::Json,
+};
+
+/// What is special about how a step is carried out.
+pub fn remarks(step: &Step) -> Vec<String> {
+    let replaces = step.replaces.then(|| {
+        "removed and added anew, since the service cannot edit it: for a moment it is not there"
+            .to_owned()
+    });
+    let possible = step.possible.map(|condition| format!("possible: {condition}"));
+    replaces.into_iter().chain(possible).collect()
+}
+
+/// The colour and the sign of what is done.
+pub const fn sign(action: Action) -> (Paint, char) {
+    match action {
+        Action::Create => (Paint::Add, '+'),
+        Action::Update => (Paint::Change, '~'),
+        Action::Delete => (Paint::Remove, '-'),
+    }
+}
+
+/// The address of what is in a container of `scope` without that, spelt out for reading.
+pub fn object(scope: Scope, address: &Address) -> String {
+    if address.section.is_some() { tail(address) } else { scope.noun().to_owned() }
+}
+
+/// An address without its container, spelt out for reading.
+pub fn tail(address: &Address) -> String {
+    match (address.section, &address.entry) {
+        (None, _) => "itself".into(),
+        (Some(section), None) => section.into(),
+        (Some(section), Some(entry)) => format!("{section}/{entry}"),
+    }
+}
+
+/// The fields of a new entry that its address tells already: those that tell it from others, unless
+/// it goes by another name.
+fn identity(step: &Step) -> Vec<&str> {
+    let named = step.address.section.filter(|_| step.action == Action::Create);
+    // A section of this name tells its entries apart in the same way in every scope.
+    let section = kinds::everywhere().find(|section| Some(section.section) == named);
+    let (Some(section), Some(entry)) = (section, &step.address.entry) else { return Vec::new() };
+    let is_told = |change: &&Change| match &change.after {
+        Shown::Value(value) => {
+            section.identity.contains(&change.field.as_str()) && entry.contains(&plain_text(value))
+        }
+        _ => false,
+    };
+    step.changes.iter().filter(is_told).map(|change| change.field.as_str()).collect()
+}
+
+/// What comes first, where one would not expect it: steps of other sections, and of none but the
+/// project itself. Each reason with the steps that come first for it, as the address of the step
+/// itself would call them.
+pub fn firsts(step: &Step) -> Vec<(&'static str, Vec<String>)> {
+    let surprises = |edge: &&Edge| {
+        edge.address.path != step.address.path
+            || (edge.address.section.is_some() && edge.address.section != step.address.section)
+    };
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for edge in step.after.iter().filter(surprises) {
+        let is_near = edge.address.path == step.address.path;
+        let first = if is_near { tail(&edge.address) } else { edge.address.to_string() };
+        match reasons.iter_mut().find(|(reason, _)| *reason == edge.reason) {
+            Some((_, firsts)) => firsts.push(first),
+            None => reasons.push((edge.reason, vec![first])),
+        }
+    }
+    reasons
+}
+
+/// The lines of a step: its fields but for those that its address tells already, a mapping by those
+/// of its keys that differ. With `full`, also what nothing is lost with.
+pub fn rows_of(step: &Step, full: bool) -> Vec<Row<'_>> {
+    let told = identity(step);
+    let changes = step.changes.iter().filter(|change| !told.contains(&change.field.as_str()));
+    let rows = changes.flat_map(|change| rows(step, change));
+    rows.filter(|row| full || !row.is_idle()).collect()
+}
+
+/// A line of a step: a field, or a key of one that is a mapping.
+pub struct Row<'s> {
+    /// The field, or the field and the key.
+    pub name: String,
+    /// What is there.
+    pub before: Shown,
+    /// What is to be there.
+    pub after: Shown,
+    /// What is done with its object.
+    pub action: Action,
+    /// Whose it is, if that is not as of all of its object.
+    pub label: Option<Label>,
+    /// Where it comes from, if that is not where its object does.
+    pub origin: Option<&'s Origin>,
+}
+
+impl Row<'_> {
+    /// Whether nothing is lost with it when its object is removed.
+    fn is_idle(&self) -> bool {
+        self.action == Action::Delete
+            && matches!(self.before, Shown::Value(Json::Null | Json::Bool(false)))
+    }
+
+    /// What is said of both sides; of what comes or goes, of one.
+    pub fn sides(&self) -> [Option<Said>; 2] {
+        let (before, after) = (said(&self.before), said(&self.after));
+        match (self.action, &self.before, &self.after) {
+            (Action::Create, ..) => [None, Some(after)],
+            (Action::Delete, ..) => [Some(before), None],
+            (Action::Update, Shown::Hidden, Shown::Hidden) => {
+                [Some(before), Some(Said::Aside("(another value, hidden)".into()))]
+            }
+            (Action::Update, ..) => [Some(before), Some(after)],
+        }
+    }
+
+    /// Both sides as texts that are compared line by line, if one of them has several lines.
+    pub fn texts(&self) -> Option<(&str, &str)> {
+        match self.action {
+            Action::Create => Some(("", lines(&self.after)?)),
+            Action::Delete => Some((lines(&self.before)?, "")),
+            Action::Update => {
+                lines(&self.before).or(lines(&self.after))?;
+                comparable(&self.before).zip(comparable(&self.after))
+            }
+        }
+    }
+}
+
+/// A mapping is shown by those of its keys that differ, and what is switched on by what limits it.
+fn rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
+    let action = step.action;
+    let label = change.label.filter(|_| change.label != step.label);
+    let is_news =
+        |origin: &&Origin| (&origin.file, origin.line) != (&step.origin.file, step.origin.line);
+    let origin = change.origin.as_ref().filter(is_news);
+    let row = |name, before, after| Row { name, before, after, action, label, origin };
+    let whole = || vec![row(change.field.clone(), change.before.clone(), change.after.clone())];
+    let Shown::Value(Json::Object(after)) = &change.after else { return whole() };
+    let before = |key: &str| match &change.before {
+        Shown::Value(Json::Object(before)) => {
+            before.get(key).map_or(Shown::Unknown, |value| Shown::Value(value.clone()))
+        }
+        other => other.clone(),
+    };
+    let keys = after.iter().map(|(key, value)| (key, before(key), Shown::Value(value.clone())));
+    let section = step.address.section.and_then(|name| kinds::section(step.scope, name));
+    let spec = section.and_then(|of| of.table().get(&change.field));
+    let is_limit = |key: &str| {
+        let limits = spec.and_then(|spec| spec.part(key)?.limits.as_ref());
+        limits.is_some_and(|Limits { switch, .. }| {
+            let now = after.get(&**switch).filter(|now| Limits::is_on(now));
+            now.is_some_and(|now| before(switch) != Shown::Value(now.clone()))
+        })
+    };
+    let rows: Vec<_> = keys
+        .filter(|(key, b, a)| b != a || is_limit(key))
+        .map(|(key, b, a)| row(format!("{}.{key}", change.field), b, a))
+        .collect();
+    if rows.is_empty() { whole() } else { rows }
+}

@@ -1,0 +1,205 @@
+//! What a plan comes to, in a few lines.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    desired::Exception,
+    diff::{Label, Note, Reason},
+    plan::{Counts, Estimate, Limited, Plan},
+    report::canvas::{Line, Paint},
+    text::count,
+};
+
+/// What a plan is shown as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Title {
+    /// What apply would do.
+    Plan,
+    /// What apply is about to do: nothing that is written is folded as drift.
+    Approval,
+    /// What differs.
+    Drift,
+}
+
+impl Title {
+    /// The word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Plan | Self::Approval => "plan",
+            Self::Drift => "drift",
+        }
+    }
+}
+
+/// The lines at the end: what the plan comes to, and what stands in its way.
+pub fn lines(plan: &Plan, title: Title) -> Vec<Line> {
+    let first = if plan.steps.is_empty() { nothing(plan, title) } else { something(plan, title) };
+    let mut lines = vec![first];
+    let obstacles = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
+    let obstacles: Vec<_> =
+        obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
+    if !obstacles.is_empty() {
+        let so = if plan.is_refused() {
+            "a guard refuses the run as a whole"
+        } else {
+            "each leaves out its group or project"
+        };
+        let text = format!("{}; {so}", obstacles.join(" and "));
+        lines.push(Line::default().put(Paint::Error, "blocked: ").text(text));
+    }
+    let scopes: BTreeSet<_> = plan.incomplete.iter().map(|scope| &scope.address).collect();
+    if !scopes.is_empty() {
+        let text = format!("{} could not be read completely", count(scopes.len(), "object"));
+        lines.push(Line::default().put(Paint::Change, "incomplete: ").text(text));
+    }
+    lines
+}
+
+/// What is said of a plan without steps.
+fn nothing(plan: &Plan, title: Title) -> Line {
+    let containers = containers(plan);
+    let (read, differs) = (plan.incomplete.is_empty(), plan.leaves_alone());
+    let matches = if plan.projects + plan.groups == 1 {
+        "matches its manifest"
+    } else {
+        "match their manifests"
+    };
+    let uncompared = |note: &Note| {
+        matches!(
+            note.reason,
+            Reason::Archived
+                | Reason::NotReturned
+                | Reason::SecretMissing { .. }
+                | Reason::Waits { .. }
+        )
+    };
+    let is_limited = plan.notes.iter().any(uncompared);
+    let limit = if is_limited { " (some fields cannot be verified)" } else { "" };
+    let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
+    let text = match (title, read && plan.problems.is_empty()) {
+        (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
+            "no changes: everything is declared as at the base".to_owned()
+        }
+        (_, true) if differs => {
+            format!("nothing to apply; what differs in {containers} is left alone{limit}")
+        }
+        (Title::Plan | Title::Approval, true) => {
+            format!("no changes: {containers} {matches}{limit}")
+        }
+        (Title::Drift, true) => format!("in sync: {containers} {matches}{limit}"),
+        (_, false) => {
+            format!("no difference found, but not all of {containers} could be compared")
+        }
+    };
+    let paint = if read && !differs { Paint::Add } else { Paint::Change };
+    Line::default().put(paint, text + &against(plan) + &unlisted(plan))
+}
+
+/// How long apply takes.
+fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
+    let minutes = count(usize::try_from(seconds / 60).unwrap_or(usize::MAX), "minute");
+    let requests = count(usize::try_from(a_minute).unwrap_or(usize::MAX), "request");
+    let of = operation.map_or_else(String::new, |id| format!(" of `{id}`"));
+    format!(", about {minutes} at {requests}{of} a minute")
+}
+
+/// What is said of a plan with steps.
+fn something(plan: &Plan, title: Title) -> Line {
+    let counts = plan.counts();
+    let text = format!(
+        "{} in {} of {}; {}{}{}{}",
+        to_do(&counts),
+        counts.projects,
+        of_all(plan),
+        count(counts.calls, "call"),
+        plan.estimate.map_or_else(String::new, estimate),
+        against(plan),
+        unlisted(plan)
+    );
+    Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text)
+}
+
+/// What exists, and stays out although a rule is about it: a line for each reason.
+pub fn exceptions(plan: &Plan) -> Vec<Line> {
+    let line = |(exception, number): (&Exception, &usize)| {
+        Line::note(format!("not brought in by any rule: {number} {}", exception.words()))
+    };
+    plan.exceptions.iter().map(line).collect()
+}
+
+/// How much `--limit` left out.
+pub fn limited(plan: &Plan) -> Option<Line> {
+    let Limited { to, left_out } = plan.limited.filter(|limited| limited.left_out > 0)?;
+    let (things, have) = match left_out {
+        1 => ("1 more group or project".to_owned(), "has"),
+        more => (format!("{more} more groups and projects"), "have"),
+    };
+    Some(Line::note(format!("{things} {have} changes; --limit {to} left them out")))
+}
+
+/// What there is to do, by what is done: `1 to create, 2 to change`.
+pub fn to_do(counts: &Counts) -> String {
+    let parts =
+        [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
+    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
+    parts.map(|(n, what)| format!("{n} {what}")).collect::<Vec<_>>().join(", ")
+}
+
+/// What the last line says besides: how much of the plan is drift, how much is left alone.
+fn against(plan: &Plan) -> String {
+    let Some(base) = &plan.base else { return String::new() };
+    let labels = plan.labels();
+    let number = |label| labels.get(&label).copied().unwrap_or(0);
+    let parts = [
+        (number(Label::Drift), "drift"),
+        (number(Label::Unknown), "not known to be this branch's"),
+        (base.left.len(), "left alone"),
+    ];
+    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
+    parts.map(|(n, what)| format!("; {n} {what}")).collect()
+}
+
+/// How many groups and projects were looked at.
+fn containers(plan: &Plan) -> String {
+    match (plan.groups, plan.projects) {
+        (0, projects) => count(projects, "project"),
+        (groups, 0) => count(groups, "group"),
+        (groups, projects) => {
+            format!("{} and {}", count(groups, "group"), count(projects, "project"))
+        }
+    }
+}
+
+/// The same as one number.
+fn of_all(plan: &Plan) -> String {
+    match (plan.groups, plan.projects) {
+        (0, _) | (_, 0) => containers(plan),
+        (groups, projects) => format!("{} groups and projects", groups + projects),
+    }
+}
+
+/// How much is live that no manifest lists, how much differs that is only watched, and how much is
+/// held.
+fn unlisted(plan: &Plan) -> String {
+    let unlisted = match plan.unlisted() {
+        0 => String::new(),
+        unlisted => format!("; {} not in any manifest", count(unlisted, "object")),
+    };
+    let (watched, held) = plan.watched_and_held();
+    let watched = match watched.len() {
+        0 => String::new(),
+        watched => format!("; {} only watched", count(watched, "difference")),
+    };
+    let held = match (plan.held.len(), held.len()) {
+        (0, _) => String::new(),
+        (objects, 0) => format!("; {} held", count(objects, "object")),
+        (objects, differences) => {
+            format!(
+                "; {} held, with {}",
+                count(objects, "object"),
+                count(differences, "difference")
+            )
+        }
+    };
+    unlisted + &watched + &held
+}

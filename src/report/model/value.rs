@@ -1,0 +1,96 @@
+//! What is said of one side of a change: as short as it can be read without doubt.
+
+use crate::{diff::Shown, text::count, value::Json};
+
+/// What is said of one side of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// Something about the value, in brackets.
+    Aside(String),
+    /// The value itself, on one line as far as it has no controls in it.
+    Value(String),
+}
+
+/// What is said of one side of a change.
+pub fn said(value: &Shown) -> Said {
+    Said::Aside(match value {
+        Shown::Absent => "(absent)".into(),
+        Shown::Unknown => "(not shown by the service)".into(),
+        Shown::Hidden => "(hidden)".into(),
+        Shown::Secret(reference) => format!("(secret {reference})"),
+        Shown::File(path) => format!("(file {path})"),
+        Shown::Value(Json::String(text)) if text.contains('\n') => size(text),
+        Shown::Value(value) => return Said::Value(json(value)),
+    })
+}
+
+/// The text, if it has several lines.
+pub fn lines(value: &Shown) -> Option<&str> {
+    match value {
+        Shown::Value(Json::String(text)) if text.contains('\n') => Some(text),
+        _ => None,
+    }
+}
+
+/// The text on this side of a comparison by lines, if that makes sense.
+pub fn comparable(value: &Shown) -> Option<&str> {
+    match value {
+        Shown::Value(Json::String(text)) => Some(text),
+        Shown::Value(Json::Null) | Shown::Absent => Some(""),
+        _ => None,
+    }
+}
+
+/// Data on one line: texts stand bare where they cannot be taken for anything else.
+fn json(value: &Json) -> String {
+    match value {
+        Json::String(text) if is_bare(text) => text.clone(),
+        Json::Array(items) => {
+            format!("[{}]", items.iter().map(json).collect::<Vec<_>>().join(", "))
+        }
+        Json::Object(object) => {
+            let entries = object.iter().map(|(key, value)| format!("{key}: {}", json(value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        _ => value.to_string(),
+    }
+}
+
+/// Whether a text can stand without quotes.
+fn is_bare(text: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "_-./:@*+%~^$=?&()|\\".contains(c);
+    // `(hidden)` and its like are ours alone.
+    let other = text.starts_with('(') || serde_json::from_str::<Json>(text).is_ok();
+    !text.is_empty() && text.chars().all(plain) && !other
+}
+
+fn size(text: &str) -> String {
+    format!("({}, {})", count(text.lines().count(), "line"), count(text.len(), "byte"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json as value;
+
+    #[test]
+    fn texts_are_bare_only_where_nothing_else_looks_like_them() {
+        for (data, text) in [
+            (value!("private"), "private"),
+            (value!("release/*"), "release/*"),
+            (value!("true"), r#""true""#),
+            (value!(true), "true"),
+            (value!("12"), r#""12""#),
+            (value!(12), "12"),
+            (value!("null"), r#""null""#),
+            (value!(null), "null"),
+            (value!(""), r#""""#),
+            (value!("two words"), r#""two words""#),
+            (value!("(hidden)"), r#""(hidden)""#),
+            (value!(["a", "b, c"]), r#"[a, "b, c"]"#),
+            (value!({"enabled": true, "cadence": "1d"}), "{enabled: true, cadence: 1d}"),
+        ] {
+            assert_eq!(json(&data), text);
+        }
+    }
+}
