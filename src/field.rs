@@ -119,9 +119,9 @@ pub struct Field {
     /// The level of access that this one may not exceed: the service refuses that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Cow<'static, str>>,
-    /// Whether a group above may say otherwise, which is then what the service shows.
-    #[serde(skip_serializing_if = "is_default")]
-    pub is_bounded: bool,
+    /// The setting of the groups above that bounds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounded_by: Option<Cow<'static, str>>,
     /// The release from which on the service takes no text that is not ASCII.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ascii_from: Option<Release>,
@@ -455,7 +455,7 @@ pub const FIELD: Field = Field {
     limits: None,
     needs: None,
     at_most: None,
-    is_bounded: false,
+    bounded_by: None,
     ascii_from: None,
     stake: Stake::Nothing,
 };
@@ -752,10 +752,10 @@ impl Field {
         Self { at_most: Some(other.into()), ..self }
     }
 
-    /// Shown together with what the groups above say.
+    /// Bounded by this setting of the groups above.
     #[must_use]
-    pub fn bounded(self) -> Self {
-        Self { is_bounded: true, ..self }
+    pub fn bounded_by(self, setting: &'static str) -> Self {
+        Self { bounded_by: Some(setting.into()), ..self }
     }
 
     /// ASCII from the release `major.minor` of the service on.

@@ -573,7 +573,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let late = fields.iter().filter_map(|name| {
             let field = &table.get(name)?.field;
             let since = field.since.filter(|since| since.is_late());
-            let above = self.container.path.contains('/') && field.is_bounded;
+            let above = self.container.path.contains('/') && field.bounded_by.is_some();
             match (since, field.tier) {
                 (Some(since), _) => {
                     Some(format!("`{name}` needs release {since} of the service or later"))

@@ -7,7 +7,7 @@ use crate::{
     kinds::above::{Above, outranks},
     live::Question,
     text,
-    value::{Json, Value},
+    value::Value,
 };
 
 /// Why the group above keeps a field from becoming as declared.
@@ -29,20 +29,19 @@ pub fn bound(
     context: Context<'_>,
     findings: &mut Findings,
 ) -> Option<Bound> {
-    let own = value.plain().filter(|_| field.is_bounded && has_group_above(context))?;
+    let by = field.bounded_by.as_deref().filter(|_| has_group_above(context))?;
+    let own = value.plain()?;
     let path = &context.target.path;
     let Some(group) = context.group_above else {
         findings.ask(Question::GroupAbove);
         return None;
     };
-    let (by, above) = outranks(name, own, |by| {
-        group.get(by).filter(|_| !context.groups.declare_above(path, by)).cloned()
-    })?;
+    let says = group.get(by).filter(|_| !context.groups.declare_above(path, by))?;
+    let above = outranks(name, own, says)?;
     let above_it = path.rsplit_once('/').map_or("", |(group, _)| group);
     Some(match above {
         Above::Refused => {
-            let says = group.get(by).and_then(Json::as_str).unwrap_or_default();
-            let says = text::escape(says);
+            let says = text::escape(says.as_str().unwrap_or_default());
             Bound::Refused(
                 format!("`{name}` goes beyond the `{by}` of `{above_it}`, which is `{says}`"),
                 format!("declare less here, or change `{by}` of `{above_it}` first"),

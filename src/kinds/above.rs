@@ -14,36 +14,22 @@ pub enum Above {
     Shown,
 }
 
-/// The setting of a group above, by its `settings`, that does not allow `name` to be `own`, and what
-/// comes of it.
-pub fn outranks<'a>(
-    name: &str,
-    own: &Json,
-    settings: impl Fn(&str) -> Option<Json> + 'a,
-) -> Option<(&'static str, Above)> {
+/// What comes of it that the setting `name` is declared as `own` where the setting of the group above
+/// that [bounds](crate::field::Field::bounded_by) it is `above`, if that does not allow it.
+pub fn outranks(name: &str, own: &Json, above: &Json) -> Option<Above> {
     let sight = |value: &Json| visibility_rank(value.as_str()?);
-    let runners = || settings("shared_runners_setting");
-    let is_shut = |above: &Json| *above == "disabled_and_unoverridable";
-    match name {
-        "visibility" => {
-            let above = settings("visibility")?;
-            (sight(own)? > sight(&above)?).then_some(("visibility", Above::Refused))
-        }
-        "show_diff_preview_in_email" if *own == true => {
-            let is_off = settings("show_diff_preview_in_email")? == false;
-            is_off.then_some(("show_diff_preview_in_email", Above::Shown))
-        }
-        "shared_runners_enabled" if *own == true => {
-            is_shut(&runners()?).then_some(("shared_runners_setting", Above::Refused))
-        }
+    let is_shut = |setting: &Json| *setting == "disabled_and_unoverridable";
+    let (is_outranked, comes) = match name {
+        "visibility" => (sight(own)? > sight(above)?, Above::Refused),
+        "show_diff_preview_in_email" => (*own == true && *above == false, Above::Shown),
+        "shared_runners_enabled" => (*own == true && is_shut(above), Above::Refused),
         "shared_runners_setting" => {
-            let above = runners()?;
-            let is_wider = *own == "enabled" && above != "enabled";
-            let is_refused = is_wider || (is_shut(&above) && !is_shut(own));
-            is_refused.then_some(("shared_runners_setting", Above::Refused))
+            let is_wider = *own == "enabled" && *above != "enabled";
+            (is_wider || (is_shut(above) && !is_shut(own)), Above::Refused)
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    is_outranked.then_some(comes)
 }
 
 #[cfg(test)]
@@ -51,55 +37,47 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    const DIFFS: &str = "show_diff_preview_in_email";
+    use crate::{field::Scope, kinds::settings};
 
     #[test]
     fn a_group_above_sets_the_bounds() {
-        let unoverridable = json!({"shared_runners_setting": "disabled_and_unoverridable"});
-        let overridable = json!({"shared_runners_setting": "disabled_and_overridable"});
-        let refused = |name| Some((name, Above::Refused));
+        let (shut, open) = ("disabled_and_unoverridable", "disabled_and_overridable");
+        let refused = Some(Above::Refused);
         for (name, own, above, found) in [
-            (
-                "visibility",
-                json!("public"),
-                json!({"visibility": "private"}),
-                refused("visibility"),
-            ),
-            ("visibility", json!("internal"), json!({"visibility": "internal"}), None),
-            ("visibility", json!("public"), json!({}), None),
-            (DIFFS, json!(true), json!({DIFFS: false}), Some((DIFFS, Above::Shown))),
-            (DIFFS, json!(false), json!({DIFFS: false}), None),
+            ("visibility", json!("public"), json!("private"), refused),
+            ("visibility", json!("internal"), json!("internal"), None),
+            ("visibility", json!("public"), json!(null), None),
+            ("show_diff_preview_in_email", json!(true), json!(false), Some(Above::Shown)),
+            ("show_diff_preview_in_email", json!(false), json!(false), None),
+            ("shared_runners_enabled", json!(true), json!(shut), refused),
+            ("shared_runners_enabled", json!(true), json!(open), None),
+            ("shared_runners_enabled", json!(false), json!(shut), None),
+            ("shared_runners_setting", json!("enabled"), json!(open), refused),
+            ("shared_runners_setting", json!(open), json!(open), None),
+            ("shared_runners_setting", json!(open), json!(shut), refused),
             // What a project says itself counts there.
-            ("lfs_enabled", json!(true), json!({"lfs_enabled": false}), None),
-            ("auto_devops_enabled", json!(true), json!({"auto_devops_enabled": false}), None),
-            (
-                "shared_runners_enabled",
-                json!(true),
-                unoverridable.clone(),
-                refused("shared_runners_setting"),
-            ),
-            ("shared_runners_enabled", json!(true), overridable.clone(), None),
-            ("shared_runners_enabled", json!(false), unoverridable.clone(), None),
-            (
-                "shared_runners_setting",
-                json!("enabled"),
-                overridable.clone(),
-                refused("shared_runners_setting"),
-            ),
-            ("shared_runners_setting", json!("disabled_and_overridable"), overridable, None),
-            (
-                "shared_runners_setting",
-                json!("disabled_and_overridable"),
-                unoverridable,
-                refused("shared_runners_setting"),
-            ),
+            ("lfs_enabled", json!(true), json!(false), None),
         ] {
-            assert_eq!(
-                outranks(name, &own, |name| above.get(name).cloned()),
-                found,
-                "{name} {own} {above}"
-            );
+            assert_eq!(outranks(name, &own, &above), found, "{name} {own} {above}");
+        }
+    }
+
+    #[test]
+    fn what_is_bounded_is_compared_with_a_setting_of_groups() {
+        for scope in Scope::ALL {
+            let section = settings::KIND.in_scope(scope).unwrap();
+            let group = settings::KIND.in_scope(Scope::Group).unwrap().table();
+            for spec in section.table().specs() {
+                let Some(by) = spec.field.bounded_by.as_deref() else { continue };
+                assert!(group.get(by).is_some(), "{by}");
+                let words = ["public", "enabled"].map(Json::from);
+                let mut own = words.into_iter().chain([true.into()]);
+                let low = ["private", "disabled_and_unoverridable"].map(Json::from);
+                let low: Vec<_> = low.into_iter().chain([false.into()]).collect();
+                let is_known =
+                    own.any(|own| low.iter().any(|low| outranks(&spec.name, &own, low).is_some()));
+                assert!(is_known, "{}", spec.name);
+            }
         }
     }
 }

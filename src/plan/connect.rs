@@ -8,6 +8,7 @@
 //! - What gets a path comes after what leaves it, and after a group above has moved.
 //! - Nothing is more visible than the group that it is in: a group is widened before what is in it,
 //!   and narrowed after.
+//! - What a setting of a group bounds is changed after that setting.
 //! - Whom a rule names may get access from a group above.
 //! - A user who gets a level in a group has at least that level in everything below.
 //!
@@ -38,6 +39,7 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     problems.extend(circular(steps));
     problems.extend(too_visible(steps));
     visible(steps);
+    bounded(steps);
     let granted = granted(steps);
     people(steps, &granted);
     problems.extend(below(steps, &granted));
@@ -45,7 +47,7 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
 }
 
 /// The paths of the groups above `path`, the nearest first, in lower case.
-fn above(path: &str) -> impl Iterator<Item = String> {
+fn groups_above(path: &str) -> impl Iterator<Item = String> {
     let path = path.to_lowercase();
     let ends: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
     ends.into_iter().rev().map(move |end| path[..end].to_owned())
@@ -84,7 +86,8 @@ fn handed_down(steps: &mut [Step]) {
     }
     let reason = "what is new starts as its group says";
     for step in steps.iter_mut().filter(|step| !by_group.is_empty() && is_new(step)) {
-        let earlier = above(&step.address.path).filter_map(|group| by_group.get(&group)).flatten();
+        let earlier =
+            groups_above(&step.address.path).filter_map(|group| by_group.get(&group)).flatten();
         step.after.extend(earlier.cloned().map(|address| Edge { address, reason }));
     }
 }
@@ -134,7 +137,7 @@ fn moved(steps: &mut [Step]) {
         .collect();
     let reason = Capability::InPlace.reason(Scope::Group);
     for step in steps.iter_mut().filter(|_| !groups.is_empty()) {
-        let nearest = above(&step.address.path).find_map(|group| groups.get(&group));
+        let nearest = groups_above(&step.address.path).find_map(|group| groups.get(&group));
         if let Some(address) = nearest.filter(|_| !super::order::narrows(step)) {
             step.after.push(Edge { address: address.clone(), reason });
         }
@@ -243,7 +246,7 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
         .collect();
     let mut problems = Vec::new();
     for step in steps.iter().filter(|_| !groups.is_empty()) {
-        let nearest = || above(&step.address.path).find_map(|group| groups.get(&group));
+        let nearest = || groups_above(&step.address.path).find_map(|group| groups.get(&group));
         if let Some(own) = seen(step)
             && let Some((group, most)) = nearest()
             && own > *most
@@ -286,12 +289,12 @@ fn visible(steps: &mut [Step]) {
     }
     let mut edges: Vec<(usize, usize, &'static str)> = Vec::new();
     for (path, at) in &widened {
-        if let Some(group) = above(path).find_map(|group| widened.get(&group)) {
+        if let Some(group) = groups_above(path).find_map(|group| widened.get(&group)) {
             edges.push((*at, *group, "nothing is more visible than the group that it is in"));
         }
     }
     for (path, at) in &narrowed {
-        if let Some(group) = above(path).find_map(|group| narrowed.get(&group)) {
+        if let Some(group) = groups_above(path).find_map(|group| narrowed.get(&group)) {
             edges.push((*group, *at, "what is in a group is never more visible than it"));
         }
     }
@@ -301,6 +304,37 @@ fn visible(steps: &mut [Step]) {
         let after = &mut steps[later].after;
         if !after.iter().any(|edge| edge.address == address) {
             after.push(Edge { address, reason });
+        }
+    }
+}
+
+/// What a setting of a group above bounds is changed after that setting. Visibility is looked at by
+/// [`visible`], because a group may have to come last there.
+fn bounded(steps: &mut [Step]) {
+    let is_setting =
+        |step: &Step| step.address.section.is_none_or(|section| section == settings::KIND.section);
+    let mut bounds = HashMap::new();
+    for step in steps.iter().filter(|step| step.scope == Scope::Group && is_setting(step)) {
+        for change in &step.changes {
+            let path = step.address.path.to_lowercase();
+            bounds.insert((path, change.field.clone()), step.address.clone());
+        }
+    }
+    let reason = "the group above has to allow it first";
+    for step in steps.iter_mut().filter(|_| !bounds.is_empty()) {
+        if !is_setting(step) || super::order::narrows(step) {
+            continue;
+        }
+        let Some(of) = settings::KIND.in_scope(step.scope) else { continue };
+        let by = step.changes.iter().filter_map(|c| of.field(&c.field).bounded_by.as_deref());
+        let by: BTreeSet<_> = by.filter(|by| *by != "visibility").collect();
+        for by in by {
+            let nearest = groups_above(&step.address.path)
+                .find_map(|group| bounds.get(&(group, by.to_owned())));
+            let is_new = |address: &&Address| step.after.iter().all(|e| e.address != **address);
+            if let Some(address) = nearest.filter(is_new) {
+                step.after.push(Edge { address: address.clone(), reason });
+            }
         }
     }
 }
@@ -341,7 +375,7 @@ fn people(steps: &mut [Step], grants: &Grants) {
         });
         let path = &step.address.path;
         let edges: Vec<_> = named
-            .flat_map(|grants| above(path).filter_map(|group| grants.get(&group)))
+            .flat_map(|grants| groups_above(path).filter_map(|group| grants.get(&group)))
             .filter(|grant| grant.before == 0)
             .map(|grant| Edge { address: grant.address.clone(), reason })
             .collect();
@@ -358,7 +392,7 @@ fn below(steps: &[Step], grants: &Grants) -> Vec<Problem> {
                 continue;
             };
             let Some(grants) = grants.get(user) else { continue };
-            let higher = above(&step.address.path)
+            let higher = groups_above(&step.address.path)
                 .filter_map(|group| grants.get(&group))
                 .find(|grant| grant.after > *after);
             if let Some(grant) = higher {

@@ -10,20 +10,18 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    desired::{Container, Creation, Declared, DeclaredSection, Entry},
-    diff::{self, Action, Bound, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Step},
+    desired::{Container, DeclaredSection},
+    diff::{self, Context, Findings, Incomplete, Note, Problem, Reason},
     field::Scope,
     kind::{
-        Arrival, Capability, Effect, Facts, Job, Namespace, NamespaceOwner, Shape, Target,
-        calls::Act, forms, marked_above,
+        Arrival, Capability, Effect, Facts, Namespace, NamespaceOwner, Shape, Target, marked_above,
     },
     kinds,
     level::OWNER,
-    live::{Collection, Live, Presence, Question},
-    origin::{Origin, Sourced},
+    live::{Collection, Live, Presence},
+    origin::Origin,
     release::Known,
     text::escape,
-    value::{Fields, Object},
 };
 
 /// Plans one container. If [`Findings::questions`](diff::Findings::questions) is not empty, the
@@ -216,14 +214,18 @@ impl Planning<'_> {
     }
 
     /// What differs in a section. What is held there is only watched.
-    fn compare(&self, section: &DeclaredSection, found: &Collection) -> Result<Findings, Cause> {
+    pub(super) fn compare(
+        &self,
+        section: &DeclaredSection,
+        found: &Collection,
+    ) -> Result<Findings, Cause> {
         let mut findings = diff::section(section, found, self.context)?;
         self.settings.leave_held(&mut findings);
         Ok(findings)
     }
 
     /// What a section may need under `condition`. What is held there is only watched.
-    fn possible(&self, section: &DeclaredSection, condition: &'static str) -> Findings {
+    pub(super) fn possible(&self, section: &DeclaredSection, condition: &'static str) -> Findings {
         let mut findings = diff::possible(section, condition, self.context);
         self.settings.leave_held(&mut findings);
         findings
@@ -245,82 +247,110 @@ impl Planning<'_> {
         if let Some(arrival) = &facts.arrival {
             return self.arrives(arrival, plan);
         }
-        // What nobody declares is never brought back.
         let switches = self.switches();
-        let is_closed =
-            facts.archived && switches.get(&Capability::Writable).copied() != Some(Switch::Closed);
+        let writable = switches.get(&Capability::Writable).copied();
+        // What nobody declares is never brought back.
+        let is_closed = facts.archived && writable != Some(Switch::Closed);
         if self.declared.brought_in.is_some() && (facts.deleting.is_some() || is_closed) {
             return plan.vanished(self.declared);
         }
-        if let Some(since) = &facts.deleting {
-            let may_restore = self.settings.caller.administrator || facts.level >= Some(OWNER);
-            if !may_restore || self.context.target.former.is_some() {
-                return plan.close(deleting(self.declared, self.address, since.as_deref()));
-            }
-            match self.restoration(since.as_deref()) {
-                Ok(step) => plan.findings.steps.push(step),
-                Err(problem) => return plan.close(*problem),
-            }
+        if let Err(problem) = self.restored(facts, plan) {
+            return plan.close(*problem);
         }
         self.undeclared_projects(plan);
         // What is restored comes out of the archive, if marking it had put it there.
         let restored = facts.deleting.is_some().then_some(Switch::Opens);
-        let writable = switches.get(&Capability::Writable).copied().or(restored);
+        let writable = writable.or(restored);
+        let former = self.context.target.former.as_ref();
         if facts.archived && writable != Some(Switch::Opens) {
-            if let Some(former) = &self.context.target.former {
-                let closed = closed_to_moves(self.declared, self.address, &former.path);
-                return plan.close(closed);
-            }
-            return self.archived(writable == Some(Switch::Closed), plan);
+            return match former {
+                Some(former) => {
+                    plan.close(closed_to_moves(self.declared, self.address, &former.path));
+                }
+                None => self.archived(writable == Some(Switch::Closed), plan),
+            };
         }
-        if let Some(former) = &self.context.target.former {
-            match self.relocation(former, facts) {
-                Ok(step) => plan.findings.steps.push(step),
-                Err(problem) => return plan.close(*problem),
-            }
+        match former.map(|former| self.relocation(former, facts)).transpose() {
+            Ok(step) => plan.findings.steps.extend(step),
+            Err(problem) => return plan.close(*problem),
         }
         for (name, section) in self.in_order() {
-            let address = self.address.section(name);
-            let unread = Collection::Unreadable(Cause::new("not read"));
-            let found = self.live.sections.get(name).unwrap_or(&unread);
-            match self.compare(section, found) {
-                Ok(findings) => {
-                    if let (Shape::List, Ok(entries)) = (section.of.shape, found.entries()) {
-                        plan.findings.refusals.extend(guard::removals(
-                            &address,
-                            &section.origin,
-                            entries.len(),
-                            &findings.steps,
-                            &self.settings.limits,
-                        ));
-                    }
-                    plan.compared.insert(name);
-                    plan.findings.extend(findings);
-                }
-                Err(reason) => {
-                    let needs = section.of.home.needs.iter();
-                    let mut lacked: Vec<_> =
-                        needs.filter_map(|n| Some((*n, *switches.get(n)?))).collect();
-                    lacked.extend(facts.archived.then_some((Capability::Writable, Switch::Opens)));
-                    // What stays closed cannot be made up for by what opens.
-                    let closed = lacked.iter().find(|(_, switch)| *switch == Switch::Closed);
-                    let lacked = closed.or(lacked.first()).copied();
-                    match lacked {
-                        Some((_, Switch::Opens)) => {
-                            let condition = "unless it turns out to be so already";
-                            plan.findings.extend(self.possible(section, condition));
-                        }
-                        Some((needed, Switch::Closed)) => {
-                            let why = needed.reason(self.declared.scope).to_owned();
-                            let note = self.note(Reason::Closed { why }, &section.origin);
-                            plan.findings.notes.push(Note { address, ..note });
-                            plan.shut.insert(name);
-                        }
-                        None => plan.findings.incomplete.push(Incomplete { address, reason }),
-                    }
-                }
-            }
+            self.section(name, section, (&switches, facts.archived), plan);
         }
+        self.arrange(plan);
+    }
+
+    /// Brings it back if it is marked for deletion.
+    fn restored(&self, facts: &Facts, plan: &mut ContainerPlan) -> Result<(), Box<Problem>> {
+        let Some(since) = &facts.deleting else { return Ok(()) };
+        let may_restore = self.settings.caller.administrator || facts.level >= Some(OWNER);
+        if !may_restore || self.context.target.former.is_some() {
+            return Err(Box::new(deleting(self.declared, self.address, since.as_deref())));
+        }
+        plan.findings.steps.push(self.restoration(since.as_deref())?);
+        Ok(())
+    }
+
+    /// What differs in a section, or why that cannot be told.
+    fn section(
+        &self,
+        name: &'static str,
+        section: &DeclaredSection,
+        closed: (&BTreeMap<Capability, Switch>, bool),
+        plan: &mut ContainerPlan,
+    ) {
+        let unread = Collection::Unreadable(Cause::new("not read"));
+        let found = self.live.sections.get(name).unwrap_or(&unread);
+        let findings = match self.compare(section, found) {
+            Ok(findings) => findings,
+            Err(reason) => return self.unread(name, section, reason, closed, plan),
+        };
+        if let (Shape::List, Ok(entries)) = (section.of.shape, found.entries()) {
+            plan.findings.refusals.extend(guard::removals(
+                &self.address.section(name),
+                &section.origin,
+                entries.len(),
+                &findings.steps,
+                &self.settings.limits,
+            ));
+        }
+        plan.compared.insert(name);
+        plan.findings.extend(findings);
+    }
+
+    /// A section that could not be read for `reason`: because of what this run opens, because of what
+    /// is to stay closed, or for nothing that is declared.
+    fn unread(
+        &self,
+        name: &'static str,
+        section: &DeclaredSection,
+        reason: Cause,
+        (switches, is_archived): (&BTreeMap<Capability, Switch>, bool),
+        plan: &mut ContainerPlan,
+    ) {
+        let address = self.address.section(name);
+        let needs = section.of.home.needs.iter();
+        let mut lacked: Vec<_> = needs.filter_map(|n| Some((*n, *switches.get(n)?))).collect();
+        lacked.extend(is_archived.then_some((Capability::Writable, Switch::Opens)));
+        // What stays closed cannot be made up for by what opens.
+        let closed = lacked.iter().find(|(_, switch)| *switch == Switch::Closed);
+        match closed.or(lacked.first()) {
+            Some((_, Switch::Opens)) => {
+                let condition = "unless it turns out to be so already";
+                plan.findings.extend(self.possible(section, condition));
+            }
+            Some((needed, Switch::Closed)) => {
+                let why = needed.reason(self.declared.scope).to_owned();
+                let note = self.note(Reason::Closed { why }, &section.origin);
+                plan.findings.notes.push(Note { address, ..note });
+                plan.shut.insert(name);
+            }
+            None => plan.findings.incomplete.push(Incomplete { address, reason }),
+        }
+    }
+
+    /// Looks at all steps together, and puts them in order.
+    fn arrange(&self, plan: &mut ContainerPlan) {
         self.refuse_low_shares(plan);
         self.after_replacements(plan);
         self.say_what_goes_along(plan);
@@ -331,7 +361,7 @@ impl Planning<'_> {
     }
 
     /// Says what steps do that their fields do not show.
-    fn say_besides(&self, plan: &mut ContainerPlan) {
+    pub(super) fn say_besides(&self, plan: &mut ContainerPlan) {
         let notes = plan.steps.iter().flat_map(|step| {
             step.effects.iter().filter_map(|effect| match effect {
                 Effect::Besides(what) => {
@@ -419,153 +449,5 @@ impl Planning<'_> {
                 _ => None,
             })
             .collect()
-    }
-
-    /// The container is not there.
-    fn missing(&self, plan: &mut ContainerPlan) {
-        match &self.declared.create {
-            Creation::Allowed(create) => self.create(create, plan),
-            other => {
-                let unselected = matches!(other, Creation::Unselected { .. });
-                plan.close(missing(self.declared, self.address, unselected));
-            }
-        }
-    }
-
-    /// It comes first, with what comes into being along with it, and
-    /// everything else after it.
-    fn create(&self, create: &Declared, plan: &mut ContainerPlan) {
-        match self.creation(create, plan) {
-            Ok(step) => plan.findings.steps.push(step),
-            Err(problem) => return plan.close(*problem),
-        }
-        let branch = Effect::Provides(Capability::Branch);
-        let is_empty = !plan.steps.iter().any(|step| step.effects.contains(&branch));
-        let inside = Planning { context: Context { is_empty, ..self.context }, ..*self };
-        for (name, section) in self.in_order().filter(|(_, s)| !s.of.comes_with_container()) {
-            // Nothing is there yet, but that those whom a section names are known may have to be
-            // read.
-            let found = self.live.sections.get(name).unwrap_or(&Collection::Fresh);
-            let comes_along = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
-            let findings = match found.entries() {
-                Ok(_) if comes_along => {
-                    let condition = "unless it comes along with what the project is created from";
-                    Ok(self.possible(section, condition))
-                }
-                _ => inside.compare(section, found),
-            };
-            match findings {
-                Ok(findings) => plan.findings.extend(findings),
-                Err(reason) => {
-                    let address = self.address.section(name);
-                    plan.findings.incomplete.push(Incomplete { address, reason });
-                }
-            }
-        }
-        self.refuse_low_shares(plan);
-        self.say_besides(plan);
-        order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
-    }
-
-    /// The container itself, with what comes along with it. What has to wait becomes a note.
-    fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Box<Problem>> {
-        let (own, _) = kinds::container(self.declared.scope);
-        let own_fields = create.iter().map(|(name, field)| (own, name, field));
-        let along = || self.in_order().filter(|(_, section)| section.of.comes_with_container());
-        let along_fields = along().flat_map(|(_, section)| {
-            let met = |entry: &Entry| forms::met(section.of, &entry.values(), &Object::new());
-            section.entries.iter().flat_map(move |entry| {
-                let mut met = met(entry).unwrap_or_default();
-                entry.fields.iter().map(move |(name, field)| {
-                    let value = met.remove(name).unwrap_or(field.value);
-                    (section.of, name, Sourced { value, ..field })
-                })
-            })
-        });
-        let fields: BTreeMap<_, _> = own_fields
-            .chain(along_fields)
-            .map(|(section, name, field)| (name, (section, field)))
-            .collect();
-        let values: Fields = fields
-            .iter()
-            .map(|(name, (_, field))| ((*name).to_owned(), field.value.clone()))
-            .collect();
-        let mut changes = Vec::new();
-        for (name, (section, field)) in &fields {
-            match diff::fit(*section, name, &field.value, self.context.release) {
-                Fit::Depends => plan.findings.ask(Question::Release),
-                Fit::Unfit(unfit) => {
-                    let address = match section.shape {
-                        Shape::Container => self.address.clone(),
-                        _ => self.address.section(section.section),
-                    };
-                    return Err(Box::new(unfit.problem(address, field.origin.clone())));
-                }
-                Fit::Fits | Fit::Local => {}
-            }
-            let own = section.field(name);
-            let late = match diff::bound(own, name, &field.value, self.context, &mut plan.findings)
-            {
-                Some(Bound::Refused(message, help)) => {
-                    return Err(Box::new(Problem {
-                        address: self.address.section(section.section),
-                        code: "too-visible",
-                        message,
-                        help: Some(help),
-                        origin: field.origin.clone(),
-                    }));
-                }
-                Some(Bound::Waits(why)) => Some(why),
-                None => section.rules.waits(*section, name, &values, None, true).map(str::to_owned),
-            };
-            match late {
-                Some(why) => {
-                    let note = self.note(Reason::Waits { why }, &field.origin);
-                    plan.findings.notes.push(Note {
-                        address: self.address.section(section.section),
-                        fields: vec![(*name).to_owned()],
-                        ..note
-                    });
-                }
-                None => changes.push(diff::creation_change(section.field(name), name, field)),
-            }
-        }
-        let job = Job {
-            is_alone: true,
-            section: own,
-            target: self.context.target,
-            names: self.context.names,
-            release: self.context.release,
-            act: Act::Create(&values),
-        };
-        let origin = self.declared.origin.clone();
-        let at = |name: &str| {
-            fields.get(name).map_or_else(|| origin.clone(), |(_, field)| field.origin.clone())
-        };
-        let mut sends = own.rules.calls(&job).map_err(|unable| {
-            let problem = diff::problem(unable, self.address, at);
-            Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
-        })?;
-        for (neutral, name) in &self.settings.hosts {
-            for call in &mut sends {
-                call.request = call.request.clone().rename(neutral, name);
-            }
-        }
-        let step = Step::new(
-            self.declared.scope,
-            self.address.clone(),
-            Action::Create,
-            origin,
-            changes,
-            sends,
-        );
-        let after = forms::plain(&values);
-        let effects = along().flat_map(|(_, s)| s.of.rules.effects(None, &Object::new(), &after));
-        let visibility = effects.filter(|effect| matches!(effect, Effect::Visibility { .. }));
-        let effects = std::iter::once(Effect::Provides(Capability::Exists))
-            .chain(visibility)
-            .chain(self.follows())
-            .chain(own.rules.effects(None, &Object::new(), &after));
-        Ok(Step { effects: effects.collect(), ..step })
     }
 }

@@ -10,6 +10,7 @@ mod approve;
 mod base;
 mod connect;
 mod container;
+mod creation;
 mod estimate;
 mod grants;
 mod guard;

@@ -277,6 +277,12 @@ async fn a_plan_knows_what_a_group_allows_that_nobody_declares() {
             plan.steps.iter().flat_map(|step| &step.changes).any(|change| change.field == *field)
         };
         assert!(!sets(field), "{wanted}: {:#?}", plan.steps);
+        let sent = plan.steps.iter().flat_map(|step| &step.calls).flat_map(|call| &call.fields);
+        assert!(
+            !sent.clone().any(|sent| sent == field),
+            "{wanted}: {:?}",
+            sent.collect::<Vec<_>>()
+        );
         let waiting = plan.notes.iter().filter(|note| note.fields == [field.clone()]);
         assert_eq!(waiting.count(), if code.is_none() { 3 } else { 0 }, "{wanted}");
         let from_snapshot = world.plan_from(&before_it).await;

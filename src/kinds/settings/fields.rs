@@ -27,7 +27,7 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.harmless(), length(min = 1), example = &"main")]
     pub default_branch: Option<String>,
     /// Who can see the project: not more people than can see its group.
-    #[schemars(transform = FIELD.bounded().shows())]
+    #[schemars(transform = FIELD.bounded_by("visibility").shows())]
     pub visibility: Option<Visibility>,
     /// The address that the repository is imported or mirrored from: text, or a reference to a
     /// secret if it holds credentials.
@@ -188,7 +188,7 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.on_edit().use_instead("ci_pipeline_variables_minimum_override_role").weakens(When::Off))]
     pub restrict_user_defined_variables: Option<bool>,
     /// Whether the runners of the whole installation take jobs of this project.
-    #[schemars(transform = FIELD.bounded().harmless())]
+    #[schemars(transform = FIELD.bounded_by("shared_runners_setting").harmless())]
     pub shared_runners_enabled: Option<bool>,
     /// Whether the runners of the group take jobs of this project.
     #[schemars(transform = FIELD.since(15, 9).harmless())]
@@ -309,7 +309,7 @@ pub struct ProjectSettings {
     pub request_access_enabled: Option<bool>,
     /// Whether e-mails about pushes and merge requests show what changed. It is shown from release
     /// 18.4 on, together with what the group says.
-    #[schemars(transform = FIELD.read_if_present().bounded().since(16, 3).harmless())]
+    #[schemars(transform = FIELD.bounded_by("show_diff_preview_in_email").read_if_present().since(16, 3).harmless())]
     pub show_diff_preview_in_email: Option<bool>,
     /// Whether characters that may hide something in source code are marked.
     #[schemars(transform = FIELD.since(16, 3).weakens(When::Off))]

@@ -21,7 +21,7 @@ pub struct GroupSettings {
     #[schemars(transform = FIELD.nullable().harmless())]
     pub description: Option<String>,
     /// Who can see the group. It is never wider than that of the group above.
-    #[schemars(transform = FIELD.shows())]
+    #[schemars(transform = FIELD.bounded_by("visibility").shows())]
     pub visibility: Option<Visibility>,
     /// The picture of the group, as a file below the manifest folder. `null` removes it (from
     /// release 15.4). The service shows whether there is one, and not which: another picture in the
@@ -105,7 +105,7 @@ pub struct GroupSettings {
     pub mentions_disabled: Option<bool>,
     /// Whether e-mails about pushes and merge requests show what changed. The service shows what
     /// holds together with the groups above. Owners only.
-    #[schemars(transform = FIELD.since(18, 4).harmless())]
+    #[schemars(transform = FIELD.bounded_by("show_diff_preview_in_email").since(18, 4).harmless())]
     pub show_diff_preview_in_email: Option<bool>,
     /// Whether the service limits how much time the formulas of a page may take. Owners only.
     #[schemars(transform = FIELD.on_edit().since(16, 9).harmless())]
@@ -120,7 +120,7 @@ pub struct GroupSettings {
     /// Whether runners of the whole installation take jobs of the group, and whether subgroups and
     /// projects may say otherwise. A change is carried to everything below at once. The service
     /// shows it from release 16.2 on.
-    #[schemars(transform = FIELD.on_edit().read_if_present().word_until("disabled_with_override", 18, 9).harmless())]
+    #[schemars(transform = FIELD.bounded_by("shared_runners_setting").on_edit().read_if_present().word_until("disabled_with_override", 18, 9).harmless())]
     pub shared_runners_setting: Option<SharedRunners>,
     /// How many minutes a month the group may use runners of the whole installation: 0 without
     /// limit, `null` what the installation allows. Of top-level groups only.

@@ -105,10 +105,14 @@ fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
         section.entries.first()
     };
     let (Some(own), Some(above)) = (settings(container), settings(group)) else { return };
-    let says = |name: &str| above.fields.get(name)?.value.plain().cloned();
+    let of = kinds::settings::KIND.in_scope(container.scope);
     for (name, field) in own.fields.iter() {
-        let Some(value) = field.value.plain() else { continue };
-        let Some((by, comes)) = kinds::above::outranks(name, value, says) else { continue };
+        let by = of.and_then(|of| of.field(name).bounded_by.as_deref());
+        let Some((by, says)) = by.and_then(|by| Some((by, above.fields.get(by)?))) else {
+            continue;
+        };
+        let (Some(value), Some(says)) = (field.value.plain(), says.value.plain()) else { continue };
+        let Some(comes) = kinds::above::outranks(name, value, says) else { continue };
         let at = Spot::value(&field.origin);
         let fault = match comes {
             Above::Refused => {

@@ -259,3 +259,30 @@ fn whoever_gets_a_path_waits_for_whoever_has_it_or_does_not_get_it() {
         (1, "`x/c` has to move first, and this run does not move it")
     );
 }
+
+#[test]
+fn what_a_group_bounds_is_changed_after_that() {
+    let change = |path: &str, scope, field: &str| {
+        let address = Address::container(path.into()).section("settings");
+        let change = crate::diff::Change {
+            field: field.to_owned(),
+            before: Shown::Value(false.into()),
+            after: Shown::Value(true.into()),
+            origin: None,
+            label: None,
+        };
+        Step::new(scope, address, Action::Update, origin(1), vec![change], Vec::new())
+    };
+    let group = |field: &str| change("acme", Scope::Group, field);
+    for (above, own, waits) in [
+        ("shared_runners_setting", "shared_runners_enabled", true),
+        ("show_diff_preview_in_email", "show_diff_preview_in_email", true),
+        ("lfs_enabled", "lfs_enabled", false),
+        ("shared_runners_setting", "show_diff_preview_in_email", false),
+    ] {
+        let mut steps = [group(above), change("acme/web/shop", Scope::Project, own)];
+        assert!(connect(&mut steps).is_empty());
+        let expected = if waits { vec!["acme#settings".to_owned()] } else { Vec::new() };
+        assert_eq!(edges(&steps), [Vec::new(), expected], "{own} below {above}");
+    }
+}

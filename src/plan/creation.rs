@@ -1,0 +1,215 @@
+//! The plan of a container that is not there: it comes first, and everything else after it.
+
+use std::collections::BTreeMap;
+
+use super::{
+    ContainerPlan,
+    container::{Planning, missing},
+    order,
+};
+use crate::{
+    desired::{Creation, Declared, DeclaredSection, Entry},
+    diff::{self, Action, Bound, Context, Fit, Incomplete, Note, Problem, Reason, Step},
+    kind::{Call, Capability, Effect, Job, Section, Shape, calls::Act, forms},
+    kinds,
+    live::{Collection, Question},
+    origin::Sourced,
+    value::{Fields, Object, Value},
+};
+
+impl Planning<'_> {
+    /// The container is not there.
+    pub(super) fn missing(&self, plan: &mut ContainerPlan) {
+        match &self.declared.create {
+            Creation::Allowed(create) => self.create(create, plan),
+            other => {
+                let unselected = matches!(other, Creation::Unselected { .. });
+                plan.close(missing(self.declared, self.address, unselected));
+            }
+        }
+    }
+
+    /// It comes first, with what comes into being along with it, and
+    /// everything else after it.
+    fn create(&self, create: &Declared, plan: &mut ContainerPlan) {
+        match self.creation(create, plan) {
+            Ok(step) => plan.findings.steps.push(step),
+            Err(problem) => return plan.close(*problem),
+        }
+        let branch = Effect::Provides(Capability::Branch);
+        let is_empty = !plan.steps.iter().any(|step| step.effects.contains(&branch));
+        let inside = Planning { context: Context { is_empty, ..self.context }, ..*self };
+        for (name, section) in self.in_order().filter(|(_, s)| !s.of.comes_with_container()) {
+            // Nothing is there yet, but that those whom a section names are known may have to be
+            // read.
+            let found = self.live.sections.get(name).unwrap_or(&Collection::Fresh);
+            let comes_along = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
+            let findings = match found.entries() {
+                Ok(_) if comes_along => {
+                    let condition = "unless it comes along with what the project is created from";
+                    Ok(self.possible(section, condition))
+                }
+                _ => inside.compare(section, found),
+            };
+            match findings {
+                Ok(findings) => plan.findings.extend(findings),
+                Err(reason) => {
+                    let address = self.address.section(name);
+                    plan.findings.incomplete.push(Incomplete { address, reason });
+                }
+            }
+        }
+        self.refuse_low_shares(plan);
+        self.say_besides(plan);
+        order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
+    }
+
+    /// The container itself, with what comes along with it. What has to wait becomes a note.
+    fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Box<Problem>> {
+        let (own, _) = kinds::container(self.declared.scope);
+        let mut fields = self.created_with(create);
+        let mut waiting = BTreeMap::new();
+        for (name, (section, field)) in &fields {
+            self.fits(*section, name, field, plan)?;
+            waiting.extend(self.bound(*section, name, field, plan)?.map(|why| (*name, why)));
+        }
+        let notes = waiting.into_iter().filter_map(|(name, why)| {
+            let (section, field) = fields.remove(name)?;
+            Some(self.waits(section, name, &field, why))
+        });
+        plan.findings.notes.extend(notes);
+        let value = |(name, (_, field)): (&&str, &(Section, Sourced<Value>))| {
+            ((*name).to_owned(), field.value.clone())
+        };
+        let values: Fields = fields.iter().map(value).collect();
+        let mut changes = Vec::new();
+        for (name, (section, field)) in &fields {
+            match section.rules.waits(*section, name, &values, None, true) {
+                Some(why) => {
+                    let note = self.waits(*section, name, field, why.to_owned());
+                    plan.findings.notes.push(note);
+                }
+                None => changes.push(diff::creation_change(section.field(name), name, field)),
+            }
+        }
+        let calls = self.calls(&values, &fields)?;
+        let (scope, origin) = (self.declared.scope, self.declared.origin.clone());
+        let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
+        let after = forms::plain(&values);
+        let of = |section: Section| section.rules.effects(None, &Object::new(), &after);
+        let along = self.along().flat_map(|section| of(section.of));
+        let effects = std::iter::once(Effect::Provides(Capability::Exists))
+            .chain(along.filter(|effect| matches!(effect, Effect::Visibility { .. })))
+            .chain(self.follows())
+            .chain(of(own));
+        Ok(Step { effects: effects.collect(), ..step })
+    }
+
+    /// The sections that the request which creates it sets too.
+    fn along(&self) -> impl Iterator<Item = &DeclaredSection> {
+        self.in_order().map(|(_, section)| section).filter(|s| s.of.comes_with_container())
+    }
+
+    /// All that it is created with: fields of `create`, and those of sections that come along.
+    fn created_with<'f>(
+        &'f self,
+        create: &'f Declared,
+    ) -> BTreeMap<&'f str, (Section, Sourced<Value>)> {
+        let (own, _) = kinds::container(self.declared.scope);
+        let own_fields = create.iter().map(|(name, field)| (name, (own, field)));
+        let along = self.along().flat_map(|section| {
+            let met = |entry: &Entry| forms::met(section.of, &entry.values(), &Object::new());
+            section.entries.iter().flat_map(move |entry| {
+                let mut met = met(entry).unwrap_or_default();
+                entry.fields.iter().map(move |(name, field)| {
+                    let value = met.remove(name).unwrap_or(field.value);
+                    (name, (section.of, Sourced { value, ..field }))
+                })
+            })
+        });
+        own_fields.chain(along).collect()
+    }
+
+    /// Refuses what the service is too old for.
+    fn fits(
+        &self,
+        section: Section,
+        name: &str,
+        field: &Sourced<Value>,
+        plan: &mut ContainerPlan,
+    ) -> Result<(), Box<Problem>> {
+        match diff::fit(section, name, &field.value, self.context.release) {
+            Fit::Depends => plan.findings.ask(Question::Release),
+            Fit::Unfit(unfit) => {
+                let address = match section.shape {
+                    Shape::Container => self.address.clone(),
+                    _ => self.address.section(section.section),
+                };
+                return Err(Box::new(unfit.problem(address, field.origin.clone())));
+            }
+            Fit::Fits | Fit::Local => {}
+        }
+        Ok(())
+    }
+
+    /// Refuses what the group above does not allow; why a field waits for that group, if it does.
+    fn bound(
+        &self,
+        section: Section,
+        name: &str,
+        field: &Sourced<Value>,
+        plan: &mut ContainerPlan,
+    ) -> Result<Option<String>, Box<Problem>> {
+        let own = section.field(name);
+        match diff::bound(own, name, &field.value, self.context, &mut plan.findings) {
+            Some(Bound::Refused(message, help)) => Err(Box::new(Problem {
+                address: self.address.section(section.section),
+                code: "too-visible",
+                message,
+                help: Some(help),
+                origin: field.origin.clone(),
+            })),
+            Some(Bound::Waits(why)) => Ok(Some(why)),
+            None => Ok(None),
+        }
+    }
+
+    fn waits(&self, section: Section, name: &str, field: &Sourced<Value>, why: String) -> Note {
+        Note {
+            address: self.address.section(section.section),
+            fields: vec![name.to_owned()],
+            ..self.note(Reason::Waits { why }, &field.origin)
+        }
+    }
+
+    /// The requests that create it, with the hosts of imports by the service's own names.
+    fn calls(
+        &self,
+        values: &Fields,
+        fields: &BTreeMap<&str, (Section, Sourced<Value>)>,
+    ) -> Result<Vec<Call>, Box<Problem>> {
+        let (own, _) = kinds::container(self.declared.scope);
+        let job = Job {
+            is_alone: true,
+            section: own,
+            target: self.context.target,
+            names: self.context.names,
+            release: self.context.release,
+            act: Act::Create(values),
+        };
+        let at = |name: &str| {
+            let origin = fields.get(name).map(|(_, field)| &field.origin);
+            origin.unwrap_or(&self.declared.origin).clone()
+        };
+        let mut calls = own.rules.calls(&job).map_err(|unable| {
+            let problem = diff::problem(unable, self.address, at);
+            Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
+        })?;
+        for (neutral, name) in &self.settings.hosts {
+            for call in &mut calls {
+                call.request = call.request.clone().rename(neutral, name);
+            }
+        }
+        Ok(calls)
+    }
+}
