@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use jiff::Timestamp;
-use rusqlite::Connection;
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension as _, Params as Bound};
 use serde_json::Value;
 
 use super::access::{self, GUEST, OWNER, REPORTER, Standing, Token};
@@ -52,6 +53,23 @@ pub(crate) struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// The first column of the one row that a statement gives.
+    pub(crate) fn one<T: FromSql>(&self, sql: &str, with: impl Bound) -> Result<T> {
+        Ok(self.db.prepare_cached(sql)?.query_row(with, |row| row.get(0))?)
+    }
+
+    /// The first column of the row that a statement gives, if it gives one.
+    pub(crate) fn maybe<T: FromSql>(&self, sql: &str, with: impl Bound) -> Result<Option<T>> {
+        Ok(self.db.prepare_cached(sql)?.query_row(with, |row| row.get(0)).optional()?)
+    }
+
+    /// The first column of all rows that a statement gives.
+    pub(crate) fn many<T: FromSql>(&self, sql: &str, with: impl Bound) -> Result<Vec<T>> {
+        let mut statement = self.db.prepare_cached(sql)?;
+        let found = statement.query_map(with, |row| row.get(0))?.collect::<Result<_, _>>();
+        Ok(found?)
+    }
+
     /// The time as the service writes it.
     pub(crate) fn now(&self) -> &str {
         self.now.get_or_init(|| clock::spell(self.time))

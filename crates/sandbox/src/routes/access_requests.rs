@@ -1,7 +1,7 @@
 //! Access requests of groups and projects: users who ask to become members. Who asks is no member
 //! yet. The reference leaves them out; all of this is the real service's.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde_json::Value;
 
 use super::super::access::DEVELOPER;
@@ -49,8 +49,7 @@ fn asked_at(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<String>>
         "SELECT requested_at FROM access_requests WHERE {} = ?1 AND user_id = ?2",
         scope.column()
     );
-    let mut statement = call.db.prepare_cached(&sql)?;
-    Ok(statement.query_row([scope.id(), user], |row| row.get(0)).optional()?)
+    call.maybe(&sql, [scope.id(), user])
 }
 
 fn forget(call: &Call<'_>, scope: &Scope, user: i64) -> Result<()> {

@@ -93,16 +93,12 @@ fn users(call: &Call<'_>, ids: &[i64]) -> Result<Vec<Value>> {
 /// The users of a rule and the members of its groups, as far as they are active.
 fn eligible(call: &Call<'_>, rule: &ApprovalRule) -> Result<Vec<i64>> {
     let list = |ids: &[i64]| Value::from(ids).to_string();
-    let mut statement = call.db.prepare_cached(
-        "SELECT u.id FROM users u WHERE u.state = 'active' AND (u.id IN (SELECT value FROM json_each(?1))
+    let sql = "SELECT u.id FROM users u WHERE u.state = 'active' AND (u.id IN (SELECT value FROM json_each(?1))
              OR u.id IN (SELECT m.user_id FROM members m WHERE m.state = 'active'
                  AND (m.expires_at IS NULL OR m.expires_at >= ?3)
                  AND m.group_id IN (SELECT value FROM json_each(?2))))
-         ORDER BY u.id",
-    )?;
-    let ids = statement
-        .query_map([&list(&rule.users), &list(&rule.groups), call.today()], |row| row.get(0))?;
-    Ok(ids.collect::<Result<_, _>>()?)
+         ORDER BY u.id";
+    call.many(sql, [&list(&rule.users), &list(&rule.groups), call.today()])
 }
 
 fn find(call: &Call<'_>, project: &Project) -> Result<ApprovalRule> {

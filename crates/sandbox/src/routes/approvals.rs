@@ -2,7 +2,7 @@
 //! which says the opposite of some flags, and what its top group says of them. The reference leaves
 //! them out; all of this is the real service's.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, OWNER, ids};
@@ -259,8 +259,7 @@ pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
 fn stored(call: &Call<'_>, holder: Holder) -> Result<Option<Map<String, Value>>> {
     let (column, id) = holder.key();
     let sql = format!("SELECT settings FROM approval_settings WHERE {column} = ?1");
-    let text: Option<String> =
-        call.db.prepare_cached(&sql)?.query_row([id], |row| row.get(0)).optional()?;
+    let text: Option<String> = call.maybe(&sql, [id])?;
     text.map(|text| serde_json::from_str(&text).map_err(|error| Failure::internal(&error)))
         .transpose()
 }

@@ -48,7 +48,7 @@ pub(crate) fn take(
 pub(crate) fn name(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
     let (column, id) = holder.key();
     let sql = format!("SELECT name FROM avatars WHERE {column} = ?1");
-    Ok(call.db.prepare_cached(&sql)?.query_row([id], |row| row.get(0)).optional()?)
+    call.maybe(&sql, [id])
 }
 
 /// Refuses a picture that is no file.

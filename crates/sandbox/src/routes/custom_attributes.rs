@@ -2,7 +2,7 @@
 //! projects and filters them by these (2, 4.1); here are the real service's operations that set
 //! them.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
 use super::super::answer::{Answer, Failure, Result};
@@ -77,13 +77,10 @@ fn list(call: &Call<'_>, holder: Holder) -> Result<Answer> {
 
 fn show(call: &Call<'_>, holder: Holder) -> Result<Answer> {
     let ((column, id), key) = (holder.key(), call.segment("key"));
-    let value: Option<String> = call
-        .db
-        .prepare_cached(&format!(
-            "SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2"
-        ))?
-        .query_row(params![id, key], |row| row.get(0))
-        .optional()?;
+    let value: Option<String> = call.maybe(
+        &format!("SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2"),
+        params![id, key],
+    )?;
     match value {
         Some(value) => Answer::ok(&json!({ "key": key, "value": value })),
         None => Err(Failure::not_found("CustomAttribute")),

@@ -21,7 +21,7 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}", |call| {
         let project = call.project_as(OWNER)?;
         let sql = "SELECT updated_at FROM projects WHERE id = ?1";
-        let changed: String = call.db.query_row(sql, [project.id], |row| row.get(0))?;
+        let changed: String = call.one(sql, [project.id])?;
         call.check_unmodified(&changed)?;
         remove(call, &Deleted::project(call, &project))
     }),
@@ -213,7 +213,7 @@ fn restore(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
                         WHERE own.id = ?1 AND other.id <> ?1 AND other.name = ?2)",
         it.table
     );
-    if call.db.query_row(&sql, params![it.id, name], |row| row.get(0))? {
+    if call.one(&sql, params![it.id, name])? {
         let text = format!("{whose}Name has already been taken");
         return Err(Failure::message(StatusCode::BAD_REQUEST, text));
     }

@@ -3,7 +3,6 @@
 //! Such a list is a difference. An element without `id` adds a grant, one with `id` changes that
 //! grant, one with `id` and `_destroy` takes it away; grants that no element names stay.
 
-use rusqlite::OptionalExtension as _;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{self, DEVELOPER, MAINTAINER, OWNER, Standing};
@@ -59,8 +58,7 @@ fn takes_keys(action: Action) -> bool {
 }
 
 fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>> {
-    let mut statement = call.db.prepare_cached("SELECT title FROM deploy_keys WHERE id = ?1")?;
-    Ok(statement.query_row([id], |row| row.get(0)).optional()?)
+    call.maybe("SELECT title FROM deploy_keys WHERE id = ?1", [id])
 }
 
 /// What answers call a level.
@@ -289,12 +287,12 @@ pub(super) fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<
 
 fn is_invited(call: &Call<'_>, project: i64, group: i64) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM shares WHERE project_id = ?1 AND invited_id = ?2 AND access_level >= ?3)";
-    Ok(call.db.prepare_cached(sql)?.query_row([project, group, DEVELOPER], |row| row.get(0))?)
+    call.one(sql, [project, group, DEVELOPER])
 }
 
 fn pushes(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2 AND can_push)";
-    Ok(call.db.prepare_cached(sql)?.query_row([project, key], |row| row.get(0))?)
+    call.one(sql, [project, key])
 }
 
 /// Whether the caller is among those who may unprotect: everybody who may protect, unless grants

@@ -139,8 +139,7 @@ fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<()
 /// A group that comes to the top without an owner gets the caller.
 fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let sql = "SELECT EXISTS (SELECT 1 FROM members WHERE group_id = ?1 AND access_level = ?2 AND user_id IS NOT NULL)";
-    let owned: bool =
-        call.db.prepare_cached(sql)?.query_row([group.id, OWNER], |row| row.get(0))?;
+    let owned: bool = call.one(sql, [group.id, OWNER])?;
     if owned {
         return Ok(());
     }

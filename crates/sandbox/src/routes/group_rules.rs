@@ -148,10 +148,7 @@ pub(super) fn has_child_named(
 ) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE parent_id = ?1 AND name = ?2 AND id IS NOT ?3)";
     let except = except.map(|group| group.id);
-    Ok(call
-        .db
-        .prepare_cached(sql)?
-        .query_row(params![parent.id, name, except], |row| row.get(0))?)
+    call.one(sql, params![parent.id, name, except])
 }
 
 fn check_path(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) {
@@ -210,13 +207,11 @@ pub(super) fn is_taken(
         Some(parent) => format!("{}/{path}", parent.full_path),
         None => path.to_owned(),
     };
-    Ok(call
-        .db
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND id IS NOT ?2)
+    call.one(
+        "SELECT EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND id IS NOT ?2)
                  OR EXISTS (SELECT 1 FROM projects WHERE full_path = ?1)",
-        )?
-        .query_row(params![full_path, except], |row| row.get(0))?)
+        params![full_path, except],
+    )
 }
 
 /// How visible a word makes something, from 0 on.
@@ -239,11 +234,7 @@ fn check_visibility(
     }
     if let Some(own) = wanted.own {
         let mut more_visible = |sql: &str, what: &str| -> Result<()> {
-            let words: Vec<String> = call
-                .db
-                .prepare_cached(sql)?
-                .query_map([own.id], |row| row.get(0))?
-                .collect::<Result<_, _>>()?;
+            let words: Vec<String> = call.many(sql, [own.id])?;
             if words.iter().any(|other| rank(other) > rank(word)) {
                 complaints.add(FIELD, format!("{word} is not allowed since {what}."));
             }

@@ -138,9 +138,7 @@ fn template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
 fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
     let sql = "SELECT user_id FROM members WHERE group_id = ?1 AND access_level = ?2
                AND state = 'active' AND user_id IS NOT NULL ORDER BY user_id";
-    let mut statement = call.db.prepare_cached(sql)?;
-    let ids = statement.query_map([group.id, OWNER], |row| row.get(0))?;
-    Ok(ids.collect::<Result<_, _>>()?)
+    call.many(sql, [group.id, OWNER])
 }
 
 /// What the next group above one says that says something.
@@ -166,8 +164,7 @@ pub(crate) fn is_set_above(
     let sql =
         "SELECT EXISTS (SELECT 1 FROM namespaces WHERE id IN (SELECT value FROM json_each(?1))
                               AND json_extract(settings, '$.' || ?2) = ?3)";
-    let mut statement = call.db.prepare_cached(sql)?;
-    Ok(statement.query_row(params![json!(above).to_string(), name, value], |row| row.get(0))?)
+    call.one(sql, params![json!(above).to_string(), name, value])
 }
 
 /// Who creates projects in groups that do not say so: a word here, a number in the settings of the
@@ -712,13 +709,10 @@ fn spread_runners(call: &Call<'_>, group: &Namespace, wanted: &str) -> Result<()
         let own = if *id == group.id { wanted } else { below };
         OF_GROUPS.put(call.db, *id, RUNNERS, own)?;
     }
-    let projects: Vec<i64> = call
-        .db
-        .prepare_cached(
-            "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))",
-        )?
-        .query_map([json!(all).to_string()], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
+    let projects: Vec<i64> = call.many(
+        "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))",
+        [json!(all).to_string()],
+    )?;
     for id in projects {
         let Some(project) = Project::by_id(call.db, id)? else { continue };
         let mut attributes = project.attributes(call.db)?;

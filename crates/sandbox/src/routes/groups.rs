@@ -175,14 +175,11 @@ impl Reach {
 }
 
 fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
-    let mut statement = call.db.prepare_cached(
-        "SELECT n.traversal FROM members m LEFT JOIN projects p ON p.id = m.project_id
+    let sql = "SELECT n.traversal FROM members m LEFT JOIN projects p ON p.id = m.project_id
          JOIN namespaces n ON n.id = coalesce(m.group_id, p.namespace_id)
          WHERE m.user_id = ?1 AND m.state = 'active' AND (m.expires_at IS NULL OR m.expires_at >= ?2)
-             AND n.kind = 'group'",
-    )?;
-    let paths = statement.query_map(params![user, call.today()], |row| row.get(0))?;
-    let mut paths: Vec<String> = paths.collect::<Result<_, _>>()?;
+             AND n.kind = 'group'";
+    let mut paths: Vec<String> = call.many(sql, params![user, call.today()])?;
     // The groups of projects that a group of the caller's was invited to.
     let mut statement = call.db.prepare_cached(
         "SELECT n.traversal, i.traversal FROM shares s JOIN projects p ON p.id = s.project_id
@@ -415,6 +412,5 @@ fn is_marked(call: &Call<'_>, group: &Namespace) -> Result<bool> {
     let above: Vec<i64> = ids(&group.traversal).collect();
     let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE marked_for_deletion_on IS NOT NULL
                               AND id IN (SELECT value FROM json_each(?1)))";
-    let mut statement = call.db.prepare_cached(sql)?;
-    Ok(statement.query_row([Value::from(above).to_string()], |row| row.get(0))?)
+    call.one(sql, [Value::from(above).to_string()])
 }

@@ -365,7 +365,8 @@ impl Hook {
              RETURNING id",
             scope.column()
         );
-        self.id = call.db.prepare_cached(&sql)?.query_row(
+        self.id = call.one(
+            &sql,
             params![
                 self.id,
                 scope.id(),
@@ -373,7 +374,6 @@ impl Hook {
                 self.token,
                 self.created_at
             ],
-            |row| row.get(0),
         )?;
         Ok(())
     }
@@ -439,9 +439,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut hook = Hook::new(call, scope);
     hook.take(call, scope, &call.params)?;
     let count: i64 = call
-        .db
-        .prepare_cached(&format!("SELECT count(*) FROM hooks WHERE {} = ?1", scope.column()))?
-        .query_row([scope.id()], |row| row.get(0))?;
+        .one(&format!("SELECT count(*) FROM hooks WHERE {} = ?1", scope.column()), [scope.id()])?;
     let most = match scope {
         Scope::Project(_) => MOST,
         Scope::Group(_) => MOST_OF_GROUP,

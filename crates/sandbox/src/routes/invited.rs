@@ -26,9 +26,7 @@ fn invited(call: &Call<'_>, holder: Holder) -> Result<Vec<i64>> {
 
 fn find(call: &Call<'_>, select: &str, id: i64) -> Result<Vec<i64>> {
     let sql = format!("{select} AND (expires_at IS NULL OR expires_at >= ?2)");
-    let mut statement = call.db.prepare_cached(&sql)?;
-    let found = statement.query_map(params![id, call.today()], |row| row.get(0))?;
-    Ok(found.collect::<Result<_, _>>()?)
+    call.many(&sql, params![id, call.today()])
 }
 
 fn from(call: &Call<'_>, major: u16, minor: u16) -> Result<()> {

@@ -197,11 +197,7 @@ fn below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Label>> {
     let mut projects = Vec::new();
     if call.params.flag("only_group_labels")? == Some(false) {
         let sql = "SELECT id FROM projects WHERE namespace_id IN (SELECT value FROM json_each(?1))";
-        let ids: Vec<i64> = call
-            .db
-            .prepare_cached(sql)?
-            .query_map([Value::from(groups.clone()).to_string()], |row| row.get(0))?
-            .collect::<Result<_, _>>()?;
+        let ids: Vec<i64> = call.many(sql, [Value::from(groups.clone()).to_string()])?;
         for id in ids {
             let project = Project::by_id(call.db, id)?;
             if project.is_some_and(|project| call.sees(&project).unwrap_or(false)) {

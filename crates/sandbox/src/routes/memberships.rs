@@ -266,10 +266,7 @@ fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
 /// The groups that are invited at and below a group.
 fn invited_groups(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
     let sql = format!("SELECT DISTINCT m.invited_id FROM shares m WHERE {IN_HIERARCHY} ORDER BY 1");
-    let (first, end) = group.range();
-    let mut statement = call.db.prepare_cached(&sql)?;
-    let rows = statement.query_map([first, end], |row| row.get(0))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    call.many(&sql, group.range())
 }
 
 /// The id of the user that the path names.

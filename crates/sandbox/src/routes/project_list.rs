@@ -113,7 +113,7 @@ impl Query {
                 COUNTED + 1
             ),
         };
-        Ok(call.db.prepare_cached(&sql)?.query_row(&*self.bound(), |row| row.get(0))?)
+        call.one(&sql, &*self.bound())
     }
 
     fn fetch(&self, call: &Call<'_>, order: &str, size: i64, offset: i64) -> Result<Vec<Project>> {

@@ -247,13 +247,11 @@ fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<
     };
     let mut names = Vec::with_capacity(topics.len());
     for topic in topics.iter().filter_map(Value::as_str) {
-        let name: String = call
-            .db
-            .prepare_cached(
-                "INSERT INTO topics (name) VALUES (?1)
+        let name: String = call.one(
+            "INSERT INTO topics (name) VALUES (?1)
                  ON CONFLICT (name) DO UPDATE SET name = name RETURNING name",
-            )?
-            .query_row([topic], |row| row.get(0))?;
+            [topic],
+        )?;
         names.push(name);
     }
     names.sort_unstable();

@@ -143,10 +143,7 @@ impl PushRule {
              ON CONFLICT ({column}) DO UPDATE SET settings = excluded.settings RETURNING id"
         );
         let settings = Value::Object(self.settings.clone()).to_string();
-        self.id = call
-            .db
-            .prepare_cached(&sql)?
-            .query_row(params![id, settings, self.created_at], |row| row.get(0))?;
+        self.id = call.one(&sql, params![id, settings, self.created_at])?;
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! (reference 2, 4.4).
 
 use http::StatusCode;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER, ids};
@@ -91,11 +91,7 @@ impl Invitation {
             "INSERT INTO shares ({column}, invited_id, access_level, expires_at) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO NOTHING RETURNING id"
         );
-        let added = call
-            .db
-            .prepare_cached(&sql)?
-            .query_row(params![id, self.group, self.level, self.expires_at], |row| row.get(0));
-        Ok(added.optional()?)
+        call.maybe(&sql, params![id, self.group, self.level, self.expires_at])
     }
 }
 
@@ -159,11 +155,7 @@ fn level_of(call: &Call<'_>, holder: Holder, invited: i64) -> Result<i64> {
         "SELECT access_level FROM shares WHERE {column} = ?1 AND invited_id = ?2
          AND (expires_at IS NULL OR expires_at >= ?3)"
     );
-    let level: Option<i64> = call
-        .db
-        .prepare_cached(&sql)?
-        .query_row(params![id, invited, call.today()], |row| row.get(0))
-        .optional()?;
+    let level: Option<i64> = call.maybe(&sql, params![id, invited, call.today()])?;
     level.ok_or_else(|| Failure::not_found("Group Link"))
 }
 

@@ -42,10 +42,7 @@ const DEACTIVATED: &str = "deactivated";
 /// The user with what only they and administrators see.
 fn full(call: &Call<'_>, user: &User) -> Result<Value> {
     let mut body = public(call, user, false)?;
-    let private: bool = call
-        .db
-        .prepare_cached("SELECT private_profile FROM users WHERE id = ?1")?
-        .query_row([user.id], |row| row.get(0))?;
+    let private: bool = call.one("SELECT private_profile FROM users WHERE id = ?1", [user.id])?;
     let more = json!({
         "email": user.email,
         "commit_email": user.email,
@@ -99,7 +96,7 @@ fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
 /// The highest level of a user anywhere.
 fn highest_role(call: &Call<'_>, user: &User) -> Result<Option<i64>> {
     let sql = "SELECT max(access_level) FROM members WHERE user_id = ?1";
-    Ok(call.db.prepare_cached(sql)?.query_row([user.id], |row| row.get(0))?)
+    call.one(sql, [user.id])
 }
 
 /// The day on which the user did something. Nobody keeps it here: who has a token, and may use it,

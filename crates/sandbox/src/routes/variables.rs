@@ -191,10 +191,7 @@ impl Variable {
             "SELECT EXISTS (SELECT 1 FROM variables WHERE {column} = ?1 AND key = ?2 AND environment_scope = ?3 AND id <> ?4)"
         );
         let taken: bool =
-            call.db.prepare_cached(&sql)?.query_row(
-                params![scope.id(), self.key, self.environment_scope, self.id],
-                |row| row.get(0),
-            )?;
+            call.one(&sql, params![scope.id(), self.key, self.environment_scope, self.id])?;
         if taken {
             return Err(Failure::model("key", format!("({}) has already been taken", self.key)));
         }
@@ -208,7 +205,8 @@ impl Variable {
                  updated_at = excluded.updated_at
              RETURNING id"
         );
-        self.id = call.db.prepare_cached(&sql)?.query_row(
+        self.id = call.one(
+            &sql,
             params![
                 self.id,
                 scope.id(),
@@ -223,7 +221,6 @@ impl Variable {
                 self.hidden,
                 call.now(),
             ],
-            |row| row.get(0),
         )?;
         Ok(())
     }
@@ -262,7 +259,7 @@ fn project(call: &Call<'_>) -> Result<Scope> {
 pub(super) fn has_pipelines(call: &Call<'_>, project: &Project) -> Result<bool> {
     let sql = "SELECT json_extract(attributes, '$.builds_access_level') IS NOT 'disabled'
                FROM projects WHERE id = ?1";
-    Ok(call.db.prepare_cached(sql)?.query_row([project.id], |row| row.get(0))?)
+    call.one(sql, [project.id])
 }
 
 /// Whether variables have scopes: those of groups only with a licence.
@@ -342,10 +339,10 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut variable = Variable::named(&call.params)?;
     variable.take(call, &call.params, is_scoped(call, scope))?;
     variable.hide(call)?;
-    let count: i64 = call
-        .db
-        .prepare_cached(&format!("SELECT count(*) FROM variables WHERE {} = ?1", scope.column()))?
-        .query_row([scope.id()], |row| row.get(0))?;
+    let count: i64 = call.one(
+        &format!("SELECT count(*) FROM variables WHERE {} = ?1", scope.column()),
+        [scope.id()],
+    )?;
     let most = match scope {
         Scope::Project(_) => MOST,
         Scope::Group(_) => MOST_OF_GROUP,
