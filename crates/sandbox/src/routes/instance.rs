@@ -65,58 +65,11 @@ fn template(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The licences that a project can start with: key and name of each.
-const LICENSES: &str = r#"
-    0bsd BSD Zero Clause License
-    afl-3.0 Academic Free License v3.0
-    agpl-3.0 GNU Affero General Public License v3.0
-    artistic-2.0 Artistic License 2.0
-    blueoak-1.0.0 Blue Oak Model License 1.0.0
-    bsd-2-clause BSD 2-Clause "Simplified" License
-    bsd-2-clause-patent BSD-2-Clause Plus Patent License
-    bsd-3-clause BSD 3-Clause "New" or "Revised" License
-    bsd-3-clause-clear BSD 3-Clause Clear License
-    bsd-4-clause BSD 4-Clause "Original" or "Old" License
-    bsl-1.0 Boost Software License 1.0
-    cc-by-4.0 Creative Commons Attribution 4.0 International
-    cc-by-sa-4.0 Creative Commons Attribution Share Alike 4.0 International
-    cc0-1.0 Creative Commons Zero v1.0 Universal
-    cecill-2.1 CeCILL Free Software License Agreement v2.1
-    cern-ohl-p-2.0 CERN Open Hardware Licence Version 2 - Permissive
-    cern-ohl-s-2.0 CERN Open Hardware Licence Version 2 - Strongly Reciprocal
-    cern-ohl-w-2.0 CERN Open Hardware Licence Version 2 - Weakly Reciprocal
-    ecl-2.0 Educational Community License v2.0
-    epl-1.0 Eclipse Public License 1.0
-    epl-2.0 Eclipse Public License 2.0
-    eupl-1.1 European Union Public License 1.1
-    eupl-1.2 European Union Public License 1.2
-    gfdl-1.3 GNU Free Documentation License v1.3
-    gpl-2.0 GNU General Public License v2.0
-    gpl-3.0 GNU General Public License v3.0
-    isc ISC License
-    lgpl-2.1 GNU Lesser General Public License v2.1
-    lgpl-3.0 GNU Lesser General Public License v3.0
-    lppl-1.3c LaTeX Project Public License v1.3c
-    mit MIT License
-    mit-0 MIT No Attribution
-    mpl-2.0 Mozilla Public License 2.0
-    ms-pl Microsoft Public License
-    ms-rl Microsoft Reciprocal License
-    mulanpsl-2.0 Mulan Permissive Software License, Version 2
-    ncsa University of Illinois/NCSA Open Source License
-    odbl-1.0 Open Data Commons Open Database License v1.0
-    ofl-1.1 SIL Open Font License 1.1
-    osl-3.0 Open Software License 3.0
-    postgresql PostgreSQL License
-    unlicense The Unlicense
-    upl-1.0 Universal Permissive License v1.0
-    vim Vim License
-    wtfpl "Do What The F*ck You Want To Public License"
-    zlib zlib License
-"#;
+const LICENSES: &str = include_str!("licenses.txt");
 
 fn licenses(call: &Call<'_>) -> Result<Answer> {
     call.project()?;
-    let pairs = LICENSES.lines().filter_map(|line| line.trim().split_once(' '));
+    let pairs = LICENSES.lines().filter_map(|line| line.split_once(' '));
     let all: Vec<Value> = pairs.map(|(key, name)| json!({ "key": key, "name": name })).collect();
     page::list(call, &all)
 }
