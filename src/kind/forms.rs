@@ -6,7 +6,10 @@
 //! | comparable | both sides of a comparison | `maintainer` | `alice` | `[{user_id: 5}]`, live ones with their `id` |
 //! | sent | requests | `40` | `user_id: 5` | the rows to add, and the ids of those to remove |
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashSet},
+};
 
 use super::{Id, Identity, LiveEntry, Names, Section, Spec, Unable, is_list, limits::is_on, needs};
 use crate::{
@@ -120,9 +123,10 @@ pub fn met(section: Section, declared: &Fields, live: &Object) -> Option<Fields>
         let list = |list: Option<&Json>| list.and_then(Json::as_array).cloned().unwrap_or_default();
         let [at_least, none_of] = CONDITION.map(|key| list(condition.get(key)));
         let mut items = list(live.get(name));
+        let none_of: HashSet<_> = none_of.iter().collect();
         items.retain(|item| !none_of.contains(item));
-        let missing: Vec<_> = at_least.into_iter().filter(|item| !items.contains(item)).collect();
-        items.extend(missing);
+        let known: HashSet<_> = items.iter().cloned().collect();
+        items.extend(at_least.into_iter().filter(|item| !known.contains(item)));
         Some((name.clone(), Value::Plain(Json::Array(items))))
     };
     let met: Vec<_> = declared.iter().filter_map(met).collect();
@@ -578,7 +582,8 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
             .iter()
             .all(|(name, value)| same(compare, value, live.get(name).unwrap_or(&Json::Null))),
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Set => {
-            declared.len() == live.len() && declared.iter().all(|value| live.contains(value))
+            let known: HashSet<_> = live.iter().collect();
+            declared.len() == live.len() && declared.iter().all(|value| known.contains(value))
         }
         (Json::Array(declared), Json::Array(live)) if compare == Compare::Topics => {
             topics(declared) == topics(live)

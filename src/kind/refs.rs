@@ -4,6 +4,8 @@
 //! merge, create and force whom one of them lets; it asks code owners where one of them does; and
 //! who wants to unprotect has to unprotect each.
 
+use std::collections::HashMap;
+
 use serde_json::json;
 
 use crate::{
@@ -47,6 +49,10 @@ impl RefRule {
         }))
     }
 
+    fn is_pattern(&self) -> bool {
+        self.pattern.contains('*')
+    }
+
     fn is_about_all_of(&self, other: &Self) -> bool {
         // What matches a letter that is in no pattern matches any text.
         overlap(&self.pattern, &other.pattern.replace('*', "\0"))
@@ -69,30 +75,68 @@ pub struct Weaker {
 
 /// How the rules `after` protect less than those `before`.
 pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
-    before.iter().flat_map(|was| Ground { was, before, after }.weaker()).collect()
+    let (before, after) = (&Rules::of(before), &Rules::of(after));
+    before.all.iter().flat_map(|was| Ground { was, before, after }.weaker()).collect()
+}
+
+/// Rules by what they may be about, so that a rule for one branch is held only against patterns and those
+/// for the same branch.
+struct Rules<'r> {
+    all: &'r [RefRule],
+    patterns: Vec<usize>,
+    names: HashMap<&'r str, Vec<usize>>,
+}
+
+impl<'r> Rules<'r> {
+    fn of(all: &'r [RefRule]) -> Self {
+        let (mut patterns, mut names) = (Vec::new(), HashMap::<_, Vec<_>>::new());
+        for (at, rule) in all.iter().enumerate() {
+            match rule.is_pattern() {
+                true => patterns.push(at),
+                false => names.entry(rule.pattern.as_str()).or_default().push(at),
+            }
+        }
+        Self { all, patterns, names }
+    }
+
+    /// The rules that may be about something that one of `others` is about, in their order.
+    fn near(&self, others: &[&RefRule]) -> Vec<&'r RefRule> {
+        if others.iter().any(|other| other.is_pattern()) {
+            return self.all.iter().collect();
+        }
+        let named = others.iter().filter_map(|other| self.names.get(other.pattern.as_str()));
+        let mut near: Vec<_> = named.flatten().chain(&self.patterns).copied().collect();
+        near.sort_unstable();
+        near.dedup();
+        near.into_iter().map(|at| &self.all[at]).collect()
+    }
 }
 
 /// What one rule was about.
 struct Ground<'r> {
     was: &'r RefRule,
-    before: &'r [RefRule],
-    after: &'r [RefRule],
+    before: &'r Rules<'r>,
+    after: &'r Rules<'r>,
 }
 
 impl Ground<'_> {
     fn weaker(&self) -> Vec<Weaker> {
         let mut found = Vec::new();
-        if self.still().next().is_none() {
+        let near = self.after.near(&[self.was]);
+        // The rules that are still about all of it.
+        let still: Vec<_> =
+            near.iter().copied().filter(|rule| rule.is_about_all_of(self.was)).collect();
+        if still.is_empty() {
             found.push(self.own("take the protection away"));
         }
-        for is in self.after.iter().filter(|is| overlap(&is.pattern, &self.was.pattern)) {
+        for is in near.into_iter().filter(|is| overlap(&is.pattern, &self.was.pattern)) {
             self.lets_more(is, &mut found);
         }
-        if self.was.code_owners && !self.still().any(|rule| rule.code_owners) {
+        if self.was.code_owners && !still.iter().any(|rule| rule.code_owners) {
             found.push(self.own("no longer require the approval of code owners"));
         }
-        let holds = |rule: &RefRule| !lets_more(&self.was.unprotect, &rule.unprotect);
-        if self.still().next().is_some() && !self.still().any(holds) {
+        let holds = |rule: &&RefRule| !lets_more(&self.was.unprotect, &rule.unprotect);
+        if !still.is_empty() && !still.iter().any(holds) {
             found.push(self.own("let more people unprotect"));
         }
         found
@@ -102,15 +146,10 @@ impl Ground<'_> {
         Weaker { by: self.was.pattern.clone(), how: how.to_owned() }
     }
 
-    /// The rules that are still about all of it.
-    fn still(&self) -> impl Iterator<Item = &RefRule> {
-        self.after.iter().filter(|rule| rule.is_about_all_of(self.was))
-    }
-
     /// What the rule `is` lets people do where both are about the same, and none before did.
     fn lets_more(&self, is: &RefRule, found: &mut Vec<Weaker>) {
         let known = |rule: &&RefRule| rule.is_about_all_of(self.was) || rule.is_about_all_of(is);
-        let known: Vec<_> = self.before.iter().filter(known).collect();
+        let known: Vec<_> = self.before.near(&[self.was, is]).into_iter().filter(known).collect();
         let (on, to) = if is.pattern == self.was.pattern {
             Default::default()
         } else {
@@ -144,8 +183,16 @@ fn lets_more(before: &[Json], after: &[Json]) -> bool {
         || new.any(|new| !before.iter().filter_map(named).any(|old| old == new))
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How often two patterns were compared.
+    static COMPARED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Whether some text matches both patterns.
 fn overlap(one: &str, other: &str) -> bool {
+    #[cfg(test)]
+    COMPARED.set(COMPARED.get() + 1);
     let one: Vec<char> = one.chars().collect();
     let other: Vec<char> = other.chars().collect();
     // Of the rest of `one` from each place on: whether it overlaps the rest of `other` looked at.
@@ -219,6 +266,23 @@ mod tests {
         };
         assert_eq!(said(&[by("admin")], &[by("maintainer")]), ["main: let more people unprotect"]);
         assert_eq!(said(&[by("maintainer")], &[by("admin")]), [""; 0]);
+    }
+
+    /// Ten times as many rules for one branch each take ten times as many comparisons.
+    #[test]
+    fn rules_for_different_branches_are_not_compared() {
+        let compared = |n: usize| {
+            let rules = |force: bool| -> Vec<_> {
+                let names = (0..n).map(|at| format!("b{at}")).chain(["x*".to_owned()]);
+                names.map(|name| rule(json!({"name": name, "allow_force_push": force}))).collect()
+            };
+            let (before, after) = (rules(false), rules(true));
+            COMPARED.set(0);
+            assert_eq!(weaker(&before, &after).len(), n + 1);
+            COMPARED.get()
+        };
+        let (few, many) = (compared(30), compared(300));
+        assert!(many <= 15 * few, "{few} {many}");
     }
 
     #[test]

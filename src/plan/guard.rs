@@ -3,7 +3,10 @@
 //! They look at what steps do ([`Effect`]), at no section by name. A guard refuses with numbers and
 //! names the acknowledgement that lets it through. There is no way to switch all of them off.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -365,23 +368,20 @@ fn protection(step: &Step, rules: &Weaknesses) -> Option<Refusal> {
     let of_rules = rules_of(step).flat_map(|(before, after)| [before, after]).flatten();
     let mut patterns: Vec<_> = of_rules.map(|rule| &*rule.pattern).collect();
     patterns.dedup();
-    let section = step.address.section;
-    let by_rules = rules
-        .iter()
-        .filter(|(of, weaker)| Some(*of) == section && patterns.contains(&weaker.by.as_str()));
-    let mut how: Vec<_> =
-        how.chain(by_rules.map(|(_, weaker)| &weaker.how)).map(String::as_str).collect();
+    let section = step.address.section.unwrap_or_default();
+    let by_rules = patterns.iter().filter_map(|by| rules.get(&(section, (*by).to_owned())));
+    let mut how: Vec<_> = how.chain(by_rules.flatten()).map(String::as_str).collect();
     how.dedup();
     (!how.is_empty())
         .then(|| refusal(Guard::Protection, step, format!("would {}", how.join(", and "))))
 }
 
-/// What protects less of the rules of each section.
-type Weaknesses = Vec<(&'static str, Weaker)>;
+/// How rules protect less, by their section and pattern.
+type Weaknesses = BTreeMap<(&'static str, String), Vec<String>>;
 
 /// What the rules for branches, and those for tags, protect less once all steps are done.
 fn rules(steps: &[Step], live: &Live, declared: &Container) -> Weaknesses {
-    let mut found = Vec::new();
+    let mut found = Weaknesses::new();
     for section in &declared.sections {
         let name = section.of.section;
         let own = || steps.iter().filter(|step| step.address.section == Some(name));
@@ -398,13 +398,14 @@ fn rules(steps: &[Step], live: &Live, declared: &Container) -> Weaknesses {
         });
         let before: Vec<RefRule> = there.map(|rule| *rule).collect();
         let changes = || own().flat_map(rules_of);
-        let is_changed = |rule: &&RefRule| {
-            changes().any(|(was, _)| was.is_some_and(|was| was.pattern == rule.pattern))
-        };
-        let stays = before.iter().filter(|rule| !is_changed(rule));
+        let changed = changes().filter_map(|(was, _)| Some(was?.pattern.as_str()));
+        let changed: BTreeSet<_> = changed.collect();
+        let stays = before.iter().filter(|rule| !changed.contains(rule.pattern.as_str()));
         let after: Vec<RefRule> =
             stays.chain(changes().filter_map(|(_, is)| is)).cloned().collect();
-        found.extend(weaker(&before, &after).into_iter().map(|weaker| (name, weaker)));
+        for Weaker { by, how } in weaker(&before, &after) {
+            found.entry((name, by)).or_default().push(how);
+        }
     }
     found
 }

@@ -6,7 +6,7 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     sync::{Arc, OnceLock},
 };
 
@@ -499,12 +499,10 @@ fn changed(of: kind::Section, name: &str, value: Value, below: Option<Value>) ->
         Some(Value::Plain(Json::Array(list))) => list,
         _ => Vec::new(),
     };
+    let removed: HashSet<_> = removed.iter().collect();
     list.retain(|item| !removed.contains(item));
-    for item in added {
-        if !list.contains(item) {
-            list.push(item.clone());
-        }
-    }
+    let mut known: HashSet<_> = list.iter().cloned().collect();
+    list.extend(added.iter().filter(|item| known.insert((*item).clone())).cloned());
     Json::Array(list).into()
 }
 
@@ -519,7 +517,8 @@ fn united(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
         all
     };
     let [add, remove] = CHANGE.map(list);
-    let is_clear = !add.iter().any(|item| remove.contains(item));
+    let removed: HashSet<_> = remove.iter().collect();
+    let is_clear = !add.iter().any(|item| removed.contains(item));
     is_clear.then(|| json!({"add": add, "remove": remove}))
 }
 
