@@ -71,9 +71,14 @@ impl Selection {
         self.holds_in(address, &Moves::default())
     }
 
-    /// The same of what may have been elsewhere: a rename does not include what is excluded.
+    /// The same of what may have been elsewhere: a rename leads neither out of what is selected, nor into
+    /// it past an exclusion.
     fn holds_in(&self, address: &Address, moves: &Moves) -> bool {
-        (self.only.is_empty() || self.only.iter().any(|s| s.matches(address)))
+        let is_so = |selector: &Selector| {
+            selector.matches(address)
+                || moves.was(address, |known| selector.matches(known)).unwrap_or(false)
+        };
+        (self.only.is_empty() || self.only.iter().any(is_so))
             && !self.excludes(address, moves, Selector::matches)
     }
 
@@ -167,19 +172,31 @@ mod tests {
         assert_eq!(shown(&select(&["acme/**"], &["**"])), [""; 0]);
     }
 
+    /// The same of a shop that was at `acme/old`.
+    fn select_moved(only: &[&str], exclude: &[&str]) -> Vec<String> {
+        let mut desired = desired();
+        desired.containers[1].life.previously = vec![testing::former("acme/old")];
+        desired.moves = Moves::of(&desired.containers).into();
+        let parse = |globs: &[&str]| globs.iter().map(|g| Selector::parse(g).unwrap()).collect();
+        shown(&Selection { only: parse(only), exclude: parse(exclude) }.of(desired))
+    }
+
     #[test]
     fn what_is_excluded_stays_so_when_it_is_renamed() {
-        let of = |exclude: &str| {
-            let mut desired = desired();
-            desired.containers[1].life.previously = vec![testing::former("acme/old")];
-            desired.moves = Moves::of(&desired.containers).into();
-            let exclude = vec![Selector::parse(exclude).unwrap()];
-            shown(&Selection { only: Vec::new(), exclude }.of(desired))
-        };
-        assert_eq!(of("acme/old"), GROUP);
+        assert_eq!(select_moved(&[], &["acme/old"]), GROUP);
         let mut rest = GROUP.to_vec();
         rest.extend(["acme/shop +", SETTINGS, VARIABLES]);
-        assert_eq!(of("acme/o*#hooks"), rest);
+        assert_eq!(select_moved(&[], &["acme/o*#hooks"]), rest);
+    }
+
+    #[test]
+    fn what_is_selected_stays_so_when_it_is_renamed() {
+        let shop = ["acme/shop +", "hooks Delete ci", SETTINGS, VARIABLES];
+        assert_eq!(select_moved(&["acme/old"], &[]), shop);
+        assert_eq!(select_moved(&["acme/shop"], &[]), shop);
+        assert_eq!(select_moved(&["acme/old#variables"], &[]), ["acme/shop -", VARIABLES]);
+        assert_eq!(select_moved(&["acme/old"], &["acme/shop"]), [""; 0]);
+        assert_eq!(select_moved(&["acme/other"], &[]), [""; 0]);
     }
 
     #[test]

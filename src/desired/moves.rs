@@ -210,12 +210,15 @@ impl Moves {
     /// Whether `is_so` of an address, or of the same below a former path; too many of these to tell
     /// may include any.
     pub fn any(&self, address: &Address, is_so: impl Fn(&Address) -> bool) -> bool {
+        is_so(address) || self.was(address, is_so).unwrap_or(true)
+    }
+
+    /// Whether `is_so` of what is at `address` below one of its former paths; `None` if these are too
+    /// many to tell.
+    pub fn was(&self, address: &Address, is_so: impl Fn(&Address) -> bool) -> Option<bool> {
         let at = |path: String| Address { path: path.into(), ..address.clone() };
-        is_so(address)
-            || !self.is_empty()
-                && self
-                    .former(&address.path)
-                    .is_none_or(|all| all.into_iter().any(|path| is_so(&at(path))))
+        let former = self.former(&address.path)?;
+        Some(former.into_iter().any(|path| is_so(&at(path))))
     }
 
     /// The former paths of what is declared at `path`, in lower case: its own, and those that come of
