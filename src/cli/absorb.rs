@@ -17,6 +17,7 @@ use super::{
     Context,
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
+    input,
     reports::Reports,
     session::{Manifests, Opening, Session, SessionArgs, selects_something, usable},
 };
@@ -228,7 +229,8 @@ fn read(path: &Path) -> Result<String, String> {
         Ok(_) => return Err("its manifest is no regular file".into()),
         Err(error) => return Err(format!("its manifest cannot be read: {error}")),
     }
-    fs::read_to_string(path).map_err(|error| format!("its manifest cannot be read: {error}"))
+    let text = input::read(path, manifest::MAX_FILE).ok().and_then(|it| String::from_utf8(it).ok());
+    text.ok_or_else(|| "its manifest cannot be read any more".into())
 }
 
 /// The edit as a diff, without what is secret in the manifests.

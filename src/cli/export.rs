@@ -54,7 +54,7 @@ pub(super) struct Args {
     /// Write over what an earlier export wrote into the folder, and remove what is gone
     #[arg(long)]
     update: bool,
-    /// Write what could be read if something could not, and say what is missing
+    /// Write what could be read, name what is missing, and exit with 10
     #[arg(long)]
     partial: bool,
     /// Write also what the service does by itself

@@ -8,6 +8,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use super::{
     Context,
     exit::{Exit, Failure, Outcome},
+    input,
 };
 use crate::{
     manifest,
@@ -113,8 +114,10 @@ fn write(folder: &Path) -> Outcome {
 
 fn check(folder: &Path, cx: &Context) -> Outcome {
     let paths = SCHEMAS.iter().map(|(name, schema)| (file(folder, name), schema));
-    let stale =
-        paths.filter(|(path, schema)| std::fs::read_to_string(path).ok() != Some(text(**schema)));
+    let is_stale = |path: &Path, text: String| {
+        input::read(path, text.len() as u64).map_or(true, |bytes| bytes != text.into_bytes())
+    };
+    let stale = paths.filter(|(path, schema)| is_stale(path, text(**schema)));
     let stale: Vec<_> = stale.map(|(path, _)| path.display().to_string()).collect();
     if stale.is_empty() {
         return Ok(Exit::Success);

@@ -31,7 +31,7 @@ mod surroundings;
 pub use config::Config;
 pub use include::Includes;
 pub use layer::{Fate, Link, Said, Told, Trace, What};
-pub(crate) use read::files::{MAX_FILES, MAX_TOTAL, RESERVED, folder_of};
+pub(crate) use read::files::{MAX_FILE, MAX_FILES, MAX_TOTAL, RESERVED, folder_of};
 pub use report::{check_report, counted};
 pub use surroundings::Surroundings;
 

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The largest manifest, in bytes.
-const MAX_FILE: u64 = 1 << 20;
+pub(crate) const MAX_FILE: u64 = 1 << 20;
 
 /// The most manifests.
 pub(crate) const MAX_FILES: usize = 200_000;
