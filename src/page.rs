@@ -329,7 +329,7 @@ impl Pager {
         };
         for key in self.rows.also.iter().filter(|_| !Bug::TrustRows.is_planted()) {
             // It may be a mapping, such as who wrote something.
-            if !object.get(*key).is_some_and(Json::is_object) {
+            if is_path(key) || !object.get(*key).is_some_and(Json::is_object) {
                 needed(key)?;
             }
         }
@@ -526,12 +526,17 @@ fn field<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
     object.get(name).filter(|value| tells_apart(name, value))
 }
 
-/// Whether `value` can be what tells things apart under this name: an id is a number; a mapping says
-/// nothing.
+fn is_path(name: &str) -> bool {
+    name.split('_').any(|word| word == "path")
+}
+
+/// Whether `value` can be what tells things apart under this name: an id is a number, a path is text; a
+/// mapping says nothing.
 pub fn tells_apart(name: &str, value: &Json) -> bool {
     match value {
         Json::Null | Json::Object(_) => false,
         _ if name == "id" || name.ends_with("_id") => value.is_u64(),
+        _ if is_path(name) => value.is_string(),
         _ => true,
     }
 }

@@ -560,3 +560,14 @@ proptest! {
         prop_assert!(accepted || pager.finish().is_err());
     }
 }
+
+#[test]
+fn a_row_whose_path_is_no_text_is_no_row() {
+    for path in [json!(5), json!(true), json!(["acme/shop"]), json!({}), json!(null)] {
+        let rows = Rows::with_id(&["path_with_namespace"]);
+        let mut pager = Pager::new(PROJECT_LIST.request(), rows).unwrap();
+        let row = json!({"id": 1, "path_with_namespace": path});
+        let page = vec![row.as_object().unwrap().clone()];
+        assert!(pager.accept(&HeaderMap::new(), page).is_err(), "{path}");
+    }
+}
