@@ -45,7 +45,19 @@ impl Observer {
         Ok(within.strip_suffix("/-").unwrap_or(path).to_owned())
     }
 
-    /// Where a group is that had other paths.
+    /// Where the project is that is declared at `path`, if it had other paths or not. What has the
+    /// path now may be on its way to another one.
+    pub(super) async fn live_project_path(&self, path: &str) -> Result<String, ApiError> {
+        match self.moves.at(path) {
+            Some(own) => {
+                let look = async || self.place(own).await;
+                self.memory.places.of(&path.to_lowercase(), look).await
+            }
+            None => self.live_path(path).await,
+        }
+    }
+
+    /// Where a group or project is that had other paths.
     async fn place(&self, group: &Move) -> Result<String, ApiError> {
         let home = self.live_path(&group.path).await?;
         if self.leaver(&group.path).await?.is_none() && self.is_there(group.scope, &home).await? {

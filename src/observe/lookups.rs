@@ -70,7 +70,7 @@ impl Observer {
         self.container_id(Scope::Group, path).await
     }
 
-    /// The id of the project at this path.
+    /// The id of the project that is declared at this path.
     pub(super) async fn project(&self, path: &str) -> Result<Option<u64>, ApiError> {
         self.container_id(Scope::Project, path).await
     }
@@ -81,7 +81,7 @@ impl Observer {
         let look_up = async || {
             let live = match scope {
                 Scope::Group => self.live_group_path(path).await?,
-                Scope::Project => self.live_path(path).await?,
+                Scope::Project => self.live_project_path(path).await?,
             };
             match self.client.get_known((itself.get)(&live), &["id", itself.path]).await {
                 Ok(answer) => {

@@ -280,3 +280,24 @@ async fn members_that_cannot_be_copied_are_named_with_what_to_do() {
         "{help}"
     );
 }
+
+/// The name of what moves in the same run is that of another project until then.
+#[tokio::test]
+async fn what_is_forked_is_the_one_that_is_declared_there() {
+    let there = ["acme/a", "acme/b", "acme/shop"].map(upstream);
+    let world = world(Profile::default(), &there).await;
+    world.declare(&[
+        project("acme/b", json!({"previously": ["acme/a"]})),
+        project("acme/c", json!({"previously": ["acme/b"]})),
+        project("acme/shop", json!({"fork_of": "acme/b"})),
+        project("acme/copy", json!({"create": {"fork_of": "acme/b"}})),
+    ]);
+    world.converge("a chain").await;
+    for path in ["/projects/acme%2Fshop", "/projects/acme%2Fcopy"] {
+        let upstream = &world.get(path).await["forked_from_project"];
+        assert_eq!(
+            (&upstream["id"], &upstream["path_with_namespace"]),
+            (&json!(1), &json!("acme/b"))
+        );
+    }
+}
