@@ -50,6 +50,7 @@
 //! | an answer hides that the service has tiers | edited where the plan showed a replacement (found by the simulator) | changed meanwhile: the next run does it | `tier-not-shown` |
 //! | two runs at once replace the same variable | the one that failed said that what was there was put back (found by the simulator) | it says that someone else added it anew | `replaced-by-two` |
 //! | the same, and the one's add is lost | done, without what no manifest declares (found by the simulator) | changed meanwhile | `replaced-by-two-unheard` |
+//! | a run names a project that another one's move gives its path to | the service has none, or the wrong one (found by the simulator) | the one that is declared there | `what_is_forked_is_the_one_that_is_declared_there` |
 //!
 //! What got through further up, in the plan itself, and what shows that it does not any more: tests
 //! in `src/plan/tests`, `src/diff/tests.rs`, `tests/reconcile` and here.

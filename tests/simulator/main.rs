@@ -11,6 +11,10 @@
 //! UNDRIFT_EXHAUSTIVE=all cargo test --profile simulator --test simulator every    each fault at each request of each scenario
 //! ```
 //!
+//! Other tests let somebody take the path of each group and project between any two requests
+//! (`whatever_gets`), let two runs cross (`two_runs`), make up organisations with moves and forks
+//! (`organisations`), and let `export` and `absorb` read what is damaged (`taken_over`).
+//!
 //! `UNDRIFT_ONLY=share-replace,protect` looks at these scenarios only, `UNDRIFT_FAULTS=surprise` at
 //! faults whose names begin so, `UNDRIFT_VERBOSE=1` tells each
 //! request and output, and `UNDRIFT_GATHER=1` tells all that fails instead of keeping the first. A
@@ -21,17 +25,23 @@
 #![cfg(feature = "sandbox")]
 #![expect(clippy::print_stdout, reason = "figures and traces are what it is run for")]
 
+mod identity;
 mod kept;
 mod oracle;
+mod organisation;
+mod people;
 mod scenario;
 mod schedule;
 mod service;
+mod spoil;
+mod taking;
 mod truth;
 mod undrift;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
+    panic::AssertUnwindSafe,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -43,7 +53,7 @@ use ::undrift::sandbox::{OBSERVED, Profile};
 
 use oracle::{Evidence, Violation};
 use scenario::Prepared;
-use schedule::{Course, Fault, Schedule};
+use schedule::{Act, Course, Fault, Schedule};
 use service::{Who, World};
 use truth::Truth;
 
@@ -52,6 +62,9 @@ const SEEDS: usize = 100;
 /// In how many scenarios, the smallest, every fault is tried at every request unless somebody says
 /// otherwise.
 const EXHAUSTIVE: usize = 1;
+/// In how many scenarios paths get into other hands between any two requests unless somebody says
+/// otherwise.
+const PATHS: usize = 1;
 
 /// What came of a schedule.
 struct Played {
@@ -66,9 +79,9 @@ struct Played {
 
 /// Scenarios, prepared once.
 struct Simulator {
-    scenarios: BTreeMap<&'static str, Arc<Prepared>>,
+    scenarios: BTreeMap<String, Arc<Prepared>>,
     /// In the order of the list.
-    names: Vec<&'static str>,
+    names: Vec<String>,
     dialects: BTreeMap<String, Profile>,
     /// How often each fault came to pass, by name.
     struck: Mutex<BTreeMap<String, u64>>,
@@ -78,7 +91,8 @@ impl Simulator {
     fn new() -> Self {
         let prepared: Vec<_> =
             scenario::all().into_iter().map(scenario::Scenario::prepare).collect();
-        let names = prepared.iter().map(|prepared| prepared.scenario.name).collect();
+        let names: Vec<_> =
+            prepared.iter().map(|prepared| prepared.scenario.name.to_string()).collect();
         let mut dialects: BTreeMap<_, _> = Profile::dialects()
             .into_iter()
             .map(|(name, profile)| (name.to_owned(), profile))
@@ -98,23 +112,23 @@ impl Simulator {
         dialects.insert("normalises".to_owned(), Profile { normalises: true, ..faithful() });
         dialects.insert("echoes".to_owned(), Profile { echoes_input: true, ..faithful() });
         dialects.extend(Profile::halves(&Profile::switches()));
-        let scenarios =
-            prepared.into_iter().map(|prepared| (prepared.scenario.name, prepared)).collect();
+        let scenarios = names.iter().cloned().zip(prepared).collect();
         Self { scenarios, names, dialects, struck: Mutex::default() }
     }
 
-    /// Plays a schedule to its end.
+    /// Plays a schedule to its end, or to a panic.
     fn play(&self, schedule: &Schedule) -> Played {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        let prepared = Arc::clone(&self.scenarios[schedule.scenario.as_str()]);
-        let import_delay = prepared.scenario.import_delay;
-        let profile = Profile { import_delay, ..self.dialects[&schedule.dialect].clone() };
-        runtime.block_on(async {
-            let world = World::new(prepared, schedule.clone(), profile);
+        let played = std::panic::catch_unwind(AssertUnwindSafe(|| self.play_on(schedule)));
+        played.unwrap_or_else(|_| Played {
+            violations: vec![Violation { rule: "no panic", what: String::new() }],
+            trace: 0,
+            course: Course::default(),
+            struck: Vec::new(),
+        })
+    }
+
+    fn play_on(&self, schedule: &Schedule) -> Played {
+        self.simulate(schedule, async |world| {
             let before = Truth::of(&world.model);
             let (first, second) = both(&world).await;
             let after = Truth::of(&world.model);
@@ -153,31 +167,57 @@ impl Simulator {
             let sent = || state.sent.iter().filter(|sent| sent.who == Who::First);
             let writes =
                 sent().filter(|sent| sent.method != "GET").map(|sent| sent.number).collect();
-            let course =
-                Course { scenario: schedule.scenario.clone(), requests: sent().count(), writes };
+            let course = Course {
+                scenario: schedule.scenario.clone(),
+                requests: sent().count(),
+                writes,
+                documents: world.prepared.documents().len(),
+            };
             let struck =
                 state.struck.iter().map(|place| schedule.faults[*place].1.name()).collect();
             Played { violations, trace: trace.finish(), course, struck }
         })
     }
 
-    fn calm(&self, scenario: &str) -> Schedule {
-        Schedule {
-            scenario: scenario.to_owned(),
-            dialect: "faithful".to_owned(),
-            seed: 7,
-            skew: 0,
-            deadline: None,
-            trusts: false,
-            faults: Vec::new(),
+    /// The scenario of a name. A random one is made anew.
+    fn prepared(&self, name: &str) -> Arc<Prepared> {
+        match name.strip_prefix(organisation::PREFIX) {
+            Some(seed) => organisation::random(seed.parse().unwrap()).prepare(),
+            None => Arc::clone(&self.scenarios[name]),
         }
+    }
+
+    /// Lets `runs` go against a world in which a schedule holds.
+    fn simulate<T>(&self, schedule: &Schedule, runs: impl AsyncFnOnce(Arc<World>) -> T) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let prepared = self.prepared(&schedule.scenario);
+        let import_delay = prepared.scenario.import_delay;
+        let profile = Profile { import_delay, ..self.dialects[&schedule.dialect].clone() };
+        runtime.block_on(async { runs(World::new(prepared, schedule.clone(), profile)).await })
+    }
+
+    fn calm(&self, scenario: &str) -> Schedule {
+        let course = Course { scenario: scenario.to_owned(), ..Course::default() };
+        schedule::calm(7, &[course], &[])
     }
 
     /// Each scenario if nothing goes wrong.
     fn courses(&self) -> Vec<Course> {
+        self.courses_of("")
+    }
+
+    /// The same for the scenarios whose names begin with `start`.
+    fn courses_of(&self, start: &str) -> Vec<Course> {
         let only = std::env::var("UNDRIFT_ONLY").ok();
-        let is_meant = |name: &&&str| {
-            only.as_ref().is_none_or(|only| only.split(',').any(|part| name.starts_with(part)))
+        let is_meant = |name: &&String| {
+            name.starts_with(start)
+                && only
+                    .as_ref()
+                    .is_none_or(|only| only.split(',').any(|part| name.starts_with(part)))
         };
         self.names.iter().filter(is_meant).map(|name| self.play(&self.calm(name)).course).collect()
     }
@@ -187,6 +227,13 @@ impl Simulator {
         let courses = self.courses();
         let dialects: Vec<_> = self.dialects.keys().cloned().collect();
         (first..).map(move |seed| schedule::random(seed, &courses, &dialects))
+    }
+
+    /// The schedules of two runs at once that the seeds from `first` on stand for.
+    fn crossed(&self, first: u64) -> impl Iterator<Item = Schedule> + Send + use<> {
+        let courses = self.courses();
+        let dialects: Vec<_> = self.dialects.keys().cloned().collect();
+        (first..).map(move |seed| schedule::crossed(seed, &courses, &dialects))
     }
 
     /// Plays `schedules` on all processors. The first that fails is made small, kept, and told.
@@ -276,6 +323,9 @@ async fn both(world: &Arc<World>) -> (Option<undrift::Ran>, Option<undrift::Ran>
             () = world.killed.notified() => None,
         }
     };
+    if world.schedule.crossed {
+        world.second.notify_one();
+    }
     let second = async {
         world.second.notified().await;
         undrift::run(world, Who::Second, true).await
@@ -350,6 +400,34 @@ fn every_single_fault_at_every_request_is_survived() {
     );
 }
 
+/// Between any two requests somebody gives the path of each group and project to another one, or to
+/// none, or makes it anew.
+#[test]
+fn whatever_gets_the_path_meanwhile_is_not_written_to() {
+    let simulator = Simulator::new();
+    let scenarios = if given("UNDRIFT_SEEDS").is_some() { usize::MAX } else { PATHS };
+    let courses = simulator.courses_of("secrets-").into_iter().take(scenarios);
+    let mut schedules = Vec::new();
+    for course in courses {
+        for (at, place) in
+            (0..course.requests).flat_map(|at| (0..course.documents).map(move |p| (at, p)))
+        {
+            for act in [Act::Rename, Act::Swap, Act::Recreate] {
+                let faults = vec![(at, Fault::Elsewhere(place, act))];
+                let calm = simulator.calm(&course.scenario);
+                let trusts = [false, true].into_iter();
+                schedules.extend(trusts.map(|trusts| Schedule {
+                    faults: faults.clone(),
+                    trusts,
+                    ..calm.clone()
+                }));
+            }
+        }
+    }
+    let played = simulator.all_hold(schedules.into_iter());
+    println!("{played} runs in which somebody renames, swaps or makes anew");
+}
+
 #[test]
 fn random_schedules_are_survived() {
     let simulator = Simulator::new();
@@ -371,9 +449,41 @@ fn random_schedules_are_survived() {
 }
 
 #[test]
+fn two_runs_at_once_leave_nothing_twice() {
+    let simulator = Simulator::new();
+    let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS / 2, |seeds| usize::try_from(seeds).unwrap());
+    let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
+    let played = simulator.all_hold(simulator.crossed(first).take(seeds));
+    println!("{played} times two runs at once");
+}
+
+#[test]
+fn random_organisations_become_what_is_declared() {
+    let simulator = Simulator::new();
+    let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS / 2, |seeds| usize::try_from(seeds).unwrap());
+    let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);
+    let dialects: Vec<_> = simulator.dialects.keys().cloned().collect();
+    let schedules = (first..).map(|seed| {
+        let course = Course {
+            scenario: format!("{}{seed}", organisation::PREFIX),
+            requests: organisation::REQUESTS,
+            writes: Vec::new(),
+            documents: organisation::DOCUMENTS,
+        };
+        let kinds = [schedule::calm, schedule::random, schedule::crossed];
+        kinds[usize::try_from(seed % 3).unwrap()](seed, &[course], &dialects)
+    });
+    let is_known = |schedule: &Schedule| organisation::KNOWN.contains(&schedule.seed);
+    let schedules = schedules.take(seeds).filter(|schedule| !is_known(schedule));
+    let played = simulator.all_hold(schedules);
+    println!("{played} random organisations");
+}
+
+#[test]
 fn the_same_schedule_gives_the_same_run() {
     let simulator = Simulator::new();
-    for schedule in simulator.random(0).take(SEEDS) {
+    let crossed = simulator.crossed(0).take(SEEDS / 5);
+    for schedule in simulator.random(0).take(SEEDS).chain(crossed) {
         assert_eq!(
             simulator.play(&schedule).trace,
             simulator.play(&schedule).trace,

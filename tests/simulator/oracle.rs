@@ -13,6 +13,8 @@ use undrift::{
 };
 
 use crate::{
+    identity,
+    people::Deed,
     scenario::{LIVE, MAINTAINER, SECRETS, TOKEN},
     schedule::{Act, Fault, Missing, Throttle},
     service::{Sent, State, Who, World},
@@ -55,6 +57,7 @@ impl Evidence<'_> {
         self.nothing_vanishes(&state, &mut found);
         self.never_wider(&state, &mut found);
         self.only_planned(&state, &mut found);
+        identity::only_what_was_found(&state, self.documents(), &mut found);
         self.secrets_kept(&mut found);
         self.obedient(&state, &mut found);
         self.read_anew(&state, &mut found);
@@ -96,7 +99,7 @@ impl Evidence<'_> {
         let skipped = match two_at_once {
             false => 0,
             // Somebody archived it, and then nobody looks any more.
-            true if self.closed() || state.foreign.iter().any(|(_, act)| *act == Act::Archive) => 3,
+            true if self.closed() || state.foreign.iter().any(|deed| deed.act == Act::Archive) => 3,
             true => 2,
         };
         for (when, truth) in all.into_iter().skip(skipped) {
@@ -133,7 +136,7 @@ impl Evidence<'_> {
             .map(|(path, section, name)| format!("{path}#{section}/{name}/"))
             .collect();
         let touched = |act: &Act| !matches!(act, Act::AddVariable | Act::AddHook | Act::AddMember);
-        let somebody_else = state.foreign.iter().any(|(_, act)| touched(act));
+        let somebody_else = state.foreign.iter().any(|deed| touched(&deed.act));
         for truth in [self.after, self.settled, self.healed].into_iter().filter(|_| !somebody_else)
         {
             let mut after = as_declared(truth).undeclared(documents);
@@ -167,15 +170,16 @@ impl Evidence<'_> {
                 });
             }
         }
-        for (when, act) in &state.foreign {
+        for Deed { at: when, act, .. } in &state.foreign {
             let kept = match act {
                 Act::RotateVariable => continue, // See `read_anew`.
                 Act::AddVariable => "FOREIGN@*",
                 Act::AddHook => "foreign.example.org",
                 _ => continue,
             };
-            let later = state.foreign.iter().any(|(other, act)| {
-                other >= when && matches!(act, Act::RemoveVariable | Act::RemoveHook | Act::Delete)
+            let later = state.foreign.iter().any(|Deed { at, act, .. }| {
+                let removes = matches!(act, Act::RemoveVariable | Act::RemoveHook);
+                at >= when && (removes || act.takes_the_path())
             });
             // What is added to a project that is to go, goes with it.
             let unlisted = documents.iter().any(|document| {
@@ -192,7 +196,7 @@ impl Evidence<'_> {
                     .schedule
                     .faults
                     .iter()
-                    .any(|(_, f)| matches!(f, Fault::Foreign(act) if act.is_lasting()))
+                    .any(|(_, f)| matches!(f, Fault::Foreign(act) | Fault::Elsewhere(_, act) if act.is_lasting()))
             {
                 // It may have been refused, for example by an archived project.
                 let archived = self.before.0.values().any(|project| project.archived)
@@ -329,7 +333,7 @@ impl Evidence<'_> {
     /// Whether nobody could have known: somebody else did it after the run had looked for the last
     /// time, or the project is left alone because somebody archived it.
     fn is_excused(&self, what: &str, who: Who, state: &State) -> bool {
-        let archived = |(_, act): &(Duration, Act)| *act == Act::Archive;
+        let archived = |deed: &Deed| deed.act == Act::Archive;
         // What a service says is not there is taken for that where it may not be there.
         let lied = |fault: &Fault| *fault == Fault::NotFound(Missing::Thing);
         // A run that was ended may have got no further than the answers to its writes.
@@ -345,12 +349,14 @@ impl Evidence<'_> {
         let section = section_of(what);
         let path = what.split('#').next().unwrap_or_default();
         // What names a group holds its id, whatever becomes of its path.
-        let first = &self.documents()[0];
-        let lost_its_name = |(_, act): &(Duration, Act)| matches!(act, Act::Rename | Act::Delete);
-        if first["kind"] == "Group"
-            && first["path"] != path
-            && state.foreign.iter().any(lost_its_name)
-        {
+        let lost_its_name = |deed: &Deed| deed.act.takes_the_path() && deed.is_group;
+        let is_of = |deed: &Deed| deed.paths.iter().any(|own| own == path);
+        if state.foreign.iter().any(|deed| lost_its_name(deed) && !is_of(deed)) {
+            return true;
+        }
+        // A project is written to and read by its id. Whoever has its path by then is not looked at.
+        let is_swapped = |deed: &Deed| deed.act.takes_the_path() && is_of(deed) && !deed.is_group;
+        if state.foreign.iter().any(is_swapped) && self.is_met_elsewhere(what, path, who, state) {
             return true;
         }
         let is_group = self.before.0.get(path).is_some_and(|there| there.is_group);
@@ -388,7 +394,19 @@ impl Evidence<'_> {
         let other_run = |sent: &Sent| {
             sent.who != who && sent.who != Who::Clean && sent.method != "GET" && since(sent.arrived)
         };
-        state.foreign.iter().any(|(when, _)| since(*when)) || state.sent.iter().any(other_run)
+        state.foreign.iter().any(|deed| since(deed.at)) || state.sent.iter().any(other_run)
+    }
+
+    /// Whether `what` is so of a project that the run found at `path`, whatever path it has now.
+    fn is_met_elsewhere(&self, what: &str, path: &str, who: Who, state: &State) -> bool {
+        let documents = self.documents();
+        identity::found_at(state, documents, who, path).into_iter().any(|id| {
+            let mut truth = self.after.clone();
+            self.after.get(id).is_some_and(|found| {
+                truth.0.insert(path.to_owned(), found.clone());
+                !truth.unmet(documents).contains(what)
+            })
+        })
     }
 
     /// Every write is one that the plan of its run shows, to the thing and with the fields that it
@@ -407,12 +425,21 @@ impl Evidence<'_> {
             for sent in state.sent.iter().filter(|sent| sent.who == who && sent.method != "GET") {
                 let target = self.by_path(&sent.target);
                 let fits = |names: &Vec<String>| sent.names.iter().all(|name| names.contains(name));
-                // The id of what came in this run, and went or was renamed, says nothing any more.
-                let id = target.split('/').nth(2).unwrap_or_default();
-                let gone = id.starts_with(|c: char| c.is_ascii_digit())
-                    || id.starts_with("acme%2Frenamed");
+                // The path of what came in this run says nothing once somebody took it.
+                let own = sent.into.first();
+                let came = own.is_some_and(|id| self.before.get(*id).is_none());
+                let gone = came && state.foreign.iter().any(|deed| deed.act.takes_the_path());
+                // What moves in this run may be shown by either path.
+                let own = |target: &str| {
+                    let path = target.split('/').nth(2).unwrap_or_default().replace("%2F", "/");
+                    identity::declared_at(self.documents(), &path)
+                };
                 let same = |path: &str| {
-                    path == target || gone && path.split('/').skip(3).eq(target.split('/').skip(3))
+                    let [mut shown, mut sent] = [path, &target].map(|path| path.split('/').skip(3));
+                    let is_one = || !own(path).is_disjoint(&own(&target));
+                    path == target
+                        || shown.by_ref().eq(sent.by_ref()) && is_one()
+                        || gone && path.split('/').skip(3).eq(target.split('/').skip(3))
                 };
                 let foreseen = ran
                     .and_then(|ran| ran.plan.as_ref())
@@ -575,7 +602,7 @@ impl Evidence<'_> {
     /// A run without faults, after all has settled, comes to what is declared, and the next one
     /// plans nothing.
     fn converges(&self, state: &State, found: &mut Vec<Violation>) {
-        let lasting = state.foreign.iter().any(|(_, act)| act.is_lasting());
+        let lasting = state.foreign.iter().any(|deed| deed.act.is_lasting());
         // With what somebody else removed, what is removed may be everything.
         let removes = |document: &serde_json::Value| {
             document.get("unlisted").is_some() || document.to_string().contains("absent")
@@ -590,7 +617,7 @@ impl Evidence<'_> {
         unmet.retain(|what| !is_noted(what, self.again, &Reason::CannotVerify));
         // What somebody changed just before it was archived, or archived himself, is left as it is.
         let closed = self.closed() || self.closes_ci();
-        let foreign = state.foreign.iter().any(|(_, act)| closed || *act == Act::Archive);
+        let foreign = state.foreign.iter().any(|deed| closed || deed.act == Act::Archive);
         let left_alone = foreign || self.second.is_some() && self.closed();
         let expected = match self.clean.exit {
             0 => unmet.is_empty() || left_alone,

@@ -1,7 +1,7 @@
 //! What is there and what is declared: small organisations, each for one thing that a run has to
 //! do.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::{Value as Json, json};
 use undrift::{
@@ -16,9 +16,10 @@ pub(crate) const TOKEN: &str = "root-token-canary-0123456789";
 pub(crate) const MAINTAINER: &str = "bobs-token-canary-0123456789";
 
 /// Secrets that manifests refer to. No output may hold one of them.
-pub(crate) const SECRETS: [(&str, &str); 4] = [
+pub(crate) const SECRETS: [(&str, &str); 5] = [
     ("HOOK_TOKEN", "hook-token-canary-1234"),
     ("VALUE", "value-canary-56789-abcdef"),
+    ("OTHER", "other-canary-24680-ghijkl"),
     ("CHAT_URL", "https://chat.example.org/hooks/path-canary"),
     ("MULTILINE", "first-line-canary\nsecond-line-canary\n"),
 ];
@@ -28,7 +29,7 @@ pub(crate) const LIVE: &str = "live-value-canary-7";
 
 /// What is there, and what is declared.
 pub(crate) struct Scenario {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     tier: &'static str,
     /// Groups besides those of every scenario.
     groups: Vec<Json>,
@@ -57,9 +58,13 @@ pub(crate) struct Prepared {
 }
 
 impl Scenario {
-    fn new(name: &'static str, projects: &[Json], documents: &[Json]) -> Self {
+    pub(crate) fn new(
+        name: impl Into<Cow<'static, str>>,
+        projects: &[Json],
+        documents: &[Json],
+    ) -> Self {
         Self {
-            name,
+            name: name.into(),
             tier: "ultimate",
             groups: Vec::new(),
             projects: projects.to_vec(),
@@ -132,7 +137,7 @@ impl Scenario {
         Self { tier, ..self }
     }
 
-    fn group(self, path: &str, members: Json) -> Self {
+    pub(crate) fn group(self, path: &str, members: Json) -> Self {
         self.group_seen_by(path, "public", members)
     }
 
@@ -160,7 +165,7 @@ impl Scenario {
         Self { import_delay: Duration::from_secs(seconds), ..self }
     }
 
-    fn acknowledging(self, acknowledged: &'static [&'static str]) -> Self {
+    pub(crate) fn acknowledging(self, acknowledged: &'static [&'static str]) -> Self {
         Self { acknowledged, ..self }
     }
 
@@ -509,6 +514,8 @@ pub(crate) fn all() -> Vec<Scenario> {
         of_visibility(),
         of_moves(),
         of_sources(),
+        of_secrets(),
+        of_takeover(),
     ];
     let later = later.into_iter().flatten();
     let acknowledged = &["protection:**", "visibility:**", "transfer:**", "deletion:acme/shop"];
@@ -925,5 +932,83 @@ fn of_sources() -> Vec<Scenario> {
         .added("/projects/1/fork/3", Json::Null),
         new("fork-ended", &[there(json!({})), upstream()], &[declared(json!({"fork_of": null}))])
             .added("/projects/1/fork/2", Json::Null),
+    ]
+}
+
+/// Secrets, of which each is for one group or project alone.
+fn of_secrets() -> Vec<Scenario> {
+    let new = Scenario::new;
+    let variable = |name: &str| json!([{"key": "S", "value": {"env": name}, "masked": true}, variable("A", "v")]);
+    let hook = json!([{"url": "https://h.example.org/x", "token": {"env": "HOOK_TOKEN"}}]);
+    let crew = |sections| declared_group("acme/crew", sections);
+    vec![
+        new(
+            "secrets-of-two",
+            &[there(json!({})), with_path("acme/site", json!({}))],
+            &[
+                declared(json!({"variables": variable("VALUE")})),
+                declared_at("acme/site", json!({"hooks": hook})),
+            ],
+        ),
+        new(
+            "secrets-of-a-group",
+            &[with_path("acme/crew/app", json!({}))],
+            &[
+                crew(json!({"variables": variable("VALUE")})),
+                declared_at("acme/crew/app", json!({"hooks": hook})),
+            ],
+        )
+        .group("acme/crew", json!([]))
+        .group("acme/dock", json!([])),
+        new(
+            "secrets-of-new",
+            &[],
+            &[
+                crew(json!({"hooks": hook})),
+                declared_at(
+                    "acme/crew/app",
+                    json!({"create": true, "variables": variable("OTHER")}),
+                ),
+            ],
+        )
+        .group("acme/crew", json!([])),
+        new(
+            "secrets-of-moved",
+            &[with_path("acme/old", json!({})), with_path("acme/site", json!({}))],
+            &[
+                declared(json!({"previously": ["acme/old"], "variables": variable("VALUE")})),
+                declared_at("acme/site", json!({"variables": variable("OTHER")})),
+            ],
+        ),
+    ]
+}
+
+/// What differs in many ways, all of which may be taken back into the manifests.
+fn of_takeover() -> Vec<Scenario> {
+    let hook = |url: &str| json!({"url": url, "issues_events": true});
+    let shop = json!({
+        "settings": {"description": "live", "visibility": "internal", "merge_method": "ff", "topics": ["a", "b"]},
+        "variables": [variable("A", "live"), variable("B", "v")],
+        "hooks": [hook("https://h.example.org/x")],
+        "members": [{"user": "alice", "access_level": 30}],
+        "protected_branches": [{"name": "main"}],
+        "push_rule": {"commit_message_regex": "^live"},
+    });
+    vec![
+        Scenario::new(
+            "takeover",
+            &[there(shop), with_path("acme/site", json!({"variables": [variable("S", "v")]}))],
+            &[
+                declared_group("acme", json!({"settings": {"description": "declared"}})),
+                declared(json!({
+                    "settings": {"description": "declared", "merge_method": "merge", "topics": ["c"]},
+                    "variables": [variable("A", "declared"), variable("GONE", "v")],
+                    "members": [person("alice", "maintainer")],
+                    "push_rule": {"commit_message_regex": "^declared"},
+                })),
+                declared_at("acme/site", json!({"settings": {"lfs_enabled": false}})),
+            ],
+        )
+        .added("/projects/1/labels", json!({"name": "bug", "color": "#112233"})),
     ]
 }

@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::spoil::Spoil;
+
 /// One run: what is declared, under which conditions, and what goes wrong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +28,10 @@ pub(crate) struct Schedule {
     /// old, instead of reading it again before it writes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) trusts: bool,
+    /// Whether another run of the same starts with it, and the requests of both arrive in an order
+    /// that follows from the seed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) crossed: bool,
     /// What happens at which request of the run, counted from 0.
     pub(crate) faults: Vec<(usize, Fault)>,
 }
@@ -80,10 +86,14 @@ pub(crate) enum Fault {
     List(Damage),
     /// Its answer lacks some of its fields.
     FieldsMissing,
+    /// Its answer is JSON that no service gives.
+    Spoiled(Spoil),
     /// The service does otherwise than it was told, and says so nowhere.
     Surprise(Surprise),
     /// Somebody else does something just before it arrives.
     Foreign(Act),
+    /// The same to what the document at this place is about.
+    Elsewhere(usize, Act),
     /// Another run of the same starts just before it arrives.
     Second,
     /// The run is interrupted just before it arrives.
@@ -214,12 +224,16 @@ pub(crate) enum Act {
     Rename,
     /// Deletes it.
     Delete,
+    /// Lets it and another one of its group exchange their paths.
+    Swap,
+    /// Deletes it, and makes another one of its path.
+    Recreate,
     /// Creates the first of those declared that are not there, with nothing of what is declared.
     Create,
 }
 
 impl Act {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Settings,
         Self::AddVariable,
         Self::RotateVariable,
@@ -236,6 +250,8 @@ impl Act {
         Self::Unarchive,
         Self::Rename,
         Self::Delete,
+        Self::Swap,
+        Self::Recreate,
         Self::Create,
     ];
 
@@ -243,6 +259,11 @@ impl Act {
     /// running again.
     pub(crate) const fn is_lasting(self) -> bool {
         matches!(self, Self::Archive | Self::Rename | Self::Delete)
+    }
+
+    /// Whether its path is that of another one afterwards, or of none.
+    pub(crate) const fn takes_the_path(self) -> bool {
+        matches!(self, Self::Rename | Self::Delete | Self::Swap | Self::Recreate)
     }
 }
 
@@ -292,6 +313,7 @@ impl Fault {
             ]
             .map(List),
         );
+        all.extend(Spoil::ALL.map(Spoiled));
         all.extend(self::Surprise::ALL.map(Surprising));
         all.extend(Act::ALL.map(Foreign));
         if let Ok(only) = std::env::var("UNDRIFT_FAULTS") {
@@ -346,19 +368,21 @@ impl Numbers {
 }
 
 /// A run in which nothing goes wrong.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Course {
     pub(crate) scenario: String,
     /// How many requests it takes.
     pub(crate) requests: usize,
     /// Which of them write.
     pub(crate) writes: Vec<usize>,
+    /// How many groups and projects are declared.
+    pub(crate) documents: usize,
 }
 
 /// The schedule that `seed` stands for.
 pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Schedule {
     let mut numbers = Numbers::new(seed);
-    let Course { scenario, requests, writes } = numbers.pick(courses).clone();
+    let Course { scenario, requests, writes, documents } = numbers.pick(courses).clone();
     let dialect =
         if numbers.below(3) == 0 { numbers.pick(dialects).clone() } else { "faithful".to_owned() };
     let all = Fault::all();
@@ -370,7 +394,14 @@ pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Sche
                 .then(|| numbers.below(writes.len()))
                 .and_then(|at| writes.get(at).copied());
             let at = write.unwrap_or_else(|| numbers.below(requests + requests / 2 + 2));
-            (at, numbers.pick(&all).clone())
+            let fault = match numbers.pick(&all).clone() {
+                Fault::Foreign(act) => match numbers.below(documents) {
+                    0 => Fault::Foreign(act),
+                    at => Fault::Elsewhere(at, act),
+                },
+                fault => fault,
+            };
+            (at, fault)
         })
         .collect();
     // An outage: the same fault for several requests in a row.
@@ -382,7 +413,29 @@ pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Sche
     let skew = if numbers.below(6) == 0 { *numbers.pick(&[-86_400, -3, 3, 7_200]) } else { 0 };
     let deadline = (numbers.below(12) == 0).then(|| *numbers.pick(&[1, 5, 30, 120]));
     let trusts = numbers.below(2) == 0;
-    Schedule { scenario, dialect, seed, skew, deadline, trusts, faults }
+    Schedule { scenario, dialect, seed, skew, deadline, trusts, crossed: false, faults }
+}
+
+/// The first course as it is.
+pub(crate) fn calm(seed: u64, courses: &[Course], _: &[String]) -> Schedule {
+    Schedule {
+        scenario: courses[0].scenario.clone(),
+        dialect: "faithful".to_owned(),
+        seed,
+        skew: 0,
+        deadline: None,
+        trusts: false,
+        crossed: false,
+        faults: Vec::new(),
+    }
+}
+
+/// Two runs at once, and in every other schedule something that goes wrong besides.
+pub(crate) fn crossed(seed: u64, courses: &[Course], dialects: &[String]) -> Schedule {
+    let mut schedule = random(seed, courses, dialects);
+    schedule.faults.retain(|(_, fault)| *fault != Fault::Second);
+    schedule.faults.truncate(usize::try_from(seed % 2).unwrap());
+    Schedule { crossed: true, skew: 0, deadline: None, ..schedule }
 }
 
 /// The smallest schedule that is still `bad`, as far as leaving out and weakening finds it.
@@ -414,6 +467,9 @@ fn candidates(schedule: &Schedule) -> Vec<Schedule> {
     if schedule.deadline.is_some() {
         candidates.push(Schedule { deadline: None, ..schedule.clone() });
     }
+    if schedule.crossed {
+        candidates.push(Schedule { crossed: false, ..schedule.clone() });
+    }
     if schedule.trusts {
         candidates.push(Schedule { trusts: false, ..schedule.clone() });
     }
@@ -422,7 +478,8 @@ fn candidates(schedule: &Schedule) -> Vec<Schedule> {
 
 #[test]
 fn a_schedule_is_data() {
-    let courses = [Course { scenario: "one-hook".to_owned(), requests: 8, writes: vec![5] }];
+    let courses =
+        [Course { scenario: "one-hook".to_owned(), requests: 8, writes: vec![5], documents: 2 }];
     for seed in 0..200 {
         let schedule = random(seed, &courses, &["faithful".to_owned()]);
         let text = serde_json::to_string(&schedule).unwrap();
@@ -442,6 +499,7 @@ fn a_bad_schedule_is_made_as_small_as_it_can_be() {
         skew: 3,
         deadline: Some(1),
         trusts: true,
+        crossed: true,
         faults,
     };
     let small = shrink(&schedule, |schedule| {
@@ -455,6 +513,7 @@ fn a_bad_schedule_is_made_as_small_as_it_can_be() {
             skew: 0,
             deadline: None,
             trusts: false,
+            crossed: false,
             faults,
             ..schedule
         }

@@ -22,8 +22,10 @@ use undrift::{
 };
 
 use crate::{
-    scenario::{Prepared, TOKEN},
-    schedule::{Act, Damage, Fault, Missing, Numbers, Schedule, Surprise, Throttle},
+    identity::{self, Shown},
+    people::Deed,
+    scenario::Prepared,
+    schedule::{Damage, Fault, Missing, Numbers, Schedule, Surprise, Throttle},
 };
 
 /// When a simulation begins, in seconds of the Unix epoch.
@@ -69,8 +71,10 @@ pub(crate) struct State {
     pub(crate) sent: Vec<Sent>,
     /// The faults that came to pass, by their place in the schedule.
     pub(crate) struck: Vec<usize>,
-    /// What somebody else did, and when.
-    pub(crate) foreign: Vec<(Duration, Act)>,
+    /// What somebody else did.
+    pub(crate) foreign: Vec<Deed>,
+    /// Which groups and projects the service showed.
+    pub(crate) shown: Vec<Shown>,
     /// From when to when the service asked not to be called.
     pub(crate) pauses: Vec<(Duration, Duration)>,
     /// When the first run was interrupted, and when its token was refused for the first time.
@@ -95,6 +99,28 @@ pub(crate) struct Sent {
     pub(crate) target: String,
     /// The names of what its body says.
     pub(crate) names: Vec<String>,
+    /// Which groups and projects it is for, or names, if it writes.
+    pub(crate) into: Vec<identity::Id>,
+    /// The secrets in its body.
+    pub(crate) carries: Vec<&'static str>,
+}
+
+impl Sent {
+    /// A request of which nothing is known yet but who sends it.
+    pub(crate) const fn of(who: Who) -> Self {
+        Self {
+            who,
+            number: 0,
+            at: Duration::ZERO,
+            arrived: Duration::ZERO,
+            answered: false,
+            method: "GET",
+            target: String::new(),
+            names: Vec::new(),
+            into: Vec::new(),
+            carries: Vec::new(),
+        }
+    }
 }
 
 impl World {
@@ -138,141 +164,6 @@ impl World {
     fn draw<T>(&self, draw: impl FnOnce(&mut Numbers) -> T) -> T {
         draw(self.state().numbers.as_mut().unwrap())
     }
-
-    /// What an administrator reads past undrift.
-    fn read(&self, path: &str) -> Json {
-        serde_json::from_slice(self.call("GET", path, &Json::Null).body()).unwrap_or_default()
-    }
-
-    /// A call of an administrator that goes past undrift.
-    fn call(&self, method: &str, path: &str, body: &Json) -> http::Response<Bytes> {
-        let request = http::Request::builder()
-            .method(method)
-            .uri(format!("/api/v4{path}"))
-            .header("private-token", TOKEN);
-        let request = request
-            .header("content-type", "application/json")
-            .body(body.to_string().into())
-            .unwrap();
-        self.model.answer(request)
-    }
-
-    /// Does what somebody else does; whether the service lets them.
-    fn act(&self, act: Act) -> bool {
-        let documents = self.prepared.documents();
-        let of_projects =
-            matches!(act, Act::Archive | Act::Unarchive | Act::Unprotect | Act::ForcePush);
-        let of = |document: &&Json| !of_projects || document["kind"] != "Group";
-        let Some(document) = documents.iter().find(of) else { return false };
-        let project = container(document);
-        let first = |list: &str, key: &str| {
-            let rows = self.read(&format!("{project}/{list}"));
-            let value = rows[0][key].clone();
-            value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-        };
-        let scope = || {
-            let rows = self.read(&format!("{project}/variables"));
-            rows[0]["environment_scope"].as_str().unwrap_or("*").replace('*', "%2A")
-        };
-        let variable = || {
-            format!(
-                "{project}/variables/{}?filter%5Benvironment_scope%5D={}",
-                first("variables", "key"),
-                scope()
-            )
-        };
-        let nothing = json!({});
-        let done = match act {
-            Act::Settings => self.call(
-                "PUT",
-                &project,
-                &json!({"description": "somebody else's", "merge_method": "rebase_merge"}),
-            ),
-            Act::AddVariable => self.call(
-                "POST",
-                &format!("{project}/variables"),
-                &json!({"key": "FOREIGN", "value": "x"}),
-            ),
-            Act::RotateVariable => {
-                self.call("PUT", &variable(), &json!({"value": "rotated-canary-99"}))
-            }
-            Act::RemoveVariable => self.call("DELETE", &variable(), &nothing),
-            Act::AddHook => self.call(
-                "POST",
-                &format!("{project}/hooks"),
-                &json!({"url": "https://foreign.example.org/"}),
-            ),
-            Act::RemoveHook => {
-                self.call("DELETE", &format!("{project}/hooks/{}", first("hooks", "id")), &nothing)
-            }
-            Act::AddMember => self.call(
-                "POST",
-                &format!("{project}/members"),
-                &json!({"user_id": 5, "access_level": 20}),
-            ),
-            Act::DemoteMember => self.call(
-                "PUT",
-                &format!("{project}/members/{}", first("members", "id")),
-                &json!({"access_level": 20}),
-            ),
-            Act::PushRule => self.call(
-                "PUT",
-                &format!("{project}/push_rule"),
-                &json!({"commit_message_regex": "^other"}),
-            ),
-            Act::RemoveShare => {
-                let shown = self.read(&project);
-                let group = &shown["shared_with_groups"][0]["group_id"];
-                self.call("DELETE", &format!("{project}/share/{group}"), &nothing)
-            }
-            Act::Unprotect => {
-                let name = first("protected_branches", "name").replace('/', "%2F");
-                self.call("DELETE", &format!("{project}/protected_branches/{name}"), &nothing)
-            }
-            Act::ForcePush => {
-                let name = first("protected_branches", "name").replace('/', "%2F");
-                let path = format!("{project}/protected_branches/{name}");
-                self.call("PATCH", &path, &json!({"allow_force_push": true}))
-            }
-            Act::Archive => self.call("POST", &format!("{project}/archive"), &nothing),
-            Act::Unarchive => self.call("POST", &format!("{project}/unarchive"), &nothing),
-            Act::Rename => self.call("PUT", &project, &json!({"path": "renamed"})),
-            Act::Delete => self.call("DELETE", &project, &nothing),
-            Act::Create => {
-                let is_missing = |document: &&Json| self.read(&container(document))["id"].is_null();
-                match documents.iter().find(is_missing) {
-                    Some(document) => self.create(document),
-                    None => return false,
-                }
-            }
-        };
-        done.status().is_success()
-    }
-
-    /// Creates the project or group that `document` is about, with nothing of what it declares.
-    fn create(&self, document: &Json) -> http::Response<Bytes> {
-        let path = document["path"].as_str().unwrap();
-        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let namespace =
-            self.read(&format!("/namespaces/{}", above.replace('/', "%2F")))["id"].clone();
-        let (list, within) = if document["kind"] == "Group" {
-            ("/groups", "parent_id")
-        } else {
-            ("/projects", "namespace_id")
-        };
-        let mut body = json!({"name": name, "path": name});
-        if !above.is_empty() {
-            body[within] = namespace;
-        }
-        self.call("POST", list, &body)
-    }
-}
-
-/// Where the project or group is that `document` is about.
-fn container(document: &Json) -> String {
-    let path = document["path"].as_str().unwrap().replace('/', "%2F");
-    let scope = if document["kind"] == "Group" { "groups" } else { "projects" };
-    format!("/{scope}/{path}")
 }
 
 /// The way of one run to the service.
@@ -304,6 +195,11 @@ impl Wire {
         let (number, place) = self.note(&request);
         let (there, back) =
             world.draw(|numbers| (1 + numbers.next() % 30, 1 + numbers.next() % 30));
+        // One request may wait for very many of another run.
+        let there = match world.schedule.crossed && self.who != Who::Clean {
+            true => there << world.draw(|numbers| numbers.below(10)),
+            false => there,
+        };
         tokio::time::sleep(Duration::from_millis(there)).await;
         world.state().sent[place].arrived = world.now();
         let mut fault = None;
@@ -316,11 +212,8 @@ impl Wire {
         for (place, (_, due)) in due {
             world.state().struck.push(place);
             match due {
-                Fault::Foreign(act) => {
-                    if world.act(*act) {
-                        world.state().foreign.push((world.now(), *act));
-                    }
-                }
+                Fault::Foreign(act) => world.act(0, *act),
+                Fault::Elsewhere(at, act) => world.act(*at, *act),
                 Fault::Second => world.second.notify_one(),
                 Fault::Interrupt => {
                     self.client.lock().unwrap().as_ref().unwrap().interrupt();
@@ -342,6 +235,10 @@ impl Wire {
         if let Ok(response) = &reply {
             world.state().sent[place].answered = true;
             self.learn(response);
+            if let Ok(body) = &response.body {
+                let shown = identity::shown(self.who, world.now(), &request.target, body);
+                world.state().shown.extend(shown);
+            }
         }
         reply
     }
@@ -369,14 +266,15 @@ impl Wire {
         let (method, target, at) =
             (request.method.as_str(), request.target.clone(), self.world.now());
         state.sent.push(Sent {
-            who: self.who,
             number,
             at,
             arrived: at,
-            answered: false,
             method,
+            into: identity::named(request),
+            carries: identity::carried(request),
             target,
             names,
+            ..Sent::of(self.who)
         });
         (number, state.sent.len() - 1)
     }
@@ -484,12 +382,22 @@ impl Wire {
             }
             Fault::List(damage) => Ok(self.damaged(*damage, request)),
             Fault::FieldsMissing => Ok(self.without_fields(self.answer(request))),
+            Fault::Spoiled(spoil) => {
+                let mut response = self.answer(request);
+                let body = response.body.as_ref().ok();
+                if let Some(Ok(mut body)) = body.map(|body| serde_json::from_slice(body)) {
+                    self.world.draw(|numbers| spoil.apply(&mut body, numbers));
+                    response.body = Ok(body.to_string().into());
+                }
+                Ok(response)
+            }
             Fault::Surprise(surprise) => Ok(self.surprise(*surprise, request)),
             Fault::KillAfter => {
                 self.answer(request);
                 self.die().await
             }
             Fault::Foreign(_)
+            | Fault::Elsewhere(..)
             | Fault::Second
             | Fault::Interrupt
             | Fault::KillBefore

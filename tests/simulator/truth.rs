@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value as Json, json};
 use undrift::sandbox::Model;
 
-use crate::scenario::SECRETS;
+use crate::{identity::Id, scenario::SECRETS};
 
 type Object = Map<String, Json>;
 
@@ -139,6 +139,12 @@ impl Truth {
             projects.insert(text(&row, "full_path"), project);
         }
         Self(projects)
+    }
+
+    /// What has this id.
+    pub(crate) fn get(&self, id: Id) -> Option<&Project> {
+        let mut all = self.0.values();
+        all.find(|project| project.is_group == id.is_namespace && project.id == id.id)
     }
 
     /// The same by the paths that `documents` declare, for what had other ones `before`.

@@ -41,16 +41,16 @@ pub(crate) struct Ran {
 }
 
 /// Lets go of a run's client when the run ends, also where it is killed.
-struct Held<'w>(&'w Wire);
+pub(crate) struct Held(Arc<Wire>);
 
-impl Drop for Held<'_> {
+impl Drop for Held {
     fn drop(&mut self) {
         *self.0.client.lock().unwrap() = None;
     }
 }
 
-/// Plans and, if `applies`, carries the plan out.
-pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
+/// A client for one run, what it may never show, and what lets go of it.
+pub(crate) fn client(world: &Arc<World>, who: Who) -> (ReadClient, Arc<Secrets>, Held) {
     let prepared = &world.prepared;
     let token = Secret::new(prepared.scenario.token);
     let mut secrets =
@@ -60,7 +60,6 @@ pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
     secrets.resolve(&references);
     let secrets = Arc::new(secrets);
     let wire = Arc::new(Wire { world: Arc::clone(world), who, client: Mutex::default() });
-    let _held = Held(&wire);
     let chance = Numbers::new(world.schedule.seed ^ 0x5eed);
     let settings = api::Settings {
         clock: Arc::new(SimulatedClock(tokio::time::Instant::now())),
@@ -75,6 +74,12 @@ pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
         settings,
     );
     *wire.client.lock().unwrap() = Some(client.clone());
+    (client, secrets, Held(wire))
+}
+
+/// Plans and, if `applies`, carries the plan out.
+pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
+    let (client, secrets, _held) = client(world, who);
     let mut ran = Ran { exit: 0, plan: None, applied: None, output: String::new() };
     if let Err(error) = all(&mut ran, world, client, secrets, applies).await {
         ran.output += &format!("{:#}\n{:?}\n", anyhow::Error::new(error.clone()), error.hint());
@@ -168,7 +173,7 @@ async fn all(
     Ok(())
 }
 
-fn exit_of(error: &ApiError) -> u8 {
+pub(crate) fn exit_of(error: &ApiError) -> u8 {
     if error.is_interrupted() {
         130
     } else if error.is_unauthorized() || error.is_forbidden() {

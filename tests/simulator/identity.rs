@@ -1,0 +1,305 @@
+//! Which group or project a write is for: a rule of the oracle about ids.
+//!
+//! Paths change hands while a run goes on. So a write may only name groups and projects that the
+//! service showed to this run at a path that is declared, or that this run created. A secret goes
+//! into those alone whose document refers to it, and never into two of one path.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use serde_json::Value as Json;
+use undrift::api::{Content, WireRequest};
+
+use crate::{
+    oracle::Violation,
+    scenario::SECRETS,
+    service::{Sent, State, Who},
+};
+
+/// What tells a group or project from all others, whatever its path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id {
+    /// Groups and personal namespaces share their ids.
+    pub(crate) is_namespace: bool,
+    pub(crate) id: u64,
+}
+
+impl Id {
+    const fn namespace(id: u64) -> Self {
+        Self { is_namespace: true, id }
+    }
+
+    pub(crate) const fn project(id: u64) -> Self {
+        Self { is_namespace: false, id }
+    }
+}
+
+/// A group or project, as an answer showed it to a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    who: Who,
+    at: Duration,
+    id: Id,
+    path: String,
+    /// Whether it is the answer to its creation.
+    is_new: bool,
+}
+
+/// Whether a write to `target` makes a group or project in a group that the body names.
+fn is_create(target: &str) -> bool {
+    matches!(target, "/projects" | "/groups") || target.starts_with("/import/")
+}
+
+/// The groups and projects that an answer shows, at any depth.
+pub(crate) fn shown(who: Who, at: Duration, target: &str, body: &Bytes) -> Vec<Shown> {
+    let Ok(body) = serde_json::from_slice::<Json>(body) else { return Vec::new() };
+    let is_import = target.starts_with("/import/");
+    let own = |id: Id, path: &Json| {
+        // The answer to an import has no object of a project.
+        let id = if is_import { Id::project(id.id) } else { id };
+        let is_new = body["id"] == id.id && is_create(target);
+        let path = path.as_str()?.trim_start_matches('/').to_lowercase();
+        Some(Shown { who, at, id, path, is_new })
+    };
+    let mut found = Vec::new();
+    let mut rest = vec![&body];
+    while let Some(value) = rest.pop() {
+        let id = |name: &str| value[name].as_u64();
+        let project = id("id").map(|id| (Id::project(id), &value["path_with_namespace"]));
+        let group = id("id").map(|id| (Id::namespace(id), &value["full_path"]));
+        let shared = id("group_id").map(|id| (Id::namespace(id), &value["group_full_path"]));
+        let all = [project, group, shared].into_iter().flatten();
+        found.extend(all.filter_map(|(id, path)| own(id, path)));
+        match value {
+            Json::Array(rows) => rest.extend(rows),
+            Json::Object(fields) => rest.extend(fields.values()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What `request` says, as text.
+fn body(request: &WireRequest) -> String {
+    match &request.content {
+        Content::Empty => String::new(),
+        Content::Json(json) => String::from_utf8_lossy(json).into_owned(),
+        Content::Form(parts) => {
+            parts.iter().map(|part| String::from_utf8_lossy(&part.value).into_owned()).collect()
+        }
+    }
+}
+
+/// The secrets that a request carries.
+pub(crate) fn carried(request: &WireRequest) -> Vec<&'static str> {
+    let body = body(request);
+    let first_line = |secret: &'static str| secret.lines().next().unwrap_or_default();
+    let secrets = SECRETS.iter().map(|(name, secret)| (*name, first_line(secret)));
+    secrets.filter(|(_, secret)| body.contains(secret)).map(|(name, _)| name).collect()
+}
+
+/// The groups and projects that a write is for, and those that it names by their id.
+pub(crate) fn named(request: &WireRequest) -> Vec<Id> {
+    let mut named = Vec::new();
+    let mut segments = request.target.split(['/', '?']).skip(1);
+    let scope = segments.next().unwrap_or_default();
+    let id = segments.next().and_then(|id| id.parse().ok());
+    named.extend(id.and_then(|id| match scope {
+        "projects" => Some(Id::project(id)),
+        "groups" => Some(Id::namespace(id)),
+        _ => None,
+    }));
+    let body = serde_json::from_str::<Json>(&body(request)).unwrap_or_default();
+    let others = ["namespace_id", "namespace", "parent_id", "group_id"].into_iter();
+    named.extend(others.filter_map(|name| body[name].as_u64()).map(Id::namespace));
+    named
+}
+
+/// The paths that a group or project at `path` may be declared at: its own, and where `documents`
+/// move it, by itself or with a group above, in either order.
+pub(crate) fn declared_at(documents: &[Json], path: &str) -> BTreeSet<String> {
+    let mut all = moved(documents, path);
+    for (former, document) in documents.iter().flat_map(formers) {
+        let declared = document["path"].as_str().unwrap();
+        // What gets both is renamed first.
+        let halfway = match (former.rsplit_once('/'), declared.rsplit_once('/')) {
+            (Some((above, _)), Some((_, name))) => format!("{above}/{name}"),
+            _ => former.to_owned(),
+        };
+        if [former, &halfway].into_iter().any(|old| moved(documents, old).contains(path)) {
+            all.insert(declared.to_owned());
+        }
+    }
+    all
+}
+
+/// The former paths of what `document` is about, each with it.
+fn formers(document: &Json) -> impl Iterator<Item = (&str, &Json)> {
+    let formers = document["previously"].as_array().into_iter().flatten();
+    formers.filter_map(move |former| Some((former.as_str()?, document)))
+}
+
+/// `path`, and all that moves make of it.
+fn moved(documents: &[Json], path: &str) -> BTreeSet<String> {
+    let mut all = BTreeSet::from([path.to_owned()]);
+    let mut rest = vec![path.to_owned()];
+    while let Some(path) = rest.pop() {
+        for (former, document) in documents.iter().flat_map(formers) {
+            let Some(behind) = path.strip_prefix(former) else { continue };
+            let moved = format!("{}{behind}", document["path"].as_str().unwrap());
+            if (behind.is_empty() || behind.starts_with('/')) && all.insert(moved.clone()) {
+                rest.push(moved);
+            }
+        }
+    }
+    all
+}
+
+/// What was shown to a run at a path that is declared, or that moves there.
+pub(crate) fn found_at(state: &State, documents: &[Json], who: Who, path: &str) -> BTreeSet<Id> {
+    let is_there =
+        |shown: &&Shown| shown.who == who && declared_at(documents, &shown.path).contains(path);
+    state.shown.iter().filter(is_there).map(|shown| shown.id).collect()
+}
+
+/// What the documents of one simulation say of secrets and paths.
+struct Declared<'d> {
+    documents: &'d [Json],
+    /// The paths of which documents refer to a secret, by its name.
+    referring: BTreeMap<&'static str, BTreeSet<String>>,
+    /// Every text, and the paths above those that are paths.
+    mentioned: BTreeSet<String>,
+}
+
+impl<'d> Declared<'d> {
+    fn new(documents: &'d [Json]) -> Self {
+        let mut referring = BTreeMap::<_, BTreeSet<_>>::new();
+        let mut mentioned = BTreeSet::new();
+        for document in documents {
+            let mut rest = vec![document];
+            while let Some(value) = rest.pop() {
+                match value {
+                    Json::Array(items) => rest.extend(items),
+                    Json::Object(fields) => rest.extend(fields.values()),
+                    Json::String(text) => {
+                        let ends = text.match_indices('/').map(|(end, _)| end);
+                        mentioned
+                            .extend(ends.chain([text.len()]).map(|end| text[..end].to_lowercase()));
+                    }
+                    _ => {}
+                }
+            }
+            let text = document.to_string();
+            for (name, _) in SECRETS {
+                if text.contains(&format!("{{\"env\":\"{name}\"}}")) {
+                    let path = document["path"].as_str().unwrap().to_owned();
+                    referring.entry(name).or_default().insert(path);
+                }
+            }
+        }
+        Self { documents, referring, mentioned }
+    }
+
+    /// Whether `id` was shown to the run that `sent` something at one of `paths`, or is new.
+    fn was_shown(&self, state: &State, sent: &Sent, id: Id, is_one: impl Fn(&str) -> bool) -> bool {
+        let mut before =
+            state.shown.iter().filter(|shown| shown.who == sent.who && shown.at <= sent.at);
+        before.any(|shown| {
+            let mut paths = declared_at(self.documents, &shown.path).into_iter();
+            let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+            let is_new = || {
+                let mut declared = self.documents.iter().filter_map(|d| d["path"].as_str());
+                // The group that it was created in may have got another path meanwhile.
+                shown.is_new && declared.any(|path| is_one(path) && last(path) == last(&shown.path))
+            };
+            shown.id == id && (paths.any(|path| is_one(&path)) || is_new())
+        })
+    }
+}
+
+/// Finds writes into groups and projects that were neither found where they are declared nor
+/// created.
+pub(crate) fn only_what_was_found(state: &State, documents: &[Json], found: &mut Vec<Violation>) {
+    let declared = Declared::new(documents);
+    let mut received = BTreeMap::<_, BTreeSet<Id>>::new();
+    let mut wrong = |sent: &Sent, what: &str| {
+        let what = format!("{:?}: {} {} {what}", sent.who, sent.method, sent.target);
+        found.push(Violation { rule: "only what was found", what });
+    };
+    for sent in state.sent.iter().filter(|sent| sent.method != "GET") {
+        for id in &sent.into {
+            if !declared.was_shown(state, sent, *id, |path| declared.mentioned.contains(path)) {
+                wrong(sent, &format!("is for {id:?}, which was nowhere found"));
+            }
+        }
+        for secret in &sent.carries {
+            let none = BTreeSet::new();
+            let paths = declared.referring.get(secret).unwrap_or(&none);
+            // What is created is created in the group above.
+            let is_create = is_create(&sent.target);
+            let is_for = |path: &str| {
+                let above = |own: &String| own.rsplit_once('/').map(|(above, _)| above.to_owned());
+                match is_create {
+                    true => paths.iter().filter_map(above).any(|above| above == path),
+                    false => paths.contains(path),
+                }
+            };
+            match sent.into.first() {
+                Some(id) if !declared.was_shown(state, sent, *id, is_for) => {
+                    wrong(sent, &format!("gives {secret} to {id:?}"));
+                }
+                Some(id) if !is_create && paths.len() == 1 => {
+                    received.entry((sent.who as u8, *secret)).or_default().insert(*id);
+                }
+                Some(_) => {}
+                // An import names the group above by its path.
+                None if is_create => {}
+                None => wrong(sent, &format!("gives {secret} to what goes by its path")),
+            }
+        }
+    }
+    for ((who, secret), ids) in received.into_iter().filter(|(_, ids)| ids.len() > 1) {
+        let what = format!("run {who} gives {secret}, which is for one, to {ids:?}");
+        found.push(Violation { rule: "only what was found", what });
+    }
+}
+
+#[test]
+fn a_write_into_what_was_not_found_is_seen() {
+    let documents = [
+        serde_json::json!({"path": "acme/a", "variables": [{"key": "S", "value": {"env": "VALUE"}}]}),
+        serde_json::json!({"path": "acme/b", "previously": ["acme/old"]}),
+    ];
+    let shown = |id, path: &str| Shown {
+        who: Who::First,
+        at: Duration::ZERO,
+        id: Id::project(id),
+        path: path.to_owned(),
+        is_new: false,
+    };
+    let wrong = |paths: &[(u64, &str)], writes: &[(u64, &[&'static str])]| {
+        let write = |(id, carries): &(u64, &[&'static str])| Sent {
+            into: vec![Id::project(*id)],
+            carries: carries.to_vec(),
+            method: "POST",
+            target: format!("/projects/{id}/variables"),
+            ..Sent::of(Who::First)
+        };
+        let mut state = State::default();
+        state.shown = paths.iter().map(|(id, path)| shown(*id, path)).collect();
+        state.sent = writes.iter().map(write).collect();
+        let mut found = Vec::new();
+        only_what_was_found(&state, &documents, &mut found);
+        found.len()
+    };
+    let there = [(1, "acme/a"), (2, "acme/old"), (3, "acme/other")];
+    assert_eq!(wrong(&there, &[(1, &["VALUE"]), (2, &[])]), 0);
+    assert_eq!(wrong(&there, &[(3, &[])]), 1, "not declared");
+    assert_eq!(wrong(&there, &[(4, &[])]), 1, "never shown");
+    assert_eq!(wrong(&there, &[(2, &["VALUE"])]), 1, "the secret of another one");
+    let swapped = [(1, "acme/a"), (2, "acme/a")];
+    assert_eq!(wrong(&swapped, &[(1, &["VALUE"]), (2, &["VALUE"])]), 1, "two of one path");
+}

@@ -1,0 +1,148 @@
+//! Random organisations: groups and projects of all kinds of parts, of which some are new, some get
+//! another path, by themselves or with a group above, and some are forks.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::{scenario::Scenario, schedule::Numbers};
+
+/// What all of their names begin with; the rest is the seed.
+pub(crate) const PREFIX: &str = "organisation-";
+
+/// How many requests a run takes, about, and how many documents there are.
+pub(crate) const REQUESTS: usize = 40;
+pub(crate) const DOCUMENTS: usize = 5;
+
+/// Seeds of which a clean run after the faults ends with 6, and the next one converges: a group
+/// moves while a project that leaves it is looked at again.
+pub(crate) const KNOWN: [u64; 1] = [40];
+
+/// A part of a project, as it is declared and as a seed has it.
+type Part = (&'static str, fn(&mut Numbers) -> Json);
+
+/// What is both declared and there in the same words.
+const PARTS: [Part; 5] = [
+    ("settings", |numbers| {
+        let method = *numbers.pick(&["merge", "ff"]);
+        json!({"description": *numbers.pick(&["old", "new"]), "merge_method": method, "visibility": "public"})
+    }),
+    ("variables", |numbers| {
+        let keys = numbers.some(&["A", "B", "C"]);
+        let value = |key: &&str| json!({"key": key, "value": *numbers.pick(&["old", "new"])});
+        keys.iter().map(value).collect()
+    }),
+    ("hooks", |numbers| {
+        let hosts = numbers.some(&["a", "b"]);
+        let hook = |host: &&str| {
+            let url = format!("https://{host}.example.org/x");
+            json!({"url": url, "issues_events": numbers.below(2) == 0})
+        };
+        hosts.iter().map(hook).collect()
+    }),
+    ("push_rule", |numbers| json!({"commit_message_regex": *numbers.pick(&["^a", "^b"])})),
+    (
+        "protected_branches",
+        |numbers| json!([{"name": "main", "allow_force_push": numbers.below(2) == 0}]),
+    ),
+];
+
+impl Numbers {
+    /// Some of `all`, in their order.
+    fn some<T: Clone>(&mut self, all: &[T]) -> Vec<T> {
+        all.iter().filter(|_| self.below(2) == 0).cloned().collect()
+    }
+
+    fn one_in(&mut self, of: usize) -> bool {
+        self.below(of) == 0
+    }
+}
+
+fn parts(numbers: &mut Numbers) -> Map<String, Json> {
+    let chosen = numbers.some(&PARTS);
+    chosen.into_iter().map(|(name, part)| (name.to_owned(), part(numbers))).collect()
+}
+
+/// Where a group is, and where it is to be.
+struct Place {
+    was: &'static str,
+    is: &'static str,
+}
+
+/// The organisation that `seed` stands for.
+pub(crate) fn random(seed: u64) -> Scenario {
+    let numbers = &mut Numbers::new(seed);
+    let mut documents = Vec::new();
+    let moves = [("team", "team"), ("team", "crew"), ("team", "acme/team")];
+    let (was, is) = *numbers.pick(&moves);
+    let team = Place { was, is };
+    documents.push(group(numbers, &team));
+    let places = [Place { was: "acme", is: "acme" }, Place { was: "beta", is: "beta" }, team];
+    let mut projects = Vec::new();
+    let mut forked = Vec::new();
+    for name in ["app", "lib", "site", "tool"] {
+        let (from, to) = (&places[numbers.below(3)], &places[numbers.below(3)]);
+        let path = format!("{}/{name}", to.is);
+        let mut document = json!({"kind": "Project", "path": path});
+        let declared = document.as_object_mut().unwrap();
+        declared.extend(parts(numbers));
+        match numbers.below(4) {
+            // It is new: empty, or a fork of what is there or comes as well.
+            0 => {
+                declared.insert("create".to_owned(), true.into());
+                if let Some(upstream) = forked.first() {
+                    declared.insert("fork_of".to_owned(), Json::clone(upstream));
+                    declared.insert("settings".to_owned(), json!({"visibility": "public"}));
+                }
+            }
+            // It stays in its group, which may get another path.
+            1 => projects.push(there(numbers, &format!("{}/{name}", to.was))),
+            // It gets another name or group.
+            _ => {
+                let former = match numbers.one_in(2) {
+                    true => format!("{}/{name}", from.was),
+                    false => format!("{}/old-{name}", from.was),
+                };
+                if former != format!("{}/{name}", to.was) {
+                    declared.insert("previously".to_owned(), json!([former]));
+                }
+                projects.push(there(numbers, &former));
+            }
+        }
+        if numbers.one_in(3) && declared.get("fork_of").is_none() {
+            let secret = json!({"key": "S", "value": {"env": "VALUE"}, "masked": true});
+            let variables = declared.entry("variables").or_insert_with(|| json!([]));
+            variables.as_array_mut().unwrap().push(secret);
+        }
+        forked.push(path.into());
+        documents.push(document);
+    }
+    // What comes first is what most is done to.
+    let first = numbers.below(documents.len());
+    documents.rotate_left(first);
+    let name = format!("{PREFIX}{seed}");
+    Scenario::new(name, &projects, &documents)
+        .group("team", json!([{"user": "alice", "access_level": "developer"}]))
+        .acknowledging(&["protection:**", "visibility:**", "transfer:**"])
+}
+
+fn group(numbers: &mut Numbers, place: &Place) -> Json {
+    let mut document = json!({
+        "kind": "Group", "path": place.is,
+        "settings": {"description": *numbers.pick(&["old", "new"])},
+        "variables": [{"key": "A", "value": "new"}],
+    });
+    if place.was != place.is {
+        document["previously"] = json!([place.was]);
+    }
+    if numbers.one_in(2) {
+        document["members"] = json!([{"user": "carol", "access_level": "developer"}]);
+    }
+    document
+}
+
+/// A project that is there, with parts of its own.
+fn there(numbers: &mut Numbers, path: &str) -> Json {
+    let mut project = Json::Object(parts(numbers));
+    project["settings"]["visibility"] = "public".into();
+    project["path"] = path.into();
+    project
+}

@@ -1,0 +1,256 @@
+//! Other people, who work on the same groups and projects while a run goes on.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value as Json, json};
+
+use crate::{scenario::TOKEN, schedule::Act, service::World};
+
+/// Something that somebody else did.
+#[derive(Clone, Debug)]
+pub(crate) struct Deed {
+    pub(crate) at: Duration,
+    pub(crate) act: Act,
+    /// The paths that are declared of what it was done to.
+    pub(crate) paths: Vec<String>,
+    pub(crate) is_group: bool,
+}
+
+impl World {
+    /// What an administrator reads past undrift.
+    fn read(&self, path: &str) -> Json {
+        serde_json::from_slice(self.call("GET", path, &Json::Null).body()).unwrap_or_default()
+    }
+
+    /// A call of an administrator that goes past undrift.
+    fn call(&self, method: &str, path: &str, body: &Json) -> http::Response<Bytes> {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(format!("/api/v4{path}"))
+            .header("private-token", TOKEN);
+        let request = request
+            .header("content-type", "application/json")
+            .body(body.to_string().into())
+            .unwrap();
+        self.model.answer(request)
+    }
+
+    /// Does what somebody else does to what the document at a place is about, and remembers it if
+    /// the service lets them.
+    pub(crate) fn act(&self, at: usize, act: Act) {
+        let documents = self.prepared.documents();
+        let of_projects =
+            matches!(act, Act::Archive | Act::Unarchive | Act::Unprotect | Act::ForcePush);
+        let of = |document: &&Json| !of_projects || document["kind"] != "Group";
+        let count = documents.iter().filter(of).count();
+        let Some(document) = documents.iter().filter(of).nth(at % count.max(1)) else { return };
+        let partner = (act == Act::Swap).then(|| self.beside(document)).flatten();
+        if self.is_done(document, act) {
+            let paths = [Some(document), partner].into_iter().flatten();
+            let paths = paths.map(|document| document["path"].as_str().unwrap().to_owned());
+            let is_group = document["kind"] == "Group";
+            let deed = Deed { at: self.now(), act, paths: paths.collect(), is_group };
+            self.state().foreign.push(deed);
+        }
+    }
+
+    fn is_done(&self, document: &Json, act: Act) -> bool {
+        let documents = self.prepared.documents();
+        let project = self.place(document);
+        let first = |list: &str, key: &str| {
+            let rows = self.read(&format!("{project}/{list}"));
+            let value = rows[0][key].clone();
+            value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+        };
+        let scope = || {
+            let rows = self.read(&format!("{project}/variables"));
+            rows[0]["environment_scope"].as_str().unwrap_or("*").replace('*', "%2A")
+        };
+        let variable = || {
+            format!(
+                "{project}/variables/{}?filter%5Benvironment_scope%5D={}",
+                first("variables", "key"),
+                scope()
+            )
+        };
+        let nothing = json!({});
+        let done = match act {
+            Act::Settings => self.call(
+                "PUT",
+                &project,
+                &json!({"description": "somebody else's", "merge_method": "rebase_merge"}),
+            ),
+            Act::AddVariable => self.call(
+                "POST",
+                &format!("{project}/variables"),
+                &json!({"key": "FOREIGN", "value": "x"}),
+            ),
+            Act::RotateVariable => {
+                self.call("PUT", &variable(), &json!({"value": "rotated-canary-99"}))
+            }
+            Act::RemoveVariable => self.call("DELETE", &variable(), &nothing),
+            Act::AddHook => self.call(
+                "POST",
+                &format!("{project}/hooks"),
+                &json!({"url": "https://foreign.example.org/"}),
+            ),
+            Act::RemoveHook => {
+                self.call("DELETE", &format!("{project}/hooks/{}", first("hooks", "id")), &nothing)
+            }
+            Act::AddMember => self.call(
+                "POST",
+                &format!("{project}/members"),
+                &json!({"user_id": 5, "access_level": 20}),
+            ),
+            Act::DemoteMember => self.call(
+                "PUT",
+                &format!("{project}/members/{}", first("members", "id")),
+                &json!({"access_level": 20}),
+            ),
+            Act::PushRule => self.call(
+                "PUT",
+                &format!("{project}/push_rule"),
+                &json!({"commit_message_regex": "^other"}),
+            ),
+            Act::RemoveShare => {
+                let shown = self.read(&project);
+                let group = &shown["shared_with_groups"][0]["group_id"];
+                self.call("DELETE", &format!("{project}/share/{group}"), &nothing)
+            }
+            Act::Unprotect => {
+                let name = first("protected_branches", "name").replace('/', "%2F");
+                self.call("DELETE", &format!("{project}/protected_branches/{name}"), &nothing)
+            }
+            Act::ForcePush => {
+                let name = first("protected_branches", "name").replace('/', "%2F");
+                let path = format!("{project}/protected_branches/{name}");
+                self.call("PATCH", &path, &json!({"allow_force_push": true}))
+            }
+            Act::Archive => self.call("POST", &format!("{project}/archive"), &nothing),
+            Act::Unarchive => self.call("POST", &format!("{project}/unarchive"), &nothing),
+            Act::Rename => self.call("PUT", &project, &json!({"path": "renamed"})),
+            Act::Delete => self.call("DELETE", &project, &nothing),
+            Act::Swap => return self.swap(document, &project),
+            Act::Recreate => return self.recreate(document, &project),
+            Act::Create => {
+                let is_missing = |document: &&Json| self.read(&container(document))["id"].is_null();
+                match documents.iter().find(is_missing) {
+                    Some(document) => self.create(document, document["path"].as_str().unwrap()),
+                    None => return false,
+                }
+            }
+        };
+        done.status().is_success()
+    }
+
+    /// Where the project or group is that `document` is about: where it is declared, or was before.
+    fn place(&self, document: &Json) -> String {
+        let formers = document["previously"].as_array().into_iter().flatten();
+        let mut places = formers.filter_map(|former| Some(at(document, former.as_str()?)));
+        let declared = container(document);
+        match self.read(&declared)["id"].is_null() {
+            true => places.find(|place| !self.read(place)["id"].is_null()).unwrap_or(declared),
+            false => declared,
+        }
+    }
+
+    /// Creates a project or group of the kind of `document`, with nothing of what it declares.
+    fn create(&self, document: &Json, path: &str) -> http::Response<Bytes> {
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let namespace =
+            self.read(&format!("/namespaces/{}", above.replace('/', "%2F")))["id"].clone();
+        let (list, within) = if document["kind"] == "Group" {
+            ("/groups", "parent_id")
+        } else {
+            ("/projects", "namespace_id")
+        };
+        let mut body = json!({"name": name, "path": name});
+        if !above.is_empty() {
+            body[within] = namespace;
+        }
+        self.call("POST", list, &body)
+    }
+
+    /// What is declared of one that is there, in the same group as what `document` is about.
+    fn beside(&self, document: &Json) -> Option<&Json> {
+        let above =
+            |place: &str| path_at(place).rsplit_once('/').map(|(above, _)| above.to_owned());
+        let place = self.place(document);
+        self.prepared.documents().iter().find(|other| {
+            let there = self.place(other);
+            other["kind"] == document["kind"]
+                && other["state"] != "absent"
+                && there != place
+                && above(&there) == above(&place)
+                && !self.read(&there)["id"].is_null()
+        })
+    }
+
+    /// Gives what is at `place` the path of another one beside it, and that one its path. The other
+    /// one is declared as well if that is possible.
+    fn swap(&self, document: &Json, place: &str) -> bool {
+        let path = path_at(place);
+        let other = if let Some(other) = self.beside(document) {
+            self.place(other)
+        } else {
+            let path = match path.rsplit_once('/') {
+                Some((above, _)) => format!("{above}/{STRANGER}"),
+                None => STRANGER.to_owned(),
+            };
+            self.create(document, &path);
+            at(document, &path)
+        };
+        let ids = [place, &*other].map(|place| self.read(place)["id"].clone());
+        let names =
+            [&path, &path_at(&other)].map(|path| path.rsplit('/').next().unwrap().to_owned());
+        if ids.iter().any(Json::is_null) {
+            return false;
+        }
+        let scope = if document["kind"] == "Group" { "groups" } else { "projects" };
+        let steps = [(&ids[0], "elsewhere"), (&ids[1], &names[0]), (&ids[0], &names[1])];
+        let rename = |(id, path): (&Json, &str)| {
+            let answer = self.call("PUT", &format!("/{scope}/{id}"), &json!({"path": path}));
+            answer.status().is_success()
+        };
+        steps.into_iter().all(rename)
+    }
+
+    /// Deletes what is at `place` for good, and makes another one with its path.
+    fn recreate(&self, document: &Json, place: &str) -> bool {
+        let there = self.read(place);
+        let scope = if document["kind"] == "Group" { "groups" } else { "projects" };
+        let by_id = format!("/{scope}/{}", there["id"]);
+        let deleted = self.call("DELETE", &by_id, &json!({})).status().is_success();
+        // Where deletion waits, it is marked, and may be deleted at once under its new path. A group
+        // at the top may only get another path.
+        let marked = self.read(&by_id);
+        let full = marked["full_path"].as_str().or(marked["path_with_namespace"].as_str());
+        if let Some(path) = full {
+            let at_once = format!("{by_id}?permanently_remove=true&full_path={path}");
+            if !self.call("DELETE", &at_once, &json!({})).status().is_success() {
+                self.call("PUT", &by_id, &json!({"path": "deleted"}));
+            }
+        }
+        deleted && self.create(document, &path_at(place)).status().is_success()
+    }
+}
+
+/// What the other one of a swap is called if nobody declares it.
+const STRANGER: &str = "stranger";
+
+/// Where the project or group is that `document` is about.
+fn container(document: &Json) -> String {
+    at(document, document["path"].as_str().unwrap())
+}
+
+/// Where a project or group of the kind of `document` is at `path`.
+fn at(document: &Json, path: &str) -> String {
+    let scope = if document["kind"] == "Group" { "groups" } else { "projects" };
+    format!("/{scope}/{}", path.replace('/', "%2F"))
+}
+
+/// The path of what is at `place`.
+fn path_at(place: &str) -> String {
+    place.rsplit('/').next().unwrap().replace("%2F", "/")
+}

@@ -1,0 +1,171 @@
+//! Answers that are JSON, and that no service gives.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use crate::schedule::Numbers;
+
+/// What is wrong with an answer. Where and how exactly is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Spoil {
+    /// All of it is something else: nothing, a number, a text, a list for an object, or the reverse.
+    Whole,
+    /// A field, at any depth, has a value of another type.
+    Type,
+    /// A field, at any depth, is null.
+    Null,
+    /// A field is missing.
+    Missing,
+    /// There are fields that nobody knows, with names that mean something elsewhere.
+    Extra,
+    /// A number is far beyond all that is kept, negative or broken.
+    Number,
+    /// An id is none, is of nothing that exists, or is no number.
+    Id,
+    /// A row of a list is something else.
+    Row,
+    /// A text is empty, very long, or of characters that are not shown.
+    Text,
+}
+
+impl Spoil {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Whole,
+        Self::Type,
+        Self::Null,
+        Self::Missing,
+        Self::Extra,
+        Self::Number,
+        Self::Id,
+        Self::Row,
+        Self::Text,
+    ];
+
+    /// Makes it so, if `body` has what it takes.
+    pub(crate) fn apply(self, body: &mut Json, numbers: &mut Numbers) {
+        let known = |name: &str, _: &Json| name == "id" || name.ends_with("_id");
+        match self {
+            Self::Whole => *body = other_type(body, numbers),
+            Self::Type => change(body, numbers, |_, _| true, other_type),
+            Self::Null => change(body, numbers, |_, value| !value.is_null(), |_, _| Json::Null),
+            Self::Missing => drop_field(body, numbers),
+            Self::Extra => add_fields(body),
+            Self::Number => change(body, numbers, |_, value| value.is_number(), number),
+            Self::Id => change(body, numbers, known, |value, numbers| match numbers.below(2) {
+                0 => number(value, numbers),
+                _ => other_type(value, numbers),
+            }),
+            Self::Row => {
+                if let Some(rows) = body.as_array_mut().filter(|rows| !rows.is_empty()) {
+                    let at = numbers.below(rows.len());
+                    rows[at] = other_type(&rows[at], numbers);
+                }
+            }
+            Self::Text => change(body, numbers, |_, value| value.is_string(), text),
+        }
+    }
+}
+
+/// A value of another type than `value`, never one that the service may give for it.
+fn other_type(value: &Json, numbers: &mut Numbers) -> Json {
+    let all = [
+        json!(null),
+        json!(true),
+        json!(-7),
+        json!("spoiled"),
+        json!([]),
+        json!([1, null, "a", {}]),
+        json!({}),
+        json!({"id": 1, "name": [], "message": 5, "error": {"x": []}}),
+    ];
+    let others: Vec<_> =
+        all.iter().filter(|other| kind(other) != kind(value) && !other.is_null()).collect();
+    (*numbers.pick(&others)).clone()
+}
+
+fn kind(value: &Json) -> u8 {
+    match value {
+        Json::Null => 0,
+        Json::Bool(_) => 1,
+        Json::Number(_) => 2,
+        Json::String(_) => 3,
+        Json::Array(_) => 4,
+        Json::Object(_) => 5,
+    }
+}
+
+fn number(_: &Json, numbers: &mut Numbers) -> Json {
+    let all =
+        [json!(-1), json!(u64::MAX), json!(i64::MIN), json!(1e300), json!(1.5), json!(9_999_999)];
+    numbers.pick(&all).clone()
+}
+
+fn text(_: &Json, numbers: &mut Numbers) -> Json {
+    let all = ["", "\u{0}", "\u{202e}\u{1b}[2J", "../../x", "**", "https://[::1"];
+    match numbers.below(all.len() + 1) {
+        at if at < all.len() => all[at].into(),
+        _ => "x".repeat(70_000).into(),
+    }
+}
+
+/// Changes one of the fields that `is_meant` at any depth.
+fn change(
+    body: &mut Json,
+    numbers: &mut Numbers,
+    is_meant: impl Fn(&str, &Json) -> bool,
+    to: impl Fn(&Json, &mut Numbers) -> Json,
+) {
+    let mut fields = Vec::new();
+    let mut rest = vec![body];
+    while let Some(value) = rest.pop() {
+        match value {
+            Json::Array(rows) => rest.extend(rows),
+            Json::Object(object) => {
+                for (name, value) in object {
+                    match is_meant(name, value) && numbers.below(2) == 0 {
+                        true => fields.push(value),
+                        false => rest.push(value),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    if !fields.is_empty() {
+        let at = numbers.below(fields.len());
+        *fields[at] = to(fields[at], numbers);
+    }
+}
+
+fn drop_field(body: &mut Json, numbers: &mut Numbers) {
+    let mut objects = Vec::new();
+    match body {
+        Json::Array(rows) => objects.extend(rows.iter_mut().filter_map(Json::as_object_mut)),
+        other => objects.extend(other.as_object_mut()),
+    }
+    if !objects.is_empty() {
+        let at = numbers.below(objects.len());
+        let names: Vec<_> = objects[at].keys().cloned().collect();
+        if !names.is_empty() {
+            let name = numbers.pick(&names).clone();
+            objects[at].remove(&name);
+        }
+    }
+}
+
+fn add_fields(body: &mut Json) {
+    let objects: Vec<&mut Json> = match body {
+        Json::Array(rows) => rows.iter_mut().collect(),
+        other => vec![other],
+    };
+    for object in objects.into_iter().filter_map(Json::as_object_mut) {
+        let more = json!({
+            "": 1, "error": "invalid_token", "message": {"base": ["nothing"]}, "__proto__": {},
+            "state": "absent", "deleted": true, "status": 404, "unknown": [[[[{"id": 1}]]]],
+        });
+        for (name, value) in more.as_object().unwrap() {
+            object.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! `export` and `absorb` where reads go wrong: each fault at each request.
+//!
+//! They are put together here as `src/cli` does it, because that is tied to a process and its
+//! files. Neither writes, so the service says the same before and after, and what is written can be
+//! held against what is written where nothing goes wrong: it is the same, or less of it was said to
+//! be missing. The oracle also reads it back through a calm service, where it must plan to nothing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex},
+};
+
+use undrift::{
+    absorb::{self, Failed, Mode, Seen},
+    address::{Glob, Selector},
+    api::{ApiError, ReadClient},
+    apply,
+    desired::{Container, Desired, Groups},
+    export::{self, Estate, Values, Words},
+    kind::Created,
+    live::Live,
+    manifest::{self, Options, Surroundings},
+    observe::Observer,
+    plan,
+    release::Known,
+    secret::Secrets,
+    selection::Selection,
+};
+
+use crate::{
+    Simulator, given,
+    schedule::{Fault, Missing, Schedule},
+    service::{Who, World},
+    spoil::Spoil,
+    undrift::{client, exit_of},
+};
+
+/// The scenario: its service is what is exported, and differs from its manifests in what is absorbed.
+const SCENARIO: &str = "takeover";
+/// Of the faults at a request, one of so many is tried unless somebody says otherwise.
+const EVERY: usize = 32;
+
+/// What a run leaves: its exit code, and the files that it wrote.
+#[derive(Clone, Debug, PartialEq)]
+struct Left {
+    exit: u8,
+    files: BTreeMap<String, String>,
+    /// Whether it said that something is missing.
+    lacks: bool,
+    /// Whether it said that something was left out that no manifest can say.
+    left_out: bool,
+}
+
+impl Left {
+    fn nothing(exit: u8) -> Self {
+        Self { exit, files: BTreeMap::new(), lacks: false, left_out: false }
+    }
+
+    /// All files as one text, without what the comments say of what no manifest can say.
+    fn without_comments(&self) -> String {
+        let lines = self
+            .files
+            .iter()
+            .flat_map(|(path, text)| [path.as_str()].into_iter().chain(text.lines()));
+        let own = |line: &str| line.split("# ").next().unwrap_or_default().trim_end().to_owned();
+        lines.map(own).filter(|line| !line.is_empty()).map(|line| line + "\n").collect()
+    }
+}
+
+/// Which of the commands is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Command {
+    Export { partial: bool },
+    Absorb,
+}
+
+const COMMANDS: [Command; 3] =
+    [Command::Export { partial: false }, Command::Export { partial: true }, Command::Absorb];
+
+fn words(observer: &Observer, release: Known) -> export::Settings {
+    export::Settings {
+        caller: observer.caller().clone(),
+        release,
+        values: Values::Plain,
+        all: false,
+        defaults: false,
+        watch: false,
+        rehearse: false,
+        sections: Vec::new(),
+        selection: Selection::default(),
+    }
+}
+
+fn settings(observer: &Observer, desired: &Desired, secrets: &Arc<Secrets>) -> plan::Settings {
+    plan::Settings {
+        caller: observer.caller().clone(),
+        secrets: Arc::clone(secrets),
+        release: None,
+        created: Created::default(),
+        moves: Arc::clone(&desired.moves),
+        groups: Groups::of(&desired.containers),
+        resend: Vec::new(),
+        holds: plan::Holds::default(),
+        limits: plan::Limits::default(),
+        hosts: Vec::new(),
+    }
+}
+
+/// What exists at and below `acme`, as manifests.
+async fn export(
+    client: ReadClient,
+    secrets: &Arc<Secrets>,
+    partial: bool,
+) -> Result<Left, ApiError> {
+    let observer = Observer::connect(client).await?;
+    let settings = words(&observer, observer.release().await?);
+    let existing = observer.existing(&[Glob::over_paths("acme").unwrap()]).await?;
+    if !existing.unmatched.is_empty() || existing.containers.is_empty() {
+        return Ok(Left::nothing(2));
+    }
+    let containers = existing.containers.into_values();
+    let containers: Vec<_> =
+        containers.map(|(scope, path)| export::wish(scope, path, &settings)).collect();
+    let estate = Mutex::new((Estate::new(settings, existing.deleting), BTreeMap::new()));
+    let each = async |container: &Container, mut live: Live| {
+        let names = observer.called(Estate::ids(container.scope, &live)).await?;
+        let (estate, lives) = &mut *estate.lock().unwrap();
+        estate.add(container.scope, &container.path, &live, &names);
+        live.names.extend(names.found_by_name());
+        lives.insert(container.path.clone(), live);
+        Ok(())
+    };
+    observer.all(&containers.iter().collect::<Vec<_>>(), 16, each).await?;
+    let (mut estate, lives) = estate.into_inner().unwrap();
+    let left_out = estate.left_out().len();
+    let missing = estate.missing().len();
+    if missing > 0 && !partial {
+        return Ok(Left::nothing(10));
+    }
+    let files: BTreeMap<_, _> =
+        estate.finish().files.into_iter().map(|file| (file.path, file.text)).collect();
+    let wrong = changes(&observer, &files, secrets, Some(lives)).await?;
+    if !wrong.is_empty() && !partial {
+        return Ok(Left::nothing(10));
+    }
+    let lacks = missing > 0 || !wrong.is_empty();
+    let is_whole = !lacks && (left_out == 0 || partial);
+    Ok(Left { exit: if is_whole { 0 } else { 10 }, files, lacks, left_out: left_out > 0 })
+}
+
+/// What a plan of `files` would do, and what it could not know; by what was already read, if that is
+/// given.
+async fn changes(
+    observer: &Observer,
+    files: &BTreeMap<String, String>,
+    secrets: &Arc<Secrets>,
+    lives: Option<BTreeMap<Arc<str>, Live>>,
+) -> Result<Vec<String>, ApiError> {
+    let manifests = files
+        .iter()
+        .filter(|(path, _)| path.ends_with(".yaml") && path.as_str() != manifest::config::FILE);
+    let texts = manifests.map(|(path, text)| (path.as_str().into(), text.clone()));
+    let desired = match manifest::of_texts(texts, jiff::civil::date(2030, 1, 1)) {
+        Ok(desired) => desired,
+        Err(wrong) => return Ok(vec![wrong.render(undrift::diagnostic::Style::default())]),
+    };
+    let settings = settings(observer, &desired, secrets);
+    let wrong = Mutex::new(Vec::new());
+    let each = async |container: &Container, mut live: Live| {
+        let plan = apply::plan(observer, container, &mut live, &settings).await?;
+        let mut wrong = wrong.lock().unwrap();
+        wrong.extend(plan.steps.iter().map(|step| step.address.to_string()));
+        wrong.extend(plan.problems.iter().map(|p| format!("{}: {}", p.address, p.message)));
+        wrong.extend(plan.incomplete.iter().map(|unread| unread.address.to_string()));
+        Ok(())
+    };
+    let containers: Vec<_> = desired.containers.iter().collect();
+    match lives {
+        None => observer.all(&containers, 16, each).await?,
+        Some(mut lives) => {
+            for container in containers {
+                if let Some(live) = lives.remove(&container.path) {
+                    each(container, live).await?;
+                }
+            }
+        }
+    }
+    Ok(wrong.into_inner().unwrap())
+}
+
+/// The manifests with the drift of everything taken back.
+async fn absorb(
+    world: &World,
+    client: ReadClient,
+    secrets: &Arc<Secrets>,
+) -> Result<Left, ApiError> {
+    let desired = &world.prepared.desired;
+    let observer = Observer::connect(client).await?;
+    let words = words(&observer, observer.release().await?);
+    let settings = settings(&observer, desired, secrets);
+    let whole: Vec<_> =
+        desired.containers.iter().map(|own| export::everything(own, &words)).collect();
+    let chosen = [Selector::parse("**").unwrap()];
+    let found = Mutex::new((Vec::new(), Vec::new()));
+    let each = async |container: &Container, mut live: Live| {
+        let own = desired.containers.iter().find(|own| own.path == container.path).unwrap();
+        let plan = apply::plan(&observer, own, &mut live, &settings).await?;
+        let names = observer.called(Estate::ids(own.scope, &live)).await?;
+        let said = Words::of(own.scope, &own.path, &live, &names, &words);
+        let seen =
+            Seen { container: own, plan: &plan, live: &live, names: &names, words: said.as_ref() };
+        let (wishes, refused) = absorb::drift(&seen, &chosen);
+        let mut found = found.lock().unwrap();
+        found.0.extend(wishes);
+        found.1.extend(refused);
+        Ok(())
+    };
+    observer.all(&whole.iter().collect::<Vec<_>>(), 16, each).await?;
+    let (mut wishes, refused) = found.into_inner().unwrap();
+    wishes.sort_by(|a, b| a.address.cmp(&b.address));
+    if !refused.is_empty() {
+        let is_unread = refused.iter().any(|refused| refused.is_unread);
+        return Ok(Left::nothing(if is_unread { 10 } else { 3 }));
+    }
+    let root = world.prepared.root();
+    let read = |file: &Arc<str>| {
+        std::fs::read_to_string(root.join(&**file)).map_err(|error| error.to_string())
+    };
+    let around = Surroundings { folder: root.to_owned(), today: jiff::civil::date(2030, 1, 1) };
+    let reload = |texts: &_| {
+        let options = Options { instead: Some(texts), ..Options::default() };
+        let loaded = manifest::load_with(root, &around, &options);
+        let said = loaded.diagnostics.render(undrift::diagnostic::Style::default());
+        loaded.desired.ok_or(said)
+    };
+    match absorb::absorb(desired, &wishes, Mode::Own, &read, &reload) {
+        Ok(absorbed) => {
+            let files = absorbed.files.into_iter();
+            let files = files.map(|(file, (_, text))| (file.to_string(), text)).collect();
+            Ok(Left { exit: 0, files, lacks: false, left_out: false })
+        }
+        Err(Failed::Refused(_)) => Ok(Left::nothing(3)),
+        Err(Failed::Wrong(_)) => Ok(Left::nothing(2)),
+    }
+}
+
+impl Simulator {
+    /// Runs a command under a schedule. Also gives how many requests it sent, and what a plan of
+    /// the files that it left does to a service for which nothing goes wrong.
+    fn take(&self, command: Command, schedule: &Schedule) -> (Left, usize, Vec<String>) {
+        self.simulate(schedule, async |world| {
+            let (reader, secrets, _held) = client(&world, Who::First);
+            let ran = match command {
+                Command::Export { partial } => export(reader, &secrets, partial).await,
+                Command::Absorb => absorb(&world, reader, &secrets).await,
+            };
+            let left = ran.unwrap_or_else(|error| Left::nothing(exit_of(&error)));
+            let sent = world.state().sent.len();
+            let (calm, secrets, _held) = client(&world, Who::Clean);
+            let observer = Observer::connect(calm).await.unwrap();
+            let wrong = changes(&observer, &left.files, &secrets, None).await.unwrap();
+            (left, sent, wrong)
+        })
+    }
+
+    /// What is wrong with what a command left.
+    fn faults_of(&self, command: Command, schedule: &Schedule, calm: &Left) -> Vec<String> {
+        let taken = std::panic::catch_unwind(AssertUnwindSafe(|| self.take(command, schedule)));
+        let Ok((left, _, changes)) = taken else { return vec!["it panicked".to_owned()] };
+        let mut wrong = Vec::new();
+        // Of an absorb of less than everything, the rest still differs.
+        if !changes.is_empty() && !left.lacks {
+            wrong.push(format!("what it wrote plans to {changes:?}"));
+        }
+        let (told, meant) = (left.without_comments(), calm.without_comments());
+        if left.exit == 0 && !left.left_out && told != meant {
+            let diff = similar::TextDiff::from_lines(&meant, &told).unified_diff().to_string();
+            wrong.push(format!("exit 0, but not what is there: {diff}"));
+        }
+        if left.exit != 0 && !left.files.is_empty() && command == Command::Absorb {
+            wrong.push(format!("exit {}, but it edited", left.exit));
+        }
+        if left.lacks && left.exit == 0 {
+            wrong.push("exit 0, although something is missing".to_owned());
+        }
+        wrong
+    }
+}
+
+/// Whether a fault is one of reading.
+fn is_of_reading(fault: &Fault) -> bool {
+    let others = |fault: &Fault| {
+        matches!(
+            fault,
+            Fault::Foreign(_)
+                | Fault::Elsewhere(..)
+                | Fault::Second
+                | Fault::Surprise(_)
+                | Fault::KillBefore
+                | Fault::KillAfter
+        )
+    };
+    // A part that the service says is not there is none, and a text may be any text.
+    let lies = |fault: &Fault| {
+        let missing = matches!(fault, Fault::NotFound(what) if *what != Missing::Project);
+        missing || *fault == Fault::Spoiled(Spoil::Text)
+    };
+    !others(fault) && !lies(fault)
+}
+
+#[test]
+fn what_is_taken_over_under_read_faults_is_right_or_was_refused() {
+    let simulator = Simulator::new();
+    let every = if given("UNDRIFT_SEEDS").is_some() { 1 } else { EVERY };
+    let faults: Vec<_> = Fault::all().into_iter().filter(is_of_reading).collect();
+    let (mut played, mut failed) = (0, BTreeSet::new());
+    for command in COMMANDS {
+        let calm = simulator.calm(SCENARIO);
+        let (left, requests, changes) = simulator.take(command, &calm);
+        assert_eq!((left.exit, left.lacks, changes), (0, false, vec![]), "{command:?}");
+        assert!(!left.files.is_empty());
+        for (at, fault) in (0..requests).flat_map(|at| faults.iter().map(move |fault| (at, fault)))
+        {
+            played += 1;
+            if played % every != 0 {
+                continue;
+            }
+            let schedule = Schedule { faults: vec![(at, fault.clone())], ..calm.clone() };
+            for wrong in simulator.faults_of(command, &schedule, &left) {
+                failed.insert(format!("{command:?} {at} {fault:?}: {wrong}"));
+            }
+        }
+    }
+    println!("{} exports and absorbs with a fault", played / every);
+    assert!(failed.is_empty(), "{failed:#?}");
+}
