@@ -89,6 +89,9 @@ pub struct Field {
     /// The field whose change makes the service forget this one, so that it is sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forgotten_with: Option<Cow<'static, str>>,
+    /// What the service gives a new entry that leaves it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preset: Option<Json>,
     /// What a create sends where nothing is declared, because the service does not do without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_with: Option<Json>,
@@ -378,6 +381,8 @@ pub enum Compare {
     Ref,
     /// Addresses in normal form without user and password, which the service does not tell.
     Location,
+    /// SSH keys, by their type and what they are made of, without the comment.
+    PublicKey,
     /// Lists of rows, each of which names one thing or a level. An edit says which to add and which
     /// to remove.
     Rows,
@@ -445,6 +450,7 @@ pub const FIELD: Field = Field {
     codec: Codec::Same,
     with_every_edit: false,
     forgotten_with: None,
+    preset: None,
     created_with: None,
     expression: false,
     trimmed: false,

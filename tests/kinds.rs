@@ -12,7 +12,7 @@ use undrift::{
         calls::{Act, Turn},
         forms, plain_text,
     },
-    kinds::{self, everywhere},
+    kinds::{self, described::FILES, everywhere},
     operation::{Op, Read, Write},
     release::{Known, REFERENCE},
     value::{Fields, Json, Object, Value},
@@ -28,6 +28,12 @@ fn of_project(name: &str) -> Section {
     kinds::section(Scope::Project, name).unwrap_or_else(|| panic!("no {name}"))
 }
 
+/// Whether a file describes it.
+fn is_described(section: Section) -> bool {
+    let mut described = kinds::all().described().iter();
+    described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == section.section))
+}
+
 /// Every schema with an object's properties below `schema`, itself first.
 fn objects(schema: &Json) -> Vec<&Json> {
     let nested = match schema {
@@ -41,7 +47,10 @@ fn objects(schema: &Json) -> Vec<&Json> {
 
 #[test]
 fn the_sections_are_these_in_this_order() {
-    let of = |scope| kinds::sections(scope).map(|section| section.section).collect::<Vec<_>>();
+    let of = |scope| {
+        let all = kinds::sections(scope).filter(|section| !is_described(*section));
+        all.map(|section| section.section).collect::<Vec<_>>()
+    };
     assert_eq!(
         of(Scope::Project),
         [
@@ -58,27 +67,18 @@ fn the_sections_are_these_in_this_order() {
             "hooks",
             "push_rule",
             "fork_of",
-            "archived",
-            "labels",
-            "badges",
-            "remote_mirrors",
-            "freeze_periods"
+            "archived"
         ]
     );
     assert_eq!(
         of(Scope::Group),
-        [
-            "create",
-            "settings",
-            "variables",
-            "members",
-            "shares",
-            "hooks",
-            "push_rule",
-            "labels",
-            "badges"
-        ]
+        ["create", "settings", "variables", "members", "shares", "hooks", "push_rule"]
     );
+    // Those that files describe come after, by name.
+    let kinds = kinds::all().kinds();
+    let described = kinds.iter().skip_while(|kind| kind.section != "archived").skip(1);
+    let described: Vec<_> = described.map(|kind| kind.section).collect();
+    assert!(described.is_sorted() && described.len() == FILES.len(), "{described:?}");
     for (at, section) in sections() {
         let found = kinds::section(section.home.scope, section.section);
         assert!(found.is_some_and(|found| found.noun == section.noun), "{at}");

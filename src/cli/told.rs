@@ -78,6 +78,7 @@ mod by_data {
         let (field, name) = (&spec.field, &spec.name);
         sandbox::Field {
             shown: field.live_name(name).unwrap_or_default(),
+            preset: field.preset.as_ref().map_or("null", |value| value.to_string().leak()),
             only_new: field.accepted == Accepted::OnCreate,
             resets: field.with_every_edit,
             trims: field.trimmed,

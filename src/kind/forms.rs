@@ -11,6 +11,12 @@ use std::{
     collections::{BTreeSet, HashSet},
 };
 
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, STANDARD_NO_PAD},
+};
+use sha2::{Digest as _, Sha256};
+
 use super::{Id, Identity, LiveEntry, Names, Section, Spec, Unable, is_list, limits::is_on, needs};
 use crate::{
     cause::Cause,
@@ -59,6 +65,7 @@ pub fn identify(section: Section, fields: &Object) -> Identity {
         let shown = match field.secrecy {
             _ if field.names.is_some() || field.compare == Compare::Location => key.clone(),
             Secrecy::Address => text::mask_url(&text).into_owned(),
+            _ if field.compare == Compare::PublicKey => fingerprint(&key),
             _ => text,
         };
         Some((shown, key))
@@ -74,6 +81,7 @@ fn normal(compare: Compare, text: &str) -> Cow<'_, str> {
         Compare::Location => text::location(text).into(),
         Compare::AnyCase => text.to_lowercase().into(),
         Compare::Ref => short_ref(text).into(),
+        Compare::PublicKey => public_key(text).into(),
         Compare::Exact | Compare::Set | Compare::Topics | Compare::Rows => text.into(),
     }
 }
@@ -616,6 +624,19 @@ fn topics(list: &[Json]) -> BTreeSet<String> {
 /// The name of a branch alone; anything else as it is.
 fn short_ref(name: &str) -> &str {
     name.strip_prefix("refs/heads/").unwrap_or(name)
+}
+
+/// An SSH key without its comment.
+fn public_key(text: &str) -> String {
+    text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// What tools for SSH call a key; the key itself, if it is none.
+fn fingerprint(key: &str) -> String {
+    let material = key.split_once(' ').and_then(|(_, material)| STANDARD.decode(material).ok());
+    let digest =
+        |bytes: Vec<u8>| format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(bytes)));
+    material.map_or_else(|| key.to_owned(), digest)
 }
 
 /// A scalar as plain text.

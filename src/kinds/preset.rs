@@ -4,7 +4,7 @@
 //! is the simplest honest one: a value is left out if it stands here, or if it is nothing (`null`,
 //! empty text or an empty list). What an installation or a group above decides for new things, such
 //! as the visibility, does not stand here and is always written; what many projects have in common
-//! then stands in their `Defaults`. The values are those of the reference (2, 4.3; 1, 2.2, 2.3 and
+//! then stands in their `Defaults`. What a described kind gives stands in its description. The values are those of the reference (2, 4.3; 1, 2.2, 2.3 and
 //! 2.9; beyond: groups, A.4; collections); a test holds them against the sandbox.
 
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -191,7 +191,7 @@ pub fn of(section: Section, name: &str, path: &str) -> Json {
         Some(Json::String(text)) if text == "{name}" => {
             path.rsplit('/').next().unwrap_or(path).into()
         }
-        known => known.cloned().unwrap_or_default(),
+        known => known.or(section.field(name).preset.as_ref()).cloned().unwrap_or_default(),
     }
 }
 

@@ -87,6 +87,8 @@ pub struct Collection {
     pub beside: Vec<Parameter>,
     /// Whether entries are edited by PUT.
     pub is_edited: bool,
+    /// The act that comes before an entry is removed.
+    pub before_removal: Option<&'static str>,
     /// Whether the service refuses a second entry like one that is there.
     pub is_unique: bool,
     /// Whether the answer to a write shows the entry as a read would.
@@ -110,13 +112,15 @@ pub struct Operations {
     pub edit: Option<Op<Write>>,
     /// Removes one.
     pub delete: Op<Write>,
+    /// What comes before one is removed.
+    pub before_removal: Option<Op<Write>>,
 }
 
 impl Operations {
     /// All of them.
     pub fn all(&self) -> impl Iterator<Item = AnyOp> {
         let reads = [self.list, self.get].map(AnyOp::Read);
-        let writes = [Some(self.create), self.edit, Some(self.delete)];
+        let writes = [Some(self.create), self.edit, self.before_removal, Some(self.delete)];
         reads.into_iter().chain(writes.into_iter().flatten().map(AnyOp::Write))
     }
 }
@@ -169,6 +173,13 @@ impl Collection {
             let row = row("edit", Method::Put, purpose, Answer::One, Some(entry), &[beside]);
             self.write(fields(row, Route::Edit))
         };
+        let before_removal = |act: &'static str| {
+            let purpose = format!("{act} {one}");
+            let row = row(act, Method::Post, purpose, Answer::Unsaid, Some(entry), &[]);
+            let path = String::leak(format!("{}/{act}", row.path));
+            write(Operation { path, ..row.again(Again::Same) })
+        };
+        let before_removal = self.before_removal.map(before_removal);
         let purpose = format!("delete {one}");
         let delete = row("delete", Method::Delete, purpose, Answer::Nothing, Some(entry), &[]);
         Operations {
@@ -177,6 +188,7 @@ impl Collection {
             create: self.write(fields(create, Route::Create).again(again)),
             edit: self.is_edited.then(edit),
             delete: write(delete),
+            before_removal,
         }
     }
 
@@ -228,6 +240,7 @@ mod tests {
             query: vec![asked("own", Type::Boolean, "Whether own ones count.")],
             beside: Vec::new(),
             is_edited: true,
+            before_removal: None,
             is_unique: false,
             shows: true,
             tier: Tier::Premium,

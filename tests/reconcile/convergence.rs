@@ -105,8 +105,6 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         ("pipeline_schedules", "cron_timezone") => {
             return pick("Europe/Berlin".into(), "America/New_York".into());
         }
-        ("freeze_periods", "cron_timezone") => return pick("Europe/Paris".into(), "UTC".into()),
-        ("labels", "color") => return pick("#00ff00".into(), "#A1B2C3".into()),
         ("approval_rules", "users") => return pick(json!(["bob"]), json!(["alice"])),
         ("approval_rules", "groups") => return pick(json!(["acme/security"]), json!(["acme"])),
         ("approval_rules", "protected_branches") => {
@@ -143,13 +141,23 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         Some("boolean") => first.into(),
         Some("integer") => pick(7.into(), 9.into()),
         Some("array") => json!(if first { vec!["beta", "alpha"] } else { vec!["gamma"] }),
+        Some("string") if is_described(kind) => example(spec, usize::from(!first)),
         Some("string") => pick("first text".into(), "second text".into()),
         other => panic!("no sample of {}.{}: {other:?}", kind.section, spec.name),
     }
 }
 
-/// An entry that can be created, without the field under test.
-fn base(kind: Section) -> Json {
+/// An example of a text: one of its schema's, or what a new entry gets.
+fn example(spec: &Spec, at: usize) -> Json {
+    let usual = [&spec.field.created_with, &spec.field.preset].into_iter().flatten();
+    let examples = spec.schema["examples"].as_array().into_iter().flatten();
+    let all: Vec<_> = examples.chain(usual).cloned().collect();
+    all.get(at).cloned().unwrap_or(["first text", "second text"][at].into())
+}
+
+/// An entry that can be created, without the field under test, of which it is the one at `at`: the
+/// service may keep one thing for all projects that have it.
+fn base(kind: Section, at: usize) -> Json {
     match kind.section {
         "variables" => json!({"key": "KEY", "value": "a-plain-value"}),
         "members" => json!({"user": "bob", "access_level": "guest"}),
@@ -161,15 +169,25 @@ fn base(kind: Section) -> Json {
         "pipeline_schedules" => {
             json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"})
         }
-        "labels" => json!({"name": "bug", "color": "#FF0000"}),
-        "badges" => {
-            json!({"link_url": "https://a.example.org/%{project_path}", "image_url": "https://a.example.org/x.svg"})
-        }
-        "remote_mirrors" => json!({"url": "https://user:hidden@a.example.org/x.git"}),
-        "freeze_periods" => json!({"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"}),
         "approval_rules" => json!({"name": "Security", "approvals_required": 1}),
-        _ => json!({}),
+        "remote_mirrors" => json!({"url": "https://user:hidden@a.example.org/x.git"}),
+        // Of what is described, the examples.
+        _ => {
+            let needed = kind.identity.iter().chain(kind.required);
+            let example = |name: &&str| {
+                let spec = kind.table().get(name).unwrap();
+                let known = spec.schema["examples"].as_array().map_or(1, Vec::len);
+                example(spec, at % known)
+            };
+            needed.map(|name| ((*name).to_owned(), example(name))).collect()
+        }
     }
+}
+
+/// Whether a file describes it.
+fn is_described(kind: Section) -> bool {
+    let mut described = kinds::all().described().iter();
+    described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == kind.section))
 }
 
 /// Every kind that manifests have a section for, in every scope.
@@ -201,7 +219,7 @@ fn cases(form: Form, release: Release) -> Vec<Case> {
     let only = std::env::var("UNDRIFT_KIND").ok();
     let is_chosen = |section: &Section| only.as_deref().is_none_or(|kind| kind == section.section);
     for section in sections().filter(is_chosen) {
-        for spec in section.table().specs() {
+        for (at, spec) in section.table().specs().iter().enumerate() {
             let name = format!("{}.{}", section.section, spec.name);
             let of_group = section.home.scope == Scope::Group;
             let apart = APART.iter().any(|(apart, _)| *apart == name)
@@ -215,7 +233,7 @@ fn cases(form: Form, release: Release) -> Vec<Case> {
             {
                 continue;
             }
-            let mut entry = base(section);
+            let mut entry = base(section, at);
             entry[&spec.name] = sample(section, spec, form);
             if let Some(needs) = spec.field.needs.as_ref().filter(|needs| needs.beside) {
                 entry[&*needs.switch] = true.into();
@@ -310,6 +328,36 @@ async fn converges(profile: Profile, name: &str) {
                 );
             }
         }
+    }
+}
+
+/// What a file describes is removed too, also where the service wants something done first.
+#[tokio::test]
+async fn what_is_described_is_created_and_removed() {
+    let mut seed = seed(&[json!({"path": "acme/shop"})]);
+    seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+    let mut world = World::new(Profile::default(), seed).await;
+    world.acknowledged = vec!["protection:**", "removals:**"];
+    for is_absent in [false, true] {
+        let document = |scope: Scope| {
+            let described = kinds::sections(scope).filter(|section| is_described(*section));
+            let entry = |section: Section| {
+                let mut entry = base(section, 0);
+                if is_absent {
+                    let entry = entry.as_object_mut().unwrap();
+                    entry.retain(|name, _| section.identity.contains(&name.as_str()));
+                    entry.insert("state".into(), "absent".into());
+                }
+                (section.section.to_owned(), json!([entry]))
+            };
+            described.map(entry).collect::<serde_json::Map<_, _>>()
+        };
+        let mut team = project("acme/team", document(Scope::Group).into());
+        team["kind"] = "Group".into();
+        world.declare(&[project("acme/shop", document(Scope::Project).into()), team]);
+        let plan = world.converge(&format!("absent: {is_absent}")).await;
+        let all = document(Scope::Project).len() + document(Scope::Group).len();
+        assert_eq!(plan.steps.len(), all);
     }
 }
 

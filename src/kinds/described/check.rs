@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    description::{Comparison, Description, Edit, Field, Value, Weakens},
+    description::{Comparison, Description, Edit, Field, Scalar, Value, Weakens},
     entry, make,
 };
 use crate::{
@@ -108,8 +108,8 @@ impl Check<'_> {
 
     /// What names fields has to name them.
     fn names(&mut self) {
-        let Description { identity, required, called, .. } = self.description;
-        let lists = [("identity", identity), ("required", required)];
+        let Description { identity, required, grants, called, .. } = self.description;
+        let lists = [("identity", identity), ("required", required), ("grants", grants)];
         let listed = lists.into_iter().flat_map(|(list, names)| {
             names.iter().enumerate().map(move |(at, name)| (format!("{list}/{at}"), name))
         });
@@ -209,7 +209,9 @@ impl Check<'_> {
         only("sensitive", field.sensitive, &open, "leave it out: the type says how secret it is");
         let (types, help): (&[_], _) = match field.compare {
             Comparison::Exact => return self.words(at, field),
-            Comparison::AnyCase => (&[Value::Text], "this comparison is for texts"),
+            Comparison::AnyCase | Comparison::PublicKey => {
+                (&[Value::Text], "this comparison is for texts")
+            }
             Comparison::Set => (&[Value::Texts], "this comparison is for lists of texts"),
             Comparison::Url | Comparison::Location => {
                 (&[Value::Text, Value::Address], "this comparison is for URLs")
@@ -268,12 +270,19 @@ impl Check<'_> {
         if limits.is_some_and(|(least, most)| least > most) {
             let help = "swap `minimum` and `maximum`";
             self.fault(format!("{at}/minimum"), "no number is that large and that small", help);
-        } else if field.example.as_ref().is_some_and(|example| !validator.is_valid(&example.0)) {
+        }
+        let wrong = |value: &Option<Scalar>| {
+            value.as_ref().is_some_and(|value| !validator.is_valid(&value.0))
+        };
+        if wrong(&field.example) || wrong(&field.another_example) {
             let help = "give an example that the field takes";
             self.fault(format!("{at}/example"), "the field does not take this example", help);
-        } else if field.created_with.as_ref().is_some_and(|value| !validator.is_valid(&value.0)) {
+        } else if wrong(&field.created_with) {
             let help = "give a value that the field takes";
             self.fault(format!("{at}/created_with"), "the field does not take this value", help);
+        } else if wrong(&field.preset) {
+            let help = "give a value that the field takes";
+            self.fault(format!("{at}/preset"), "the field does not take this value", help);
         }
     }
 

@@ -34,6 +34,9 @@ pub struct Description {
     pub required: Vec<String>,
     /// What removing an entry does that guards ask about.
     pub removal: Removal,
+    /// The flags that give access: the guard `protection` asks about a new entry with one, too.
+    #[serde(default)]
+    pub grants: Vec<String>,
     /// Whether the service refuses a second entry with the same identity (default: `false`).
     #[serde(default)]
     pub unique: bool,
@@ -47,6 +50,11 @@ pub struct Description {
     /// What names an entry in its path.
     #[serde(default)]
     pub entry: Entry,
+    /// The act that the service wants before it removes an entry: a POST to this name behind the
+    /// entry's path.
+    #[serde(default)]
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"stop")]
+    pub before_removal: Option<String>,
     /// The fields of an entry.
     #[schemars(length(min = 1))]
     pub fields: Vec<Field>,
@@ -264,6 +272,9 @@ pub struct Field {
     /// An example.
     #[serde(default)]
     pub example: Option<Scalar>,
+    /// Another one, to which it may change.
+    #[serde(default)]
+    pub another_example: Option<Scalar>,
     /// Whether only the request that creates an entry takes it (default: `false`).
     #[serde(default)]
     pub create_only: bool,
@@ -294,6 +305,10 @@ pub struct Field {
     /// The field whose change makes the service forget this one.
     #[serde(default)]
     pub forgotten_with: Option<String>,
+    /// What the service gives a new entry that leaves it out, if that is always the same: `export`
+    /// leaves such a value out.
+    #[serde(default)]
+    pub preset: Option<Scalar>,
     /// What undrift sends where a new entry leaves it out, because the service does not do without.
     #[serde(default)]
     pub created_with: Option<Scalar>,
@@ -373,6 +388,8 @@ pub enum Comparison {
     Url,
     /// URLs in normal form without user and password, which the service does not tell.
     Location,
+    /// SSH keys, by their type and what they are made of, without the comment.
+    PublicKey,
 }
 
 impl From<Comparison> for Compare {
@@ -383,6 +400,7 @@ impl From<Comparison> for Compare {
             Comparison::Set => Self::Set,
             Comparison::Url => Self::Url,
             Comparison::Location => Self::Location,
+            Comparison::PublicKey => Self::PublicKey,
         }
     }
 }

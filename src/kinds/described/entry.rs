@@ -45,11 +45,13 @@ pub(super) fn property(field: &Field) -> Json {
         property["markdownEnumDescriptions"] =
             field.words.iter().map(|word| &*word.about).collect();
     }
+    let examples = [&field.example, &field.another_example].into_iter().flatten();
+    let examples: Vec<_> = examples.map(|example| example.0.clone()).collect();
     let limits = [
         ("pattern", field.pattern.as_ref().map(|pattern| json!(pattern))),
         ("minimum", field.minimum.map(Json::from)),
         ("maximum", field.maximum.map(Json::from)),
-        ("examples", field.example.as_ref().map(|example| json!([example.0]))),
+        ("examples", (!examples.is_empty()).then(|| examples.into())),
     ];
     for (key, value) in limits {
         if let Some(value) = value {
@@ -87,6 +89,7 @@ fn treatment(field: &Field) -> field::Field {
         },
         with_every_edit: field.with_every_edit,
         forgotten_with: field.forgotten_with.clone().map(Into::into),
+        preset: field.preset.as_ref().map(|value| value.0.clone()),
         created_with: field.created_with.as_ref().map(|value| value.0.clone()),
         not_with: field.not_with.clone().map(Into::into),
         expression: field.expression,

@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     kind::{
-        Change, Create, Handle, Home, Identity, Kind, Place, Rules, Section, Shape, Table, forms,
+        Change, Create, Effect, Handle, Home, Identity, Job, Kind, Place, Rules, Section, Shape,
+        Table, Unable,
+        calls::{Act, Call},
+        forms,
     },
     level::{MAINTAINER, OWNER},
     operation::{
@@ -42,7 +45,11 @@ pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
         required: keep_all(&description.required),
         removal: description.removal.into(),
         homes: homes.leak(),
-        rules: Box::leak(Box::new(Identified { called })),
+        rules: Box::leak(Box::new(Identified {
+            noun: keep(&description.noun),
+            called,
+            grants: keep_all(&description.grants),
+        })),
     };
     Ok(Described { kind: Box::leak(Box::new(kind)), operations })
 }
@@ -79,6 +86,7 @@ fn collection(description: &Description, home: &Collected, below: Below) -> Coll
         query: home.query.iter().map(query).collect(),
         beside: besides.map(|p| collection::beside(keep(&p.name), keep(&p.about))).collect(),
         is_edited: description.edit == Edit::Put,
+        before_removal: description.before_removal.as_deref().map(keep),
         is_unique: description.unique,
         shows: description.answers_show_it,
         tier: home.tier,
@@ -119,6 +127,7 @@ fn of_scope(
         create: Create::With(operations.create),
         change: operations.edit.map_or(Change::Replace, Change::Edit),
         delete: Some(operations.delete),
+        acts: operations.before_removal.into_iter().collect::<Vec<_>>().leak(),
         handle: vec![Handle::path(field, argument)].leak(),
         rows: Rows { keys: vec![field].leak(), also: also.collect::<Vec<_>>().leak() },
         seen_from: match home.seen_from {
@@ -137,6 +146,8 @@ fn of_scope(
 
 /// What tells entries apart, where the service may also keep a name of them.
 struct Identified {
+    noun: &'static str,
+    grants: &'static [&'static str],
     called: Option<&'static str>,
 }
 
@@ -151,5 +162,21 @@ impl Rules for Identified {
             }
             None => plain,
         }
+    }
+
+    fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
+        let is_new = before.is_empty();
+        let given = |name: &&&str| is_new && after.get(**name).is_some_and(|is_on| *is_on == true);
+        let how = |name: &&str| format!("add a {} with `{name}`", self.noun);
+        self.grants.iter().filter(given).map(|name| Effect::Weakens(how(name))).collect()
+    }
+
+    fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
+        let mut calls = job.plain()?;
+        if let Act::Remove(live) = job.act {
+            let before = job.section.home.acts.iter().map(|act| job.addressed(*act, live).into());
+            calls.splice(..0, before);
+        }
+        Ok(calls)
     }
 }

@@ -19,13 +19,8 @@ pub use description::Description;
 use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, yaml};
 
-/// The descriptions that are part of undrift.
-pub const FILES: &[&str] = &[
-    include_str!("labels.yaml"),
-    include_str!("badges.yaml"),
-    include_str!("remote_mirrors.yaml"),
-    include_str!("freeze_periods.yaml"),
-];
+/// The descriptions that are part of undrift: every file of this folder, by name.
+pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/described.rs"));
 
 /// A kind that was described.
 pub struct Described {
