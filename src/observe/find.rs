@@ -304,8 +304,8 @@ impl Observer {
     /// another one.
     async fn read_known(&self, container: &Container, id: u64) -> Result<Found, ApiError> {
         let mut found = self.look_at_known(container, id).await;
-        if matches!(found, Ok(Found::Not(_))) && self.moves.above(&container.path).is_some() {
-            // The group above may have been moved since somebody looked for it.
+        if matches!(found, Ok(Found::Not(_))) && self.is_below_a_move(container) {
+            // A group above may have been moved since somebody looked for it.
             self.memory.places.clear();
             found = self.look_at_known(container, id).await;
         }

@@ -124,12 +124,22 @@ impl Observer {
     /// Finds a container at its declared path or at a former one.
     pub(super) async fn find_moved(&self, container: &Container) -> Result<Found, ApiError> {
         let found = self.look_around(container).await?;
-        if matches!(found, Found::Here(_)) || self.moves.above(&container.path).is_none() {
+        if matches!(found, Found::Here(_)) || !self.is_below_a_move(container) {
             return Ok(found);
         }
-        // The group above may have been moved since somebody looked for it.
+        // A group above may have been moved since somebody looked for it.
         self.memory.places.clear();
         self.look_around(container).await
+    }
+
+    /// Whether a group above the container, where it is or was, is declared to have had other paths.
+    pub(super) fn is_below_a_move(&self, container: &Container) -> bool {
+        let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
+        let mut paths = std::iter::once(&container.path).chain(former);
+        paths.any(|path| {
+            let was_above = parent(path).is_some_and(|group| self.moves.now(group).is_some());
+            was_above || self.moves.above(path).is_some()
+        })
     }
 
     async fn look_around(&self, container: &Container) -> Result<Found, ApiError> {

@@ -19,6 +19,7 @@
 //! | somebody archives it between plan and apply | "already so" | left alone, and said | `archived-before-apply` |
 //! | what is read again is `{}` | "already so" | failed: not what the route answers | `unread-before-apply` |
 //! | one wrong 404 for what is declared to be gone | (found by the simulator) nothing to do | looked at twice | `not-there-for-a-moment` |
+//! | a project that leaves a group is looked at while that group is renamed | told to be elsewhere (found by the simulator) | looked at once more | `left-below-a-moving-group` |
 //! | it is deleted, or renamed, before the read-back | "applied" | not read back, and said | `deleted-before-read-back`, `renamed-before-read-back` |
 //! | somebody changes it before it is archived | archived | skipped | `changed-before-archive` |
 //! | a section cannot be read, and the rest archives the project | archived | skipped | `unread-before-archive` |

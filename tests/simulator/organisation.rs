@@ -12,10 +12,6 @@ pub(crate) const PREFIX: &str = "organisation-";
 pub(crate) const REQUESTS: usize = 40;
 pub(crate) const DOCUMENTS: usize = 5;
 
-/// Seeds of which a clean run after the faults ends with 6, and the next one converges: a group
-/// moves while a project that leaves it is looked at again.
-pub(crate) const KNOWN: [u64; 1] = [40];
-
 /// A part of a project, as it is declared and as a seed has it.
 type Part = (&'static str, fn(&mut Numbers) -> Json);
 
