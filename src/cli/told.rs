@@ -3,7 +3,7 @@
 //! Of these it knows nothing but what the description says. So a rehearsal shows what requests there
 //! would be, and not whether the description is right; whatever reports one says so.
 
-use crate::{kind::Kind, kinds, report::rehearsal};
+use crate::{kind::Kind, kinds};
 
 /// The sections that the sandbox can only serve by what their descriptions say.
 pub(super) fn sections() -> Vec<&'static str> {
@@ -15,7 +15,7 @@ pub(super) fn sections() -> Vec<&'static str> {
 /// Says what is served so, where no report does.
 #[cfg(feature = "sandbox")]
 pub(super) fn tell(output: &super::output::Output) {
-    let told = |section| output.tell(&format!("note: {}\n", rehearsal(section)));
+    let told = |section| output.tell(&format!("note: {}\n", crate::report::rehearsal(section)));
     sections().into_iter().for_each(told);
 }
 

@@ -121,7 +121,7 @@ pub struct Config {
     /// Where generated secrets and ids come from.
     pub chance: Chance,
     /// Collections to serve besides its own, of which it knows nothing: it takes and shows what is
-    /// said here. One that it [serves](crate::serves) itself is left out.
+    /// said here. One that it [`serves`] itself is left out.
     pub collections: Vec<Collection>,
 }
 

@@ -207,7 +207,7 @@ pub struct Collection {
     pub entry: &'static str,
     /// What answers call that part: `id`, a field, or else a text that stands for the id.
     pub key: &'static str,
-    /// The level that a reader needs in the project or group, where [`Self::scope`] asks it.
+    /// The level that a reader needs in the project or group, where `scope` asks it.
     pub reads: i64,
     /// The level of who writes.
     pub writes: i64,
