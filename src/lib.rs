@@ -56,6 +56,7 @@ pub mod schema;
 pub mod secret;
 pub mod selection;
 pub mod snapshot;
+mod steps;
 pub mod text;
 pub mod value;
 pub mod yaml;

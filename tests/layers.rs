@@ -21,6 +21,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("cause", 0, &["text"]),
     ("digest", 0, &["secret", "value"]),
     ("planted", 0, &[]),
+    ("steps", 0, &[]),
     ("address", 0, &["text"]),
     ("page", 0, &["operation", "planted", "value"]),
     ("diagnostic", 0, &["text", "yaml", "origin"]),

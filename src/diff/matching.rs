@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::{
     field::Readback,
     kind::{Identity, LiveEntry, Section, Spec},
-    text,
+    steps, text,
     value::{Json, Object},
 };
 
@@ -102,7 +102,8 @@ impl<'l> Matching<'l> {
     /// The live entries that are called like it; of several, those that have its key too.
     fn called(&self, identity: &Identity) -> Option<Vec<usize>> {
         let called = self.by_name.get(identity.called.as_ref()?)?;
-        let free: Vec<_> = called.iter().copied().filter(|at| !self.taken[*at]).collect();
+        let free = called.iter().copied().inspect(|_| steps::step());
+        let free: Vec<_> = free.filter(|at| !self.taken[*at]).collect();
         let keyed = identity.keys.first().and_then(|key| self.by_key.get(key));
         let both: Vec<_> =
             free.iter().copied().filter(|at| keyed.is_some_and(|k| k.contains(at))).collect();
@@ -113,7 +114,8 @@ impl<'l> Matching<'l> {
     /// for, if there are any.
     fn keyed(&self, identity: &Identity) -> Option<Vec<usize>> {
         let found = identity.keys.iter().find_map(|key| self.by_key.get(key))?;
-        let free: Vec<_> = found.iter().copied().filter(|at| !self.taken[*at]).collect();
+        let free = found.iter().copied().inspect(|_| steps::step());
+        let free: Vec<_> = free.filter(|at| !self.taken[*at]).collect();
         Some(if free.is_empty() { found.clone() } else { free })
     }
 

@@ -20,6 +20,7 @@ use crate::{
     field::Scope,
     kind::{Section, Shape},
     kinds::preset,
+    steps,
     value::{Json, Object},
     yaml::write::{self, Item, Node},
 };
@@ -307,6 +308,7 @@ fn single(document: &Document, key: &Key, of: Section) -> Option<Entry> {
 
 /// What `document` has of `key`; `own` is the field, if it says one.
 fn cell<'d>(document: &'d Document, key: &Key, of: Section, own: Option<&'d Entry>) -> Cell<'d> {
+    steps::step();
     let part = document.part(key.0);
     let is_out = document.scope != Scope::Project || document.unread.contains(&key.0);
     if is_out || (document.is_archived && part.is_none()) {

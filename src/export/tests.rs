@@ -9,6 +9,7 @@ use crate::{
     field::Tier,
     kind::{Facts, Target, testing::object},
     live::{Collection, Presence},
+    steps,
     value::Json,
 };
 
@@ -281,4 +282,22 @@ fn a_group_of_many_projects_has_many_files() {
         ["acme.yaml", "acme~2.yaml", "acme~3.yaml"]
     );
     assert!(written.files.iter().all(|file| file.text.len() < 1 << 20));
+}
+
+#[test]
+fn what_ten_times_as_many_projects_share_takes_ten_times_as_long_to_find() {
+    steps::grow_in_proportion("exported projects", |n| {
+        let sections = |at: usize| {
+            let (own, method) = (format!("OWN_{at}"), ["ff", "merge"][at % 2]);
+            json!({
+                "settings": {"merge_method": method, "description": own},
+                "variables": [{"key": own, "value": "x", "environment_scope": "*"},
+                    {"key": "SHARED", "value": "x", "environment_scope": "*"}],
+            })
+        };
+        let paths: Vec<_> = (0..n).map(|at| format!("acme/g{}/p{at}", at / 10)).collect();
+        let projects: Vec<_> =
+            paths.iter().enumerate().map(|(at, path)| (path.as_str(), sections(at))).collect();
+        estate(Values::Plain, &projects).finish();
+    });
 }

@@ -14,6 +14,8 @@ use crate::{
 pub struct Names {
     /// What the service said; `None` where it knows no such thing.
     found: BTreeMap<(Named, String), Option<u64>>,
+    /// The same the other way around.
+    by_id: BTreeMap<(Named, u64), String>,
     /// What things are called that were looked up by their ids.
     called: BTreeMap<(Named, u64), String>,
     /// The entries of sections of the same container that were asked for, by section and name, or
@@ -101,7 +103,11 @@ impl FromIterator<(Scope, Arc<str>)> for Created {
 impl Names {
     /// Takes in what was found for a name.
     pub fn insert(&mut self, named: Named, name: &str, id: Option<u64>) {
-        self.found.insert((named, name.to_lowercase()), id);
+        let name = name.to_lowercase();
+        if let Some(id) = id {
+            self.by_id.insert((named, id), name.clone());
+        }
+        self.found.insert((named, name), id);
     }
 
     /// Takes in what the thing with `id` is called.
@@ -121,6 +127,7 @@ impl Names {
     /// Takes in what others found.
     pub fn extend(&mut self, others: Self) {
         self.found.extend(others.found);
+        self.by_id.extend(others.by_id);
         self.called.extend(others.called);
         self.entries.extend(others.entries);
     }
@@ -166,11 +173,7 @@ impl Names {
 
     /// What the thing with `id` is called, if an entry named it or it was looked up.
     pub(super) fn name(&self, named: Named, id: u64) -> Option<&str> {
-        if let Some(name) = self.called.get(&(named, id)) {
-            return Some(name);
-        }
-        let known =
-            |(key, found): (&(Named, String), &Option<u64>)| key.0 == named && *found == Some(id);
-        self.found.iter().find(|pair| known(*pair)).map(|((_, name), _)| name.as_str())
+        let key = (named, id);
+        self.called.get(&key).or_else(|| self.by_id.get(&key)).map(String::as_str)
     }
 }

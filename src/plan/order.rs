@@ -6,7 +6,10 @@
 //! more ([`Home::needs`](crate::kind::Home::needs)), and an entry what it names. Edges lead to a single step where there is
 //! one, and else to its section, so that their number does not grow with the product of the steps.
 
-use std::collections::BTreeMap;
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, HashMap},
+};
 
 use crate::{
     diff::{Action, Edge, Step},
@@ -15,6 +18,7 @@ use crate::{
     kinds,
     live::Caller,
     operation::Request,
+    steps,
 };
 
 // A step may depend on steps of a lower rank only.
@@ -159,12 +163,19 @@ struct Edges<'p> {
     providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
     /// For each section, the places of its steps, in order.
     sections: BTreeMap<Option<&'static str>, Vec<usize>>,
+    /// Where each step is, by its address, once a step names another one.
+    addresses: OnceCell<HashMap<String, usize>>,
 }
 
 impl<'p> Edges<'p> {
     fn of(scope: Scope, placed: &'p [Placed]) -> impl Iterator<Item = Vec<Edge>> {
-        let mut edges =
-            Self { scope, placed, providers: BTreeMap::new(), sections: BTreeMap::new() };
+        let mut edges = Self {
+            scope,
+            placed,
+            providers: BTreeMap::new(),
+            sections: BTreeMap::new(),
+            addresses: OnceCell::new(),
+        };
         for (at, step) in placed.iter().enumerate() {
             let section = step.step.address.section;
             edges.sections.entry(section).or_default().push(at);
@@ -211,15 +222,13 @@ impl<'p> Edges<'p> {
         }
         // What it names of its own container; what is elsewhere is not seen here.
         for named in own.step.requests().flat_map(Request::waits_for) {
-            let mut earlier = (0..at).filter(|_| named.contains('#'));
-            let is_named = |at: &usize| self.placed[*at].step.address.to_string() == named;
-            let earlier: Vec<_> = earlier.find(is_named).into_iter().collect();
+            let there = named.contains('#').then(|| self.addressed(named)).flatten();
+            let earlier: Vec<_> = there.filter(|other| *other < at).into_iter().collect();
             self.lead_to(&earlier, "what it names must be there", &mut edges);
         }
         if own.rank == REMOVALS {
-            let earlier = |other: &&usize| self.placed[**other].rank < REMOVALS;
-            let section = self.sections.get(&own.step.address.section).into_iter().flatten();
-            let earlier: Vec<_> = section.filter(earlier).copied().collect();
+            let section = self.sections.get(&own.step.address.section).into_iter();
+            let earlier = section.flat_map(|steps| self.earlier(steps, at)).collect::<Vec<_>>();
             self.lead_to(&earlier, "create first, then remove", &mut edges);
         }
         edges
@@ -227,35 +236,44 @@ impl<'p> Edges<'p> {
 
     fn providers_of(&self, needed: Capability, at: usize, edges: &mut Vec<Edge>) {
         for steps in self.providers.get(&needed).into_iter().flat_map(BTreeMap::values) {
-            let earlier: Vec<_> =
-                steps.iter().copied().filter(|other| self.is_before(*other, at)).collect();
-            self.lead_to(&earlier, needed.reason(self.scope), edges);
+            self.lead_to(&self.earlier(steps, at), needed.reason(self.scope), edges);
         }
     }
 
     /// Those that need `taken`, section by section.
     fn users_of(&self, taken: Capability, at: usize, edges: &mut Vec<Edge>) {
         for steps in self.sections.values() {
-            let users: Vec<_> = steps
-                .iter()
-                .copied()
-                .filter(|user| {
-                    self.placed[*user].needs.contains(&taken) && self.is_before(*user, at)
-                })
-                .collect();
-            self.lead_to(&users, taken.reason(self.scope), edges);
+            // What steps of one section need is the same.
+            if steps.first().is_some_and(|first| self.placed[*first].needs.contains(&taken)) {
+                self.lead_to(&self.earlier(steps, at), taken.reason(self.scope), edges);
+            }
         }
     }
 
     fn all_before(&self, at: usize, reason: &'static str, edges: &mut Vec<Edge>) {
         for steps in self.sections.values() {
-            let earlier: Vec<_> =
-                steps.iter().copied().filter(|other| self.is_before(*other, at)).collect();
-            self.lead_to(&earlier, reason, edges);
+            self.lead_to(&self.earlier(steps, at), reason, edges);
         }
     }
 
+    /// The first two of `steps`, which are in order, that come before the step at `at`: more make no
+    /// other edge.
+    fn earlier(&self, steps: &[usize], at: usize) -> Vec<usize> {
+        let earlier = steps.iter().copied().take_while(|other| self.is_before(*other, at));
+        earlier.take(2).collect()
+    }
+
+    /// Where the step at this address is.
+    fn addressed(&self, address: &str) -> Option<usize> {
+        let all = || {
+            let all = self.placed.iter().enumerate().rev();
+            all.map(|(at, placed)| (placed.step.address.to_string(), at)).collect()
+        };
+        self.addresses.get_or_init(all).get(address).copied()
+    }
+
     fn is_before(&self, other: usize, at: usize) -> bool {
+        steps::step();
         self.placed[other].rank < self.placed[at].rank
     }
 

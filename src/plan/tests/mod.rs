@@ -928,3 +928,22 @@ fn what_is_planned_anew_in_another_way_is_more_than_was_planned() {
     assert!(!replaced.is_within(&edited) && !edited.is_within(&replaced));
     assert!(!replaced.is_within(&created) && edited.is_within(&created));
 }
+
+#[test]
+fn ten_times_as_many_entries_take_ten_times_as_long_to_plan() {
+    crate::steps::grow_in_proportion("entries of a project", |n| {
+        let hooks = |from: usize, push: bool| -> Vec<Json> {
+            let url = |at: usize| format!("https://h{at}.example.org");
+            let hook = |at| json!({"id": at + 1, "url": url(at), "push_events": push});
+            (from..from + n).map(hook).collect()
+        };
+        let declared: Vec<Json> = (0..n)
+            .map(|at| json!({"url": format!("https://h{at}.example.org"), "push_events": true}))
+            .collect();
+        // Half of the hooks change, half are made; what nobody declares goes.
+        let declared = shop(&json!({"hooks": declared}), Unlisted::Delete);
+        let live = here(&declared, &json!({"hooks": hooks(n / 2, false)}));
+        let plan = container(&declared, &live, &settings(&[]));
+        assert_eq!(plan.steps.len(), n + n / 2);
+    });
+}
