@@ -27,11 +27,10 @@ use crate::{
     apply,
     desired::{Container, Desired},
     diagnostic::{Diagnostic, Diagnostics, FileName},
-    export::{self, Estate, Values, Words},
+    export::{self, Estate, Words},
     live::Live,
     manifest::{self, Options, Surroundings},
     report::progress::Progress,
-    selection::Selection,
     text::{count, escape_lines, listed},
 };
 
@@ -149,17 +148,7 @@ async fn look(
 
 async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Found, Failure> {
     let Session { desired, observer, settings, .. } = session;
-    let words = export::Settings {
-        caller: observer.caller().clone(),
-        release: observer.release().await?,
-        values: Values::Plain,
-        all: false,
-        defaults: false,
-        watch: false,
-        rehearse: false,
-        sections: Vec::new(),
-        selection: Selection::default(),
-    };
+    let words = export::Settings::plain(observer.caller().clone(), observer.release().await?);
     let declared: BTreeMap<_, _> =
         desired.containers.iter().map(|container| (&container.path, container)).collect();
     let whole = desired.containers.iter().map(|container| export::everything(container, &words));

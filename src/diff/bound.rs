@@ -32,11 +32,14 @@ pub fn bound(
     let by = field.bounded_by.as_deref().filter(|_| has_group_above(context))?;
     let own = value.plain()?;
     let path = &context.target.path;
+    if context.groups.declare_above(path, by) {
+        return None;
+    }
     let Some(group) = context.group_above else {
         findings.ask(Question::GroupAbove);
         return None;
     };
-    let says = group.get(by).filter(|_| !context.groups.declare_above(path, by))?;
+    let says = group.get(by)?;
     let above = outranks(name, own, says)?;
     let above_it = path.rsplit_once('/').map_or("", |(group, _)| group);
     Some(match above {

@@ -83,6 +83,23 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What `caller` may see of a service, in full and in plain words.
+    pub fn plain(caller: Caller, release: Known) -> Self {
+        Self {
+            caller,
+            release,
+            values: Values::Plain,
+            all: false,
+            defaults: false,
+            watch: false,
+            rehearse: false,
+            sections: Vec::new(),
+            selection: Selection::default(),
+        }
+    }
+}
+
+impl Settings {
     /// Whether the section `of` of the container at `path` is looked at. What the container is, and
     /// whether it is closed, always is.
     fn takes(&self, path: &str, of: Section) -> bool {

@@ -15,15 +15,12 @@ use crate::{
 
 fn settings(values: Values) -> Settings {
     Settings {
-        caller: Caller { id: 1, username: "root".into(), administrator: true },
-        release: Known::NotAsked,
         values,
-        all: false,
         defaults: true,
-        watch: false,
-        rehearse: false,
-        sections: Vec::new(),
-        selection: Selection::default(),
+        ..Settings::plain(
+            Caller { id: 1, username: "root".into(), administrator: true },
+            Known::NotAsked,
+        )
     }
 }
 

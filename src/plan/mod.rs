@@ -45,7 +45,7 @@ use reach::BroughtIn;
 use crate::{
     address::{Address, Selector},
     cause::Cause,
-    desired::{Container, Exception, Groups, Moves, Roster},
+    desired::{Container, Desired, Exception, Groups, Moves, Roster},
     diff::{Action, Findings, Incomplete, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{Arrival, Created},
@@ -84,6 +84,22 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Those of a run of `desired` by `caller` that says nothing else.
+    pub fn of(caller: Caller, secrets: Arc<Secrets>, desired: &Desired) -> Self {
+        Self {
+            caller,
+            secrets,
+            release: None,
+            created: desired.created(),
+            moves: Arc::clone(&desired.moves),
+            groups: Groups::of(&desired.containers),
+            resend: Vec::new(),
+            holds: Holds::default(),
+            limits: Limits::default(),
+            hosts: Vec::new(),
+        }
+    }
+
     /// Until which day what is at `address` is left alone, if it is.
     fn held_until(&self, address: &Address) -> Option<Date> {
         self.holds.until(address, &self.moves)

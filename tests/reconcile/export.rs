@@ -11,7 +11,6 @@ use undrift::{
     export::{self, Estate, Settings, Values, Written},
     live::Live,
     sandbox::Profile,
-    selection::Selection,
 };
 
 use crate::{
@@ -22,15 +21,10 @@ use crate::{
 /// How an export is made.
 pub(crate) fn how(values: Values) -> impl Fn(&undrift::live::Caller) -> Settings {
     move |caller| Settings {
-        caller: caller.clone(),
-        release: undrift::release::Known::Is(undrift::release::REFERENCE),
         values,
-        all: false,
         defaults: true,
-        watch: false,
         rehearse: values == Values::Env,
-        sections: Vec::new(),
-        selection: Selection::default(),
+        ..Settings::plain(caller.clone(), undrift::release::Known::Is(undrift::release::REFERENCE))
     }
 }
 

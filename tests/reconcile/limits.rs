@@ -20,10 +20,10 @@ use undrift::{
         WriteClient,
     },
     apply::{self, Apply, TRUSTED},
-    desired::{Acknowledgement, Container, Desired, Groups},
+    desired::{Acknowledgement, Container, Desired},
     manifest::{self, Surroundings},
     observe::Observer,
-    plan::{self, Extent, Plan, Policy, Settings},
+    plan::{Extent, Plan, Policy, Settings},
     sandbox::{self, Conditions, Model, RateLimits, Seed},
     secret::{Secret, Secrets},
 };
@@ -154,18 +154,7 @@ impl Limited {
         let service = Service::parse("https://service.example", false).unwrap();
         let client = ReadClient::new(service, wire.clone(), Arc::clone(&secrets), api);
         let observer = Observer::connect(client).await.unwrap();
-        let settings = Settings {
-            caller: observer.caller().clone(),
-            secrets,
-            release: None,
-            created: desired.created(),
-            moves: Arc::clone(&desired.moves),
-            groups: Groups::of(&desired.containers),
-            resend: Vec::new(),
-            holds: plan::Holds::default(),
-            limits: plan::Limits::default(),
-            hosts: Vec::new(),
-        };
+        let settings = Settings::of(observer.caller().clone(), secrets, &desired);
         Self { wire, desired, observer, settings }
     }
 

@@ -22,7 +22,7 @@ use undrift::{
     manifest::{self, Includes, Loaded, Surroundings},
     observe::Observer,
     operation::Method,
-    plan::{self, Extent, Plan, Policy, Settings},
+    plan::{Extent, Plan, Policy, Settings},
     release::Release,
     sandbox::{self, Profile, Running, Seed},
     secret::{Secret, Secrets},
@@ -284,18 +284,7 @@ impl World {
         desired: &Desired,
     ) -> Result<(Observer, Settings), ApiError> {
         let observer = Observer::connect(client).await?.following(Arc::clone(&desired.moves));
-        let mut settings = Settings {
-            caller: observer.caller().clone(),
-            secrets,
-            release: None,
-            created: desired.created(),
-            moves: Arc::clone(&desired.moves),
-            groups: Groups::of(&desired.containers),
-            resend: Vec::new(),
-            holds: plan::Holds::default(),
-            limits: plan::Limits::default(),
-            hosts: Vec::new(),
-        };
+        let mut settings = Settings::of(observer.caller().clone(), secrets, desired);
         (self.tweak)(&mut settings);
         Ok((observer, settings))
     }

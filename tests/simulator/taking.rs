@@ -16,16 +16,14 @@ use undrift::{
     address::{Glob, Selector},
     api::{ApiError, ReadClient},
     apply,
-    desired::{Container, Desired, Groups},
-    export::{self, Estate, Values, Words},
+    desired::{Container, Desired},
+    export::{self, Estate, Words},
     kind::Created,
     live::Live,
     manifest::{self, Options, Surroundings},
     observe::Observer,
     plan,
-    release::Known,
     secret::Secrets,
-    selection::Selection,
 };
 
 use crate::{
@@ -78,32 +76,10 @@ enum Command {
 const COMMANDS: [Command; 3] =
     [Command::Export { partial: false }, Command::Export { partial: true }, Command::Absorb];
 
-fn words(observer: &Observer, release: Known) -> export::Settings {
-    export::Settings {
-        caller: observer.caller().clone(),
-        release,
-        values: Values::Plain,
-        all: false,
-        defaults: false,
-        watch: false,
-        rehearse: false,
-        sections: Vec::new(),
-        selection: Selection::default(),
-    }
-}
-
 fn settings(observer: &Observer, desired: &Desired, secrets: &Arc<Secrets>) -> plan::Settings {
     plan::Settings {
-        caller: observer.caller().clone(),
-        secrets: Arc::clone(secrets),
-        release: None,
         created: Created::default(),
-        moves: Arc::clone(&desired.moves),
-        groups: Groups::of(&desired.containers),
-        resend: Vec::new(),
-        holds: plan::Holds::default(),
-        limits: plan::Limits::default(),
-        hosts: Vec::new(),
+        ..plan::Settings::of(observer.caller().clone(), Arc::clone(secrets), desired)
     }
 }
 
@@ -114,7 +90,7 @@ async fn export(
     partial: bool,
 ) -> Result<Left, ApiError> {
     let observer = Observer::connect(client).await?;
-    let settings = words(&observer, observer.release().await?);
+    let settings = export::Settings::plain(observer.caller().clone(), observer.release().await?);
     let existing = observer.existing(&[Glob::over_paths("acme").unwrap()]).await?;
     if !existing.unmatched.is_empty() || existing.containers.is_empty() {
         return Ok(Left::nothing(2));
@@ -197,7 +173,7 @@ async fn absorb(
 ) -> Result<Left, ApiError> {
     let desired = &world.prepared.desired;
     let observer = Observer::connect(client).await?;
-    let words = words(&observer, observer.release().await?);
+    let words = export::Settings::plain(observer.caller().clone(), observer.release().await?);
     let settings = settings(&observer, desired, secrets);
     let whole: Vec<_> =
         desired.containers.iter().map(|own| export::everything(own, &words)).collect();

@@ -11,7 +11,7 @@ use undrift::{
     address::Selector,
     api::{self, ApiError, ReadClient, Service, WriteClient},
     apply::{self, Applied, Apply, TRUSTED},
-    desired::{Acknowledgement, Container, Groups},
+    desired::{Acknowledgement, Container},
     observe::Observer,
     plan::{self, Plan, Policy, Settings},
     report::{
@@ -101,16 +101,8 @@ async fn all(
     // Whoever runs it again asks again, but a plan that resends is never empty.
     let resend = if applies { prepared.scenario.resend } else { &[] };
     let settings = Settings {
-        caller: observer.caller().clone(),
-        secrets: Arc::clone(&secrets),
-        release: None,
-        created: prepared.desired.created(),
-        moves: Arc::clone(&prepared.desired.moves),
-        groups: Groups::of(&prepared.desired.containers),
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
-        holds: plan::Holds::default(),
-        limits: plan::Limits::default(),
-        hosts: Vec::new(),
+        ..Settings::of(observer.caller().clone(), Arc::clone(&secrets), &prepared.desired)
     };
     let plan = Mutex::new(Plan::default());
     let containers: Vec<_> = prepared.desired.containers.iter().collect();

@@ -9,12 +9,11 @@ use super::{
 };
 use crate::{
     apply,
-    desired::Groups,
     export::Written,
     kind::Created,
     manifest::{self, RESERVED, Surroundings},
     observe::Observer,
-    plan::{self, Holds, Limits},
+    plan::{self},
     secret::{Reference, Secrets},
 };
 
@@ -46,16 +45,8 @@ pub(super) async fn wrong(
     let mut secrets = Secrets::new("", values);
     secrets.resolve(written.secrets.keys().cloned().map(Reference::Env));
     let settings = plan::Settings {
-        caller: observer.caller().clone(),
-        secrets: Arc::new(secrets),
-        moves: Arc::clone(&desired.moves),
-        groups: Groups::of(&desired.containers),
-        release: None,
         created: Created::default(),
-        resend: Vec::new(),
-        holds: Holds::default(),
-        limits: Limits::default(),
-        hosts: Vec::new(),
+        ..plan::Settings::of(observer.caller().clone(), Arc::new(secrets), &desired)
     };
     let mut wrong = Vec::new();
     for container in &desired.containers {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     cli::{Context, base, exit::Failure, reports::Reports, saved, told},
-    desired::{Acknowledgement, Desired, Groups, Roster},
+    desired::{Acknowledgement, Desired, Roster},
     manifest::{self, Config, Includes, Surroundings},
     observe::Observer,
     plan::{self, Extent, Holds, Limits},
@@ -190,17 +190,14 @@ impl Reached {
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let (removals, reach) = limits(&config);
         let settings = plan::Settings {
-            caller: observer.caller().clone(),
-            secrets,
             release: config.service.release,
             created: desired
                 .created_unless(|address| holds.until(address, &desired.moves).is_some()),
-            moves: Arc::clone(&desired.moves),
-            groups: Groups::of(&desired.containers),
             resend: opening.changes.resend.clone(),
             holds,
             limits: removals,
             hosts: config.service.import_hosts.names(),
+            ..plan::Settings::of(observer.caller().clone(), secrets, &desired)
         };
         Ok(Session {
             desired,

@@ -14,7 +14,7 @@ use crate::{
     },
     diff::{Note, Refusal, Shown},
     field::Named,
-    kind::{Capability, Created, Effect, Id, Namespace, NamespaceOwner, Target, testing::object},
+    kind::{Capability, Effect, Id, Namespace, NamespaceOwner, Target, testing::object},
     live::{
         Collection, Presence, Question,
         testing::{CALLER, caller, here, target},
@@ -38,18 +38,7 @@ pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> Settings {
     let references: Vec<_> =
         ["A", "B"].iter().map(|name| Reference::Env((*name).to_owned())).collect();
     found.resolve(&references);
-    Settings {
-        release: None,
-        created: Created::default(),
-        moves: Arc::default(),
-        groups: Groups::default(),
-        caller: caller(),
-        secrets: Arc::new(found),
-        resend: Vec::new(),
-        holds: Holds::default(),
-        limits: Limits::default(),
-        hosts: Vec::new(),
-    }
+    Settings::of(caller(), Arc::new(found), &Desired::default())
 }
 
 impl Plan {

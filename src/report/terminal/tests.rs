@@ -13,17 +13,17 @@ use crate::{
     address::Address,
     apply::{Applied, Mismatch, MismatchReason, Outcome, StepResult},
     cause::Cause,
-    desired::{Container, Desired, Groups, Guard},
+    desired::{Container, Desired, Guard},
     diff::{Action, Findings, Incomplete, Note, Problem, Reason, Refusal},
     field::Scope,
-    kind::{Created, Id, Namespace, NamespaceOwner, Target},
+    kind::{Id, Namespace, NamespaceOwner, Target},
     live::{
         Caller, Live, Presence,
         testing::{here_reading, target},
     },
     manifest,
     origin::{Layer, Origin},
-    plan::{self, Extent, Limits},
+    plan::{self, Extent},
     release::{self, Known},
     secret::Secrets,
     text::is_unsafe,
@@ -100,18 +100,11 @@ fn missing(project: &Container) -> Live {
 }
 
 fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
-    let settings = plan::Settings {
-        release: None,
-        created: Created::default(),
-        moves: Arc::default(),
-        groups: Groups::default(),
-        caller: Caller { id: 7, username: "alice".into(), administrator: false },
-        secrets: Arc::new(Secrets::default()),
-        resend: Vec::new(),
-        holds: plan::Holds::default(),
-        limits: Limits::default(),
-        hosts: Vec::new(),
-    };
+    let settings = plan::Settings::of(
+        Caller { id: 7, username: "alice".into(), administrator: false },
+        Arc::new(Secrets::default()),
+        &Desired::default(),
+    );
     let mut plan = Plan::default();
     for project in &desired.containers {
         let live = live(project);
