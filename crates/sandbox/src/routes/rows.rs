@@ -77,10 +77,21 @@ impl Told {
     }
 }
 
-/// Makes the tables that are missing.
+/// Makes the tables that are missing, for all collections: each is of projects, of groups, or of both.
 pub(crate) fn make_room(db: &Connection, told: Option<&Told>) -> Result<(), rusqlite::Error> {
+    let mut holders: BTreeMap<_, [bool; 2]> = BTreeMap::new();
     for of in own().chain(told.iter().flat_map(|told| told.collections)) {
-        let name = of.rows.0;
+        let [projects, groups] = holders.entry(of.rows.0).or_default();
+        let is_of_groups = of.path.starts_with("/groups/");
+        *projects |= !is_of_groups;
+        *groups |= is_of_groups;
+    }
+    for (name, holders) in holders {
+        let held = match holders {
+            [true, true] => "(group_id IS NULL) <> (project_id IS NULL)",
+            [_, true] => "group_id IS NOT NULL AND project_id IS NULL",
+            _ => "group_id IS NULL AND project_id IS NOT NULL",
+        };
         db.execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS {name} (
                 id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -88,8 +99,13 @@ pub(crate) fn make_room(db: &Connection, told: Option<&Told>) -> Result<(), rusq
                 project_id INTEGER REFERENCES projects ON DELETE CASCADE,
                 settings TEXT NOT NULL,
                 created_at TEXT NOT NULL,
-                updated_at TEXT NOT NULL
-            )"
+                updated_at TEXT NOT NULL,
+                CHECK ({held})
+            );
+            CREATE INDEX IF NOT EXISTS {name}_by_project ON {name} (project_id)
+                WHERE project_id IS NOT NULL;
+            CREATE INDEX IF NOT EXISTS {name}_by_group ON {name} (group_id)
+                WHERE group_id IS NOT NULL;"
         ))?;
     }
     Ok(())

@@ -340,28 +340,8 @@ CREATE TABLE approval_rule_branches (
 ) WITHOUT ROWID;
 CREATE INDEX approval_rule_branches_by_branch ON approval_rule_branches (branch_id);
 
--- What is around projects and groups: badges, push mirrors, deploy keys, pipeline schedules, freeze periods.
-CREATE TABLE badges (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-CREATE INDEX badges_by_project ON badges (project_id) WHERE project_id IS NOT NULL;
-CREATE INDEX badges_by_group ON badges (group_id) WHERE group_id IS NOT NULL;
-
-CREATE TABLE remote_mirrors (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL
-);
-CREATE INDEX remote_mirrors_by_project ON remote_mirrors (project_id);
-
+-- What is around projects and groups: deploy keys, pipeline schedules. Plain collections have tables of
+-- their own form (`routes/rows.rs`).
 CREATE TABLE deploy_keys (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     title TEXT NOT NULL,
@@ -392,15 +372,6 @@ CREATE TABLE pipeline_schedules (
     updated_at TEXT NOT NULL
 );
 CREATE INDEX pipeline_schedules_by_project ON pipeline_schedules (project_id);
-
-CREATE TABLE freeze_periods (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    project_id INTEGER NOT NULL REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL
-);
-CREATE INDEX freeze_periods_by_project ON freeze_periods (project_id);
 
 -- Repositories, as far as clients look at them: commits, each with the whole tree of its files,
 -- branches, tags. Nothing of Git is kept.
@@ -491,62 +462,3 @@ CREATE INDEX notes_by_merge_request ON notes (merge_request_id, created_at);
 -- Topics belong to the whole service and stay when no project has them any more.
 CREATE TABLE topics (name TEXT PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID;
 
-CREATE TABLE milestones (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-CREATE INDEX milestones_by_project ON milestones (project_id) WHERE project_id IS NOT NULL;
-CREATE INDEX milestones_by_group ON milestones (group_id) WHERE group_id IS NOT NULL;
-
-CREATE TABLE deploy_tokens (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-CREATE INDEX deploy_tokens_by_project ON deploy_tokens (project_id) WHERE project_id IS NOT NULL;
-CREATE INDEX deploy_tokens_by_group ON deploy_tokens (group_id) WHERE group_id IS NOT NULL;
-
-CREATE TABLE environments (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-CREATE INDEX environments_by_project ON environments (project_id) WHERE project_id IS NOT NULL;
-CREATE INDEX environments_by_group ON environments (group_id) WHERE group_id IS NOT NULL;
-
-CREATE TABLE protected_environments (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-CREATE INDEX protected_environments_by_project ON protected_environments (project_id) WHERE project_id IS NOT NULL;
-CREATE INDEX protected_environments_by_group ON protected_environments (group_id) WHERE group_id IS NOT NULL;
-
-CREATE TABLE external_status_checks (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-CREATE INDEX external_status_checks_by_project ON external_status_checks (project_id) WHERE project_id IS NOT NULL;
-CREATE INDEX external_status_checks_by_group ON external_status_checks (group_id) WHERE group_id IS NOT NULL;
