@@ -1,14 +1,11 @@
 //! What most projects of a group have in common, moved into the `Defaults` of the group.
 //!
 //! A claim is a field of a section that is a mapping, or an entry of one that is a list. For each, the
-//! groups are gone through as a tree: a group may claim it with one of the values that its projects
-//! have, or leave it to the group above. A claim costs its own lines and those of each project that
-//! has to say otherwise, and saves those of the projects that need not say it any more. What takes the
-//! fewest lines in all is chosen; where that is the same, the group above. The choice depends on
-//! nothing but what is written.
-//!
-//! So that it stays readable, a claim is made only for what more than half of the projects have, and a
-//! group has `Defaults` only if that saves more than they take.
+//! groups are gone through from the outside: one claims what more than half of the projects in and
+//! below it have. A claim costs its own lines and those of each project that has to say otherwise, and
+//! saves those of the projects that need not say it any more; it is made only if it saves lines, and a
+//! group has `Defaults` only if that saves more than they take. The choice depends on nothing but what
+//! is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +26,6 @@ use crate::{
 const FEWEST: usize = 3;
 /// How many lines `Defaults` have to save: those that they take themselves before any claim, and one.
 const LEAST: u64 = 6;
-/// How many values of one field or entry are tried at most: the most frequent ones.
-const TRIED: usize = 8;
 /// What cannot be said at all costs more than anything.
 const NEVER: u64 = 1 << 40;
 
@@ -73,8 +68,8 @@ struct Group {
     above: Option<usize>,
     /// The projects directly in it.
     projects: Vec<usize>,
-    /// How many are in it and below.
-    count: usize,
+    /// Those in it and below.
+    within: Vec<usize>,
     may_claim: bool,
 }
 
@@ -139,7 +134,7 @@ fn groups(documents: &[Document]) -> Vec<Group> {
         outer.reverse();
         let above = outer.into_iter().find_map(|outer| known.get(outer).copied());
         known.insert(lower, groups.len());
-        groups.push(Group { path, above, projects: Vec::new(), count: 0, may_claim: false });
+        groups.push(Group { path, above, projects: Vec::new(), within: Vec::new(), may_claim: false });
     }
     for (at, document) in documents.iter().enumerate() {
         if document.scope == Scope::Project
@@ -149,12 +144,13 @@ fn groups(documents: &[Document]) -> Vec<Group> {
         }
     }
     for at in (0..groups.len()).rev() {
-        groups[at].count += groups[at].projects.len();
-        let count = groups[at].count;
-        groups[at].may_claim =
-            count >= FEWEST && !groups[at].path.contains(['*', '?', '[', '{', '\\']);
-        if let Some(above) = groups[at].above {
-            groups[above].count += count;
+        let group = &mut groups[at];
+        group.within.extend(&group.projects);
+        group.may_claim =
+            group.within.len() >= FEWEST && !group.path.contains(['*', '?', '[', '{', '\\']);
+        if let Some(above) = group.above {
+            let within = group.within.clone();
+            groups[above].within.extend(within);
         }
     }
     groups
@@ -192,109 +188,51 @@ fn is_whole(of: Section) -> bool {
     of.shape == Shape::List || of.is_removable()
 }
 
-/// The claims of one field or entry.
+/// The claims of one field or entry. The outer groups come first: what one claims holds below.
 fn claims_of(key: &Key, of: Section, documents: &[Document], groups: &[Group]) -> Vec<Claim> {
     let single: Vec<Option<Entry>> =
         documents.iter().map(|document| single(document, key, of)).collect();
     let both = documents.iter().zip(&single);
     let cells: Vec<Cell<'_>> =
         both.map(|(document, own)| cell(document, key, of, own.as_ref())).collect();
-    let tried = tried(&cells);
-    let lines: Vec<u64> = tried.iter().map(|entry| lines(of, entry)).collect();
-    let mut below: Vec<Below> = groups.iter().map(|_| Below::new(tried.len())).collect();
-    // From the inside: what a group takes is known before the group above it.
-    for at in (0..groups.len()).rev() {
-        for project in &groups[at].projects {
-            below[at].count(of, &cells[*project], &tried);
-        }
-        let best = below[at].choose(groups[at].may_claim, &lines);
-        if let Some(above) = groups[at].above {
-            let inner = below[at].clone();
-            below[above].take(&inner, &best);
-        }
-    }
     let mut claims = Vec::new();
-    let mut holds = vec![NOTHING; groups.len()];
+    let mut holds: Vec<Option<&Entry>> = vec![None; groups.len()];
     for (at, group) in groups.iter().enumerate() {
-        let above = group.above.map_or(NOTHING, |above| holds[above]);
-        let claimed = below[at].choice[above];
-        holds[at] = claimed;
-        if claimed != above {
-            let costs = &below[at].costs;
-            let saves = costs[above].saturating_sub(lines[claimed - 1] + costs[claimed]);
-            let entry = tried[claimed - 1].clone();
-            claims.push(Claim { group: at, key: key.clone(), of, entry, saves });
+        holds[at] = group.above.and_then(|above| holds[above]);
+        let Some(common) = common(group, &cells) else { continue };
+        let take = |above: Option<&Entry>| -> u64 {
+            group.within.iter().map(|project| cost(of, &cells[*project], above)).sum()
+        };
+        let saves = take(holds[at]).saturating_sub(take(Some(common)) + lines(of, common));
+        // One line less is not worth looking in two places.
+        if saves > 1 {
+            holds[at] = Some(common);
+            claims.push(Claim { group: at, key: key.clone(), of, entry: common.clone(), saves });
         }
     }
     claims
 }
 
-/// Where no group above claims anything. Other states are those in which what is tried holds, by its
-/// number from 1.
-const NOTHING: usize = 0;
-
-/// What is in a group and below, for each state that may hold there.
-#[derive(Clone)]
-struct Below {
-    /// How many lines its projects, and the claims of groups below, take.
-    costs: Vec<u64>,
-    /// How many projects have what holds.
-    have: Vec<usize>,
-    /// How many projects there are.
-    all: usize,
-    /// The state that is best for it, given the one that holds above.
-    choice: Vec<usize>,
-}
-
-impl Below {
-    fn new(tried: usize) -> Self {
-        let states = tried + 1;
-        Self {
-            costs: vec![0; states],
-            have: vec![0; states],
-            all: 0,
-            choice: (0..states).collect(),
+/// What more than half of the projects in and below a group say, where it may claim anything.
+fn common<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c Entry> {
+    let known = || {
+        let within = group.within.iter().map(|project| &cells[*project]);
+        within.filter(|cell| !matches!(cell, Cell::Free)).map(|cell| match cell {
+            Cell::Said(entry) => Some(*entry),
+            _ => None,
+        })
+    };
+    // Of two that differ neither counts: what is left over is the only one that can be common.
+    let mut left = (None, 0);
+    for said in known() {
+        match left {
+            (_, 0) => left = (said, 1),
+            (most, count) => left.1 = if most == said { count + 1 } else { count - 1 },
         }
     }
-
-    /// Takes in a project.
-    fn count(&mut self, of: Section, cell: &Cell<'_>, tried: &[&Entry]) {
-        self.costs[NOTHING] += cost(of, cell, None);
-        for (entry, costs) in tried.iter().zip(&mut self.costs[1..]) {
-            *costs += cost(of, cell, Some(entry));
-        }
-        self.all += usize::from(!matches!(cell, Cell::Free));
-        if let Cell::Said(own) = cell
-            && let Some(same) = tried.iter().position(|tried| tried == own)
-        {
-            self.have[same + 1] += 1;
-        }
-    }
-
-    /// Takes in a group below, which takes `best`.
-    fn take(&mut self, group: &Self, best: &[u64]) {
-        self.costs.iter_mut().zip(best).for_each(|(costs, best)| *costs += best);
-        self.have.iter_mut().zip(&group.have).for_each(|(have, more)| *have += more);
-        self.all += group.all;
-    }
-
-    /// Decides what is claimed, and returns what that takes, both by what holds above. A claim takes
-    /// `lines`.
-    fn choose(&mut self, may_claim: bool, lines: &[u64]) -> Vec<u64> {
-        let mut best = self.costs.clone();
-        for (above, best) in best.iter_mut().enumerate() {
-            for (claimed, lines) in (1..).zip(lines).filter(|(claimed, _)| *claimed != above) {
-                let is_common = self.have[claimed] * 2 > self.all;
-                let costs = lines + self.costs[claimed];
-                // One line less is not worth looking in two places.
-                if may_claim && is_common && costs + 1 < *best {
-                    *best = costs;
-                    self.choice[above] = claimed;
-                }
-            }
-        }
-        best
-    }
+    let most = left.0.filter(|entry| group.may_claim && entry.state.is_none())?;
+    let have = known().filter(|said| *said == Some(most)).count();
+    (have * 2 > known().count()).then_some(most)
 }
 
 /// What `document` says of one field, as an entry of its own.
@@ -328,21 +266,6 @@ fn cell<'d>(document: &'d Document, key: &Key, of: Section, own: Option<&'d Entr
         return Cell::Unknown;
     }
     Cell::Unsaid(Some(preset::of(of, &key.1, &document.path)))
-}
-
-/// What is worth trying: what several projects say, the most frequent first.
-fn tried<'d>(cells: &[Cell<'d>]) -> Vec<&'d Entry> {
-    let mut counts: BTreeMap<String, (usize, &Entry)> = BTreeMap::new();
-    for cell in cells {
-        if let Cell::Said(entry) = cell
-            && entry.state.is_none()
-        {
-            counts.entry(format!("{entry:?}")).or_insert((0, entry)).0 += 1;
-        }
-    }
-    let mut counts: Vec<_> = counts.into_iter().filter(|(_, (count, _))| *count > 1).collect();
-    counts.sort_by(|(a, (m, _)), (b, (n, _))| n.cmp(m).then_with(|| a.cmp(b)));
-    counts.into_iter().take(TRIED).map(|(_, (_, entry))| entry).collect()
 }
 
 /// How many lines a project needs where `above` holds.
