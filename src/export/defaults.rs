@@ -134,7 +134,13 @@ fn groups(documents: &[Document]) -> Vec<Group> {
         outer.reverse();
         let above = outer.into_iter().find_map(|outer| known.get(outer).copied());
         known.insert(lower, groups.len());
-        groups.push(Group { path, above, projects: Vec::new(), within: Vec::new(), may_claim: false });
+        groups.push(Group {
+            path,
+            above,
+            projects: Vec::new(),
+            within: Vec::new(),
+            may_claim: false,
+        });
     }
     for (at, document) in documents.iter().enumerate() {
         if document.scope == Scope::Project

@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
             // What was stored before there was such an attribute has its preset.
             _ => match self.stored.get(row.name) {
                 Some(value) => Cow::Borrowed(value),
-                None => Cow::Owned(row.preset()),
+                None => Cow::Borrowed(row.preset),
             },
         }
     }

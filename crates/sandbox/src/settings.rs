@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Failure, Result};
 use super::attributes::{
-    self, Attribute, ENOUGH, Edition, Kind, Null, OVERRIDE_ROLE, PACKAGES, PACKAGES_LEVEL,
-    PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, Route, USUAL,
+    self, Attribute, Bounds, Edition, Kind, Null, OVERRIDE_ROLE, PACKAGES, PACKAGES_LEVEL,
+    PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, Route, TABLE,
 };
 use super::clock;
 use super::params::{Params, flag, integer, number_of, text};
@@ -37,8 +37,8 @@ pub(crate) struct Rights<'a> {
 /// The attributes of a project that is made at this time.
 pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
     let preset = |row: &Attribute| match row.kind {
-        Kind::CleanupPolicy => scheduled(row.preset(), time),
-        _ => row.preset(),
+        Kind::CleanupPolicy => scheduled(row.preset.clone(), time),
+        _ => row.preset.clone(),
     };
     attributes::all()
         .filter(|row| is_stored(row))
@@ -120,8 +120,12 @@ pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
         refused.and_then(|failure| failure.body["error"].as_str().map(str::to_owned))
     };
     let mut complaints: Vec<String> = accepted().filter_map(complaint).collect();
-    let known: Vec<&str> =
-        ENOUGH.iter().copied().filter(|name| accepted().any(|row| row.name == *name)).collect();
+    let known: Vec<&str> = TABLE
+        .enough
+        .iter()
+        .copied()
+        .filter(|name| accepted().any(|row| row.name == *name))
+        .collect();
     if !known.iter().any(|name| params.has(name)) {
         complaints.push(format!(
             "{} are missing, at least one parameter must be provided",
@@ -240,7 +244,7 @@ fn set(
             kept => kept,
         },
         Kind::CleanupPolicy => {
-            let mut policy = stored.get(row.name).cloned().unwrap_or_else(|| row.preset());
+            let mut policy = stored.get(row.name).cloned().unwrap_or_else(|| row.preset.clone());
             set_policy(name, value, &mut policy)?;
             Some(scheduled(policy, rights.time))
         }
@@ -265,7 +269,7 @@ fn check_single(row: &Attribute, value: &Value, edits: bool, rights: Rights<'_>)
     match row.name {
         "mr_default_target_self" if !rights.fork && flag(row.name, value)? != Some(false) => {
             let text = "This setting is allowed for forked projects only";
-            Err(Failure::model(row.blamed, text))
+            Err(Failure::model(row.blamed(), text))
         }
         "auto_cancel_pending_pipelines" if !edits && value.is_null() => {
             Err(not_null("projects", row.name))
@@ -316,14 +320,14 @@ fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>> {
         Null::Above(above) if !value.is_null() => Ok(Some(above.into())),
         Null::Stored | Null::Above(_) => Ok(Some(Value::Null)),
         Null::Kept => Ok(None),
-        Null::Preset => Ok(Some(row.preset())),
+        Null::Preset => Ok(Some(row.preset.clone())),
         Null::False => Ok(Some(false.into())),
         Null::Last => Ok(match row.kind {
             Kind::OneOf(values) => values.last().map(|value| (*value).into()),
             _ => None,
         }),
         Null::Refused => Err(Failure::empty(row.name)),
-        Null::Unlisted => Err(Failure::model(row.blamed, "is not included in the list")),
+        Null::Unlisted => Err(Failure::model(row.blamed(), "is not included in the list")),
     }
 }
 
@@ -333,11 +337,11 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
         Kind::Flag => flag(name, value)?.map(Value::Bool),
         Kind::Text(most) => match text(name, value)? {
             Some(text) => Some(bounded(row, text, most)?),
-            None => Some(row.preset()),
+            None => Some(row.preset.clone()),
         },
         Kind::Pattern(most) => match text(name, value)? {
             Some(text) => match re2::refusal(&text) {
-                Some(refusal) => return Err(Failure::model(row.blamed, refusal)),
+                Some(refusal) => return Err(Failure::model(row.blamed(), refusal)),
                 None => Some(bounded(row, text, most)?),
             },
             None => Some(Value::Null),
@@ -345,7 +349,7 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
         Kind::File(most) => match text(name, value)? {
             Some(text) if text.starts_with('/') || text.contains("..") => {
                 let complaint = "cannot include leading slash or directory traversal.";
-                return Err(Failure::model(row.blamed, complaint));
+                return Err(Failure::model(row.blamed(), complaint));
             }
             Some(text) => Some(bounded(row, text, most)?),
             None => Some(Value::Null),
@@ -354,18 +358,13 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
             Some(text) => Some(bounded(row, text, most)?),
             None => None,
         },
-        Kind::Number(least, most, complaint) => match integer(name, value)? {
-            Some(number) if !(least..=most).contains(&number) => {
-                return Err(out_of_bounds(row, number, (least, most), complaint));
-            }
-            number => number.map(Value::from),
-        },
-        Kind::Count(least, most, complaint) => match integer(name, value)? {
-            Some(number) if !(least..=most).contains(&number) => {
-                return Err(out_of_bounds(row, number, (least, most), complaint));
-            }
-            number => Some(number.into()),
-        },
+        Kind::Number(bounds) => {
+            integer(name, value)?.map(|number| within(row, number, bounds)).transpose()?
+        }
+        Kind::Count(bounds) => Some(match integer(name, value)? {
+            Some(number) => within(row, number, bounds)?,
+            None => Value::Null,
+        }),
         Kind::OneOf(values) => match text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
                 return Err(Failure::no_valid_value(name));
@@ -385,27 +384,31 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
     })
 }
 
-/// The refusal of a number outside its bounds.
-fn out_of_bounds(row: &Attribute, number: i64, bounds: (i64, i64), complaint: &str) -> Failure {
-    let text = match (complaint, number < bounds.0) {
-        (USUAL, true) => format!("must be greater than or equal to {}", bounds.0),
-        (USUAL, false) => format!("must be less than or equal to {}", bounds.1),
-        (complaint, _) => complaint.to_owned(),
+/// A number within its bounds.
+fn within(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
+    let Bounds { least, most, complaint } = bounds;
+    if (least..=most).contains(&number) {
+        return Ok(number.into());
+    }
+    let text = match complaint {
+        Some(complaint) => complaint.to_owned(),
+        None if number < least => format!("must be greater than or equal to {least}"),
+        None => format!("must be less than or equal to {most}"),
     };
     // A duration cannot be spelled below zero.
     if row.name == "build_timeout" && number < 0 {
         let base = "Maximum job timeout has a value which could not be accepted";
-        let body = json!({ "base": [base], row.blamed: [text] });
-        return Failure::message(StatusCode::BAD_REQUEST, body);
+        let body = json!({ "base": [base], row.blamed(): [text] });
+        return Err(Failure::message(StatusCode::BAD_REQUEST, body));
     }
-    Failure::model(row.blamed, text)
+    Err(Failure::model(row.blamed(), text))
 }
 
 /// A text of at most `most` characters.
 fn bounded(row: &Attribute, text: String, most: usize) -> Result<Value> {
     if text.chars().count() > most {
         return Err(Failure::model(
-            row.blamed,
+            row.blamed(),
             format!("is too long (maximum is {most} characters)"),
         ));
     }
@@ -426,7 +429,7 @@ fn claims(row: &Attribute, words: Vec<String>, known: &[&str]) -> Result<Value> 
     }
     match faults.is_empty() {
         true => Ok(words.into()),
-        false => Err(Failure::message(StatusCode::BAD_REQUEST, json!({ row.blamed: faults }))),
+        false => Err(Failure::message(StatusCode::BAD_REQUEST, json!({ row.blamed(): faults }))),
     }
 }
 
@@ -569,16 +572,16 @@ mod tests {
     /// A value that differs from the preset and is valid.
     fn other(row: &Attribute) -> Value {
         match row.kind {
-            Kind::Flag => json!(row.preset() != json!(true)),
+            Kind::Flag => json!(row.preset.clone() != json!(true)),
             // There is one.
             Kind::Name(_) if row.name == "repository_storage" => json!("default"),
             Kind::Text(_) | Kind::Name(_) | Kind::Pattern(_) | Kind::File(_) => json!("other"),
-            Kind::Number(least, _, _) => json!(least.max(700)),
-            Kind::Count(least, ..) => json!(least),
+            Kind::Number(bounds) => json!(bounds.least.max(700)),
+            Kind::Count(bounds) => json!(bounds.least),
             Kind::Claims(_) => json!(["project_path", "ref"]),
             Kind::AliasOf(_) | Kind::OppositeOf(_) => json!(false),
             Kind::OneOf(values) => {
-                let preset = row.preset();
+                let preset = row.preset.clone();
                 json!(values.iter().find(|value| preset != **value))
             }
             Kind::Choice(values) => json!(values.last()),
