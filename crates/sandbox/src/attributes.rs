@@ -1,5 +1,5 @@
-//! Every attribute of a project, a group and a user, one row each: the sandbox's own reading of the
-//! reference (2, 4.3; 1, 2.8), in `attributes.jsonc`.
+//! Every attribute of projects, groups and users, and every flag of hooks, one row each: the sandbox's
+//! own reading of the reference (2, 4.3; 1, 2.8), in `attributes.jsonc`.
 //!
 //! A row says where an attribute is accepted, what its values are, what a new project has, and
 //! under which key it is read back. [`super::settings`] works on these rows; no handler knows an
@@ -299,6 +299,8 @@ pub(super) struct Table {
     pub(super) projects: Vec<Attribute>,
     pub(super) groups: Vec<Attribute>,
     pub(super) users: Vec<Attribute>,
+    pub(super) hooks: Vec<Attribute>,
+    pub(super) group_hooks: Vec<Attribute>,
     /// One of these has to be in an edit of a project.
     #[serde(borrow)]
     pub(super) enough: Vec<&'static str>,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, OWNER};
 use super::super::answer::{Answer, Failure, Result};
-use super::super::attributes::Tier;
+use super::super::attributes::{Attribute, Null, TABLE, Tier};
 use super::super::call::Call;
 use super::super::outbound::{self, Reach};
 use super::super::page;
@@ -18,7 +18,7 @@ use super::super::scope::Scope;
 use super::super::store::repository::is_ref_name;
 use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
 use super::{Route, delete, get, post, put};
-use undrift_release::{REFERENCE, Release};
+use undrift_release::Release;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/hooks", |call| list(call, &project(call, false)?)),
@@ -62,82 +62,6 @@ pub(super) const ROUTES: &[Route] = &[
 /// How many hooks a project may have, and how many a group.
 const MOST: i64 = 100;
 const MOST_OF_GROUP: i64 = 50;
-
-/// A flag of hooks.
-struct Flag {
-    name: &'static str,
-    /// What a new hook has; none is null.
-    preset: Option<bool>,
-    /// Whether null is a value; else the service fails on it.
-    nullable: bool,
-    since: Release,
-    tier: Tier,
-    /// Whether only hooks of groups have it.
-    of_groups: bool,
-}
-
-const fn flag(name: &'static str) -> Flag {
-    Flag {
-        name,
-        preset: Some(false),
-        nullable: false,
-        since: REFERENCE,
-        tier: Tier::Free,
-        of_groups: false,
-    }
-}
-
-impl Flag {
-    const fn preset(mut self, preset: Option<bool>) -> Self {
-        self.preset = preset;
-        self
-    }
-
-    const fn nullable(mut self) -> Self {
-        self.nullable = true;
-        self
-    }
-
-    const fn since(mut self, since: Release) -> Self {
-        self.since = since;
-        self
-    }
-
-    const fn tier(mut self, tier: Tier) -> Self {
-        self.tier = tier;
-        self
-    }
-
-    const fn of_groups(mut self) -> Self {
-        self.of_groups = true;
-        self
-    }
-}
-
-/// All flags, off unless a call or the row says otherwise.
-const FLAGS: [Flag; 21] = [
-    flag("push_events").preset(Some(true)),
-    flag("issues_events"),
-    flag("confidential_issues_events"),
-    flag("merge_requests_events"),
-    flag("tag_push_events").nullable(),
-    flag("note_events"),
-    flag("confidential_note_events").preset(None).nullable(),
-    flag("job_events"),
-    flag("pipeline_events"),
-    flag("wiki_page_events"),
-    flag("deployment_events"),
-    flag("releases_events"),
-    flag("enable_ssl_verification").preset(Some(true)).nullable(),
-    flag("subgroup_events").of_groups(),
-    flag("emoji_events").since(Release::new(16, 2)),
-    flag("resource_access_token_events").since(Release::new(16, 11)),
-    flag("feature_flag_events").since(Release::new(17, 5)),
-    flag("vulnerability_events").since(Release::new(17, 7)).tier(Tier::Ultimate),
-    flag("milestone_events").since(Release::new(18, 2)),
-    flag("project_events").since(Release::new(18, 2)).tier(Tier::Premium).of_groups(),
-    flag("member_events").since(OBSERVED).of_groups(),
-];
 
 /// A text of hooks, kept as sent.
 struct Text {
@@ -183,12 +107,13 @@ fn group(call: &Call<'_>) -> Result<Scope> {
 }
 
 /// The flags of the hooks of a project or group.
-fn flags(call: &Call<'_>, scope: &Scope) -> impl Iterator<Item = &'static Flag> {
+fn flags(call: &Call<'_>, scope: &Scope) -> impl Iterator<Item = &'static Attribute> {
     let edition = call.edition();
-    let in_group = matches!(scope, Scope::Group(_));
-    FLAGS.iter().filter(move |flag| {
-        flag.since <= edition.release && flag.tier <= edition.tier && (in_group || !flag.of_groups)
-    })
+    let of_groups: &[Attribute] = match scope {
+        Scope::Group(_) => &TABLE.group_hooks,
+        Scope::Project(_) => &[],
+    };
+    TABLE.hooks.iter().chain(of_groups).filter(move |flag| flag.is_of(edition))
 }
 
 /// The texts that a hook has.
@@ -228,7 +153,7 @@ impl Hook {
 
     fn reset_flags(&mut self, call: &Call<'_>, scope: &Scope) {
         for flag in flags(call, scope) {
-            self.settings.insert(flag.name.to_owned(), flag.preset.into());
+            self.settings.insert(flag.name.to_owned(), flag.preset.clone());
         }
     }
 
@@ -250,7 +175,7 @@ impl Hook {
         });
         let shown = |name| self.settings.get(name).cloned();
         for flag in flags(call, scope) {
-            body[flag.name] = shown(flag.name).unwrap_or_else(|| flag.preset.into());
+            body[flag.name] = shown(flag.name).unwrap_or_else(|| flag.preset.clone());
         }
         for name in texts(call).map(|text| text.name).chain([FILTER]) {
             body[name] = shown(name).into();
@@ -282,7 +207,7 @@ impl Hook {
         }
         for flag in flags(call, scope).filter(|flag| params.has(flag.name)) {
             let on = params.flag(flag.name)?;
-            if on.is_none() && !flag.nullable {
+            if on.is_none() && flag.null == Null::Unsaved {
                 return Err(Failure::not_null(flag.name));
             }
             self.settings.insert(flag.name.to_owned(), on.into());
