@@ -5,13 +5,17 @@
 //! credential. A [`Selector`] is a glob over the path, optionally `#` and one over the section and
 //! entry: `*` stays within a path segment, `**` crosses them.
 
+mod globs;
+
 use std::{fmt, sync::Arc};
 
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use crate::text::encode;
+use crate::{steps, text::encode};
+
+pub use globs::{Ends, Globs};
 
 /// The name of one managed object. Ordered by path, section and entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
@@ -113,6 +117,11 @@ impl Selector {
         &self.written
     }
 
+    /// The part that is over paths.
+    pub fn over_paths(&self) -> &str {
+        self.written.split('#').next().unwrap_or_default()
+    }
+
     /// Whether it is over entries, and not only over what holds them.
     pub fn is_of_entries(&self) -> bool {
         self.written.split_once('#').is_some_and(|(_, rest)| rest.contains('/'))
@@ -120,6 +129,7 @@ impl Selector {
 
     /// Whether the project at `path` may hold something selected. Paths are the same in any case.
     pub fn touches(&self, path: &str) -> bool {
+        steps::step();
         self.path.is_match(path.to_lowercase())
     }
 
@@ -192,13 +202,27 @@ impl Glob {
         &self.written
     }
 
+    /// What everything that it matches starts with; of a path, in lower case.
+    pub fn start(&self) -> &str {
+        &self.written[..glob_is_literal_until(&self.written)]
+    }
+
     /// Whether it matches `text`; a path has to be in lower case.
     pub fn matches(&self, text: &str) -> bool {
+        steps::step();
         match &self.matcher {
             Matcher::Name(name) => name == text,
             Matcher::Glob(glob) => glob.is_match(text),
         }
     }
+}
+
+/// What a glob may have that does not stand for itself.
+const SPECIAL: [char; 8] = ['*', '?', '[', ']', '{', '}', '!', '\\'];
+
+/// Where the first part of a glob is that may not stand for itself.
+fn glob_is_literal_until(glob: &str) -> usize {
+    glob.find(SPECIAL).unwrap_or(glob.len())
 }
 
 /// A glob over paths.
@@ -216,6 +240,7 @@ const MOST_CHOICES: usize = 1000;
 /// The one place that makes a matcher of a glob: within limits, because the compiler of globs panics at
 /// what is too large for it, and whoever writes out the choices of one needs room for them.
 fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
+    steps::step();
     if text.len() > LONGEST_GLOB {
         return Err(format!("it is longer than {LONGEST_GLOB} bytes"));
     }

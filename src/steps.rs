@@ -12,7 +12,21 @@ pub(crate) fn step() {
     TAKEN.set(TAKEN.get() + 1);
 }
 
-/// How many steps `work` takes on this thread.
+/// How many steps this thread has taken.
+pub(crate) fn so_far() -> u64 {
+    #[cfg(test)]
+    return TAKEN.get();
+    #[cfg(not(test))]
+    0
+}
+
+/// Other threads have taken steps for this one.
+pub(crate) fn add(_steps: u64) {
+    #[cfg(test)]
+    TAKEN.set(TAKEN.get() + _steps);
+}
+
+/// How many steps `work` takes on this thread, and on those that it waits for.
 #[cfg(test)]
 pub(crate) fn taken(work: impl FnOnce()) -> u64 {
     let before = TAKEN.get();

@@ -62,7 +62,8 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let name = plain(name);
     let limit = (name.chars().count() / 3).max(1);
-    let candidates = candidates.into_iter().filter(|candidate| candidate.len() <= LONGEST);
+    let candidates = candidates.into_iter().inspect(|_| crate::steps::step());
+    let candidates = candidates.filter(|candidate| candidate.len() <= LONGEST);
     let rated =
         candidates.map(|candidate| (strsim::osa_distance(&name, &plain(candidate)), candidate));
     rated

@@ -10,7 +10,7 @@ use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use granit_parser::{BorrowedInput, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag};
 
-use crate::value::Json;
+use crate::{steps, value::Json};
 
 mod number;
 mod syntax;
@@ -491,6 +491,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     }
 
     fn spend(&mut self, nodes: usize, bytes: usize, at: &Range<usize>) -> Result<(), Fault> {
+        steps::add(nodes as u64);
         let left = self.nodes_left.checked_sub(nodes).zip(self.bytes_left.checked_sub(bytes));
         (self.nodes_left, self.bytes_left) = left.unwrap_or((0, 0));
         left.map(|_| ()).ok_or_else(|| {
@@ -530,7 +531,8 @@ impl Node {
 
     /// The entry of a mapping.
     pub fn get(&self, name: &str) -> Option<(&Key, &Self)> {
-        self.entries().iter().find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
+        let mut entries = self.entries().iter().inspect(|_| steps::step());
+        entries.find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
     }
 
     /// The entries of a mapping; none if it is something else.

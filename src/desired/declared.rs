@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc};
 use super::packed::{Packer, Unpacker};
 use crate::{
     origin::{Layer, Origin, Sourced},
+    steps,
     value::{Fields, Value},
 };
 
@@ -65,7 +66,8 @@ impl Declared {
 
     fn each(&self) -> impl Iterator<Item = Packed<'_>> {
         let mut rest = Unpacker::new(&self.packed);
-        std::iter::from_fn(move || (!rest.is_at_end()).then(|| Packed::next(&mut rest)))
+        let all = std::iter::from_fn(move || (!rest.is_at_end()).then(|| Packed::next(&mut rest)));
+        all.inspect(|_| steps::step())
     }
 }
 

@@ -20,7 +20,7 @@ use std::{
 };
 
 use crate::{
-    address::{Address, Glob},
+    address::{Address, Ends, Glob},
     field::{Named, Scope},
     kind::{Capability, Created, Effect, Facts, LiveEntry, Place, Section, Shape, forms},
     kinds,
@@ -101,10 +101,21 @@ impl Desired {
     /// Without acknowledgements of what is not declared here: they are for another run.
     #[must_use]
     pub fn without_idle_acknowledgements(mut self) -> Self {
-        let touches =
-            |known: &Acknowledgement, container: &Container| known.at.touches(&container.path);
-        self.acknowledgements
-            .retain(|known| self.containers.iter().any(|container| touches(known, container)));
+        let mut by_path = Ends::default();
+        let known = &self.acknowledgements;
+        known.iter().enumerate().for_each(|(at, known)| by_path.insert(at, known.at.over_paths()));
+        let mut is_idle = vec![true; known.len()];
+        for path in self.containers.iter().map(|container| container.path.to_lowercase()) {
+            let candidates = by_path.of(&path).into_iter();
+            for at in candidates
+                .filter(|at| is_idle[*at] && known[*at].at.touches(&path))
+                .collect::<Vec<_>>()
+            {
+                is_idle[at] = false;
+            }
+        }
+        let mut is_idle = is_idle.into_iter();
+        self.acknowledgements.retain(|_| !is_idle.next().unwrap_or_default());
         self
     }
 

@@ -75,6 +75,9 @@ pub struct Source<'t> {
     /// The last position that was looked up, with its column: on a long line the next one is
     /// counted from there.
     last: Cell<(usize, u32)>,
+    /// The last line of which something was shown, and where its code ends: a long one is not walked
+    /// through for each fault in it.
+    code: Cell<(u32, usize)>,
 }
 
 impl<'t> Source<'t> {
@@ -88,6 +91,7 @@ impl<'t> Source<'t> {
             lines,
             hidden: text::url_secrets(text),
             last: Cell::new((0, 1)),
+            code: Cell::new((0, 0)),
         }
     }
 
@@ -166,12 +170,24 @@ impl<'t> Source<'t> {
         (u32::try_from(line).unwrap_or(u32::MAX), column)
     }
 
-    /// What may be shown of a line, and the bytes of it that stand for `span`.
-    fn snippet(&self, line: u32, span: Range<usize>) -> (String, (usize, usize)) {
+    /// Where the code of a line ends.
+    fn code_end(&self, line: u32) -> usize {
+        let (known, end) = self.code.get();
+        if known == line {
+            return end;
+        }
         let start = self.lines[line as usize - 1];
         let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
         let code = start + code_length(&self.text[start..end]);
         let end = start + self.text[start..code].trim_end().len();
+        self.code.set((line, end));
+        end
+    }
+
+    /// What may be shown of a line, and the bytes of it that stand for `span`.
+    fn snippet(&self, line: u32, span: Range<usize>) -> (String, (usize, usize)) {
+        let start = self.lines[line as usize - 1];
+        let end = self.code_end(line);
         let span = span.start.min(end)..span.end.min(end).max(span.start.min(end));
         let from = back(self.text, span.start, WINDOW).max(start);
         let to = forward(self.text, span.end.min(forward(self.text, span.start, WINDOW)), WINDOW)

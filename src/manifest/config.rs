@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{Surroundings, faults::Findings, mask, read::files, schema, surroundings::Root};
 use crate::{
-    address::{Address, Glob},
+    address::{Address, Ends, Glob, Globs},
     desired::Container,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::Tier,
@@ -45,7 +45,8 @@ pub struct Config {
     /// The groups and projects that these manifests are about, so that several repositories can share
     /// one service: to declare anything else is an error. Without it they may be about everything.
     #[serde(default)]
-    pub manages: Option<Vec<Managed>>,
+    #[schemars(with = "Option<Vec<Managed>>")]
+    pub manages: Option<Manages>,
     /// How many requests are in flight at once.
     #[serde(default)]
     #[schemars(range(min = 1, max = 64))]
@@ -68,16 +69,50 @@ pub struct Managed {
 }
 
 impl Managed {
-    /// Whether it holds the group or project at `path`. A glob that is broken matches nothing.
-    pub(super) fn holds(&self, path: &str) -> bool {
-        let path = path.to_lowercase();
-        let matches = |glob: &String| Glob::over_paths(glob).is_ok_and(|glob| glob.matches(&path));
-        matches(&self.path) && !self.except.iter().any(matches)
-    }
-
     /// Whether `section` may be declared there.
     pub(super) fn has(&self, section: &str) -> bool {
         self.sections.as_ref().is_none_or(|sections| sections.iter().any(|own| own == section))
+    }
+}
+
+/// All groups and projects that these manifests are about, with the globs made ready once.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(from = "Vec<Managed>")]
+pub struct Manages {
+    all: Vec<Managed>,
+    /// The paths and the exceptions of each. A glob that is broken matches nothing.
+    globs: Vec<(Globs, Globs)>,
+    by_path: Ends,
+}
+
+impl From<Vec<Managed>> for Manages {
+    fn from(all: Vec<Managed>) -> Self {
+        let glob = |written: &String| Glob::over_paths(written).ok();
+        let globs = |managed: &Managed| {
+            let except = managed.except.iter().filter_map(glob).collect();
+            (glob(&managed.path).into_iter().collect(), except)
+        };
+        let mut by_path = Ends::default();
+        all.iter().enumerate().for_each(|(at, managed)| by_path.insert(at, &managed.path));
+        Self { globs: all.iter().map(globs).collect(), by_path, all }
+    }
+}
+
+impl PartialEq for Manages {
+    fn eq(&self, other: &Self) -> bool {
+        self.all == other.all
+    }
+}
+
+impl Manages {
+    /// What holds the group or project at `path`.
+    pub(super) fn holding(&self, path: &str) -> Vec<&Managed> {
+        let path = path.to_lowercase();
+        let holds = |at: &usize| {
+            let (paths, except) = &self.globs[*at];
+            paths.matches(&path) && !except.matches(&path)
+        };
+        self.by_path.of(&path).into_iter().filter(holds).map(|at| &self.all[at]).collect()
     }
 }
 
@@ -85,15 +120,12 @@ impl Config {
     /// What of `container` is outside of what these manifests manage, and a sentence that says so.
     pub fn outside(&self, container: &Container) -> Option<(Address, String)> {
         let manages = self.manages.as_ref()?;
-        let holding = |path: &str| -> Vec<_> {
-            manages.iter().filter(|managed| managed.holds(path)).collect()
-        };
         let mut paths = std::iter::once(&*container.path).chain(container.former());
-        if let Some(path) = paths.find(|path| holding(path).is_empty()) {
+        if let Some(path) = paths.find(|path| manages.holding(path).is_empty()) {
             let message = format!("`{path}` is outside of what the manifests manage at the base");
             return Some((container.address(), message));
         }
-        let holding = holding(&container.path);
+        let holding = manages.holding(&container.path);
         let mut names = container.section_names();
         let name = names.find(|name| !holding.iter().any(|managed| managed.has(name)))?;
         let message = format!("`{name}` of `{}` is not managed at the base", container.path);

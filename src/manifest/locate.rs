@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    faults::{Faults, Finding, MOST, More, Spot},
+    faults::{Faults, Finding, MOST, More, Spot, Written},
     parallel::for_each,
     read::{self, File},
 };
@@ -69,8 +69,9 @@ fn in_file(name: &FileName, spots: BTreeSet<&Spot>, files: &[File]) -> Vec<(Spot
     let parsed = yaml::parse(&text);
     let mut source = Source::new(name.clone(), &text);
     read::hide(&mut source, &parsed);
+    let written = Written::of(&parsed);
     let place = |spot: &Spot| match file {
-        Some(_) if !text.is_empty() => source.place(&spot.find(&source, &parsed)),
+        Some(_) if !text.is_empty() => source.place(&spot.find(&source, &written)),
         _ => (&spot.origin).into(),
     };
     spots.into_iter().map(|spot| (spot.clone(), place(spot))).collect()

@@ -1,6 +1,11 @@
 //! Work on many things at once, on all processors.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
+
+use crate::steps;
 
 /// `work` on every item, each of which is gone when it is done; the results in the order of the
 /// items.
@@ -12,6 +17,7 @@ pub(super) fn for_each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + 
     let results = Mutex::new(Vec::with_capacity(items.len()));
     let items = Mutex::new(items.into_iter().enumerate());
     let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let taken = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -20,9 +26,11 @@ pub(super) fn for_each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + 
                     own.push((at, work(item)));
                 }
                 results.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+                taken.fetch_add(steps::so_far(), Ordering::Relaxed);
             });
         }
     });
+    steps::add(taken.into_inner());
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(at, _)| *at);
     results.into_iter().map(|(_, result)| result).collect()

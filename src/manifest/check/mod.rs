@@ -13,7 +13,7 @@ use std::{
 use jiff::civil::Date;
 
 use super::{
-    config::{self, Managed},
+    config::{self, Manages},
     faults::{Faults, Finding, Spot},
     layer::{Included, Layered, Merged},
     parallel::for_each,
@@ -44,7 +44,7 @@ pub(super) struct Context {
     /// The tier of the service, if `undrift.yaml` says it.
     pub(super) tier: Option<Tier>,
     /// The groups and projects that may be declared; all of them if nothing is said.
-    pub(super) manages: Option<Vec<Managed>>,
+    pub(super) manages: Option<Manages>,
     /// Its release, if `undrift.yaml` says it.
     pub(super) release: Option<Release>,
     pub(super) today: Date,
@@ -55,7 +55,7 @@ pub(super) struct Context {
 impl Context {
     /// Whether these manifests may be about the group or project at `path`.
     pub(super) fn manages(&self, path: &str) -> bool {
-        self.manages.as_ref().is_none_or(|managed| managed.iter().any(|one| one.holds(path)))
+        self.manages.as_ref().is_none_or(|managed| !managed.holding(path).is_empty())
     }
 }
 
@@ -219,21 +219,18 @@ impl Check<'_> {
     /// What is declared has to be inside of what these manifests are about.
     fn boundary(&mut self, path: &Sourced<Arc<str>>, life: &Life, sections: &[Section]) {
         let Some(manages) = &self.context.manages else { return };
-        let holding = |path: &str| -> Vec<_> {
-            manages.iter().filter(|managed| managed.holds(path)).collect()
-        };
         let mut outside = |message: String, at: Spot| {
             let outside = self.faults.error("outside", message, at);
             outside.help(format!("declare it elsewhere, or extend `manages` in {}", config::FILE));
         };
         // Whoever names an earlier path takes what is there.
         for path in std::iter::once(path).chain(&life.previously) {
-            if holding(&path.value).is_empty() {
+            if manages.holding(&path.value).is_empty() {
                 let message = format!("`{}` is outside of what these manifests manage", path.value);
                 outside(message, Spot::value(&path.origin));
             }
         }
-        let holding = holding(&path.value);
+        let holding = manages.holding(&path.value);
         for section in sections.iter().filter(|_| !holding.is_empty()) {
             let name = section.of.section;
             if !holding.iter().any(|managed| managed.has(name)) {

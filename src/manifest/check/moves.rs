@@ -3,7 +3,9 @@
 //! What is at a path has to be known from paths alone, before a run and after it, whether that ended
 //! or not.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
+
+use aho_corasick::AhoCorasick;
 
 use super::path;
 use crate::{
@@ -12,6 +14,7 @@ use crate::{
     kind::forms,
     manifest::faults::{Faults, Spot},
     origin::{Origin, Sourced},
+    steps,
     value::Json,
 };
 
@@ -71,7 +74,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         return moves;
     }
     circle(containers, &moves, faults);
-    let formers: Vec<_> = former(containers).map(|(_, written)| &*written.value).collect();
+    let formers = Formers::of(former(containers).map(|(_, written)| &*written.value).collect());
     for container in containers {
         still_former(container, &moves, &formers, faults);
     }
@@ -98,7 +101,7 @@ fn circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
 
 /// What names a former path is wrong as soon as the path is left: where groups are named for certain,
 /// in other texts probably.
-fn still_former(container: &Container, moves: &Moves, formers: &[&str], faults: &mut Faults) {
+fn still_former(container: &Container, moves: &Moves, formers: &Formers<'_>, faults: &mut Faults) {
     let write = |now: &str| format!("write `{now}`");
     if let Some(now) = moves.now(&container.path) {
         let message = "the path is below a group that is declared to be elsewhere";
@@ -116,9 +119,9 @@ fn still_former(container: &Container, moves: &Moves, formers: &[&str], faults: 
             for (field, Sourced { value, origin }) in entry.fields.iter() {
                 let is_name = named.iter().any(|(name, ..)| name == field);
                 let text = value.plain().filter(|_| !is_name);
-                let found = text.and_then(|text| formers.iter().find(|old| names(text, old)));
+                let found = text.and_then(|text| formers.first_in(text));
                 if let Some((former, now)) =
-                    found.and_then(|former| Some((*former, moves.now(former)?)))
+                    found.and_then(|former| Some((former, moves.now(former)?)))
                 {
                     let message = format!("`{former}` is declared to be `{now}`");
                     let old = faults.warning("previously", message, Spot::value(&origin));
@@ -129,21 +132,47 @@ fn still_former(container: &Container, moves: &Moves, formers: &[&str], faults: 
     }
 }
 
-/// Whether a text of `value` holds `path` as a path: a single word only where more of a path follows.
-fn names(value: &Json, path: &str) -> bool {
-    match value {
-        Json::String(text) => text.match_indices(path).any(|(at, _)| {
-            let before = text[..at].chars().next_back();
-            let after = text[at + path.len()..].chars().next();
-            let goes_on =
-                |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
-            let is_part = !goes_on(before) && before != Some('.') && !goes_on(after);
-            let is_path =
-                path.contains('/') || (matches!(before, Some('/' | '@')) && after == Some('/'));
-            is_part && is_path
-        }),
-        Json::Array(items) => items.iter().any(|item| names(item, path)),
-        Json::Object(fields) => fields.values().any(|field| names(field, path)),
-        _ => false,
+/// Former paths, and what finds all of them in a text at once. Without an automaton, which can only be
+/// too large, nothing is found: what it finds is only warned of.
+struct Formers<'f> {
+    paths: Vec<&'f str>,
+    automaton: Option<AhoCorasick>,
+}
+
+impl<'f> Formers<'f> {
+    fn of(paths: Vec<&'f str>) -> Self {
+        Self { automaton: AhoCorasick::new(&paths).ok(), paths }
     }
+
+    /// The first that a text of `value` names.
+    fn first_in(&self, value: &Json) -> Option<&'f str> {
+        self.numbers(value).map(|number| self.paths[number])
+    }
+
+    fn numbers(&self, value: &Json) -> Option<usize> {
+        match value {
+            Json::String(text) => {
+                let found = self.automaton.as_ref()?.find_overlapping_iter(text);
+                let named = found.inspect(|_| steps::step());
+                let named = named.filter(|found| is_named(text, found.range()));
+                named.map(|found| found.pattern().as_usize()).min()
+            }
+            Json::Array(items) => items.iter().filter_map(|item| self.numbers(item)).min(),
+            Json::Object(fields) => fields.values().filter_map(|field| self.numbers(field)).min(),
+            _ => None,
+        }
+    }
+}
+
+/// Whether what is at `span` of `text` is there as a path: a single word only where more of a path
+/// follows.
+fn is_named(text: &str, span: Range<usize>) -> bool {
+    let path = &text[span.clone()];
+    let before = text[..span.start].chars().next_back();
+    let after = text[span.end..].chars().next();
+    let goes_on =
+        |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+    let is_part = !goes_on(before) && before != Some('.') && !goes_on(after);
+    let is_path = path.contains('/') || (matches!(before, Some('/' | '@')) && after == Some('/'));
+    is_part && is_path
 }

@@ -21,7 +21,7 @@ mod sentences;
 mod spot;
 
 pub(super) use sentences::missing;
-pub(super) use spot::{Part, Spot};
+pub(super) use spot::{Part, Spot, Written};
 
 /// More faults than these in one file are counted, not shown: one slip often has many followers,
 /// and the first ones say enough.

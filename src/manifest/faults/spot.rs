@@ -1,10 +1,11 @@
 //! Where something is written, without the text around it.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use crate::{
     diagnostic::Source,
     origin::Origin,
+    steps,
     yaml::{Data, Key, Node, Parsed},
 };
 
@@ -38,12 +39,15 @@ impl Spot {
         Self { origin: origin.clone(), part: Part::Value }
     }
 
-    /// Where it is in a text that was read as `parsed`.
-    pub(in crate::manifest) fn find(&self, source: &Source<'_>, parsed: &Parsed) -> Range<usize> {
+    /// Where it is in a text that holds what is `written`.
+    pub(in crate::manifest) fn find(
+        &self,
+        source: &Source<'_>,
+        written: &Written<'_>,
+    ) -> Range<usize> {
         let at = source.offset(self.origin.line, self.origin.column);
-        let Some((key, value)) = parsed.documents.iter().find_map(|node| key_at(node, at)) else {
-            let node = parsed.documents.iter().find_map(|node| node_at(node, at));
-            return node.map_or(at..at, |node| node.span.clone());
+        let Some((key, value)) = written.keys.get(&at).copied() else {
+            return written.nodes.get(&at).map_or(at..at, |node| node.span.clone());
         };
         match &self.part {
             Part::Key => key.span.clone(),
@@ -65,19 +69,32 @@ fn visible(key: &Key, value: &Node) -> Range<usize> {
     }
 }
 
-/// The key that begins at the byte `at`, with its value.
-fn key_at(node: &Node, at: usize) -> Option<(&Key, &Node)> {
-    let own = node.entries().iter().find(|(key, _)| key.span.start == at);
-    own.map(|(key, value)| (key, value))
-        .or_else(|| node.entries().iter().find_map(|(_, value)| key_at(value, at)))
-        .or_else(|| node.items().iter().find_map(|item| key_at(item, at)))
+/// Everything in a text, by the byte at which it begins.
+#[derive(Default)]
+pub(in crate::manifest) struct Written<'p> {
+    /// Each key with its value. Of what is merged in more than once, the outermost.
+    keys: HashMap<usize, (&'p Key, &'p Node)>,
+    /// The outermost value.
+    nodes: HashMap<usize, &'p Node>,
 }
 
-/// The outermost value that begins at the byte `at`.
-fn node_at(node: &Node, at: usize) -> Option<&Node> {
-    if node.span.start == at {
-        return Some(node);
+impl<'p> Written<'p> {
+    pub(in crate::manifest) fn of(parsed: &'p Parsed) -> Self {
+        let mut written = Self::default();
+        parsed.documents.iter().for_each(|document| written.add(document));
+        written
     }
-    let entries = node.entries().iter().map(|(_, value)| value);
-    entries.chain(node.items()).find_map(|inner| node_at(inner, at))
+
+    fn add(&mut self, node: &'p Node) {
+        steps::step();
+        self.nodes.entry(node.span.start).or_insert(node);
+        for (key, value) in node.entries() {
+            self.keys.entry(key.span.start).or_insert((key, value));
+        }
+        node.entries()
+            .iter()
+            .map(|(_, value)| value)
+            .chain(node.items())
+            .for_each(|inner| self.add(inner));
+    }
 }

@@ -50,11 +50,11 @@ impl Rules {
     /// Below which globs what exists is brought in by rules that were named.
     pub(in crate::manifest) fn including_globs(&self) -> impl Iterator<Item = (Scope, &Glob)> {
         self.all().filter(|rule| rule.includes && rule.is_named).flat_map(|rule| {
-            let paths: &[Glob] = match &rule.holds {
-                Holds::Where { paths, .. } => paths,
-                Holds::Whoever { .. } => &[],
+            let paths = match &rule.holds {
+                Holds::Where { paths, .. } => Some(paths.iter()),
+                Holds::Whoever { .. } => None,
             };
-            paths.iter().map(|glob| (rule.scope, glob))
+            paths.into_iter().flatten().map(|glob| (rule.scope, glob))
         })
     }
 

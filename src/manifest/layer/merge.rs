@@ -274,7 +274,12 @@ impl<'m> Merged<'m> {
         if part.state == State::Unmanaged
             && let Ok(glob) = Glob::over_names(&key)
         {
-            self.entries.retain(|key, entry| entry.rank >= rank || !glob.matches(key));
+            let from = self.entries.range(glob.start().to_owned()..);
+            let like = from.take_while(|(key, _)| key.starts_with(glob.start()));
+            let lower = like.filter(|(key, entry)| entry.rank < rank && glob.matches(key));
+            for key in lower.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+                self.entries.remove(&key);
+            }
         }
         let new = |fields| Entry {
             rank,

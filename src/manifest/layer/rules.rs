@@ -1,7 +1,7 @@
 //! Which rules hold for a group or project, and in which order.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    address::Glob,
+    address::{Ends, Glob, Globs},
     field::Scope,
     manifest::{
         faults::{Faults, Spot},
@@ -25,46 +25,13 @@ pub(in crate::manifest) struct Rules {
     /// Ordered by where they are written.
     rules: Vec<Known>,
     /// Where profiles are among the rules.
-    profiles: HashMap<(Scope, Arc<str>), usize>,
-    beginnings: Beginnings,
+    profiles: BTreeMap<(Scope, Arc<str>), usize>,
+    /// Where rules are among the rules, by the globs over paths.
+    by_path: Ends,
 }
 
-/// Rules by what the paths that they match begin with: with thousands of both, not every rule is
-/// tried on every path.
-#[derive(Debug, Default)]
-struct Beginnings(HashMap<String, Vec<usize>>);
-
-impl Beginnings {
-    /// Takes in the rule at `at`, which matches only what one of `globs` does.
-    fn insert(&mut self, at: usize, globs: &[Glob]) {
-        for beginning in globs.iter().map(|glob| literal_parts(glob.written())) {
-            let rules = self.0.entry(beginning.to_lowercase()).or_default();
-            if rules.last() != Some(&at) {
-                rules.push(at);
-            }
-        }
-    }
-
-    /// The rules that may match `path`, in lower case, in their order.
-    fn of(&self, path: &str) -> Vec<usize> {
-        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-        let parts = ends.map(|end| &path[..end]).chain([""]);
-        let mut rules: Vec<usize> =
-            parts.filter_map(|part| self.0.get(part)).flatten().copied().collect();
-        rules.sort_unstable();
-        rules.dedup();
-        rules
-    }
-}
-
-/// The parts of `glob` before the first that is not literal; every path that it matches is that, or
-/// begins with it and a `/`.
-fn literal_parts(glob: &str) -> &str {
-    let Some(special) = glob.find(['*', '?', '[', ']', '{', '}', '!', '\\']) else {
-        return glob;
-    };
-    glob[..special].rfind('/').map_or("", |end| &glob[..end])
-}
+/// How many names on each side are looked at for the one that somebody meant.
+const AROUND: usize = 100;
 
 /// A rule, and what came of it.
 #[derive(Debug)]
@@ -99,7 +66,7 @@ impl Rules {
     /// Takes in all rules, and says what is wrong between them.
     pub(super) fn new(mut rules: Vec<Rule>, faults: &mut Faults) -> Self {
         rules.sort_by(|a, b| a.origin.cmp(&b.origin));
-        let mut profiles = HashMap::new();
+        let mut profiles = BTreeMap::new();
         for (at, rule) in rules.iter().enumerate() {
             let Holds::Whoever { name, .. } = &rule.holds else { continue };
             if let Some(first) = profiles.insert((rule.scope, name.clone()), at) {
@@ -115,13 +82,13 @@ impl Rules {
             let declared = rule.body.unlisted.keys().map(|name| (*name, declares(name)));
             Known { declared: declared.collect(), is_used: AtomicBool::new(false), rule }
         };
-        let mut beginnings = Beginnings::default();
+        let mut by_path = Ends::default();
         for (at, rule) in rules.iter().enumerate() {
             if let Holds::Where { paths, .. } = &rule.holds {
-                beginnings.insert(at, paths);
+                paths.iter().for_each(|glob| by_path.insert(at, glob.written()));
             }
         }
-        let all = Self { rules: rules.into_iter().map(known).collect(), profiles, beginnings };
+        let all = Self { rules: rules.into_iter().map(known).collect(), profiles, by_path };
         for Known { rule, .. } in &all.rules {
             for name in rule.body.uses.iter().flat_map(|uses| &uses.names) {
                 all.profile(rule.scope, name, faults);
@@ -142,12 +109,10 @@ impl Rules {
         if found.is_none() {
             let message = format!("there is no profile `{}`", crate::text::escape(&name.value));
             let wrong = faults.error("unknown-profile", message, Spot::key(&name.origin));
-            let other = self.profiles.keys().find(|(_, other)| *other == name.value);
-            let known = self.profiles.keys().filter(|(of, _)| *of == scope);
-            let mut names: Vec<_> = known.map(|(_, name)| &**name).collect();
-            names.sort_unstable();
-            wrong.help(match (other, nearest(&name.value, names)) {
-                (Some((of, _)), _) => format!(
+            let is_for = |of: &Scope| self.profiles.contains_key(&(*of, name.value.clone()));
+            let near = nearest(&name.value, self.near(scope, &name.value));
+            wrong.help(match (Scope::ALL.into_iter().find(is_for), near) {
+                (Some(of), _) => format!(
                     "that profile is for {}s; write another one with `for: {}`",
                     of.noun(),
                     scope.document()
@@ -157,6 +122,14 @@ impl Rules {
             });
         }
         found
+    }
+
+    /// The names of profiles around `name` in their order: all of them, unless there are very many.
+    fn near(&self, scope: Scope, name: &Arc<str>) -> impl Iterator<Item = &str> {
+        let at = (scope, name.clone());
+        let before = self.profiles.range(..at.clone()).rev().take(AROUND);
+        let names = before.chain(self.profiles.range(at..).take(AROUND));
+        names.filter(move |((of, _), _)| *of == scope).map(|((_, name), _)| &**name)
     }
 
     /// Profiles that use each other in a circle.
@@ -222,7 +195,7 @@ impl Rules {
             Holds::Where { paths, except } if rule.scope == scope => rank(&lower, paths, except),
             Holds::Where { .. } | Holds::Whoever { .. } => None,
         };
-        let candidates = self.beginnings.of(&lower).into_iter();
+        let candidates = self.by_path.of(&lower).into_iter();
         let mut matched: Vec<(Rank, usize)> =
             candidates.filter_map(|at| Some((rank(&self.rules[at].rule)?, at))).collect();
         matched.sort_unstable();
@@ -294,7 +267,7 @@ impl Rules {
         path: &str,
         named: bool,
     ) -> Option<(&Rule, &Glob)> {
-        let candidates = self.beginnings.of(path).into_iter().map(|at| &self.rules[at].rule);
+        let candidates = self.by_path.of(path).into_iter().map(|at| &self.rules[at].rule);
         let including = candidates
             .filter(|rule| rule.includes && rule.scope == scope && (rule.is_named || !named));
         let matched = including.filter_map(|rule| match &rule.holds {
@@ -354,16 +327,15 @@ impl Rules {
 
 /// How literal the best match is that `path`, in lower case, has among `paths`, if it has one and
 /// none among `except`.
-fn rank(path: &str, paths: &[Glob], except: &[Glob]) -> Option<Rank> {
+fn rank(path: &str, paths: &Globs, except: &Globs) -> Option<Rank> {
     best(path, paths, except).map(|(rank, _)| rank)
 }
 
 /// The same, with the glob.
-fn best<'g>(path: &str, paths: &'g [Glob], except: &[Glob]) -> Option<(Rank, &'g Glob)> {
-    let matching = paths.iter().filter(|glob| glob.matches(path));
-    let ranked = matching.map(|glob| (literality(glob.written()), glob));
+fn best<'g>(path: &str, paths: &'g Globs, except: &Globs) -> Option<(Rank, &'g Glob)> {
+    let ranked = paths.matching(path).map(|glob| (literality(glob.written()), glob));
     let best = ranked.max_by_key(|(rank, _)| *rank)?;
-    (!except.iter().any(|glob| glob.matches(path))).then_some(best)
+    (!except.matches(path)).then_some(best)
 }
 
 /// How literal a glob is.
@@ -479,51 +451,6 @@ pub(super) fn ambiguous(
 mod tests {
     use super::*;
 
-    /// A rule is tried where its literal beginning is on the path, so ten times as many rules and
-    /// projects are ten times as many trials.
-    #[test]
-    fn only_rules_that_begin_like_the_path_are_tried() {
-        let tried = |n: usize| -> usize {
-            let mut beginnings = Beginnings::default();
-            for at in 0..n {
-                beginnings.insert(at, &[Glob::over_paths(&format!("Acme/g{at}/**")).unwrap()]);
-            }
-            let paths = (0..5 * n).map(|k| format!("acme/g{}/p{k}", k % n));
-            paths.map(|path| beginnings.of(&path).len()).sum()
-        };
-        assert_eq!((tried(20), tried(200)), (100, 1_000));
-    }
-
-    #[test]
-    fn no_rule_that_matches_is_passed_over() {
-        let globs = [
-            "**",
-            "*",
-            "acme",
-            "acme/**",
-            "acme/*",
-            "acme/sh*",
-            "acme/{shop,web}/x",
-            "acme/shop/x",
-            "a?me/shop",
-            "[ab]cme/**",
-            "**/x",
-            "acme/**/x",
-            "acme/shop\\-1",
-            "Acme/Shop/**",
-        ];
-        let paths =
-            ["acme", "acme/shop", "acme/shop/x", "acme/web/x", "acme/shop-1", "bcme/y", "x"];
-        for written in globs {
-            let glob = Glob::over_paths(written).unwrap();
-            let mut beginnings = Beginnings::default();
-            beginnings.insert(7, std::slice::from_ref(&glob));
-            for path in paths.into_iter().filter(|path| glob.matches(path)) {
-                assert_eq!(beginnings.of(path), [7], "{written} {path}");
-            }
-        }
-    }
-
     #[test]
     fn the_more_literal_match_outranks() {
         let ordered = [
@@ -553,7 +480,7 @@ mod tests {
 
     #[test]
     fn a_list_counts_by_its_best_match() {
-        let globs = |texts: &[&str]| -> Vec<_> {
+        let globs = |texts: &[&str]| -> Globs {
             texts.iter().map(|text| Glob::over_paths(text).unwrap()).collect()
         };
         let paths = globs(&["acme/**", "ACME/web/*", "other"]);

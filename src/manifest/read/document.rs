@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    address::Glob,
+    address::Globs,
     desired::{Acknowledgement, Declared, Life, Unlisted},
     field::Scope,
     kind,
@@ -59,7 +59,7 @@ pub(in crate::manifest) struct Rule {
 #[derive(Debug)]
 pub(in crate::manifest) enum Holds {
     /// `Defaults`: those of which the path matches one of the first globs and none of the others.
-    Where { paths: Vec<Glob>, except: Vec<Glob> },
+    Where { paths: Globs, except: Globs },
     /// `Profile`: those that use it, each of which has to give the parameters that it needs.
     Whoever { name: Arc<str>, needs: Vec<Sourced<Arc<str>>> },
 }

@@ -7,7 +7,7 @@ use super::{
     document::{Body, Holds, Rule, Uses},
 };
 use crate::{
-    address::Glob,
+    address::{Glob, Globs},
     field::Scope,
     kinds,
     manifest::schema::INCLUDE,
@@ -117,7 +117,7 @@ impl Reader<'_, '_> {
     }
 
     /// One glob over paths, or a list of them.
-    fn globs(&mut self, node: &Node) -> Vec<Glob> {
+    fn globs(&mut self, node: &Node) -> Globs {
         let one = node.text().map(|_| node);
         let mut globs = Vec::new();
         for node in one.into_iter().chain(node.items()) {
@@ -133,7 +133,7 @@ impl Reader<'_, '_> {
                 }
             }
         }
-        globs
+        globs.into_iter().collect()
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     diagnostic::{Diagnostic, Source},
     field::Scope,
+    steps,
     text::{alternatives, nearest},
     yaml::{self, Data, Node, Parsed},
 };
@@ -145,9 +146,8 @@ struct Refused(BTreeSet<String>);
 impl Refused {
     /// Whether something at `pointer` or below it is refused.
     fn within(&self, pointer: &str) -> bool {
-        let is_within = |inner: &String| {
-            inner.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        self.0.iter().any(is_within)
+        let below = format!("{pointer}/");
+        let mut from = self.0.range(below.clone()..).inspect(|_| steps::step());
+        self.0.contains(pointer) || from.next().is_some_and(|first| first.starts_with(&below))
     }
 }

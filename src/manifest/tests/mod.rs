@@ -15,6 +15,7 @@ mod acknowledge;
 mod effective;
 mod faults;
 mod good;
+mod growth;
 mod include;
 mod layers;
 mod properties;

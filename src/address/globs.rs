@@ -1,0 +1,144 @@
+//! Many globs over paths: with thousands of both, not every glob is tried on every path.
+
+use std::collections::HashMap;
+
+use super::{Glob, glob_is_literal_until};
+
+/// Numbers of globs over paths, by what the paths that they match begin and end with.
+#[derive(Clone, Debug, Default)]
+pub struct Ends(HashMap<String, HashMap<String, Vec<usize>>>);
+
+impl Ends {
+    /// Takes in the number `at` of a glob; numbers never fall.
+    pub fn insert(&mut self, at: usize, glob: &str) {
+        let glob = glob.to_lowercase();
+        let (beginning, end) = literal_parts(&glob);
+        let ends = self.0.entry(beginning.to_owned()).or_default();
+        let known = ends.entry(end.to_owned()).or_default();
+        if known.last() != Some(&at) {
+            known.push(at);
+        }
+    }
+
+    /// The numbers of the globs that may match `path`, in lower case, in their order.
+    pub fn of(&self, path: &str) -> Vec<usize> {
+        let slashes = || path.match_indices('/').map(|(at, _)| at);
+        let beginnings = slashes().chain([path.len()]).map(|end| &path[..end]).chain([""]);
+        let ends = || slashes().map(|at| &path[at + 1..]).chain([path, ""]);
+        let by_end = beginnings.filter_map(|beginning| self.0.get(beginning));
+        let mut found: Vec<usize> = by_end
+            .flat_map(|known| ends().filter_map(|end| known.get(end)))
+            .flatten()
+            .copied()
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+/// The parts of `glob` before the first that is not literal, and those after the last: every path that
+/// it matches begins with the first, as whole parts, and ends with the others. All of a literal one is
+/// its beginning.
+fn literal_parts(glob: &str) -> (&str, &str) {
+    let first = glob_is_literal_until(glob);
+    if first == glob.len() {
+        return (glob, "");
+    }
+    let last = glob.rfind(super::SPECIAL).unwrap_or(first);
+    let beginning = glob[..first].rfind('/').map_or("", |end| &glob[..end]);
+    (beginning, glob[last..].find('/').map_or("", |at| &glob[last + at + 1..]))
+}
+
+/// Globs over paths.
+#[derive(Clone, Debug, Default)]
+pub struct Globs {
+    globs: Vec<Glob>,
+    ends: Ends,
+}
+
+impl FromIterator<Glob> for Globs {
+    fn from_iter<I: IntoIterator<Item = Glob>>(globs: I) -> Self {
+        let globs: Vec<_> = globs.into_iter().collect();
+        let mut ends = Ends::default();
+        globs.iter().enumerate().for_each(|(at, glob)| ends.insert(at, glob.written()));
+        Self { globs, ends }
+    }
+}
+
+impl Globs {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Glob> {
+        self.globs.iter()
+    }
+
+    /// Those that match `path`, which has to be in lower case.
+    pub fn matching(&self, path: &str) -> impl Iterator<Item = &Glob> {
+        let candidates = self.ends.of(path).into_iter().map(|at| &self.globs[at]);
+        candidates.filter(move |glob| glob.matches(path))
+    }
+
+    /// Whether one of them matches `path`, which has to be in lower case.
+    pub fn matches(&self, path: &str) -> bool {
+        self.matching(path).next().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PIECES: [&str; 22] = [
+        "a",
+        "b",
+        "A",
+        "/",
+        "/",
+        "*",
+        "**",
+        "**/",
+        "/**",
+        "?",
+        "[ab]",
+        "[!a]",
+        "{a,b}",
+        "{a/b,b}",
+        "{a{/b,},b}",
+        r"\a",
+        r"\*",
+        r"\/",
+        "-",
+        "]",
+        "!",
+        "}",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+
+        #[test]
+        fn no_glob_that_matches_is_passed_over(
+            pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 1..7),
+            path in "[ab]{1,2}(/[ab]{1,2}){0,3}",
+        ) {
+            let written = pieces.concat();
+            if let Ok(glob) = Glob::over_paths(&written) {
+                let globs = Globs::from_iter([glob.clone()]);
+                prop_assert_eq!(globs.matches(&path), glob.matches(&path), "{} {}", written, path);
+            }
+        }
+    }
+
+    #[test]
+    fn only_globs_that_begin_and_end_like_the_path_are_tried() {
+        for shape in ["acme/p{}", "acme/p{}/**", "*/p{}", "**/p{}/x", "acme/*/p{}"] {
+            let globs: Vec<_> = (0..100).map(|i| shape.replace("{}", &i.to_string())).collect();
+            let mut ends = Ends::default();
+            globs.iter().enumerate().for_each(|(at, glob)| ends.insert(at, glob));
+            let path = globs[7].replace("**", "y").replace('*', "z");
+            assert_eq!(ends.of(&path), [7], "{shape}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Ten times the input takes about ten times the steps, whatever there is more of.
+
+use super::*;
+use crate::steps;
+
+/// Documents, each on a line of its own.
+fn documents(documents: impl IntoIterator<Item = Json>) -> String {
+    documents.into_iter().map(|document| format!("---\n{document}\n")).collect()
+}
+
+/// So many of what `one` makes, from 0 on.
+fn many(n: usize, one: impl Fn(usize) -> Json) -> Vec<Json> {
+    (0..n).map(one).collect()
+}
+
+/// A project with so many `entries` in a section.
+fn with_entries(section: &str, entries: &[Json]) -> Vec<Json> {
+    vec![json!({"kind": "Project", "path": "acme/p", section: entries})]
+}
+
+/// So many projects, each with these `fields` besides.
+fn projects(n: usize, fields: impl Fn(usize) -> Json) -> Vec<Json> {
+    many(n, |i| {
+        let mut project = json!({"kind": "Project", "path": format!("acme/p{i}")});
+        project.as_object_mut().unwrap().extend(fields(i).as_object().unwrap().clone());
+        project
+    })
+}
+
+fn plain(n: usize) -> Vec<Json> {
+    projects(n, |_| json!({}))
+}
+
+fn defaults(matches: &Json) -> Json {
+    json!({"kind": "Defaults", "match": matches, "settings": {"description": "x"}})
+}
+
+fn paths(n: usize, start: &str) -> Vec<String> {
+    (0..n).map(|i| format!("{start}{i}")).collect()
+}
+
+/// What there may be many of in one file.
+type Shape = (&'static str, fn(usize) -> Vec<Json>);
+
+const SHAPES: [Shape; 32] = [
+    ("projects", |n| projects(n, |i| json!({"variables": [{"key": format!("V{i}")}]}))),
+    ("entries", |n| with_entries("variables", &many(n, |i| json!({"key": format!("V{i}")})))),
+    ("hooks", |n| with_entries("hooks", &many(n, |i| json!({"url": format!("https://h/{i}")})))),
+    ("branches", |n| {
+        with_entries("protected_branches", &many(n, |i| json!({"name": format!("b{i}")})))
+    }),
+    ("people in a rule", |n| {
+        let users = many(n, |i| json!({"user": format!("u{i}")}));
+        with_entries("protected_branches", &[json!({"name": "b", "allowed_to_push": users})])
+    }),
+    ("fields below `extra`", |n| {
+        let extra: Json = (0..n).map(|i| (format!("k{i}"), json!(i))).collect();
+        projects(1, |_| json!({"settings": {"extra": extra}}))
+    }),
+    ("keys that are unknown", |n| {
+        let unknown: Json = (0..n).map(|i| (format!("k{i}"), json!(i))).collect();
+        projects(1, |_| unknown.clone())
+    }),
+    ("entries that the schema refuses", |n| {
+        with_entries("variables", &many(n, |i| json!({"key": format!("V{i}"), "value": 3})))
+    }),
+    ("entries with unknown keys", |n| {
+        with_entries("variables", &many(n, |i| json!({"key": format!("V{i}"), "valu": "3"})))
+    }),
+    ("entries that kinds refuse", |n| {
+        let masked = |i| json!({"key": format!("V{i}"), "value": "x", "masked": true});
+        with_entries("variables", &many(n, masked))
+    }),
+    ("the same entry", |n| with_entries("variables", &many(n, |_| json!({"key": "V"})))),
+    ("the same project", |n| many(n, |_| json!({"kind": "Project", "path": "acme/p"}))),
+    ("documents of no kind", |n| many(n, |i| json!({"kind": format!("Projec{i}")}))),
+    ("files that are missing", |n| {
+        let missing = |i| json!({"key": format!("V{i}"), "value": {"file": format!("f{i}")}});
+        with_entries("variables", &many(n, missing))
+    }),
+    ("entries of two layers", |n| {
+        let mut documents =
+            with_entries("variables", &many(n, |i| json!({"key": format!("V{i}")})));
+        let variables = many(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
+        documents
+            .push(json!({"kind": "Defaults", "match": {"path": "**"}, "variables": variables}));
+        documents
+    }),
+    ("entries of somebody else's", |n| {
+        let unmanaged = |i| json!({"key": format!("W{i}_*"), "state": "unmanaged"});
+        let mut documents = with_entries("variables", &many(n, unmanaged));
+        let variables = many(n, |i| json!({"key": format!("V{i}"), "value": "x"}));
+        documents
+            .push(json!({"kind": "Defaults", "match": {"path": "**"}, "variables": variables}));
+        documents
+    }),
+    ("items that a layer adds and removes", |n| {
+        let topics = json!({"add": paths(n, "new"), "remove": paths(n, "old")});
+        let mut documents = projects(1, |_| json!({"settings": {"topics": topics}}));
+        documents.push(json!({"kind": "Defaults", "match": {"path": "**"}, "settings": {"topics": paths(n, "old")}}));
+        documents
+    }),
+    ("parameters", |n| {
+        let params: Json = (0..n).map(|i| (format!("k{i}"), json!("x"))).collect();
+        let filled = |i| json!({"key": format!("V{i}"), "value": {"text": format!("{{k{i}}}")}});
+        let variables = many(n, filled);
+        projects(1, |_| json!({"params": params, "variables": variables}))
+    }),
+    ("parameters that are missing", |n| {
+        let params: Json = (0..n).map(|i| (format!("k{i}"), json!("x"))).collect();
+        let filled = |i| json!({"key": format!("V{i}"), "value": {"text": format!("{{l{i}}}")}});
+        let variables = many(n, filled);
+        projects(1, |_| json!({"params": params, "variables": variables}))
+    }),
+    ("rules for one path each", |n| {
+        let rules = many(n, |i| defaults(&json!({"path": format!("acme/p{i}")})));
+        [plain(n), rules].concat()
+    }),
+    ("rules for one name each", |n| {
+        let rules = many(n, |i| defaults(&json!({"path": format!("*/p{i}")})));
+        [plain(n), rules].concat()
+    }),
+    ("rules that bring in", |n| {
+        let include = |i| json!({"kind": "Defaults", "match": {"path": format!("acme/g{i}/*")}, "undeclared": "include"});
+        [plain(n), many(n, include)].concat()
+    }),
+    ("paths of one rule", |n| {
+        [plain(n), vec![defaults(&json!({"path": paths(n, "acme/p")}))]].concat()
+    }),
+    ("exceptions of one rule", |n| {
+        let rule = json!({"path": "**", "except": paths(n, "acme/q")});
+        [plain(n), vec![defaults(&rule)]].concat()
+    }),
+    ("profiles", |n| {
+        let profile = |i| json!({"kind": "Profile", "name": format!("x{i}"), "watch": true});
+        [projects(n, |i| json!({"uses": [format!("x{i}")]})), many(n, profile)].concat()
+    }),
+    ("profiles that use the next", |n| {
+        let next = |i| json!({"kind": "Profile", "name": format!("x{i}"), "uses": [format!("x{}", i + 1)]});
+        let last = json!({"kind": "Profile", "name": format!("x{n}"), "watch": true});
+        [projects(1, |_| json!({"uses": ["x0"]})), many(n, next), vec![last]].concat()
+    }),
+    ("profiles that there are not", |n| {
+        let profile = |i| json!({"kind": "Profile", "name": format!("x{i}"), "watch": true});
+        [projects(n, |i| json!({"uses": [format!("y{i}")]})), many(n, profile)].concat()
+    }),
+    ("acknowledgements", |n| {
+        let acknowledge = |i| json!({"kind": "Acknowledge", "guard": "removals", "at": format!("acme/p{i}#members")});
+        [plain(n), many(n, acknowledge)].concat()
+    }),
+    ("former paths", |n| {
+        projects(
+            n,
+            |i| json!({"previously": [format!("old/q{i}")], "settings": {"description": "see old/x"}}),
+        )
+    }),
+    ("groups that each take the path of the next", |n| {
+        many(
+            n,
+            |i| json!({"kind": "Group", "path": format!("g{i}"), "previously": [format!("g{}", i + 1)], "settings": {"description": "see g"}}),
+        )
+    }),
+    ("groups above", |n| {
+        let private = |i| json!({"kind": "Group", "path": format!("g{i}"), "settings": {"visibility": "private"}});
+        let public = |i| json!({"kind": "Project", "path": format!("g{i}/p"), "settings": {"visibility": "public"}});
+        [many(n, private), many(n, public)].concat()
+    }),
+    ("groups within each other", |n| {
+        let path = |i: usize| format!("g{}", "/g".repeat(i % 20));
+        many(n, |i| json!({"kind": "Group", "path": format!("h{}/{}", i / 20, path(i))}))
+    }),
+];
+
+#[test]
+fn loading_grows_in_proportion() {
+    for (name, shape) in SHAPES {
+        steps::grow_in_proportion(name, |n| {
+            load_files(&[("a.yaml", &documents(shape(n)))]);
+        });
+    }
+}
+
+#[test]
+fn loading_many_files_grows_in_proportion() {
+    let load = |n: usize, text: &dyn Fn(usize) -> String| {
+        let texts: Vec<_> = (0..n).map(|i| (format!("f{i}.yaml"), text(i))).collect();
+        let files: Vec<_> = texts.iter().map(|(name, text)| (&**name, &**text)).collect();
+        load_files(&files);
+    };
+    let project = |i: usize, value: &str| {
+        format!(
+            "kind: Project\npath: acme/p{i}\nvariables: [{{key: A, masked: true, value: {value}}}]\n"
+        )
+    };
+    for (name, value) in [("files", "{env: A}"), ("refused", "3"), ("wrong", "x"), ("broken", "{")]
+    {
+        steps::grow_in_proportion(name, |n| load(n, &|i| project(i, value)));
+    }
+}
+
+#[test]
+fn what_is_managed_grows_in_proportion() {
+    let managed = |n: usize, manages: Json| {
+        let config = json!({"version": 1, "manages": manages}).to_string();
+        load_files(&[("a.yaml", &documents(plain(n))), ("undrift.yaml", &config)]);
+    };
+    let paths = |n: usize, start: &str| -> Json {
+        paths(n, start).into_iter().map(|path| json!({"path": path})).collect()
+    };
+    steps::grow_in_proportion("managed paths", |n| managed(n, paths(n, "acme/p")));
+    steps::grow_in_proportion("what is outside", |n| managed(n, paths(n, "other/p")));
+    steps::grow_in_proportion("exceptions", |n| {
+        managed(n, json!([{"path": "**", "except": self::paths(n, "acme/q")}]));
+    });
+}
+
+#[test]
+fn reading_yaml_grows_in_proportion() {
+    let head = "kind: Project\npath: acme/p\nvariables:\n";
+    let lines = |n: usize, line: fn(usize) -> String| -> String { (0..n).map(line).collect() };
+    steps::grow_in_proportion("merged mappings", |n| {
+        let merged = lines(n, |i| format!("- {{<<: *a, key: V{i}}}\n"));
+        load_files(&[("a.yaml", &format!("{head}- &a {{key: V, value: x}}\n{merged}"))]);
+    });
+    steps::grow_in_proportion("merged lists of mappings", |n| {
+        let anchors = lines(n, |i| format!("- &a{i} {{key: V{i}, value: x}}\n"));
+        let names: Vec<_> = (0..n).map(|i| format!("*a{i}")).collect();
+        let text = format!("{head}{anchors}- {{<<: [{}], key: Z}}\n", names.join(", "));
+        load_files(&[("a.yaml", &text)]);
+    });
+    steps::grow_in_proportion("keys that are written twice", |n| {
+        let twice = lines(n, |_| "  description: x\n".to_owned());
+        load_files(&[("a.yaml", &format!("kind: Project\npath: acme/p\nsettings:\n{twice}"))]);
+    });
+    steps::grow_in_proportion("broken documents", |n| {
+        load_files(&[("a.yaml", &lines(n, |_| "a: [b, c, d, e\n---\n".to_owned()))]);
+    });
+}
