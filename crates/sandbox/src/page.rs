@@ -1,5 +1,7 @@
 //! Pages of lists: `page` and `per_page` with all their headers, and keyset pages of projects.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use serde_json::Value;
 
@@ -114,6 +116,15 @@ impl Items {
 
 /// Answers one page of a list that is at hand as a whole.
 pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer> {
+    list_of(call, all, |item| Ok(Cow::Borrowed(item)))
+}
+
+/// The same of things that `json` writes: only those of the page.
+pub(crate) fn list_of<'a, T>(
+    call: &Call<'_>,
+    all: &'a [T],
+    json: impl Fn(&'a T) -> Result<Cow<'a, Value>>,
+) -> Result<Answer> {
     let page = Page::of(call)?;
     let own = all
         .iter()
@@ -121,8 +132,9 @@ pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer> {
         .take(usize::try_from(page.size).unwrap_or(0));
     let mut items = Items::default();
     for item in own {
+        let item = json(item)?;
         items.add(|text| {
-            serde_json::to_writer(text, item).map_err(|error| Failure::internal(&error))
+            serde_json::to_writer(text, &*item).map_err(|error| Failure::internal(&error))
         })?;
     }
     let total = all.len() as i64;

@@ -246,8 +246,10 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         let add = parameters(fields).and_then(|fields| variables::plant(call, &scope, &fields));
         add.map_err(refused(&format!("{place}, variable {}", number + 1)))?;
     }
+    let mut known = hooks::addresses(call, &scope).map_err(refused(&place))?;
     for (number, fields) in seed.hooks.iter().enumerate() {
-        let add = parameters(fields).and_then(|fields| hooks::plant(call, &scope, &fields));
+        let add =
+            parameters(fields).and_then(|fields| hooks::plant(call, &scope, &fields, &mut known));
         add.map_err(refused(&format!("{place}, hook {}", number + 1)))?;
     }
     if let Some(fields) = &seed.push_rule {
@@ -365,5 +367,42 @@ fn reason(failure: &Failure) -> String {
             texts.collect::<Vec<_>>().join("; ")
         }
         _ => failure.status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Conditions, model::Model, store::stored::ROWS};
+    use super::*;
+
+    /// Ten times as many of anything in a seed read about ten times as many rows.
+    #[test]
+    fn planting_grows_in_proportion() {
+        let many = |n: usize, one: fn(usize) -> Value| (0..n).map(one).collect::<Value>();
+        let users = |n| many(n, |i| json!({"username": format!("u{i}")}));
+        type Part = (&'static str, fn(usize) -> Value);
+        let parts: [Part; 6] = [
+            ("branches", |i| json!(format!("b{i}"))),
+            ("protected_branches", |i| json!({"name": format!("b{i}")})),
+            ("members", |i| json!({"user": format!("u{i}"), "access_level": 30})),
+            ("hooks", |i| json!({"url": format!("https://h.example/{i}")})),
+            ("variables", |i| json!({"key": format!("V{i}"), "value": "x"})),
+            ("merge_requests", |i| json!({"title": format!("m{i}")})),
+        ];
+        for (name, one) in parts {
+            let read = |n: usize| {
+                let project = json!({"path": "acme/shop", name: many(n, one)});
+                let seed = json!({"users": users(n), "projects": [project]});
+                let seed = Seed::from_json(seed).expect("a seed");
+                let before = ROWS.get();
+                Model::new(&seed, "token", Conditions::default()).expect("a model");
+                ROWS.get() - before
+            };
+            let (few, many) = (read(30), read(300));
+            assert!(few >= 30, "{name}: {few}");
+            assert!(many <= 15 * few, "{name}: {few} rows, and {many} for ten times as many");
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Hooks of a project (reference 2, 4.5), and those of a group (Premium), which the reference leaves
 //! out. They are stored and validated; nothing is ever delivered.
 
+use std::{borrow::Cow, collections::HashSet};
+
 use http::StatusCode;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
@@ -304,19 +306,28 @@ impl Hook {
     }
 }
 
-/// Adds a hook as a call with these parameters would, unless there is one with its URL.
-pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
-    let url = params.text("url")?.unwrap_or_default();
-    let sql = format!(
-        "SELECT 1 FROM hooks WHERE {} = ?1 AND json_extract(settings, '$.url') = ?2",
-        scope.column()
-    );
-    if call.db.prepare_cached(&sql)?.exists(params![scope.id(), url])? {
+/// Adds a hook of a seed, unless its address is `known`.
+pub(crate) fn plant(
+    call: &Call<'_>,
+    scope: &Scope,
+    params: &Params,
+    known: &mut HashSet<String>,
+) -> Result<()> {
+    if !known.insert(params.text("url")?.unwrap_or_default()) {
         return Ok(());
     }
     let mut hook = Hook::new(call, scope);
     hook.take(call, scope, params)?;
     hook.save(call, scope)
+}
+
+/// The addresses of all hooks.
+pub(crate) fn addresses(call: &Call<'_>, scope: &Scope) -> Result<HashSet<String>> {
+    let sql =
+        format!("SELECT id, settings, token, created_at FROM hooks WHERE {} = ?1", scope.column());
+    let mut statement = call.db.prepare_cached(&sql)?;
+    let hooks = statement.query_map([scope.id()], Hook::from_row)?;
+    Ok(hooks.map(|hook| Ok(hook?.text("url").to_owned())).collect::<rusqlite::Result<_>>()?)
 }
 
 /// The secret of a hook.
@@ -347,12 +358,12 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         "SELECT id, settings, token, created_at FROM hooks WHERE {} = ?1 ORDER BY id",
         scope.column()
     );
-    let all: Vec<Value> = call
+    let all: Vec<Hook> = call
         .db
         .prepare_cached(&sql)?
-        .query_map([scope.id()], |row| Ok(Hook::from_row(row)?.json(call, scope, true)))?
+        .query_map([scope.id()], Hook::from_row)?
         .collect::<Result<_, _>>()?;
-    page::list(call, &all)
+    page::list_of(call, &all, |hook| Ok(Cow::Owned(hook.json(call, scope, true))))
 }
 
 fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {

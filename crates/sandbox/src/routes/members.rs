@@ -3,7 +3,7 @@
 //! Both have the same operations, so each handler works on a [`Scope`]: the thing whose members are
 //! meant.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use rusqlite::{Row, ToSql, params};
 use serde_json::{Map, Value, json};
@@ -218,42 +218,37 @@ pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
     call.params.number_of(name, |level| level == 0 || valid_level(call, level, true))
 }
 
-/// What `query`, `user_ids` and `skip_users` leave of a list. `show_seat_info` adds who uses a
-/// seat.
-fn filtered(call: &Call<'_>, members: Vec<Member>) -> Result<Vec<Value>> {
+/// Answers a page of what `query`, `user_ids` and `skip_users` leave of a list. `show_seat_info` adds
+/// who uses a seat.
+fn filtered(call: &Call<'_>, mut members: Vec<Member>) -> Result<Answer> {
     let query = call.params.text("query")?.unwrap_or_default().to_lowercase();
     let wanted = call.params.integers("user_ids")?;
     let skipped = call.params.integers("skip_users")?.unwrap_or_default();
     let seats = call.params.is_set("show_seat_info")?;
-    members
-        .into_iter()
-        .filter(|member| {
-            let user = &member.user;
-            user.is_found_by(&query, true)
-                && wanted.as_ref().is_none_or(|wanted| wanted.contains(&user.id))
-                && !skipped.contains(&user.id)
-        })
-        .map(|member| {
-            let mut body = member.json(call)?;
-            if seats {
-                body["is_using_seat"] = (member.is_active() && !member.user.bot).into();
-            }
-            Ok(body)
-        })
-        .collect()
+    members.retain(|member| {
+        let user = &member.user;
+        user.is_found_by(&query, true)
+            && wanted.as_ref().is_none_or(|wanted| wanted.contains(&user.id))
+            && !skipped.contains(&user.id)
+    });
+    page::list_of(call, &members, |member| {
+        let mut body = member.json(call)?;
+        if seats {
+            body["is_using_seat"] = (member.is_active() && !member.user.bot).into();
+        }
+        Ok(Cow::Owned(body))
+    })
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let all = filtered(call, Member::direct(call, scope)?)?;
-    page::list(call, &all)
+    filtered(call, Member::direct(call, scope)?)
 }
 
 fn list_all(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let state = call.params.one_of("state", &STATES)?.filter(|_| call.tier() >= Tier::Premium);
     let mut members = Member::effective(call, scope)?;
     members.retain(|member| state.as_ref().is_none_or(|state| *state == member.state));
-    let all = filtered(call, members)?;
-    page::list(call, &all)
+    filtered(call, members)
 }
 
 fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {

@@ -1,6 +1,8 @@
 //! Protected branches of a project, and the protection that the service gives a default branch by
 //! itself. The reference leaves them out; all of this is the real service's.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 
@@ -62,12 +64,13 @@ fn is_found(name: &str, search: &str) -> bool {
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
-    let all: Vec<Value> = Protection::all(call.db, project.id, call.now())?
-        .iter()
-        .filter(|protection| is_found(&protection.name, &search))
-        .map(|protection| json(call, protection))
-        .collect::<Result<_, _>>()?;
-    page::list(call, &all)
+    let mut all = Protection::without_grants(call.db, project.id, call.now())?;
+    all.retain(|protection| is_found(&protection.name, &search));
+    page::list_of(call, &all, |protection| {
+        let mut protection = protection.clone();
+        protection.read_grants(call.db)?;
+        Ok(Cow::Owned(json(call, &protection)?))
+    })
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

@@ -1,5 +1,7 @@
 //! Users: what clients need around the operations of the reference.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use rusqlite::params;
 use serde_json::{Value, json};
@@ -183,10 +185,12 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
         if user.is_found_by(&search, sees_all)
             && custom_attributes::wanted(call, Holder::User(user.id))?
         {
-            all.push(if sees_all { full(call, &user)? } else { user.brief(call) });
+            all.push(user);
         }
     }
-    page::list(call, &all)
+    page::list_of(call, &all, |user| {
+        Ok(Cow::Owned(if sees_all { full(call, user)? } else { user.brief(call) }))
+    })
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

@@ -1,6 +1,8 @@
 //! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out:
 //! they differ in who manages them, in what their scopes need, and in what PUT changes.
 
+use std::borrow::Cow;
+
 use rusqlite::params;
 use serde_json::{Value, json};
 
@@ -326,8 +328,7 @@ fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Variable> {
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let rest = format!("WHERE v.{} = ?1 ORDER BY v.id", scope.column());
     let all = Variable::list(call.db, &rest, [scope.id()])?;
-    let all: Vec<Value> = all.iter().map(|variable| variable.json(call)).collect();
-    page::list(call, &all)
+    page::list_of(call, &all, |variable| Ok(Cow::Owned(variable.json(call))))
 }
 
 fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {

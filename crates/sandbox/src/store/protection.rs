@@ -123,15 +123,20 @@ pub(crate) struct NewProtection<'a> {
 stored!(Protection: protected_branches b,
     id, name, allow_force_push, code_owner_approval_required, updated_at; grants);
 
+/// Those of a project that are there at a time.
+const PRESENT: &str = "WHERE b.project_id = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2)";
+
 impl Protection {
     /// All of a project that are there at a time, in the order in which they were made.
     pub(crate) fn all(db: &Connection, project: i64, now: &str) -> Result<Vec<Self>> {
-        let rest = "WHERE b.project_id = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2) ORDER BY b.id";
-        let mut all = Self::list(db, rest, params![project, now])?;
-        for protection in &mut all {
-            protection.grants = grants(db, protection.id)?;
-        }
+        let mut all = Self::without_grants(db, project, now)?;
+        all.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
         Ok(all)
+    }
+
+    /// The same, with none of the grants.
+    pub(crate) fn without_grants(db: &Connection, project: i64, now: &str) -> Result<Vec<Self>> {
+        Self::list(db, &format!("{PRESENT} ORDER BY b.id"), params![project, now])
     }
 
     /// The one with this name, in which case counts.
@@ -141,7 +146,16 @@ impl Protection {
         name: &str,
         now: &str,
     ) -> Result<Option<Self>> {
-        Ok(Self::all(db, project, now)?.into_iter().find(|protection| protection.name == name))
+        let rest = format!("{PRESENT} AND b.name = ?3");
+        let mut named = Self::first(db, &rest, params![project, now, name])?;
+        named.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
+        Ok(named)
+    }
+
+    /// Reads the grants.
+    pub(crate) fn read_grants(&mut self, db: &Connection) -> Result<()> {
+        self.grants = grants(db, self.id)?;
+        Ok(())
     }
 
     /// Those of the grants that are for an action.

@@ -1,7 +1,9 @@
 //! Repositories: commits, each with the whole tree of its files, and the branches and tags that point
 //! to them. Nothing of Git is kept; ids look like Git's.
 
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{
+    Connection, OptionalExtension, Params, Result, Row, ToSql, params, params_from_iter,
+};
 use sha2::{Digest, Sha256};
 
 use super::stored::{Stored as _, stored};
@@ -88,33 +90,51 @@ pub(crate) fn id_of(parts: &[&[u8]]) -> String {
 impl Repository<'_> {
     /// All branches, by name.
     pub(crate) fn branches(self) -> Result<Vec<Branch>> {
-        let rest = "JOIN branches b ON b.project_id = c.project_id AND b.commit_id = c.id
-             WHERE b.project_id = ?1 ORDER BY b.name";
-        Commit::list_with(self.db, "b.name", rest, [self.project], |commit, row| {
+        self.branches_where("", [])
+    }
+
+    /// The branch with this name.
+    pub(crate) fn branch(self, name: &str) -> Result<Option<Branch>> {
+        Ok(self.branches_where("AND b.name = ?2", [name])?.pop())
+    }
+
+    fn branches_where<const N: usize>(self, which: &str, with: [&str; N]) -> Result<Vec<Branch>> {
+        let rest = format!(
+            "JOIN branches b ON b.project_id = c.project_id AND b.commit_id = c.id
+             WHERE b.project_id = ?1 {which} ORDER BY b.name"
+        );
+        Commit::list_with(self.db, "b.name", &rest, self.of(&with), |commit, row| {
             Ok(Branch { name: row.get(Commit::WIDTH)?, commit })
         })
     }
 
     /// All tags, by name.
     pub(crate) fn tags(self) -> Result<Vec<Tag>> {
-        let rest = "JOIN tags t ON t.project_id = c.project_id AND t.commit_id = c.id
-             WHERE t.project_id = ?1 ORDER BY t.name";
+        self.tags_where("", [])
+    }
+
+    /// The tag with this name.
+    pub(crate) fn tag(self, name: &str) -> Result<Option<Tag>> {
+        Ok(self.tags_where("AND t.name = ?2", [name])?.pop())
+    }
+
+    fn tags_where<const N: usize>(self, which: &str, with: [&str; N]) -> Result<Vec<Tag>> {
+        let rest = format!(
+            "JOIN tags t ON t.project_id = c.project_id AND t.commit_id = c.id
+             WHERE t.project_id = ?1 {which} ORDER BY t.name"
+        );
         let more = "t.name, t.message, t.created_at";
-        Commit::list_with(self.db, more, rest, [self.project], |commit, row| {
+        Commit::list_with(self.db, more, &rest, self.of(&with), |commit, row| {
             let own = |column| Commit::WIDTH + column;
             let (name, message) = (row.get(own(0))?, row.get(own(1))?);
             Ok(Tag { name, message, created_at: row.get(own(2))?, commit })
         })
     }
 
-    /// The branch with this name.
-    pub(crate) fn branch(self, name: &str) -> Result<Option<Branch>> {
-        Ok(self.branches()?.into_iter().find(|branch| branch.name == name))
-    }
-
-    /// The tag with this name.
-    pub(crate) fn tag(self, name: &str) -> Result<Option<Tag>> {
-        Ok(self.tags()?.into_iter().find(|tag| tag.name == name))
+    /// The project, and what else a query is about.
+    fn of<'w>(&'w self, with: &'w [&str]) -> impl Params + 'w {
+        let with = with.iter().map(|text| text as &dyn ToSql);
+        params_from_iter(std::iter::once(&self.project as &dyn ToSql).chain(with))
     }
 
     /// The commit that a branch, a tag or an id names, or the beginning of an id that no other has.

@@ -2,6 +2,12 @@
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Result, Row};
 
+#[cfg(test)]
+thread_local! {
+    /// How many rows were read on this thread, for tests of how that grows.
+    pub(crate) static ROWS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// Something that is read from a row; [`stored!`] says from which.
 pub(crate) trait Stored: Sized {
     /// Its table, with the alias that conditions call it by.
@@ -56,6 +62,8 @@ macro_rules! stored {
             const WIDTH: usize = [stringify!($first) $(, stringify!($field))*].len();
 
             fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+                #[cfg(test)]
+                $crate::store::stored::ROWS.set($crate::store::stored::ROWS.get() + 1);
                 let mut columns = 0..Self::WIDTH;
                 let mut next = || columns.next().unwrap_or_default();
                 Ok(Self {
