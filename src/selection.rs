@@ -71,6 +71,11 @@ impl Selection {
         self.holds_in(address, &Moves::default())
     }
 
+    /// Whether what is at `path` is selected: by the path that it is declared to have, as everything.
+    pub fn holds_at(&self, path: &str, moves: &Moves) -> bool {
+        self.holds_in(&Address::container(moves.home(path)), moves)
+    }
+
     /// The same of what may have been elsewhere: a rename leads neither out of what is selected, nor into
     /// it past an exclusion.
     fn holds_in(&self, address: &Address, moves: &Moves) -> bool {
@@ -197,6 +202,27 @@ mod tests {
         assert_eq!(select_moved(&["acme/old#variables"], &[]), ["acme/shop -", VARIABLES]);
         assert_eq!(select_moved(&["acme/old"], &["acme/shop"]), [""; 0]);
         assert_eq!(select_moved(&["acme/other"], &[]), [""; 0]);
+    }
+
+    #[test]
+    fn what_exists_is_selected_by_the_path_that_is_declared() {
+        let mut group = container(Scope::Group, "acme", &json!({}), Unlisted::Fail);
+        group.life.previously = vec![testing::former("old")];
+        let moves = Moves::of(&[group]);
+        for (only, exclude, selected) in [
+            ("acme/**", "x", true),
+            ("old/**", "x", true),
+            ("other/**", "x", false),
+            ("**", "acme/*", false),
+            ("**", "old/*", false),
+        ] {
+            let [only, exclude] = [only, exclude].map(|glob| vec![Selector::parse(glob).unwrap()]);
+            let selection = Selection { only, exclude };
+            // Before the run moves it, and after.
+            for path in ["old/shop", "acme/shop"] {
+                assert_eq!(selection.holds_at(path, &moves), selected, "{selection:?} {path}");
+            }
+        }
     }
 
     #[test]

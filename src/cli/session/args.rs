@@ -11,14 +11,14 @@ use std::{
 use jiff::civil::Date;
 
 use crate::{
-    address::{Address, Selector},
+    address::Selector,
     cli::{
         Context,
         connect::ConnectArgs,
         environment::Environment,
         exit::{Exit, Failure},
     },
-    desired::{Acknowledgement, Container, Desired, Roster},
+    desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::Diagnostics,
     plan::{Holds, saved::SavedPlan},
     report::Style,
@@ -152,11 +152,10 @@ impl SelectArgs {
         self.only.is_empty() || !self.only.iter().all(is_declared)
     }
 
-    /// The part of what a roster says that is selected.
-    pub(super) fn of_roster(&self, mut roster: Roster) -> Roster {
+    /// The part of what a roster says that is selected, given where it is declared to be.
+    pub(super) fn of_roster(&self, mut roster: Roster, moves: &Moves) -> Roster {
         let selection = self.selection();
-        let address = |path: &str| Address::container(path.into());
-        roster.members.retain(|member| selection.holds(&address(&member.path)));
+        roster.members.retain(|member| selection.holds_at(&member.path, moves));
         roster
     }
 

@@ -182,7 +182,7 @@ impl Reached {
                 .bring_in(desired, &mut roster, sees_all)
                 .map_err(|wrong| tell(wrong, reports, cx))?;
             desired = opening.select(desired)?;
-            roster = select.of_roster(roster);
+            roster = select.of_roster(roster, &desired.moves);
             through.declare(&desired, &secrets);
         }
         let mut apart = select.apart(&mut desired);
