@@ -332,6 +332,28 @@ fn the_last_owner_stays_unless_somebody_above_owns_it_too() {
     assert_eq!(refused(&members(&demoted, &two, levels(&[]))), [] as [&str; 0]);
 }
 
+/// Guards ask about access that is taken away, not about what is given: of a key as of a member.
+#[test]
+fn a_new_key_that_only_reads_gives_access_as_a_new_member_does() {
+    let new = json!([{"user": "alice", "access_level": "owner"}]);
+    let plan = members(&new, &json!([member(2, "bob", 50)]), levels(&[]));
+    assert_eq!((plan.steps.len(), refused(&plan)), (1, vec![]));
+    let material =
+        "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
+    let key = |more: Json| {
+        let mut key = json!({"key": material, "title": "ci"});
+        key.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        plan_of(&json!({"deploy_keys": [key]}), &json!({"deploy_keys": []}))
+    };
+    for reads in [json!({}), json!({"can_push": false})] {
+        let plan = key(reads);
+        assert_eq!((plan.steps.len(), refused(&plan)), (1, vec![]));
+    }
+    let plan = key(json!({"can_push": true}));
+    assert_eq!(refused(&plan).len(), 1);
+    assert!(refused(&plan)[0].starts_with("protection:acme/shop#deploy_keys/"));
+}
+
 #[test]
 fn a_new_owner_makes_room_for_the_old_one_and_comes_first() {
     let declared = json!([
