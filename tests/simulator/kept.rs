@@ -86,12 +86,23 @@ fn folder() -> PathBuf {
 
 /// Keeps a schedule that failed.
 pub(crate) fn keep(schedule: &Schedule) -> PathBuf {
-    let text = serde_json::to_string_pretty(schedule).unwrap() + "\n";
     let mut digest = DefaultHasher::new();
-    text.hash(&mut digest);
+    text(schedule).hash(&mut digest);
     let file = folder().join(format!("found-{:08x}.json", digest.finish() as u32));
-    std::fs::write(&file, text).unwrap();
+    write(&file, schedule);
     file
+}
+
+fn text(schedule: &Schedule) -> String {
+    serde_json::to_string_pretty(schedule).unwrap() + "\n"
+}
+
+pub(crate) fn write(file: &Path, schedule: &Schedule) {
+    std::fs::write(file, text(schedule)).unwrap();
+}
+
+pub(crate) fn read(file: &Path) -> Schedule {
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
 /// All that are kept, by name.
@@ -100,12 +111,7 @@ pub(crate) fn all() -> Vec<(PathBuf, Schedule)> {
         std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     assert!(!files.is_empty());
-    files
-        .into_iter()
-        .map(|file| {
-            (file.clone(), serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap())
-        })
-        .collect()
+    files.into_iter().map(|file| (file.clone(), read(&file))).collect()
 }
 
 #[test]

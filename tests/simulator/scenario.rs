@@ -24,6 +24,9 @@ pub(crate) const SECRETS: [(&str, &str); 5] = [
     ("MULTILINE", "first-line-canary\nsecond-line-canary\n"),
 ];
 
+/// Everybody, in the order of their ids, which begin at 1.
+pub(crate) const USERS: [&str; 5] = ["root", "alice", "bob", "carol", "dave"];
+
 /// A live value that nobody declares and no output may hold.
 pub(crate) const LIVE: &str = "live-value-canary-7";
 
@@ -80,10 +83,12 @@ impl Scenario {
     }
 
     fn seed(&self) -> Json {
-        let users = ["alice", "bob", "carol", "dave"].map(|name| match name {
+        let user = |name: &&str| match *name {
             "bob" => json!({"username": name, "token": MAINTAINER}),
             _ => json!({"username": name}),
-        });
+        };
+        // The service has its administrator of itself.
+        let users: Vec<_> = USERS[1..].iter().map(user).collect();
         let members =
             json!([{"user": "root", "access_level": 50}, {"user": "bob", "access_level": 40}]);
         let mut groups = vec![

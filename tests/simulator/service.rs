@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use tokio::{sync::Notify, time::Instant};
 use undrift::{
     api::{
@@ -97,8 +97,8 @@ pub(crate) struct Sent {
     pub(crate) answered: bool,
     pub(crate) method: &'static str,
     pub(crate) target: String,
-    /// The names of what its body says.
-    pub(crate) names: Vec<String>,
+    /// What its body says; of a form the names alone.
+    pub(crate) says: Map<String, Json>,
     /// Which groups and projects it is for, or names, if it writes.
     pub(crate) into: Vec<identity::Id>,
     /// The secrets in its body.
@@ -107,7 +107,7 @@ pub(crate) struct Sent {
 
 impl Sent {
     /// A request of which nothing is known yet but who sends it.
-    pub(crate) const fn of(who: Who) -> Self {
+    pub(crate) fn of(who: Who) -> Self {
         Self {
             who,
             number: 0,
@@ -116,7 +116,7 @@ impl Sent {
             answered: false,
             method: "GET",
             target: String::new(),
-            names: Vec::new(),
+            says: Map::new(),
             into: Vec::new(),
             carries: Vec::new(),
         }
@@ -250,17 +250,12 @@ impl Wire {
         if self.who == Who::First {
             state.requests += 1;
         }
-        let names = match &request.content {
-            Content::Empty => Vec::new(),
-            Content::Json(json) => serde_json::from_slice::<Json>(json)
-                .unwrap()
-                .as_object()
-                .unwrap()
-                .keys()
-                .cloned()
-                .collect(),
+        let says = match &request.content {
+            Content::Empty => Map::new(),
+            Content::Json(json) => serde_json::from_slice(json).unwrap(),
             Content::Form(parts) => {
-                parts.iter().map(|part| part.name.split('[').next().unwrap().to_owned()).collect()
+                let name = |part: &Part| part.name.split('[').next().unwrap().to_owned();
+                parts.iter().map(|part| (name(part), Json::Null)).collect()
             }
         };
         let (method, target, at) =
@@ -273,7 +268,7 @@ impl Wire {
             into: identity::named(request),
             carries: identity::carried(request),
             target,
-            names,
+            says,
             ..Sent::of(self.who)
         });
         (number, state.sent.len() - 1)

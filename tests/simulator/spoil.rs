@@ -15,7 +15,7 @@ pub(crate) enum Spoil {
     Type,
     /// A field, at any depth, is null.
     Null,
-    /// A field is missing.
+    /// A field, at any depth, is missing.
     Missing,
     /// There are fields that nobody knows, with names that mean something elsewhere.
     Extra,
@@ -139,18 +139,27 @@ fn change(
 }
 
 fn drop_field(body: &mut Json, numbers: &mut Numbers) {
-    let mut objects = Vec::new();
-    match body {
-        Json::Array(rows) => objects.extend(rows.iter_mut().filter_map(Json::as_object_mut)),
-        other => objects.extend(other.as_object_mut()),
-    }
-    if !objects.is_empty() {
-        let at = numbers.below(objects.len());
-        let names: Vec<_> = objects[at].keys().cloned().collect();
-        if !names.is_empty() {
-            let name = numbers.pick(&names).clone();
-            objects[at].remove(&name);
+    let mut fields = Vec::new();
+    let mut rest = vec![(String::new(), &*body)];
+    while let Some((at, value)) = rest.pop() {
+        let own = |name: &str| format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+        match value {
+            Json::Array(rows) => {
+                rest.extend(
+                    rows.iter().enumerate().map(|(row, value)| (own(&row.to_string()), value)),
+                );
+            }
+            Json::Object(object) => {
+                fields.extend(object.keys().map(|name| (at.clone(), name.clone())));
+                rest.extend(object.iter().map(|(name, value)| (own(name), value)));
+            }
+            _ => {}
         }
+    }
+    if !fields.is_empty() {
+        let (at, name) = numbers.pick(&fields);
+        let object = body.pointer_mut(at).and_then(Json::as_object_mut);
+        object.map(|object| object.remove(name));
     }
 }
 

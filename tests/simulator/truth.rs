@@ -266,7 +266,7 @@ impl Truth {
 pub(crate) const OF_DECLARED: &str = "~ ";
 
 /// A declared value, with the secret that it stands for.
-fn resolved(value: &Json) -> Json {
+pub(crate) fn resolved(value: &Json) -> Json {
     match value["env"].as_str() {
         Some(name) => SECRETS
             .iter()
@@ -326,12 +326,12 @@ const SHARE: [&str; 2] = ["group", "state"];
 const PROTECTION: [&str; 2] = ["name", "state"];
 const LABEL: [&str; 2] = ["name", "state"];
 
-fn identity(entry: &Json) -> (String, String) {
+pub(crate) fn identity(entry: &Json) -> (String, String) {
     let text = |name: &str| entry[name].as_str().map(str::to_owned);
     (text("key").unwrap_or_default(), text("environment_scope").unwrap_or_else(|| "*".to_owned()))
 }
 
-fn entries<'d>(document: &'d Json, section: &str) -> impl Iterator<Item = &'d Json> {
+pub(crate) fn entries<'d>(document: &'d Json, section: &str) -> impl Iterator<Item = &'d Json> {
     document[section].as_array().into_iter().flatten()
 }
 

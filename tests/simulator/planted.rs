@@ -1,0 +1,107 @@
+//! The teeth: each bug that is planted is found, and what is found is the bug.
+//!
+//! Each has a schedule that shows it, in `tests/simulator/planted/`. Where that shows it no longer,
+//! or there is none, the schedules that failed once are searched, then random ones from the first
+//! seed on, and what is found is kept in its place. With `UNDRIFT_SEEDS` so many random ones of
+//! the same scenario are searched for each bug instead; `UNDRIFT_BUGS=TrustLists,TrustRows` looks
+//! for these alone.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use undrift::planted::Bug;
+
+use crate::{Simulator, given, kept, oracle::Violation, schedule::Schedule, smallest};
+
+/// Schedules that are played for a bug before it counts as not found.
+const PATIENCE: u64 = 20_000;
+
+/// Where the schedule that shows a bug is kept.
+fn file(bug: Bug) -> PathBuf {
+    let mut name = String::new();
+    for (at, letter) in format!("{bug:?}").char_indices() {
+        if letter.is_uppercase() && at > 0 {
+            name.push('-');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulator/planted");
+    folder.join(name + ".json")
+}
+
+/// What came of the search for a bug.
+type Search = Result<String, String>;
+
+impl Simulator {
+    /// What a bug breaks under a schedule, which breaks nothing without it.
+    ///
+    /// # Errors
+    /// What it breaks without the bug.
+    fn shown(&self, bug: Bug, schedule: &Schedule) -> Result<Vec<Violation>, String> {
+        let broken = bug.during(|| self.play(schedule)).violations;
+        let anyhow = if broken.is_empty() { Vec::new() } else { self.play(schedule).violations };
+        let schedule = || serde_json::to_string(schedule).unwrap();
+        if anyhow.is_empty() { Ok(broken) } else { Err(format!("{}: {anyhow:?}", schedule())) }
+    }
+
+    /// Looks for a bug: with the schedule that is kept for it, unless `seeds` are given.
+    fn search(&self, bug: Bug, seeds: Option<u64>) -> Search {
+        let told = |schedule: &Schedule, broken: &Violation| {
+            format!("{bug:?}: {}: {}: {}", schedule.scenario, broken.rule, broken.what)
+        };
+        let file = file(bug);
+        let own = file.exists().then(|| kept::read(&file));
+        if let Some(schedule) = own.as_ref().filter(|_| seeds.is_none())
+            && let Some(first) = self.shown(bug, schedule)?.first()
+        {
+            return Ok(told(schedule, first));
+        }
+        let failed_once = kept::all().into_iter().map(|(_, schedule)| schedule);
+        let courses = match own.filter(|_| seeds.is_some()) {
+            Some(own) => vec![self.play(&self.calm(&own.scenario)).course],
+            None => self.courses(),
+        };
+        let others = failed_once.filter(|_| seeds.is_none()).chain(self.random_of(courses, 0));
+        for (number, schedule) in (1..=seeds.unwrap_or(PATIENCE)).zip(others) {
+            let broken = self.shown(bug, &schedule)?;
+            let Some(first) = broken.first() else { continue };
+            let told = told(&schedule, first);
+            if seeds.is_some() {
+                return Ok(format!("{told}, run {number}"));
+            }
+            let shown = |schedule: &Schedule| self.shown(bug, schedule).unwrap_or_default();
+            kept::write(&file, &smallest(&schedule, shown));
+            return Err(format!("{told}: now kept in {}", file.display()));
+        }
+        Err(format!("{bug:?} is not found"))
+    }
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    let simulator = Simulator::new();
+    let (next, seeds) = (AtomicUsize::new(0), given("UNDRIFT_SEEDS"));
+    let only = std::env::var("UNDRIFT_BUGS").unwrap_or_default();
+    let is_meant = |bug: &Bug| only.split(',').any(|part| format!("{bug:?}").starts_with(part));
+    let bugs: Vec<_> = Bug::ALL.into_iter().filter(is_meant).collect();
+    let wrong = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    match simulator.search(*bug, seeds) {
+                        Ok(told) => println!("{told}"),
+                        Err(told) => wrong.lock().unwrap().push(told),
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
