@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 use undrift::{
     diff::Reason,
-    field::{Readback, Scope, Secrecy},
+    field::{Compare, Field, Readback, Scope, Secrecy},
     kind::{Section, Shape, Spec},
     kinds::{
         self,
@@ -195,91 +195,187 @@ fn sections() -> impl Iterator<Item = Section> {
     kinds::everywhere().filter(|section| section.shape != Shape::Container)
 }
 
-/// A field of a kind in one scope.
+/// Fields of a kind in one scope that are tried in one group or project of their own.
 struct Case {
     section: Section,
-    spec: &'static Spec,
+    specs: Vec<&'static Spec>,
     document: Json,
 }
 
 impl Case {
-    fn name(&self) -> String {
-        format!("{:?}.{}", self.section, self.spec.name)
+    fn name(&self, spec: &Spec) -> String {
+        format!("{:?}.{}", self.section, spec.name)
     }
 
     fn path(&self) -> &str {
         self.document["path"].as_str().unwrap()
     }
+
+    /// Whether `plan` has a step for the field.
+    fn is_planned(&self, spec: &Spec, plan: &Plan) -> bool {
+        let mut steps = plan.steps.iter().filter(|step| &*step.address.path == self.path());
+        // A step for a field that is by itself is one for that field.
+        steps.any(|step| {
+            self.specs.len() == 1 || step.changes.iter().any(|change| change.field == spec.name)
+        })
+    }
 }
 
-/// A group or project for each field of each kind, named after both.
-fn cases(form: Form, release: Release) -> Vec<Case> {
+/// Which fields share a group or project.
+#[derive(Clone, Copy, PartialEq)]
+enum Tried {
+    /// None.
+    Alone,
+    /// Those that have nothing to do with each other.
+    Together,
+}
+
+/// Whether a service of `release` has the field, and nothing says why it is not tried here.
+fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
+    let name = format!("{}.{}", section.section, spec.name);
+    let of_group = section.home.scope == Scope::Group;
+    let apart = APART.iter().any(|(apart, _)| *apart == name)
+        && !(of_group && name == "settings.default_branch");
+    let identity = section.identity.contains(&spec.name.as_str()) && name != "hooks.url";
+    !identity
+        && !apart
+        && spec.field.since.is_none_or(|since| !since.is_late() || since <= release)
+        && spec.field.until.is_none_or(|until| until > release)
+}
+
+/// The fields that a field has to do with.
+fn related(field: &Field) -> impl Iterator<Item = &str> {
+    let switches = [
+        field.needs.as_ref().map(|needs| &needs.switch),
+        field.limits.as_ref().map(|limits| &limits.switch),
+        field.at_most.as_ref(),
+        field.replaced_by.as_ref(),
+        field.not_with.as_ref(),
+        field.forgotten_with.as_ref(),
+        field.hidden_by.as_ref(),
+    ];
+    switches.into_iter().flatten().map(|name| &**name)
+}
+
+/// The fields that a change of this one may have to do with: itself, what it names, and what names it.
+fn touched(section: Section, spec: &'static Spec) -> BTreeSet<&'static str> {
+    let specs = section.table().specs().iter();
+    let naming = specs.filter(|other| related(&other.field).any(|name| name == spec.name));
+    let naming = naming.map(|other| other.name.as_str());
+    std::iter::once(&*spec.name).chain(related(&spec.field)).chain(naming).collect()
+}
+
+/// Whether a field has to do with something that is no field of the same entry.
+fn is_special(section: Section, spec: &Spec) -> bool {
+    let field = &spec.field;
+    let name = format!("{}.{}", section.section, spec.name);
+    field.names.is_some()
+        || field.names_entries.is_some()
+        || field.upload
+        || field.compare == Compare::Rows
+        || field.secrecy != Secrecy::Open
+        || section.identity.contains(&spec.name.as_str())
+        || TOP_LEVEL.contains(&&*spec.name)
+        || UNSEEN.contains(&&*name)
+        || ["mirror", "visibility"].contains(&&*spec.name)
+}
+
+/// Fields of a section, each with its place in the table.
+type Specs = Vec<(usize, &'static Spec)>;
+
+/// The fields of `section` in groups that are tried in one group or project.
+fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
+    let specs = section.table().specs().iter().enumerate();
+    let specs = specs.filter(|(_, spec)| is_tried(section, spec, release));
+    let (alone, others): (Specs, Specs) =
+        specs.partition(|(_, spec)| tried == Tried::Alone || is_special(section, spec));
+    let mut groups: Vec<(BTreeSet<&str>, Specs)> = Vec::new();
+    for (at, spec) in others {
+        let touched = touched(section, spec);
+        match groups.iter_mut().find(|(known, _)| known.is_disjoint(&touched)) {
+            Some((known, specs)) => {
+                known.extend(touched);
+                specs.push((at, spec));
+            }
+            None => groups.push((touched, vec![(at, spec)])),
+        }
+    }
+    alone.into_iter().map(|spec| vec![spec]).chain(groups.into_iter().map(|(_, it)| it)).collect()
+}
+
+/// What the service shows as null once it is off.
+const UNSEEN: &[&str] = &["push_rule.commit_committer_check", "push_rule.reject_unsigned_commits"];
+
+/// A group or project for each field of each kind, or for some of them, named after both.
+fn cases(form: Form, release: Release, tried: Tried) -> Vec<Case> {
     let mut cases = Vec::new();
     // One kind by itself, for whoever works on it.
     let only = std::env::var("UNDRIFT_KIND").ok();
     let is_chosen = |section: &Section| only.as_deref().is_none_or(|kind| kind == section.section);
     for section in sections().filter(is_chosen) {
-        for (at, spec) in section.table().specs().iter().enumerate() {
-            let name = format!("{}.{}", section.section, spec.name);
-            let of_group = section.home.scope == Scope::Group;
-            let apart = APART.iter().any(|(apart, _)| *apart == name)
-                && !(of_group && name == "settings.default_branch");
-            let identity = section.identity.contains(&spec.name.as_str()) && name != "hooks.url";
-            if identity
-                || apart
-                || spec.field.since.is_some_and(|since| since.is_late() && since > release)
-                || spec.field.until.is_some_and(|until| until <= release)
-                || (form == Form::Clear && !spec.field.nullable)
-            {
-                continue;
-            }
-            let mut entry = base(section, at);
-            entry[&spec.name] = sample(section, spec, form);
-            if let Some(needs) = spec.field.needs.as_ref().filter(|needs| needs.beside) {
-                entry[&*needs.switch] = true.into();
-            }
-            if entry["mirror"] == true {
-                entry["import_url"] = json!({"env": "IMPORT_URL"});
-            }
-            let level = entry[&spec.name].clone();
-            let specs = section.table().specs().iter();
-            for narrower in specs.filter(|s| s.field.at_most.as_deref() == Some(&*spec.name)) {
-                entry[&narrower.name] = level.clone();
-            }
-            let value = match section.shape {
-                Shape::List => json!([entry]),
-                Shape::Switch => entry[&spec.name].clone(),
-                Shape::Mapping | Shape::Container => entry,
-            };
-            let noun = section.home.scope.noun();
-            let above = if of_group && TOP_LEVEL.contains(&&*spec.name) { "" } else { "acme/" };
-            let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
-            let mut document = project(&path, json!({"create": true, section.section: value}));
-            // The service looks for the branch of a schedule.
-            if section.section == "pipeline_schedules" {
-                document["create"] = json!({"initialize_with_readme": true});
-            }
-            document["kind"] = section.home.scope.document().into();
-            // Only members may approve.
-            if name == "approval_rules.users" {
-                document["members"] = ["alice", "bob"]
-                    .map(|user| json!({"user": user, "access_level": "developer"}))
-                    .into_iter()
-                    .collect();
-            }
-            if name == "approval_rules.protected_branches" {
-                document["protected_branches"] = json!([{"name": "main"}, {"name": "release/*"}]);
-            }
-            if name == "hooks.url" && form == Form::Change {
-                document["hooks"][0]["previously"] = json!(["https://a.example.org/x"]);
-            }
-            cases.push(Case { section, spec, document });
-        }
+        let groups = groups(section, release, tried);
+        cases.extend(groups.iter().filter_map(|specs| case(section, specs, form)));
     }
     cases
 }
 
-async fn converges(profile: Profile, name: &str) {
+/// A group or project for those of `specs` that have this form, each with its place in the table.
+fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Option<Case> {
+    let (at, first) = specs[0];
+    let name = format!("{}.{}", section.section, first.name);
+    let of_group = section.home.scope == Scope::Group;
+    let specs: Vec<_> = specs.iter().map(|(_, spec)| *spec).collect();
+    let has_form = |spec: &&'static Spec| form != Form::Clear || spec.field.nullable;
+    let specs: Vec<_> = specs.into_iter().filter(has_form).collect();
+    if specs.is_empty() {
+        return None;
+    }
+    let mut entry = base(section, at);
+    for spec in &specs {
+        entry[&spec.name] = sample(section, spec, form);
+        if let Some(needs) = spec.field.needs.as_ref().filter(|needs| needs.beside) {
+            entry[&*needs.switch] = true.into();
+        }
+        let level = entry[&spec.name].clone();
+        let others = section.table().specs().iter();
+        for narrower in others.filter(|s| s.field.at_most.as_deref() == Some(&*spec.name)) {
+            entry[&narrower.name] = level.clone();
+        }
+    }
+    if entry["mirror"] == true {
+        entry["import_url"] = json!({"env": "IMPORT_URL"});
+    }
+    let value = match section.shape {
+        Shape::List => json!([entry]),
+        Shape::Switch => entry[&first.name].clone(),
+        Shape::Mapping | Shape::Container => entry,
+    };
+    let noun = section.home.scope.noun();
+    let above = if of_group && TOP_LEVEL.contains(&&*first.name) { "" } else { "acme/" };
+    let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
+    let mut document = project(&path, json!({"create": true, section.section: value}));
+    // The service looks for the branch of a schedule.
+    if section.section == "pipeline_schedules" {
+        document["create"] = json!({"initialize_with_readme": true});
+    }
+    document["kind"] = section.home.scope.document().into();
+    // Only members may approve.
+    if name == "approval_rules.users" {
+        document["members"] = ["alice", "bob"]
+            .map(|user| json!({"user": user, "access_level": "developer"}))
+            .into_iter()
+            .collect();
+    }
+    if name == "approval_rules.protected_branches" {
+        document["protected_branches"] = json!([{"name": "main"}, {"name": "release/*"}]);
+    }
+    if name == "hooks.url" && form == Form::Change {
+        document["hooks"][0]["previously"] = json!(["https://a.example.org/x"]);
+    }
+    Some(Case { section, specs, document })
+}
+
+async fn converges(profile: Profile, name: &str, tried: Tried) {
     let (release, drops_nulls) = (profile.release, profile.drop_null_keys);
     let mut seed = seed(&[]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/security"}));
@@ -292,12 +388,12 @@ async fn converges(profile: Profile, name: &str) {
     std::fs::write(world.root().join("logo.png"), [0x89, b'P', b'N', b'G', 13, 10, 26, 10])
         .unwrap();
     for form in [Form::Create, Form::Change, Form::Clear] {
-        let mut cases = cases(form, release);
-        // The service shows these as null once they are off; where nulls are dropped, nobody can tell.
-        let unseen = ["push_rule.commit_committer_check", "push_rule.reject_unsigned_commits"];
+        let mut cases = cases(form, release, tried);
+        // Where nulls are dropped, nobody can tell.
         cases.retain(|case| {
-            let name = format!("{}.{}", case.section.section, case.spec.name);
-            !(drops_nulls && form == Form::Change && unseen.contains(&&*name))
+            let is_unseen = |name: String| UNSEEN.contains(&&*name);
+            let name = |spec: &Spec| format!("{}.{}", case.section.section, spec.name);
+            !(drops_nulls && form == Form::Change && is_unseen(name(case.specs[0])))
         });
         // A kind by itself may have nothing to clear.
         if cases.is_empty() && form == Form::Clear {
@@ -305,10 +401,9 @@ async fn converges(profile: Profile, name: &str) {
         }
         world.declare(&cases.iter().map(|case| case.document.clone()).collect::<Vec<_>>());
         let plan = world.converge(&format!("{name}, {form:?}")).await;
-        sends_what_is_known(&world);
         // Every field that can be seen to differ was planned; otherwise nothing was tried.
-        for case in &cases {
-            let spec = case.spec;
+        for (case, spec) in cases.iter().flat_map(|case| case.specs.iter().map(move |s| (case, s)))
+        {
             let readable = spec.field.read != Readback::Never;
             let single = spec.schema["enum"].as_array().is_some_and(|options| options.len() < 2);
             // Of a picture the service only shows that there is one.
@@ -321,14 +416,12 @@ async fn converges(profile: Profile, name: &str) {
                 || unseen;
             if form == Form::Create || (readable && !same && spec.field.read != Readback::IfPresent)
             {
-                assert!(
-                    plan.steps.iter().any(|step| &*step.address.path == case.path()),
-                    "{name}, {form:?}: {} was not planned",
-                    case.name()
-                );
+                let name = format!("{name}, {form:?}: {}", case.name(spec));
+                assert!(case.is_planned(spec, &plan), "{name} was not planned");
             }
         }
     }
+    sends_what_is_known(&world);
 }
 
 /// What a file describes is removed too, also where the service wants something done first.
@@ -439,14 +532,21 @@ fn sends_what_is_known(world: &World) {
 }
 
 /// The faithful service, the release of which the code is known, and halves of all that may be
-/// otherwise, of which the later release has settled some.
-fn profiles() -> Vec<(String, Profile)> {
-    let mut profiles = vec![("faithful".to_owned(), Profile::default())];
-    profiles.extend(Profile::halves(&[Profile::switches(), Profile::hostile()].concat()));
-    let later =
-        [0, 1].map(|at| (format!("{LATER}, {}", profiles[at].0), profiles[at].1.clone().at(LATER)));
-    profiles.extend(later);
-    profiles
+/// otherwise, of which the later release has settled some. In the faithful one and, at the later
+/// release, in the one that has everything otherwise, each field is by itself.
+fn profiles() -> Vec<(String, Profile, Tried)> {
+    let faithful = ("faithful".to_owned(), Profile::default());
+    let halves = Profile::halves(&[Profile::switches(), Profile::hostile()].concat());
+    let profiles: Vec<_> = std::iter::once(faithful).chain(halves).collect();
+    let later = |at: usize| {
+        let (name, profile) = &profiles[at];
+        (format!("{LATER}, {name}"), profile.clone().at(LATER), Tried::Alone)
+    };
+    let later = [later(0), later(1)];
+    let tried = |at| if at == 0 { Tried::Alone } else { Tried::Together };
+    let named = profiles.iter().enumerate();
+    let all = named.map(|(at, (name, profile))| (name.clone(), profile.clone(), tried(at)));
+    all.chain(later).collect()
 }
 
 #[test]
@@ -454,12 +554,13 @@ fn every_field_of_every_kind_converges_in_every_form() {
     let profiles = profiles();
     // Each half of them has a thread and a runtime of its own, which takes half of the time.
     std::thread::scope(|scope| {
-        for half in profiles.chunks(profiles.len().div_ceil(2)) {
+        for half in [0, 1] {
+            let profiles = profiles.iter().skip(half).step_by(2);
             scope.spawn(move || {
                 let runtime =
                     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-                for (name, profile) in half {
-                    runtime.block_on(converges(profile.clone(), name));
+                for (name, profile, tried) in profiles {
+                    runtime.block_on(converges(profile.clone(), name, *tried));
                 }
             });
         }

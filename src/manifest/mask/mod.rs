@@ -5,7 +5,7 @@
 //! anything. Without a tree, after broken syntax, a word is shown only if it stands on one line
 //! behind a key that is known to be harmless.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{cell::OnceCell, collections::BTreeSet, ops::Range};
 
 use super::read::templates;
 use crate::{
@@ -47,7 +47,7 @@ pub(super) fn hide(
 /// The parts of `node`, a value of `schema`, that must not be shown.
 fn secrets(text: &str, node: &Node, schema: &Json) -> Vec<Range<usize>> {
     let is_layered = schema["properties"].get("uses").is_some();
-    let mut walk = Walk { text, open: open_names(&[schema]), is_layered, hidden: Vec::new() };
+    let mut walk = Walk { text, schema, open: OnceCell::new(), is_layered, hidden: Vec::new() };
     walk.node(node, node.span.start, schema);
     walk.hidden
 }
@@ -55,8 +55,10 @@ fn secrets(text: &str, node: &Node, schema: &Json) -> Vec<Range<usize>> {
 /// Collects what is secret.
 struct Walk<'t> {
     text: &'t str,
-    /// The names of the fields that are shown wherever they stand.
-    open: BTreeSet<String>,
+    /// What the document holds.
+    schema: &'t Json,
+    /// The names of the fields that are shown wherever they stand, once one stands in the wrong place.
+    open: OnceCell<BTreeSet<String>>,
     /// Whether something else may stand instead of a value.
     is_layered: bool,
     hidden: Vec<Range<usize>>,
@@ -96,6 +98,10 @@ impl Walk<'_> {
         }
     }
 
+    fn open(&self) -> &BTreeSet<String> {
+        self.open.get_or_init(|| open_names(&[self.schema]))
+    }
+
     fn entry(&mut self, key: &Key, value: &Node, schema: &Json) {
         let property = schema.get("properties").and_then(|properties| properties.get(&key.name));
         let is_scalar = !matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable);
@@ -106,7 +112,7 @@ impl Walk<'_> {
             // is `true`.
             None if is_scalar
                 && schema.get("properties").is_some()
-                && (self.open.contains(&key.name)
+                && (self.open().contains(&key.name)
                     || matches!(value.data, Data::Null | Data::Bool(_))) =>
             {
                 self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
