@@ -9,6 +9,7 @@
 use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use granit_parser::{BorrowedInput, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use serde::Deserialize;
 
 use crate::{steps, value::Json};
 
@@ -100,6 +101,15 @@ pub struct Parsed {
     pub dropped: Vec<Range<usize>>,
     /// Whether a document is missing because its syntax is broken.
     pub is_broken: bool,
+}
+
+/// What `text`, which is a part of the program, says. It lives as long as the program.
+///
+/// # Panics
+/// If it is not what its reader wants, as a test of each such text holds.
+pub fn built_in<T: Deserialize<'static>>(text: &str) -> T {
+    let said = parse(text).documents.first().map(Node::to_json).unwrap_or_default();
+    T::deserialize(&*Box::leak(Box::new(said))).expect("a part of the program is well-formed")
 }
 
 /// Reads every document of `text`.

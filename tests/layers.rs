@@ -9,11 +9,11 @@ use std::{
 /// Each top-level module with its layer, and the modules of its own or a higher layer that it may
 /// import all the same.
 const LAYERS: &[(&str, u8, &[&str])] = &[
-    ("text", 0, &[]),
+    ("text", 0, &["steps"]),
     ("value", 0, &["secret"]),
     ("secret", 0, &["address", "text"]),
-    ("operation", 0, &["field", "planted", "release", "text", "value"]),
-    ("yaml", 0, &["text", "value"]),
+    ("operation", 0, &["field", "planted", "release", "text", "value", "yaml"]),
+    ("yaml", 0, &["steps", "text", "value"]),
     ("release", 0, &[]),
     ("field", 0, &["release", "value"]),
     ("level", 0, &["release", "value"]),
@@ -22,7 +22,7 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("digest", 0, &["secret", "value"]),
     ("planted", 0, &[]),
     ("steps", 0, &[]),
-    ("address", 0, &["text"]),
+    ("address", 0, &["steps", "text"]),
     ("page", 0, &["operation", "planted", "value"]),
     ("diagnostic", 0, &["text", "yaml", "origin"]),
     ("schema", 1, &[]),

@@ -42,7 +42,7 @@ static BODIES: LazyLock<Vec<Body>> = LazyLock::new(|| {
 /// Everything that a request for `operation` may say: the path's parameters first, then the
 /// query's, then the body's.
 pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
-    let own = || operation.parameters.iter().copied().flatten();
+    let own = || operation.parameters();
     let body = BODIES.iter().find(|body| operation.fields == Some((body.section, body.route)));
     // What the row says itself goes before: a key that stands in the path is not in the body.
     let fields = body

@@ -128,7 +128,7 @@ fn fork_of(
     let id = job.names.id(Named::Project, upstream);
     let id = id.ok_or_else(|| Unable::unknown(Named::Project, upstream, FORK_OF))?;
     let post = operation::PROJECT_FORK.request().arg_of("id", upstream, id.known());
-    let parameters = post.operation.parameters.iter().copied().flatten();
+    let parameters = post.operation.parameters();
     let body: Vec<_> = parameters.filter(|own| own.place == Place::Body).map(|p| p.name).collect();
     let takes = |_: &str, field: &Field, sent: &str| {
         field.accepted != Accepted::Never && body.contains(&sent)

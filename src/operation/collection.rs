@@ -6,8 +6,7 @@
 //! itself: there is always a fixed segment behind its id.
 
 use super::{
-    Again, Answer, AnyOp, Method, Op, Operation, Parameter, Place, Read, Type, Write,
-    parameters::{GROUP, PAGING, PROJECT},
+    Again, Answer, AnyOp, List, Method, Op, Operation, Parameter, Place, Read, Type, Write,
 };
 use crate::{
     field::{Route, Scope, Tier},
@@ -126,8 +125,8 @@ impl Operations {
 }
 
 /// A list of parameters that lives as long as the program, as those of the table do.
-fn kept(parameters: impl IntoIterator<Item = Parameter>) -> &'static [Parameter] {
-    Vec::leak(parameters.into_iter().collect())
+fn kept(parameters: impl IntoIterator<Item = Parameter>) -> List {
+    List::Made(Vec::leak(parameters.into_iter().collect()))
 }
 
 /// The names of the operations of a collection of `noun`s, whether it has all of them or not.
@@ -152,9 +151,8 @@ impl Collection {
         let new = text::with_article(noun) + if of_group { " of a group" } else { "" };
         let row = |verb, method, purpose: String, answer, entry: Option<_>, more: &[_]| {
             let path = self.path(entry.is_some());
-            let container = if of_group { GROUP } else { PROJECT };
-            let lists = [container].into_iter().chain(entry).chain(more.iter().copied());
-            let lists: Vec<&'static [Parameter]> = lists.filter(|list| !list.is_empty()).collect();
+            let lists = [List::Named(self.below.scope.noun())].into_iter().chain(entry);
+            let lists: Vec<_> = lists.chain(more.iter().copied()).collect();
             let (id, purpose) =
                 (String::leak(id(self.below.scope, noun, verb)), String::leak(purpose));
             let row = Operation::new(id, method, path, purpose, "supporting", answer, lists.leak());
@@ -162,8 +160,14 @@ impl Collection {
         };
         let fields = |row: Operation, route| row.fields_of(self.below.scope, self.section, route);
         let query = kept(self.query.iter().copied());
-        let list =
-            row("list", Method::Get, format!("list {all}"), Answer::List, None, &[query, PAGING]);
+        let list = row(
+            "list",
+            Method::Get,
+            format!("list {all}"),
+            Answer::List,
+            None,
+            &[query, List::Named("paging")],
+        );
         let get = row("get", Method::Get, format!("get {one}"), Answer::One, Some(entry), &[]);
         let create = row("create", Method::Post, format!("create {new}"), Answer::One, None, &[]);
         let again = if self.is_unique { Again::Refused } else { Again::Second };
@@ -214,7 +218,7 @@ fn write(row: Operation) -> Op<Write> {
 
 /// What names an entry in its path.
 pub const fn entry(name: &'static str, about: &'static str) -> Parameter {
-    super::parameter::path(name, Type::IdOrName, about)
+    Parameter { required: true, ..Parameter::new(Place::Path, name, Type::IdOrName, about) }
 }
 
 /// What a list may be asked.

@@ -5,37 +5,50 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer};
+
 use crate::{field::Tier, release::Release};
 
 /// Something that a request may say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Parameter {
     /// The name that the service knows it by.
     pub name: &'static str,
     /// Where in a request it stands.
+    #[serde(rename = "in")]
     pub place: Place,
     /// What may be said.
+    #[serde(rename = "type")]
     pub value: Type,
     /// Whether the service refuses a request without it.
+    #[serde(default)]
     pub required: bool,
     /// The lowest tier of the service that has it.
+    #[serde(default)]
     pub tier: Tier,
     /// The release of the service that brought it.
+    #[serde(default)]
     pub since: Option<Release>,
     /// Whether only administrators may say it.
+    #[serde(default)]
     pub administrators: bool,
     /// Whether it is deprecated.
+    #[serde(default)]
     pub deprecated: bool,
     /// The parameter to use instead, if it is deprecated and there is one.
+    #[serde(default)]
     pub replaced_by: Option<&'static str>,
     /// Whether it is a secret, which no command line may hold.
+    #[serde(default)]
     pub secret: bool,
     /// What it means, in a sentence or two.
     pub about: &'static str,
 }
 
 /// Where in a request a parameter stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Place {
     /// In the path, as `:name` of the template.
     Path,
@@ -47,12 +60,13 @@ pub enum Place {
 }
 
 /// What may be said (reference 1, 1 and 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", bound(deserialize = "'de: 'static"))]
 pub enum Type {
     /// Any text.
     Text,
     /// One of these words.
-    Word(&'static [&'static str]),
+    Word(#[serde(deserialize_with = "kept")] &'static [&'static str]),
     /// A whole number.
     Integer,
     /// `true` or `false`.
@@ -68,17 +82,24 @@ pub enum Type {
     /// Any number of texts.
     Texts,
     /// Any number of these words.
-    Words(&'static [&'static str]),
+    Words(#[serde(deserialize_with = "kept")] &'static [&'static str]),
     /// Any number of whole numbers.
     Integers,
     /// An object with these keys, each said on its own.
-    Object(&'static [Parameter]),
+    Object(#[serde(deserialize_with = "kept")] &'static [Parameter]),
     /// Any number of objects with these keys.
-    Objects(&'static [Parameter]),
+    Objects(#[serde(deserialize_with = "kept")] &'static [Parameter]),
     /// An object whose keys nobody knows beforehand; its values are texts.
     Map,
     /// A file to upload.
     File,
+}
+
+/// A list that lives as long as the program.
+fn kept<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<&'static [T], D::Error> {
+    Vec::deserialize(deserializer).map(|list| &*list.leak())
 }
 
 impl Type {
@@ -154,36 +175,4 @@ impl Parameter {
             about,
         }
     }
-
-    pub(super) const fn required(self) -> Self {
-        Self { required: true, ..self }
-    }
-
-    pub(super) const fn premium(self) -> Self {
-        Self { tier: Tier::Premium, ..self }
-    }
-
-    pub(super) const fn administrators(self) -> Self {
-        Self { administrators: true, ..self }
-    }
-
-    pub(super) const fn use_instead(self, name: &'static str) -> Self {
-        Self { deprecated: true, replaced_by: Some(name), ..self }
-    }
-
-    pub(super) const fn secret(self) -> Self {
-        Self { secret: true, ..self }
-    }
-}
-
-pub(super) const fn path(name: &'static str, value: Type, about: &'static str) -> Parameter {
-    Parameter::new(Place::Path, name, value, about).required()
-}
-
-pub(super) const fn query(name: &'static str, value: Type, about: &'static str) -> Parameter {
-    Parameter::new(Place::Query, name, value, about)
-}
-
-pub(super) const fn body(name: &'static str, value: Type, about: &'static str) -> Parameter {
-    Parameter::new(Place::Body, name, value, about)
 }

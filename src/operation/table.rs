@@ -1,10 +1,10 @@
 //! Every operation, one row each: `EFFECT CONSTANT = "id" METHOD PATH, purpose, source, answer,
 //! [parameters] and what is special`.
 //!
-//! The source is the chapter and section of the reference, or `supporting` for what the reference
+//! The parameters are lists of `parameters.yaml`. The source is the chapter and section of the reference, or `supporting` for what the reference
 //! leaves out and undrift needs.
 
-use super::{Again, Answer, AnyOp, Method, Op, Operation, Read, Write, parameters::*};
+use super::{Again, Answer, AnyOp, List, Method, Op, Operation, Read, Write};
 use crate::field::{Route, Scope};
 
 macro_rules! operations {
@@ -14,7 +14,7 @@ macro_rules! operations {
             #[doc = concat!("`", $id, "`: ", $purpose, " (", $source, ").")]
             pub const $name: Op<$effect> = {
                 static ROW: Operation =
-                    Operation::new($id, Method::$method, $path, $purpose, $source, Answer::$answer, &[$($list),*])$(.$special($($argument),*))*;
+                    Operation::new($id, Method::$method, $path, $purpose, $source, Answer::$answer, &[$(List::Named(stringify!($list))),*])$(.$special($($argument),*))*;
                 Op::new(&ROW)
             };
         )*
@@ -24,254 +24,254 @@ macro_rules! operations {
 }
 
 operations! {
-    Read VARIABLE_LIST = "variable-list" Get "/projects/:id/variables", "list variables", "1, 4.1", List, [PROJECT, PAGING];
-    Read VARIABLE_GET = "variable-get" Get "/projects/:id/variables/:key", "get a variable", "1, 4.1", One, [PROJECT, KEY, FILTER];
+    Read VARIABLE_LIST = "variable-list" Get "/projects/:id/variables", "list variables", "1, 4.1", List, [project, paging];
+    Read VARIABLE_GET = "variable-get" Get "/projects/:id/variables/:key", "get a variable", "1, 4.1", One, [project, key, filter];
     Write VARIABLE_CREATE = "variable-create" Post "/projects/:id/variables", "create a variable", "1, 4.1", One,
-        [PROJECT].fields("variables", Route::Create).again(Again::Refused).shows();
+        [project].fields("variables", Route::Create).again(Again::Refused).shows();
     Write VARIABLE_UPDATE = "variable-update" Put "/projects/:id/variables/:key", "update a variable", "1, 4.1", One,
-        [PROJECT, KEY, FILTER].fields("variables", Route::Edit).shows();
+        [project, key, filter].fields("variables", Route::Edit).shows();
     Write VARIABLE_DELETE = "variable-delete" Delete "/projects/:id/variables/:key", "delete a variable", "1, 4.1", Unsaid,
-        [PROJECT, KEY, FILTER];
+        [project, key, filter];
 
-    Read GROUP_VARIABLE_LIST = "group-variable-list" Get "/groups/:id/variables", "list a group's variables", "supporting", List, [GROUP, PAGING];
-    Read GROUP_VARIABLE_GET = "group-variable-get" Get "/groups/:id/variables/:key", "get a group's variable", "supporting", One, [GROUP, KEY, FILTER];
+    Read GROUP_VARIABLE_LIST = "group-variable-list" Get "/groups/:id/variables", "list a group's variables", "supporting", List, [group, paging];
+    Read GROUP_VARIABLE_GET = "group-variable-get" Get "/groups/:id/variables/:key", "get a group's variable", "supporting", One, [group, key, filter];
     Write GROUP_VARIABLE_CREATE = "group-variable-create" Post "/groups/:id/variables", "create a variable of a group", "supporting", One,
-        [GROUP].fields_of(Scope::Group, "variables", Route::Create).again(Again::Refused).shows();
+        [group].fields_of(Scope::Group, "variables", Route::Create).again(Again::Refused).shows();
     Write GROUP_VARIABLE_UPDATE = "group-variable-update" Put "/groups/:id/variables/:key", "update a variable of a group", "supporting", One,
-        [GROUP, KEY, FILTER].fields_of(Scope::Group, "variables", Route::Edit).shows();
+        [group, key, filter].fields_of(Scope::Group, "variables", Route::Edit).shows();
     Write GROUP_VARIABLE_DELETE = "group-variable-delete" Delete "/groups/:id/variables/:key", "delete a variable of a group", "supporting", Nothing,
-        [GROUP, KEY, FILTER].conditional();
+        [group, key, filter].conditional();
 
     Write IMPORT_EXTGIT = "import-extgit" Post "/import/extgit", "import a repository from a hosted external service", "1, 4.2", One,
-        [EXTERNAL_TOKEN, EXTGIT].again(Again::Never);
-    Write IMPORT_EXTGIT_CANCEL = "import-extgit-cancel" Post "/import/extgit/cancel", "cancel an import", "1, 4.2", One, [IMPORT].again(Again::Never);
+        [external_token, extgit].again(Again::Never);
+    Write IMPORT_EXTGIT_CANCEL = "import-extgit-cancel" Post "/import/extgit/cancel", "cancel an import", "1, 4.2", One, [import].again(Again::Never);
     Write IMPORT_EXTGIT_GISTS = "import-extgit-gists" Post "/import/extgit/gists", "import the caller's gists as snippets", "1, 4.2",
-        Unsaid, [EXTERNAL_TOKEN].again(Again::Never);
+        Unsaid, [external_token].again(Again::Never);
     Write IMPORT_EXTSERVER = "import-extserver" Post "/import/extserver", "import a repository from a self-hosted external server",
-        "1, 4.2", Unsaid, [EXTERNAL_TOKEN, EXTSERVER].again(Again::Never);
+        "1, 4.2", Unsaid, [external_token, extserver].again(Again::Never);
 
     Read GROUP_MEMBER_LIST = "group-member-list" Get "/groups/:id/members", "list a group's direct members", "1, 4.3", List,
-        [GROUP, MEMBER_SEARCH, DIRECT_MEMBERS, PAGING];
+        [group, member_search, direct_members, paging];
     Read GROUP_MEMBER_LIST_ALL = "group-member-list-all" Get "/groups/:id/members/all",
-        "list a group's members, inherited and invited ones too", "1, 4.3", List, [GROUP, MEMBER_SEARCH, ALL_MEMBERS, PAGING];
+        "list a group's members, inherited and invited ones too", "1, 4.3", List, [group, member_search, all_members, paging];
     Read GROUP_MEMBER_GET = "group-member-get" Get "/groups/:id/members/:user_id", "get a group's direct member", "1, 4.3", One,
-        [GROUP, USER];
+        [group, user];
     Read GROUP_MEMBER_GET_ALL = "group-member-get-all" Get "/groups/:id/members/all/:user_id",
-        "get a group's member, also an inherited or invited one", "1, 4.3", One, [GROUP, USER];
+        "get a group's member, also an inherited or invited one", "1, 4.3", One, [group, user];
     Write GROUP_MEMBER_CREATE = "group-member-add" Post "/groups/:id/members", "add a member to a group", "1, 4.3", One,
-        [GROUP, NEW_MEMBER].fields_of(Scope::Group, "members", Route::Create).again(Again::Refused).shows();
+        [group, new_member].fields_of(Scope::Group, "members", Route::Create).again(Again::Refused).shows();
     Write GROUP_MEMBER_UPDATE = "group-member-edit" Put "/groups/:id/members/:user_id", "edit a group's member", "1, 4.3", One,
-        [GROUP, USER].fields_of(Scope::Group, "members", Route::Edit).shows();
+        [group, user].fields_of(Scope::Group, "members", Route::Edit).shows();
     Write GROUP_MEMBER_DELETE = "group-member-remove" Delete "/groups/:id/members/:user_id", "remove a member from a group", "1, 4.3",
-        Unsaid, [GROUP, USER, REMOVAL].conditional().at_most(60);
+        Unsaid, [group, user, removal].conditional().at_most(60);
 
     Read MEMBER_LIST = "project-member-list" Get "/projects/:id/members", "list a project's direct members", "1, 4.3", List,
-        [PROJECT, MEMBER_SEARCH, DIRECT_MEMBERS, PAGING];
+        [project, member_search, direct_members, paging];
     Read MEMBER_LIST_ALL = "project-member-list-all" Get "/projects/:id/members/all",
-        "list a project's members, inherited and invited ones too", "1, 4.3", List, [PROJECT, MEMBER_SEARCH, ALL_MEMBERS, PAGING];
+        "list a project's members, inherited and invited ones too", "1, 4.3", List, [project, member_search, all_members, paging];
     Read MEMBER_GET = "project-member-get" Get "/projects/:id/members/:user_id", "get a project's direct member", "1, 4.3", One,
-        [PROJECT, USER];
+        [project, user];
     Read MEMBER_GET_ALL = "project-member-get-all" Get "/projects/:id/members/all/:user_id",
-        "get a project's member, also an inherited or invited one", "1, 4.3", One, [PROJECT, USER];
+        "get a project's member, also an inherited or invited one", "1, 4.3", One, [project, user];
     Write MEMBER_CREATE = "project-member-add" Post "/projects/:id/members", "add a member to a project", "1, 4.3", One,
-        [PROJECT, NEW_MEMBER].fields("members", Route::Create).again(Again::Refused).shows();
+        [project, new_member].fields("members", Route::Create).again(Again::Refused).shows();
     Write MEMBER_UPDATE = "project-member-edit" Put "/projects/:id/members/:user_id", "edit a project's member", "1, 4.3", One,
-        [PROJECT, USER].fields("members", Route::Edit).shows();
+        [project, user].fields("members", Route::Edit).shows();
     Write MEMBER_DELETE = "project-member-remove" Delete "/projects/:id/members/:user_id", "remove a member from a project", "1, 4.3",
-        Unsaid, [PROJECT, USER, REMOVAL].conditional().at_most(60);
+        Unsaid, [project, user, removal].conditional().at_most(60);
 
     Read BILLABLE_MEMBER_LIST = "billable-member-list" Get "/groups/:id/billable_members", "list a top-level group's billable members",
-        "1, 4.3", List, [GROUP, BILLABLE, PAGING];
+        "1, 4.3", List, [group, billable, paging];
     Read BILLABLE_MEMBERSHIPS = "billable-member-memberships" Get "/groups/:id/billable_members/:user_id/memberships",
-        "list where below a top-level group a billable member is a member", "1, 4.3", List, [GROUP, USER, PAGING];
+        "list where below a top-level group a billable member is a member", "1, 4.3", List, [group, user, paging];
     Write BILLABLE_MEMBER_DELETE = "billable-member-remove" Delete "/groups/:id/billable_members/:user_id",
-        "remove a billable member from a top-level group and all below", "1, 4.3", Unsaid, [GROUP, USER];
+        "remove a billable member from a top-level group and all below", "1, 4.3", Unsaid, [group, user];
     Write GROUP_MEMBER_STATE = "group-member-state" Put "/groups/:id/members/:user_id/state", "change the state of a membership",
-        "1, 4.3", One, [GROUP, USER, NEW_STATE];
+        "1, 4.3", One, [group, user, new_state];
     Write GROUP_MEMBER_OVERRIDE = "group-member-override" Post "/groups/:id/members/:user_id/override",
-        "let a member's level differ from the directory's", "1, 4.3", One, [GROUP, USER].again(Again::Same);
+        "let a member's level differ from the directory's", "1, 4.3", One, [group, user].again(Again::Same);
     Write GROUP_MEMBER_OVERRIDE_DELETE = "group-member-override-remove" Delete "/groups/:id/members/:user_id/override",
-        "let a member's level follow the directory again", "1, 4.3", One, [GROUP, USER];
+        "let a member's level follow the directory again", "1, 4.3", One, [group, user];
     Write GROUP_MEMBER_APPROVE = "group-member-approve" Put "/groups/:id/members/:member_id/approve",
-        "approve a pending member of a top-level group", "1, 4.3", Unsaid, [GROUP, PENDING_MEMBER];
+        "approve a pending member of a top-level group", "1, 4.3", Unsaid, [group, pending_member];
     Write GROUP_MEMBER_APPROVE_ALL = "group-member-approve-all" Post "/groups/:id/members/approve_all",
-        "approve all pending members of a top-level group", "1, 4.3", Unsaid, [GROUP].again(Again::Same);
+        "approve all pending members of a top-level group", "1, 4.3", Unsaid, [group].again(Again::Same);
     Read PENDING_MEMBER_LIST = "pending-member-list" Get "/groups/:id/pending_members", "list a top-level group's pending members",
-        "1, 4.3", List, [GROUP, PAGING];
+        "1, 4.3", List, [group, paging];
 
     Read PROJECT_LIST = "project-list" Get "/projects", "list projects", "2, 4.1", List,
-        [LISTING, ORDER_OF_ALL, OF_ALL_OR_A_USER, OF_ALL, PAGING].by_keyset();
+        [listing, order_of_all, of_all_or_a_user, of_all, paging].by_keyset();
     Read USER_PROJECTS = "user-project-list" Get "/users/:user_id/projects", "list the projects in a user's own namespace", "2, 4.1", List,
-        [USER_OR_NAME, LISTING, ORDER, OF_ALL_OR_A_USER, PAGING];
+        [user_or_name, listing, order, of_all_or_a_user, paging];
     Read STARRED_PROJECTS = "starred-project-list" Get "/users/:user_id/starred_projects", "list the projects that a user has starred",
-        "2, 4.1", List, [USER_OR_NAME, LISTING, ORDER, PAGING];
+        "2, 4.1", List, [user_or_name, listing, order, paging];
     Read FORK_LIST = "fork-list" Get "/projects/:id/forks", "list the forks of a project", "2, 4.1", List,
-        [PROJECT, LISTING, ORDER, PAGING];
+        [project, listing, order, paging];
 
-    Read PROJECT_GET = "project-get" Get "/projects/:id", "get a project", "2, 4.2", One, [PROJECT, DETAILS].at_most(400);
+    Read PROJECT_GET = "project-get" Get "/projects/:id", "get a project", "2, 4.2", One, [project, details].at_most(400);
     Read PROJECT_USERS_LIST = "project-user-list" Get "/projects/:id/users", "list the users of a project", "2, 4.2", List,
-        [PROJECT, PROJECT_USERS, PAGING];
+        [project, project_users, paging];
     Read PROJECT_GROUPS_LIST = "project-group-list" Get "/projects/:id/groups", "list the groups above a project", "2, 4.2", List,
-        [PROJECT, PROJECT_GROUPS, PAGING];
+        [project, project_groups, paging];
     Read STARRER_LIST = "project-starrer-list" Get "/projects/:id/starrers", "list the users who have starred a project", "2, 4.2", List,
-        [PROJECT, STARRERS, PAGING];
+        [project, starrers, paging];
     Read PROJECT_LANGUAGES = "project-languages" Get "/projects/:id/languages", "get the share of each programming language", "2, 4.2", Map,
-        [PROJECT];
+        [project];
     Read TRANSFER_LOCATIONS = "project-transfer-location-list" Get "/projects/:id/transfer_locations",
-        "list the groups that a project can be transferred to", "2, 4.2", List, [PROJECT, LOCATIONS, PAGING].since(15, 4);
+        "list the groups that a project can be transferred to", "2, 4.2", List, [project, locations, paging].since(15, 4);
 
     Write PROJECT_CREATE = "project-create" Post "/projects", "create a project", "2, 4.3", One,
-        [PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::Create).one_of(&["name", "path"]).again(Again::Refused).shows();
+        [project_path, namespace_id].fields("settings", Route::Create).one_of(&["name", "path"]).again(Again::Refused).shows();
     Write PROJECT_CREATE_FOR_USER = "project-create-for-user" Post "/projects/user/:user_id", "create a project for a user", "2, 4.3", One,
-        [USER, PROJECT_NAME, PROJECT_PATH, NAMESPACE_ID].fields("settings", Route::CreateForUser).administrators().again(Again::Refused).shows();
+        [user, project_name, project_path, namespace_id].fields("settings", Route::CreateForUser).administrators().again(Again::Refused).shows();
     Write PROJECT_UPDATE = "project-edit" Put "/projects/:id", "edit a project, or upload its avatar", "2, 4.3", One,
-        [PROJECT, PROJECT_PATH].fields("settings", Route::Edit).shows();
+        [project, project_path].fields("settings", Route::Edit).shows();
 
     // The reference names it as a gap (2, 4.7).
     Write PROJECT_TRANSFER = "project-transfer" Put "/projects/:id/transfer", "move a project to another namespace", "supporting", One,
-        [PROJECT, NEW_NAMESPACE].again(Again::Refused).shows();
+        [project, new_namespace].again(Again::Refused).shows();
 
-    Write PROJECT_FORK = "project-fork" Post "/projects/:id/fork", "fork a project, in the background", "2, 4.4", Unsaid, [PROJECT, FORK].again(Again::Never);
-    Write PROJECT_STAR = "project-star" Post "/projects/:id/star", "star a project", "2, 4.4", One, [PROJECT].again(Again::Same).shows().may_be_done();
-    Write PROJECT_UNSTAR = "project-unstar" Post "/projects/:id/unstar", "take a star away", "2, 4.4", One, [PROJECT].again(Again::Same).shows().may_be_done();
-    Write PROJECT_ARCHIVE = "project-archive" Post "/projects/:id/archive", "archive a project", "2, 4.4", One, [PROJECT].again(Again::Same).shows();
-    Write PROJECT_UNARCHIVE = "project-unarchive" Post "/projects/:id/unarchive", "unarchive a project", "2, 4.4", One, [PROJECT].again(Again::Same).shows();
+    Write PROJECT_FORK = "project-fork" Post "/projects/:id/fork", "fork a project, in the background", "2, 4.4", Unsaid, [project, fork].again(Again::Never);
+    Write PROJECT_STAR = "project-star" Post "/projects/:id/star", "star a project", "2, 4.4", One, [project].again(Again::Same).shows().may_be_done();
+    Write PROJECT_UNSTAR = "project-unstar" Post "/projects/:id/unstar", "take a star away", "2, 4.4", One, [project].again(Again::Same).shows().may_be_done();
+    Write PROJECT_ARCHIVE = "project-archive" Post "/projects/:id/archive", "archive a project", "2, 4.4", One, [project].again(Again::Same).shows();
+    Write PROJECT_UNARCHIVE = "project-unarchive" Post "/projects/:id/unarchive", "unarchive a project", "2, 4.4", One, [project].again(Again::Same).shows();
     Write PROJECT_DELETE = "project-delete" Delete "/projects/:id", "delete a project and all that is in it", "2, 4.4", Unsaid,
-        [PROJECT].conditional().again(Again::Never);
+        [project].conditional().again(Again::Never);
     Write PROJECT_RESTORE = "project-restore" Post "/projects/:id/restore", "restore a project that is marked for deletion", "2, 4.4",
-        Unsaid, [PROJECT].premium().again(Again::Never);
+        Unsaid, [project].premium().again(Again::Never);
     Write PROJECT_UPLOAD = "project-upload" Post "/projects/:id/uploads", "upload a file to link to in texts", "2, 4.4", One,
-        [PROJECT, UPLOAD];
-    Write SHARE_CREATE = "project-share" Post "/projects/:id/share", "share a project with a group", "2, 4.4", Unsaid, [PROJECT].fields("shares", Route::Create).again(Again::Refused);
+        [project, upload];
+    Write SHARE_CREATE = "project-share" Post "/projects/:id/share", "share a project with a group", "2, 4.4", Unsaid, [project].fields("shares", Route::Create).again(Again::Refused);
     Write SHARE_DELETE = "project-unshare" Delete "/projects/:id/share/:group_id", "stop sharing a project with a group", "2, 4.4",
-        Nothing, [PROJECT, OTHER_GROUP];
+        Nothing, [project, other_group];
     Write IMPORT_MEMBERS = "project-import-members" Post "/projects/:id/import_project_members/:project_id",
-        "copy the members of another project", "2, 4.4", Unsaid, [PROJECT, SOURCE_PROJECT].again(Again::Same);
+        "copy the members of another project", "2, 4.4", Unsaid, [project, source_project].again(Again::Same);
     Write FORK_RELATION_CREATE = "fork-relation-create" Post "/projects/:id/fork/:forked_from_id", "make a project a fork of another",
-        "2, 4.4", Unsaid, [PROJECT, UPSTREAM].again(Again::Refused);
+        "2, 4.4", Unsaid, [project, upstream].again(Again::Refused);
     Write FORK_RELATION_DELETE = "fork-relation-delete" Delete "/projects/:id/fork", "make a fork a project of its own", "2, 4.4", Unsaid,
-        [PROJECT];
+        [project];
     Write PROJECT_HOUSEKEEPING = "project-housekeeping" Post "/projects/:id/housekeeping", "start the clean-up of a repository", "2, 4.4",
-        Unsaid, [PROJECT].again(Again::Never);
+        Unsaid, [project].again(Again::Never);
 
-    Read HOOK_LIST = "hook-list" Get "/projects/:id/hooks", "list hooks", "2, 4.5", List, [PROJECT, PAGING];
-    Read HOOK_GET = "hook-get" Get "/projects/:id/hooks/:hook_id", "get a hook", "2, 4.5", One, [PROJECT, HOOK];
-    Write HOOK_CREATE = "hook-add" Post "/projects/:id/hooks", "add a hook", "2, 4.5", Unsaid, [PROJECT].fields("hooks", Route::Create).shows();
+    Read HOOK_LIST = "hook-list" Get "/projects/:id/hooks", "list hooks", "2, 4.5", List, [project, paging];
+    Read HOOK_GET = "hook-get" Get "/projects/:id/hooks/:hook_id", "get a hook", "2, 4.5", One, [project, hook];
+    Write HOOK_CREATE = "hook-add" Post "/projects/:id/hooks", "add a hook", "2, 4.5", Unsaid, [project].fields("hooks", Route::Create).shows();
     Write HOOK_UPDATE = "hook-edit" Put "/projects/:id/hooks/:hook_id", "edit a hook", "2, 4.5", Unsaid,
-        [PROJECT, HOOK].fields("hooks", Route::Edit).shows();
+        [project, hook].fields("hooks", Route::Edit).shows();
     Write HOOK_DELETE = "hook-delete" Delete "/projects/:id/hooks/:hook_id", "delete a hook", "2, 4.5", Unsaid,
-        [PROJECT, HOOK].conditional();
+        [project, hook].conditional();
 
-    Read PUSH_RULE_GET = "push-rule-get" Get "/projects/:id/push_rule", "get the push rule", "2, 4.6", One, [PROJECT].premium();
+    Read PUSH_RULE_GET = "push-rule-get" Get "/projects/:id/push_rule", "get the push rule", "2, 4.6", One, [project].premium();
     Write PUSH_RULE_CREATE = "push-rule-add" Post "/projects/:id/push_rule", "add the push rule", "2, 4.6", Unsaid,
-        [PROJECT].fields("push_rule", Route::Create).premium().again(Again::Refused).shows();
+        [project].fields("push_rule", Route::Create).premium().again(Again::Refused).shows();
     Write PUSH_RULE_UPDATE = "push-rule-edit" Put "/projects/:id/push_rule", "edit the push rule", "2, 4.6", Unsaid,
-        [PROJECT].fields("push_rule", Route::Edit).premium().shows();
+        [project].fields("push_rule", Route::Edit).premium().shows();
     Write PUSH_RULE_DELETE = "push-rule-delete" Delete "/projects/:id/push_rule", "delete the push rule", "2, 4.6", Unsaid,
-        [PROJECT].premium();
+        [project].premium();
 
     Read PROTECTED_BRANCH_LIST = "protected-branch-list" Get "/projects/:id/protected_branches", "list protected branches",
-        "supporting", List, [PROJECT, BRANCH_SEARCH, PAGING];
+        "supporting", List, [project, branch_search, paging];
     Read PROTECTED_BRANCH_GET = "protected-branch-get" Get "/projects/:id/protected_branches/:name",
-        "get a protected branch or wildcard", "supporting", One, [PROJECT, PROTECTED_BRANCH];
+        "get a protected branch or wildcard", "supporting", One, [project, protected_branch];
     Write PROTECTED_BRANCH_CREATE = "protected-branch-add" Post "/projects/:id/protected_branches", "protect a branch or wildcard",
-        "supporting", One, [PROJECT, NEW_PROTECTION].again(Again::Refused).shows();
+        "supporting", One, [project, new_protection].again(Again::Refused).shows();
     // A grant that is there already is refused, and so is an id that has gone.
     Write PROTECTED_BRANCH_UPDATE = "protected-branch-edit" Patch "/projects/:id/protected_branches/:name",
         "edit a protected branch or wildcard", "supporting", One,
-        [PROJECT, PROTECTED_BRANCH, CHANGED_PROTECTION].since(15, 6).again(Again::Refused).shows();
+        [project, protected_branch, changed_protection].since(15, 6).again(Again::Refused).shows();
     Write PROTECTED_BRANCH_DELETE = "protected-branch-delete" Delete "/projects/:id/protected_branches/:name",
-        "unprotect a branch or wildcard", "supporting", Nothing, [PROJECT, PROTECTED_BRANCH];
+        "unprotect a branch or wildcard", "supporting", Nothing, [project, protected_branch];
 
     Read PROTECTED_TAG_LIST = "protected-tag-list" Get "/projects/:id/protected_tags", "list protected tags", "supporting", List,
-        [PROJECT, PAGING];
+        [project, paging];
     Read PROTECTED_TAG_GET = "protected-tag-get" Get "/projects/:id/protected_tags/:name", "get a protected tag or wildcard", "supporting",
-        One, [PROJECT, PROTECTED_TAG];
+        One, [project, protected_tag];
     Write PROTECTED_TAG_CREATE = "protected-tag-add" Post "/projects/:id/protected_tags", "protect a tag or wildcard", "supporting", One,
-        [PROJECT, NEW_TAG_PROTECTION].again(Again::Refused).shows();
+        [project, new_tag_protection].again(Again::Refused).shows();
     Write PROTECTED_TAG_DELETE = "protected-tag-delete" Delete "/projects/:id/protected_tags/:name", "unprotect a tag or wildcard",
-        "supporting", Nothing, [PROJECT, PROTECTED_TAG];
+        "supporting", Nothing, [project, protected_tag];
     Read APPROVALS_GET = "approvals-get" Get "/projects/:id/approvals", "get how merge requests are approved", "supporting", One,
-        [PROJECT].premium();
+        [project].premium();
     Write APPROVALS_UPDATE = "approvals-edit" Post "/projects/:id/approvals", "edit how merge requests are approved", "supporting", One,
-        [PROJECT].fields("approvals", Route::Edit).premium().again(Again::Same).shows();
+        [project].fields("approvals", Route::Edit).premium().again(Again::Same).shows();
     Read APPROVAL_RULE_LIST = "approval-rule-list" Get "/projects/:id/approval_rules", "list approval rules", "supporting", List,
-        [PROJECT, PAGING].premium();
+        [project, paging].premium();
     Read APPROVAL_RULE_GET = "approval-rule-get" Get "/projects/:id/approval_rules/:approval_rule_id", "get an approval rule", "supporting",
-        One, [PROJECT, APPROVAL_RULE].premium();
+        One, [project, approval_rule].premium();
     Write APPROVAL_RULE_CREATE = "approval-rule-add" Post "/projects/:id/approval_rules", "add an approval rule", "supporting", One,
-        [PROJECT].fields("approval_rules", Route::Create).premium().again(Again::Refused).shows();
+        [project].fields("approval_rules", Route::Create).premium().again(Again::Refused).shows();
     Write APPROVAL_RULE_UPDATE = "approval-rule-edit" Put "/projects/:id/approval_rules/:approval_rule_id", "edit an approval rule",
-        "supporting", One, [PROJECT, APPROVAL_RULE].fields("approval_rules", Route::Edit).premium().shows();
+        "supporting", One, [project, approval_rule].fields("approval_rules", Route::Edit).premium().shows();
     Write APPROVAL_RULE_DELETE = "approval-rule-delete" Delete "/projects/:id/approval_rules/:approval_rule_id", "delete an approval rule",
-        "supporting", Nothing, [PROJECT, APPROVAL_RULE].premium();
+        "supporting", Nothing, [project, approval_rule].premium();
     Read SCHEDULE_LIST = "pipeline-schedule-list" Get "/projects/:id/pipeline_schedules", "list pipeline schedules", "supporting", List,
-        [PROJECT, OF_SCHEDULES, PAGING];
+        [project, of_schedules, paging];
     Read SCHEDULE_GET = "pipeline-schedule-get" Get "/projects/:id/pipeline_schedules/:pipeline_schedule_id", "get a pipeline schedule",
-        "supporting", One, [PROJECT, SCHEDULE];
+        "supporting", One, [project, schedule];
     Write SCHEDULE_CREATE = "pipeline-schedule-create" Post "/projects/:id/pipeline_schedules", "create a pipeline schedule", "supporting",
-        One, [PROJECT].fields("pipeline_schedules", Route::Create).shows();
+        One, [project].fields("pipeline_schedules", Route::Create).shows();
     Write SCHEDULE_UPDATE = "pipeline-schedule-edit" Put "/projects/:id/pipeline_schedules/:pipeline_schedule_id",
-        "edit a pipeline schedule", "supporting", One, [PROJECT, SCHEDULE].fields("pipeline_schedules", Route::Edit).shows();
+        "edit a pipeline schedule", "supporting", One, [project, schedule].fields("pipeline_schedules", Route::Edit).shows();
     Write SCHEDULE_TAKE = "pipeline-schedule-take" Post "/projects/:id/pipeline_schedules/:pipeline_schedule_id/take_ownership",
-        "become the owner of a pipeline schedule", "supporting", One, [PROJECT, SCHEDULE].again(Again::Same);
+        "become the owner of a pipeline schedule", "supporting", One, [project, schedule].again(Again::Same);
     Write SCHEDULE_DELETE = "pipeline-schedule-delete" Delete "/projects/:id/pipeline_schedules/:pipeline_schedule_id",
-        "delete a pipeline schedule", "supporting", Nothing, [PROJECT, SCHEDULE];
+        "delete a pipeline schedule", "supporting", Nothing, [project, schedule];
 
     Read MERGE_REQUEST_GET = "merge-request-get" Get "/projects/:id/merge_requests/:merge_request_iid", "get a merge request",
-        "supporting", One, [PROJECT, MERGE_REQUEST];
+        "supporting", One, [project, merge_request];
     Read NOTE_LIST = "merge-request-note-list" Get "/projects/:id/merge_requests/:merge_request_iid/notes",
-        "list the notes of a merge request", "supporting", List, [PROJECT, MERGE_REQUEST, OF_NOTES, PAGING].filtered_after_paging();
+        "list the notes of a merge request", "supporting", List, [project, merge_request, of_notes, paging].filtered_after_paging();
     Read NOTE_GET = "merge-request-note-get" Get "/projects/:id/merge_requests/:merge_request_iid/notes/:note_id",
-        "get a note of a merge request", "supporting", One, [PROJECT, MERGE_REQUEST, NOTE];
+        "get a note of a merge request", "supporting", One, [project, merge_request, note];
     Write NOTE_CREATE = "merge-request-note-create" Post "/projects/:id/merge_requests/:merge_request_iid/notes",
-        "write a note on a merge request", "supporting", One, [PROJECT, MERGE_REQUEST, NEW_NOTE].shows();
+        "write a note on a merge request", "supporting", One, [project, merge_request, new_note].shows();
     Write NOTE_UPDATE = "merge-request-note-edit" Put "/projects/:id/merge_requests/:merge_request_iid/notes/:note_id",
-        "edit a note of a merge request", "supporting", One, [PROJECT, MERGE_REQUEST, NOTE, NOTE_BODY].shows();
+        "edit a note of a merge request", "supporting", One, [project, merge_request, note, note_body].shows();
     Write NOTE_DELETE = "merge-request-note-delete" Delete "/projects/:id/merge_requests/:merge_request_iid/notes/:note_id",
-        "delete a note of a merge request", "supporting", Nothing, [PROJECT, MERGE_REQUEST, NOTE];
+        "delete a note of a merge request", "supporting", Nothing, [project, merge_request, note];
 
     Read OWN_TOKEN = "own-token" Get "/personal_access_tokens/self", "get the token that is used", "supporting", One, [];
     Read CURRENT_USER = "current-user" Get "/user", "get the user that the token belongs to", "supporting", One, [];
     Read VERSION_GET = "version" Get "/version", "get the release of the service", "supporting", One, [];
-    Read USER_FIND = "user-find" Get "/users", "find a user by name", "supporting", List, [USERNAME, PAGING];
-    Read USER_GET = "user-get" Get "/users/:user_id", "get a user", "supporting", One, [USER];
-    Read NAMESPACE_GET = "namespace-get" Get "/namespaces/:id", "get a namespace", "supporting", One, [NAMESPACE];
+    Read USER_FIND = "user-find" Get "/users", "find a user by name", "supporting", List, [username, paging];
+    Read USER_GET = "user-get" Get "/users/:user_id", "get a user", "supporting", One, [user];
+    Read NAMESPACE_GET = "namespace-get" Get "/namespaces/:id", "get a namespace", "supporting", One, [namespace];
     Read NAMESPACE_FIND = "namespace-find" Get "/namespaces", "find namespaces by a part of their path", "supporting", List,
-        [SEARCHED_NAMESPACE, PAGING];
-    Read GROUP_LIST = "group-list" Get "/groups", "list groups", "supporting", List, [OF_GROUPS, TOP_LEVEL, PAGING];
+        [searched_namespace, paging];
+    Read GROUP_LIST = "group-list" Get "/groups", "list groups", "supporting", List, [of_groups, top_level, paging];
     Read GROUP_DESCENDANTS = "group-descendant-list" Get "/groups/:id/descendant_groups", "list all groups below a group", "supporting",
-        List, [GROUP, OF_GROUPS, PAGING];
-    Read GROUP_GET = "group-get" Get "/groups/:id", "get a group", "supporting", One, [GROUP, WITH_PROJECTS];
+        List, [group, of_groups, paging];
+    Read GROUP_GET = "group-get" Get "/groups/:id", "get a group", "supporting", One, [group, with_projects];
     Write GROUP_CREATE = "group-create" Post "/groups", "create a group, in another one or by itself", "supporting", One,
-        [GROUP_PATH, PARENT].fields_of(Scope::Group, "settings", Route::Create).again(Again::Refused).shows();
+        [group_path, parent].fields_of(Scope::Group, "settings", Route::Create).again(Again::Refused).shows();
     Write GROUP_UPDATE = "group-edit" Put "/groups/:id", "edit a group, or upload its avatar", "supporting", One,
-        [GROUP].fields_of(Scope::Group, "settings", Route::Edit).shows();
+        [group].fields_of(Scope::Group, "settings", Route::Edit).shows();
     Write GROUP_TRANSFER = "group-transfer" Post "/groups/:id/transfer", "move a group below another one, or to the top", "supporting",
-        One, [GROUP, NEW_PARENT].again(Again::Refused).shows();
+        One, [group, new_parent].again(Again::Refused).shows();
     Write GROUP_DELETE = "group-delete" Delete "/groups/:id", "delete a group and all that is in it", "supporting", Unsaid,
-        [GROUP, AT_ONCE].again(Again::Never);
+        [group, at_once].again(Again::Never);
     Write GROUP_RESTORE = "group-restore" Post "/groups/:id/restore", "restore a group that is marked for deletion", "supporting",
-        One, [GROUP].premium().again(Again::Never);
+        One, [group].premium().again(Again::Never);
     Write GROUP_SHARE_CREATE = "group-share" Post "/groups/:id/share", "share a group with another group", "supporting", One,
-        [GROUP].fields_of(Scope::Group, "shares", Route::Create).again(Again::Refused);
+        [group].fields_of(Scope::Group, "shares", Route::Create).again(Again::Refused);
     Write GROUP_SHARE_DELETE = "group-unshare" Delete "/groups/:id/share/:group_id", "stop sharing a group with another one",
-        "supporting", Nothing, [GROUP, OTHER_GROUP];
-    Read GROUP_HOOK_LIST = "group-hook-list" Get "/groups/:id/hooks", "list a group's hooks", "supporting", List, [GROUP, PAGING].premium();
-    Read GROUP_HOOK_GET = "group-hook-get" Get "/groups/:id/hooks/:hook_id", "get a group's hook", "supporting", One, [GROUP, HOOK].premium();
+        "supporting", Nothing, [group, other_group];
+    Read GROUP_HOOK_LIST = "group-hook-list" Get "/groups/:id/hooks", "list a group's hooks", "supporting", List, [group, paging].premium();
+    Read GROUP_HOOK_GET = "group-hook-get" Get "/groups/:id/hooks/:hook_id", "get a group's hook", "supporting", One, [group, hook].premium();
     Write GROUP_HOOK_CREATE = "group-hook-add" Post "/groups/:id/hooks", "add a hook to a group", "supporting", One,
-        [GROUP].fields_of(Scope::Group, "hooks", Route::Create).premium().shows();
+        [group].fields_of(Scope::Group, "hooks", Route::Create).premium().shows();
     Write GROUP_HOOK_UPDATE = "group-hook-edit" Put "/groups/:id/hooks/:hook_id", "edit a group's hook", "supporting", One,
-        [GROUP, HOOK].fields_of(Scope::Group, "hooks", Route::Edit).premium().shows();
+        [group, hook].fields_of(Scope::Group, "hooks", Route::Edit).premium().shows();
     Write GROUP_HOOK_DELETE = "group-hook-delete" Delete "/groups/:id/hooks/:hook_id", "delete a group's hook", "supporting", Nothing,
-        [GROUP, HOOK].conditional().premium();
-    Read GROUP_PUSH_RULE_GET = "group-push-rule-get" Get "/groups/:id/push_rule", "get a group's push rule", "supporting", One, [GROUP].premium();
+        [group, hook].conditional().premium();
+    Read GROUP_PUSH_RULE_GET = "group-push-rule-get" Get "/groups/:id/push_rule", "get a group's push rule", "supporting", One, [group].premium();
     Write GROUP_PUSH_RULE_CREATE = "group-push-rule-add" Post "/groups/:id/push_rule", "add a push rule to a group", "supporting", One,
-        [GROUP].fields_of(Scope::Group, "push_rule", Route::Create).premium().again(Again::Refused).shows();
+        [group].fields_of(Scope::Group, "push_rule", Route::Create).premium().again(Again::Refused).shows();
     Write GROUP_PUSH_RULE_UPDATE = "group-push-rule-edit" Put "/groups/:id/push_rule", "edit a group's push rule", "supporting", One,
-        [GROUP].fields_of(Scope::Group, "push_rule", Route::Edit).premium().shows();
+        [group].fields_of(Scope::Group, "push_rule", Route::Edit).premium().shows();
     Write GROUP_PUSH_RULE_DELETE = "group-push-rule-delete" Delete "/groups/:id/push_rule", "delete a group's push rule", "supporting",
-        Nothing, [GROUP].premium();
+        Nothing, [group].premium();
     Read GROUP_PROJECTS = "group-project-list" Get "/groups/:id/projects", "list a group's projects", "supporting", List,
-        [GROUP, OF_SUBGROUPS, LISTING, ORDER, PAGING];
+        [group, of_subgroups, listing, order, paging];
 }

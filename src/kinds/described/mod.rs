@@ -11,8 +11,6 @@ mod description;
 mod entry;
 mod make;
 
-use serde::Deserialize as _;
-
 pub use check::Fault;
 pub use description::Description;
 
@@ -47,15 +45,8 @@ impl Description {
 
 /// The kinds that are described by files of undrift's own, in their order.
 pub(super) fn built_in() -> impl Iterator<Item = Described> {
-    FILES.iter().map(|text| {
-        let described = read(text).and_then(|description| make::make(&description).ok());
-        described.expect("every file describes a kind, as a test holds")
-    })
-}
-
-fn read(text: &str) -> Option<Description> {
-    let [document] = &yaml::parse(text).documents[..] else { return None };
-    Description::deserialize(document.to_json()).ok()
+    let make = |text: &&str| make::make(&yaml::built_in(text));
+    FILES.iter().map(make).map(|made| made.expect("every file describes a kind, as a test holds"))
 }
 
 #[cfg(test)]

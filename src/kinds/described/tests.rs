@@ -1,3 +1,4 @@
+use serde::Deserialize as _;
 use serde_json::json;
 
 use super::*;
