@@ -360,31 +360,35 @@ pub enum Readback {
     Never,
 }
 
-/// How a declared and a live value are compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How a declared and a live value are compared. A description may say what is in the schema.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
-    /// As they are; a declared mapping is compared by the keys that it has, and empty text equals
-    /// `null`.
+    /// As they are.
+    // A declared mapping is compared by the keys that it has, and empty text equals `null`.
     #[default]
     Exact,
-    /// Lists without regard to order.
-    Set,
-    /// Lists of topics, which the whole installation shares: in the spelling that is there first,
-    /// without regard to order. A comma parts two of them, and blanks around one do not count.
-    Topics,
     /// Text without regard to upper and lower case.
     AnyCase,
-    /// Addresses in normal form (RFC 3986, 6.2.2 and 6.2.3).
+    /// Lists without regard to order.
+    Set,
+    /// URLs in normal form.
+    // RFC 3986, 6.2.2 and 6.2.3.
     Url,
-    /// Names of branches and tags, with `refs/heads/` before that of a branch or without.
-    Ref,
-    /// Addresses in normal form without user and password, which the service does not tell.
+    /// URLs in normal form without user and password, which the service does not tell.
     Location,
     /// SSH keys, by their type and what they are made of, without the comment.
     PublicKey,
+    /// Lists of topics, which the whole installation shares: in the spelling that is there first,
+    /// without regard to order. A comma parts two of them, and blanks around one do not count.
+    #[schemars(skip)]
+    Topics,
+    /// Names of branches and tags, with `refs/heads/` before that of a branch or without.
+    #[schemars(skip)]
+    Ref,
     /// Lists of rows, each of which names one thing or a level. An edit says which to add and which
     /// to remove.
+    #[schemars(skip)]
     Rows,
 }
 

@@ -45,6 +45,16 @@ impl Value {
         self.plain().and_then(Json::as_str)
     }
 
+    /// What a plain flag says, if it is one.
+    pub fn flag(&self) -> Option<bool> {
+        self.plain().and_then(Json::as_bool)
+    }
+
+    /// The plain list, if it is one.
+    pub fn list(&self) -> Option<&Vec<Json>> {
+        self.plain().and_then(Json::as_array)
+    }
+
     /// Whether it is `null`.
     pub fn is_null(&self) -> bool {
         self.plain().is_some_and(Json::is_null)

@@ -97,8 +97,7 @@ fn imports_point_down_only() {
             .trim_end_matches(".rs")
             .to_owned();
         // What tests of all layers use may look at all kinds.
-        let is_for_tests =
-            ["kind/testing.rs", "kind/toy.rs"].iter().any(|file| relative == Path::new(file));
+        let is_for_tests = relative == Path::new("kind/testing.rs");
         if ["lib", "main"].contains(&module.as_str()) || is_for_tests {
             continue;
         }
@@ -132,27 +131,36 @@ const OF_REPORTS: &[&str] = &[
     "format",
 ];
 
+/// How a group or project comes into being, from the bottom up. Other kinds may name any of them.
+const OF_CREATION: &[&str] = &["fork", "settings", "creation", "source", "project", "group"];
+
 #[test]
 fn what_a_report_says_knows_no_way_to_lay_it_out() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report");
+    names_only_what_stands_before_it("report", OF_REPORTS);
+}
+
+#[test]
+fn what_comes_into_being_with_a_project_does_not_know_it() {
+    names_only_what_stands_before_it("kinds", OF_CREATION);
+}
+
+/// Holds the files and folders in the folder of `module` against their order.
+fn names_only_what_stands_before_it(module: &str, order: &[&str]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(module);
     for file in rust_files(&folder) {
         let relative = file.strip_prefix(&folder).unwrap().display().to_string();
+        let of = relative.split(['/', '.']).next().unwrap();
+        let place = order.iter().position(|part| *part == of);
+        let Some(place) = place.filter(|_| !relative.ends_with("tests.rs")) else { continue };
         let text = fs::read_to_string(&file).unwrap();
         // Tests share the plans that the terminal is tested with.
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-        let place =
-            OF_REPORTS.iter().position(|part| relative.trim_end_matches(".rs").starts_with(part));
-        let Some(place) = place.filter(|_| !relative.ends_with("tests.rs")) else { continue };
-        for higher in &OF_REPORTS[place + 1..] {
-            let named = [
-                format!("super::{higher}::"),
-                format!("report::{higher}::"),
-                format!("    {higher}::"),
-            ];
-            assert!(
-                !named.iter().any(|name| code.contains(name.as_str())),
-                "{relative} names {higher}"
-            );
+        let code = without_comments(text.split("#[cfg(test)]\nmod tests {").next().unwrap());
+        let mut named = imports(&code, &format!("crate::{module}::"));
+        if !relative.contains('/') {
+            named.extend(imports(&code, "super::"));
+        }
+        for higher in &order[place + 1..] {
+            assert!(named.iter().all(|name| name != higher), "{module}/{relative} names {higher}");
         }
     }
 }
@@ -200,13 +208,9 @@ fn violations_in(module: &str, text: &str) -> Vec<String> {
     let Some((_, layer, beside)) = LAYERS.iter().find(|(name, ..)| *name == module) else {
         return vec![format!("`{module}` has no layer")];
     };
-    let code: String = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .collect::<Vec<_>>()
-        .join("\n");
+    let code = without_comments(text);
     let mut violations = Vec::new();
-    for import in imports(&code) {
+    for import in imports(&code, "crate::") {
         let allowed = match LAYERS.iter().find(|(name, ..)| *name == import) {
             _ if import == module => true,
             // The embedded service, a crate of its own.
@@ -233,14 +237,19 @@ fn violations_in(module: &str, text: &str) -> Vec<String> {
     violations
 }
 
-/// The top-level modules that `code` names after `crate::`, alone or in braces.
-fn imports(code: &str) -> Vec<String> {
+fn without_comments(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The modules that `code` names after `root`, such as `crate::`, alone or in braces.
+fn imports(code: &str, root: &str) -> Vec<String> {
     let word = |text: &str| {
         text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
     };
     let mut imports = Vec::new();
-    for (at, _) in code.match_indices("crate::") {
-        let rest = &code[at + "crate::".len()..];
+    for (at, _) in code.match_indices(root) {
+        let rest = &code[at + root.len()..];
         let Some(group) = rest.strip_prefix('{') else {
             imports.push(word(rest));
             continue;

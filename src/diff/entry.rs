@@ -249,9 +249,9 @@ impl<'a> Comparing<'a> {
         let is_secret = |name: &str| matches!(self.values.get(name), Some(Value::Secret(_)));
         if self.entry.state == State::Present && self.values.keys().any(|name| is_secret(name)) {
             self.section.check(&self.all_exposed(), false, &mut |fault| {
-                if let Some(field) = fault.field.filter(|field| is_secret(field)) {
+                if is_secret(fault.field) {
                     let message = self.context.secrets.redact(&fault.message);
-                    let problem = self.problem(fault.code, message, fault.help, field);
+                    let problem = self.problem(fault.code, message, Some(fault.help), fault.field);
                     findings.problems.push(problem);
                 }
             });

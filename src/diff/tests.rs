@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     desired::testing::{section as declared_section, shop},
     field::Scope,
-    kind::{Identity, Kind, Rules, testing, toy},
+    kind::{Identity, Kind, Rules, testing},
     kinds,
     live::testing::{CALLER, caller, collection},
     release,
@@ -441,13 +441,14 @@ fn the_callers_own_entry_and_bots_are_spared() {
     );
 }
 
-/// What differs between `declared` and `live`, a line a step, and the codes of the problems.
-fn of_toys(of: Section, declared: &Json, live: &Json) -> (Vec<String>, Vec<&'static str>) {
+/// What differs between the `declared` and the `live` section, a line a step, and the codes of the
+/// problems.
+fn steps_of(of: &str, declared: &Json, live: &Json) -> Vec<String> {
     let mut names = Names::default();
     names.insert(crate::field::Named::User, "alice", Some(3));
     names.insert(crate::field::Named::Group, "acme/kids", Some(5));
     let world = World { names, ..World::default() };
-    let declared = declared_section(of, declared, Unlisted::Delete);
+    let declared = declared_section(testing::section(of), declared, Unlisted::Delete);
     let live = collection(&declared, live, &|_| false);
     let findings = section(&declared, &live, world.context()).unwrap();
     let line = |step: &Step| {
@@ -457,83 +458,78 @@ fn of_toys(of: Section, declared: &Json, live: &Json) -> (Vec<String>, Vec<&'sta
         let replaces = if step.replaces { " replaces" } else { "" };
         format!("{:?} {entry}: {} by {}{replaces}", step.action, fields.join(" "), calls.join(" "))
     };
-    let codes = findings.problems.iter().map(|problem| problem.code);
-    (findings.steps.iter().map(line).collect(), codes.collect())
+    let codes = findings.problems.iter().map(|problem| problem.code.to_owned());
+    findings.steps.iter().map(line).chain(codes).collect()
 }
 
 #[test]
-fn kinds_that_nobody_has_are_compared_like_all_others() {
-    let toys = toy::toys();
-    let robot = json!({"name": "Robot", "room": "*", "level": "developer", "keeper": "ALICE",
-        "players": [{"user": "alice"}], "home": "https://H:443"});
-    let there = json!({"name": "Robot", "room": "*", "play_level": 30, "keeper_name": "Alice",
-        "player_rows": [{"id": 1, "level": 40, "user_id": 3}], "home": "https://h/"});
-    let one = |json: &Json| json!([json]);
-    assert_eq!(of_toys(toys, &one(&robot), &one(&there)), (vec![], vec![]));
-    let mut other = robot.clone();
-    other["players"] = json!([{"group": "acme/kids"}]);
-    other["level"] = "guest".into();
-    let update = "Update Robot@*: level players by PATCH".to_owned();
-    assert_eq!(of_toys(toys, &one(&other), &one(&there)), (vec![update], vec![]));
-    // Another room is another toy; what is glued stays.
-    let mut moved = there.clone();
-    moved["room"] = "attic".into();
-    let mut glued = there.clone();
-    (glued["room"], glued["glued"]) = ("cellar".into(), true.into());
-    let (steps, _) = of_toys(toys, &one(&robot), &json!([moved, glued]));
-    let create = "Create Robot@*: home keeper level name players room by POST".to_owned();
+fn kinds_of_every_shape_are_compared() {
+    let none = [""; 0];
+    // Rows, in any order and case.
+    let there = json!([{"id": 1, "name": "main", "code_owner_approval_required": false,
+        "push_access_levels": [{"id": 1, "access_level": 40, "user_id": 3}]}]);
+    let branch = |row: Json| json!([{"name": "main", "allowed_to_push": [row]}]);
+    let compared = |row| steps_of("protected_branches", &branch(row), &there);
+    assert_eq!(compared(json!({"user": "ALICE"})), none);
+    let update = "Update main: allowed_to_push by PATCH";
+    assert_eq!(compared(json!({"group": "acme/kids"})), [update]);
+    assert_eq!(compared(json!({"user": "nobody"})), ["unknown-user"]);
+
+    // Another scope is another variable.
+    let variable = |scope: &str| json!({"key": "A", "environment_scope": scope, "value": "x", "variable_type": "env_var"});
+    let (everywhere, prod) = (json!([variable("*")]), json!([variable("prod")]));
+    assert_eq!(steps_of("variables", &everywhere, &everywhere), none);
     assert_eq!(
-        steps,
-        [create, "Delete Robot@attic: level home keeper players by DELETE".to_owned()]
+        steps_of("variables", &everywhere, &prod),
+        [
+            "Create A@*: environment_scope key value variable_type by POST",
+            "Delete A@prod: value variable_type protected masked raw by DELETE",
+        ]
     );
-    let mut unknown = robot.clone();
-    unknown["keeper"] = "nobody".into();
-    assert_eq!(of_toys(toys, &one(&unknown), &json!([])), (vec![], vec!["unknown-user"]));
-    let bare = json!({"name": "Robot", "room": "*"});
-    assert_eq!(of_toys(toys, &one(&bare), &json!([])), (vec![], vec!["missing-field"]));
-    assert_eq!(of_toys(toys, &one(&bare), &one(&there)), (vec![], vec![]));
+    let bare = json!([{"key": "A", "environment_scope": "*"}]);
+    assert_eq!(steps_of("variables", &bare, &json!([])), ["missing-field"]);
+    assert_eq!(steps_of("variables", &bare, &everywhere), none);
 
-    let loans = toy::loans();
-    let lent = json!({"group_id": 5, "group_full_path": "Acme/Kids", "group_level": 10});
-    let loan = |level: &str| json!([{"group": "acme/kids", "level": level}]);
-    assert_eq!(of_toys(loans, &loan("guest"), &one(&lent)), (vec![], vec![]));
-    let replaced = "Update acme/kids: level by DELETE POST POST replaces".to_owned();
-    assert_eq!(of_toys(loans, &loan("reporter"), &one(&lent)), (vec![replaced], vec![]));
-    let gone = "Delete acme/kids: level until by DELETE".to_owned();
-    let all =
-        json!({"group_id": 5, "group_full_path": "acme/kids", "group_level": 10, "until": null});
-    assert_eq!(of_toys(loans, &json!([]), &one(&all)), (vec![gone], vec![]));
+    // What has no edit.
+    let share = |level: &str| json!([{"group": "acme/kids", "group_access": level}]);
+    let there = json!([{"group_id": 5, "group_full_path": "Acme/Kids", "group_access_level": 10, "expires_at": null}]);
+    assert_eq!(steps_of("shares", &share("guest"), &there), none);
+    let replaced = "Update acme/kids: group_access by DELETE POST POST replaces";
+    assert_eq!(steps_of("shares", &share("reporter"), &there), [replaced]);
+    let gone = "Delete acme/kids: group_access expires_at by DELETE";
+    assert_eq!(steps_of("shares", &json!([]), &there), [gone]);
 
-    let lid = toy::lid();
-    let (oak, pine) = (json!({"material": "oak"}), json!({"material": "pine"}));
-    let step = |text: &str| (vec![text.to_owned()], vec![]);
-    assert_eq!(of_toys(lid, &oak, &json!(null)), step("Create -: material by POST"));
-    assert_eq!(of_toys(lid, &oak, &pine), step("Update -: material by PUT"));
-    assert_eq!(of_toys(lid, &oak, &oak), (vec![], vec![]));
+    // One thing, or none.
+    let (large, small) = (json!({"max_file_size": 9}), json!({"max_file_size": 5}));
+    let nothing = json!(null);
+    let rule = |declared: &Json, live: &Json| steps_of("push_rule", declared, live);
+    assert_eq!(rule(&large, &nothing), ["Create -: max_file_size by POST"]);
+    assert_eq!(rule(&large, &small), ["Update -: max_file_size by PUT"]);
+    assert_eq!(rule(&large, &large), none);
     let absent = json!({"state": "absent"});
-    assert_eq!(of_toys(lid, &absent, &pine), step("Delete -:  by DELETE"));
-    assert_eq!(of_toys(lid, &absent, &json!(null)), (vec![], vec![]));
+    assert_eq!(rule(&absent, &small), ["Delete -:  by DELETE"]);
+    assert_eq!(rule(&absent, &nothing), none);
 }
 
 #[test]
 fn a_change_that_would_reset_what_the_answer_lacks_is_not_planned() {
-    let declared = |more: Json| {
-        let mut declared = json!({"name": "Robot", "room": "*", "home": "https://new"});
-        declared.as_object_mut().unwrap().extend(testing::object(more));
-        declared_section(toy::toys(), &json!([declared]), Unlisted::Delete)
-    };
-    let there = json!([{"name": "Robot", "room": "*", "home": "https://h/"}]);
+    let there = json!([{"key": "A", "environment_scope": "*", "value": "old"}]);
     let world = World::default();
-    let found = |declared: &DeclaredSection| {
-        section(declared, &collection(declared, &there, &|_| false), world.context()).unwrap()
+    let found = |declared: Json| {
+        let declared =
+            declared_section(testing::section("variables"), &json!([declared]), Unlisted::Delete);
+        section(&declared, &collection(&declared, &there, &|_| false), world.context()).unwrap()
     };
-    let findings = found(&declared(json!({})));
+    let variable = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value});
+    let findings = found(variable("new"));
     assert!(findings.steps.is_empty() && findings.problems.is_empty());
     let [unseen] = &findings.incomplete[..] else { panic!("{findings:?}") };
-    assert_eq!(unseen.address.to_string(), "acme/shop#toys/Robot@*");
+    assert_eq!(unseen.address.to_string(), "acme/shop#variables/A@*");
     assert!(unseen.reason.help.is_some());
-    assert_eq!(found(&declared(json!({"level": "guest"}))).steps.len(), 1);
-    assert!(found(&declared(json!({"home": "https://h"}))).incomplete.is_empty(), "as it is");
+    let mut told = variable("new");
+    told["variable_type"] = "file".into();
+    assert_eq!(found(told).steps.len(), 1);
+    assert!(found(variable("old")).incomplete.is_empty(), "as it is");
 }
 
 #[test]

@@ -15,41 +15,33 @@ impl Section {
     pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         for spec in self.table().specs() {
             let Some(value) = declared.get(&spec.name) else { continue };
-            let field = Some(spec.name.as_str());
+            let field = spec.name.as_str();
             if written {
                 expressions(spec, value, &mut |message, severity| {
                     let help = "correct it; the service takes RE2 syntax, which has no look-around and no backreferences";
-                    report(Fault {
-                        severity,
-                        code: "expression",
-                        field,
-                        message,
-                        help: Some(help.into()),
-                    });
+                    report(Fault { severity, ..Fault::error("expression", field, message, help) });
                 });
             }
             let is_url = matches!(spec.field.compare, Compare::Url | Compare::Location);
             let is_trimmed = is_url || spec.field.trimmed;
             if is_trimmed && value.text().is_some_and(|text| text.trim() != text) {
-                report(Fault {
-                    severity: Severity::Error,
-                    code: "blank",
+                report(Fault::error(
+                    "blank",
                     field,
-                    message: format!("`{}` must not start or end with white space", spec.name),
-                    help: Some("take it away: the service does, and shows another value".into()),
-                });
+                    format!("`{}` must not start or end with white space", spec.name),
+                    "take it away: the service does, and shows another value",
+                ));
             }
             let other = spec.field.not_with.as_deref();
             if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
                 && [value, twin].into_iter().all(is_on)
             {
-                report(Fault {
-                    severity: Severity::Error,
-                    code: "exclusive",
+                report(Fault::error(
+                    "exclusive",
                     field,
-                    message: format!("`{}` and `{other}` cannot be combined", spec.name),
-                    help: Some("leave one of them out: the service refuses both together".into()),
-                });
+                    format!("`{}` and `{other}` cannot be combined", spec.name),
+                    "leave one of them out: the service refuses both together",
+                ));
             }
         }
         self.rules.check(declared, written, report);

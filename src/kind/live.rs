@@ -168,7 +168,7 @@ impl LiveEntry {
         let mut entry = self.clone();
         for (name, value) in &mut entry.fields {
             if let Some(spec) = table.get(name) {
-                super::forms::without_rows_of(spec, value, named, ids);
+                spec.drop_rows_of(value, named, ids);
             }
         }
         entry

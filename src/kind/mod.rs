@@ -25,14 +25,15 @@ pub mod stakes;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;
-#[cfg(test)]
-pub(crate) mod toy;
 
 use std::ops::Deref;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::{
     diagnostic::Severity,
-    field::{Codec, Compare, Field, Readback, Scope, Tier},
+    field::{Codec, Field, Readback, Scope, Tier},
     operation::{Again, Op, Read, Request, Write},
     page::{Rows, tells_apart},
     value::{Fields, Json, Object, Value},
@@ -73,16 +74,20 @@ pub struct Kind {
     pub rules: &'static dyn Rules,
 }
 
-/// What removing an entry may do that guards ask about, besides that much is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What removing an entry may do that guards ask about, besides that much is removed. A description
+/// may say what is in the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Removal {
     /// Nothing.
     Nothing,
-    /// It takes access.
-    Access,
     /// It takes a protection away.
     Weakens,
+    /// It takes access.
+    #[schemars(skip)]
+    Access,
     /// What the rules of its kind say ([`Rules::effects`]).
+    #[schemars(skip)]
     ByKind,
 }
 
@@ -403,7 +408,7 @@ impl Section {
         if spec.field.codec == Codec::Level {
             return value.is_u64();
         }
-        if spec.field.compare == Compare::Rows {
+        if spec.has_rows() {
             return value.is_array();
         }
         let is_of = |kind: &Json| match kind.as_str() {
@@ -463,12 +468,11 @@ impl Section {
 
     /// The highest tier of which `raw` shows a field, or names somebody whom only that tier can.
     pub fn tier_of(self, raw: &Object) -> Tier {
-        let may_tell =
-            |spec: &&Spec| spec.field.tier > Tier::Free || spec.field.compare == Compare::Rows;
+        let may_tell = |spec: &&Spec| spec.field.tier > Tier::Free || spec.has_rows();
         let tiers = self.table().specs().iter().filter(may_tell).map(|spec| {
             let live = spec.field.live_name(&spec.name);
             let own = live.filter(|name| raw.contains_key(*name)).map(|_| spec.field.tier);
-            own.max(forms::tier_of_rows(spec, raw))
+            own.max(spec.tier_of_rows(raw))
         });
         tiers.max().flatten().unwrap_or_default()
     }
@@ -549,12 +553,25 @@ pub struct Fault {
     pub severity: Severity,
     /// The code, for example `masked-value`.
     pub code: &'static str,
-    /// The field that it is about; `None` for the entry as a whole.
-    pub field: Option<&'static str>,
+    /// The field that it is about.
+    pub field: &'static str,
     /// What is wrong: a lower-case fragment that never quotes a value which may be secret.
     pub message: String,
     /// What to do about it.
-    pub help: Option<String>,
+    pub help: String,
+}
+
+impl Fault {
+    /// What the service refuses, or would get wrong.
+    pub fn error(
+        code: &'static str,
+        field: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        let (message, help) = (message.into(), help.into());
+        Self { severity: Severity::Error, code, field, message, help }
+    }
 }
 
 /// What data cannot say of a kind. The defaults fit a plain collection.
@@ -631,4 +648,52 @@ impl Rules for Plain {}
 /// Whether a field may come back from the service at all.
 pub const fn is_readable(field: &Field) -> bool {
     !matches!(field.read, Readback::Never)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        testing::{live, object, section},
+        *,
+    };
+
+    #[test]
+    fn a_live_entry_keeps_what_addresses_it() {
+        let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "hidden": false});
+        let entry = live(section("variables"), raw);
+        assert_eq!(entry.handle, [json!("A"), json!("prod/*")]);
+        assert_eq!((entry.tier, entry.protected), (Tier::Free, None));
+        let renamed = json!({"key": "A", "environment_scope": "prod/*", "value": "x", "masked_and_hidden": false});
+        assert_eq!(Json::from(entry.fields), renamed);
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_not_kept_but_what_edits_carry_is() {
+        let raw = json!({"id": 3, "username": "bob", "access_level": 30, "expires_at": null, "a": 1, "b": 2});
+        let kept = section("members").read(&object(raw), &|name| name == "a");
+        let kept: Vec<_> = kept.fields.keys().map(String::as_str).collect();
+        assert_eq!(kept, ["user", "access_level", "expires_at", "a"]);
+        let raw = json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"});
+        let kept = section("pipeline_schedules").read(&object(raw), &|name| name == "cron");
+        assert_eq!(kept.fields.keys().collect::<Vec<_>>(), ["description", "cron"]);
+        // A replacement adds all of it anew, whatever is declared.
+        let raw = json!({"group_id": 5, "group_full_path": "a", "group_access_level": 10, "expires_at": null});
+        let kept = section("shares").read(&object(raw), &|_| false);
+        assert_eq!(kept.fields.keys().collect::<Vec<_>>(), ["group", "group_access", "expires_at"]);
+    }
+
+    #[test]
+    fn a_list_within_an_object_is_read_whole_or_not_at_all() {
+        let read = |raw: Json| {
+            section("shares").read_within(&object(raw), &|_| true).map(|rows| rows.len())
+        };
+        let row = json!({"group_id": 5, "group_full_path": "acme/kids", "group_access_level": 10});
+        assert_eq!(read(json!({"shared_with_groups": [row, row]})), Some(2));
+        assert_eq!(read(json!({"shared_with_groups": []})), Some(0));
+        assert_eq!(read(json!({})), None);
+        assert_eq!(read(json!({"shared_with_groups": [row, {"group_id": 5}]})), None);
+        assert_eq!(read(json!({"shared_with_groups": [row, 5]})), None);
+    }
 }

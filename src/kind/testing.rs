@@ -115,6 +115,6 @@ pub(crate) fn collect(
     check: impl FnOnce(&mut dyn FnMut(Fault)),
 ) -> Vec<(&'static str, &'static str)> {
     let mut faults = Vec::new();
-    check(&mut |fault| faults.push((fault.field.unwrap_or_default(), fault.code)));
+    check(&mut |fault| faults.push((fault.field, fault.code)));
     faults
 }

@@ -9,7 +9,6 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 
 use crate::{
-    diagnostic::Severity,
     field::{Accepted, FIELD, Named, Scope, When},
     kind::{
         Call, Capability, Change, Create, Effect, Fault, Handle, Home, Identity, Job, Kind, Place,
@@ -143,17 +142,14 @@ impl Rules for ApprovalRules {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let is_for_all = declared.get(ALL).and_then(Value::plain) == Some(&Json::Bool(true));
+        let is_for_all = declared.get(ALL).and_then(Value::flag) == Some(true);
         if names_branches(declared) && is_for_all {
-            report(Fault {
-                severity: Severity::Error,
-                code: "needless-branches",
-                field: Some(BRANCHES),
-                message: format!(
-                    "a rule that is for all protected branches (`{ALL}`) cannot name some"
-                ),
-                help: Some("leave one of the two out".into()),
-            });
+            report(Fault::error(
+                "needless-branches",
+                BRANCHES,
+                format!("a rule that is for all protected branches (`{ALL}`) cannot name some"),
+                "leave one of the two out",
+            ));
         }
     }
 }
@@ -162,7 +158,7 @@ const ALL: &str = "applies_to_all_protected_branches";
 const BRANCHES: &str = "protected_branches";
 
 fn names_branches(declared: &Fields) -> bool {
-    let named = declared.get(BRANCHES).and_then(Value::plain).and_then(Json::as_array);
+    let named = declared.get(BRANCHES).and_then(Value::list);
     named.is_some_and(|all| !all.is_empty())
 }
 

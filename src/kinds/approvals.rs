@@ -6,13 +6,12 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 
 use crate::{
-    diagnostic::Severity,
     field::{FIELD, Scope, When},
     kind::{Change, Create, Fault, Home, Kind, Place, Removal, Rules, Shape, Table},
     operation,
     page::Rows,
     schema,
-    value::{Fields, Json, Value},
+    value::{Fields, Value},
 };
 
 /// How merge requests are approved. The service silently keeps what the installation or a group
@@ -68,15 +67,14 @@ struct Settings;
 
 impl Rules for Settings {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let is_on = |name| declared.get(name).and_then(Value::plain) == Some(&Json::Bool(true));
+        let is_on = |name| declared.get(name).and_then(Value::flag) == Some(true);
         if is_on("reset_approvals_on_push") && is_on("selective_code_owner_removals") {
-            report(Fault {
-                severity: Severity::Error,
-                code: "approvals-conflict",
-                field: Some("selective_code_owner_removals"),
-                message: "a push takes back either all approvals or some of them".into(),
-                help: Some("switch off one of `reset_approvals_on_push` and `selective_code_owner_removals`".into()),
-            });
+            report(Fault::error(
+                "approvals-conflict",
+                "selective_code_owner_removals",
+                "a push takes back either all approvals or some of them",
+                "switch off one of `reset_approvals_on_push` and `selective_code_owner_removals`",
+            ));
         }
     }
 }

@@ -71,7 +71,7 @@ impl Rules for Archived {
 }
 
 fn is_on(declared: &Fields) -> bool {
-    declared.get("archived").and_then(Value::plain).and_then(Json::as_bool) == Some(true)
+    declared.get("archived").and_then(Value::flag) == Some(true)
 }
 
 #[cfg(test)]

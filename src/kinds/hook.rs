@@ -9,7 +9,6 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 
 use crate::{
-    diagnostic::Severity,
     field::{FIELD, Scope, Secrecy, When},
     kind::{
         Change, Create, Fault, Handle, Home, Identity, Kind, Place, Removal, Rules, Section, Shape,
@@ -192,14 +191,14 @@ impl Rules for Hooks {
         if name.is_empty() || text(before, "name").as_ref() != Some(&name) || is_same {
             return None;
         }
-        let written = declared.get("previously").and_then(Value::plain).and_then(Json::as_array);
+        let written = declared.get("previously").and_then(Value::list);
         let mut urls = written.cloned().unwrap_or_default();
         urls.push(url.into());
         Some(("previously", Value::Plain(urls.into())))
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let previously = declared.get("previously").and_then(Value::plain).and_then(Json::as_array);
+        let previously = declared.get("previously").and_then(Value::list);
         let previously = previously
             .into_iter()
             .flatten()
@@ -212,13 +211,12 @@ impl Rules for Hooks {
             .into_iter()
             .chain(previously);
         for (field, why) in urls.filter_map(|(field, url)| Some((field, valid_url(url).err()?))) {
-            report(Fault {
-                severity: Severity::Error,
-                code: "hook-url",
-                field: Some(field),
-                message: format!("the URL of a hook {why}"),
-                help: Some("write it as `https://HOST/PATH`".into()),
-            });
+            report(Fault::error(
+                "hook-url",
+                field,
+                format!("the URL of a hook {why}"),
+                "write it as `https://HOST/PATH`",
+            ));
         }
     }
 }

@@ -9,7 +9,6 @@ use jiff::civil::Date;
 use schemars::JsonSchema;
 
 use crate::{
-    diagnostic::Severity,
     field::{Accepted, FIELD, Named, Scope},
     kind::{
         Beside, Call, Change, Create, Effect, Fault, Handle, Home, Job, Kind, Place, Removal,
@@ -172,7 +171,7 @@ impl Rules for Members {
             job.target.addressed(op.request()).arg("user_id", user.unwrap_or_default())
         };
         if is_wanted("override") {
-            let is_on = declared.get("override").and_then(Value::plain) == Some(&Json::Bool(true));
+            let is_on = declared.get("override").and_then(Value::flag) == Some(true);
             match (is_on, changed) {
                 (true, _) => calls.push(to(operation::GROUP_MEMBER_OVERRIDE).into()),
                 (false, Some(_)) => {
@@ -220,13 +219,12 @@ pub(super) fn ends(before: &Object, after: &Object) -> bool {
 pub(super) fn check_day(declared: &Fields, report: &mut dyn FnMut(Fault)) {
     let date = declared.get("expires_at").and_then(Value::text);
     if date.is_some_and(|date| date.parse::<Date>().is_err()) {
-        report(Fault {
-            severity: Severity::Error,
-            code: "date",
-            field: Some("expires_at"),
-            message: "there is no such day".into(),
-            help: Some("write a day of the calendar as YYYY-MM-DD".into()),
-        });
+        report(Fault::error(
+            "date",
+            "expires_at",
+            "there is no such day",
+            "write a day of the calendar as YYYY-MM-DD",
+        ));
     }
 }
 

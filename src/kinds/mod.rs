@@ -202,3 +202,6 @@ pub fn serialize_names<S: Serializer>(
     }
     serializer.collect_seq(written.iter().map(|name| Name(name)))
 }
+
+#[cfg(test)]
+mod tests;

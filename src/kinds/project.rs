@@ -10,7 +10,6 @@ use super::{
     source,
 };
 use crate::{
-    diagnostic::Severity,
     field::{Field, Route, Scope, Tier},
     kind::{
         Arrival, Call, Capability, Effect, Facts, Fault, Former, Home, Itself, Job, Kind,
@@ -108,15 +107,14 @@ impl Rules for Project {
         let Some(settings) = super::settings::KIND.in_scope(Scope::Project) else { return };
         for (name, _, most, limit) in needs::exceeding(settings, known) {
             if declared.contains_key(most) && !declared.contains_key(name) {
-                report(Fault {
-                    severity: Severity::Error,
-                    code: "too-visible",
-                    field: Some(most),
-                    message: format!(
+                report(Fault::error(
+                    "too-visible",
+                    most,
+                    format!(
                         "a new project has `{name}: enabled`, which may not show more than `{most}`"
                     ),
-                    help: Some(format!("declare `{name}: {}` too", plain_text(&limit))),
-                });
+                    format!("declare `{name}: {}` too", plain_text(&limit)),
+                ));
             }
         }
     }
@@ -246,28 +244,19 @@ fn relocate(job: &Job<'_>, former: &Former) -> Result<Vec<Call>, Unable> {
     Ok(renamed.into_iter().chain(moved).map(Call::from).collect())
 }
 
-/// Whether what a project is created with makes its first branch at once. A fork, an import or a
-/// template does so later, in the background.
-pub(super) fn makes_a_branch(declared: &Fields) -> bool {
-    is_on(declared, "initialize_with_readme")
-}
-
-fn is_on(fields: &Fields, name: &str) -> bool {
-    fields.get(name).and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false)
-}
-
 /// What is wrong with the `settings:` and the `create:` of one project together (reference 2, 4.3).
 fn check_create(declared: &Fields, report: &mut dyn FnMut(Fault)) {
-    source::check(declared, report);
+    source::check(&TABLE, declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {
-        if declared.contains_key(name) && !is_on(declared, "use_custom_template") {
-            report(Fault {
-                severity: Severity::Error,
-                code: "create-conflict",
-                field: Some(name),
-                message: format!("`{name}` works only for a custom template"),
-                help: Some("add `use_custom_template: true` below `create:`".into()),
-            });
+        if declared.contains_key(name)
+            && declared.get("use_custom_template").and_then(Value::flag) != Some(true)
+        {
+            report(Fault::error(
+                "create-conflict",
+                name,
+                format!("`{name}` works only for a custom template"),
+                "add `use_custom_template: true` below `create:`",
+            ));
         }
     }
 }

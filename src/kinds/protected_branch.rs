@@ -10,7 +10,6 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 
 use crate::{
-    diagnostic::Severity,
     field::{Accepted, FIELD, Named, Scope, Tier},
     kind::{
         Call, Capability, Change, Create, Effect, Fault, Handle, Home, Job, Kind, LiveEntry, Place,
@@ -104,14 +103,12 @@ impl Rules for ProtectedBranches {
             row.get("access_level").and_then(Level::parse).is_some_and(|level| level.number == 0)
         };
         if rows.and_then(Json::as_array).is_some_and(|rows| rows.iter().any(is_nobody)) {
-            report(Fault {
-                severity: Severity::Error,
-                code: "unprotect-nobody",
-                field: Some("allowed_to_unprotect"),
-                message: "`no_access` is no level for who may unprotect: the service refuses it"
-                    .into(),
-                help: Some("write `admin` to leave it to administrators".into()),
-            });
+            report(Fault::error(
+                "unprotect-nobody",
+                "allowed_to_unprotect",
+                "`no_access` is no level for who may unprotect: the service refuses it",
+                "write `admin` to leave it to administrators",
+            ));
         }
     }
 
@@ -133,11 +130,7 @@ impl Rules for ProtectedBranches {
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let lets = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
-        let [before, rule] = [before, after].map(|fields| RefRule::of(fields, &lets));
-        let lists = RULES.map(|(list, _)| list);
-        let people = users(after, &lists).map(Effect::NeedsAccess);
-        let groups = groups(after, &lists).map(Effect::NeedsShare);
-        std::iter::once(Effect::Rule { before, after: rule }).chain(people).chain(groups).collect()
+        effects(before, after, &lets, &RULES.map(|(list, _)| list))
     }
 }
 
@@ -195,7 +188,7 @@ fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
 pub(super) fn with_levels(request: Request<Write>, levels: &[(&str, &str)]) -> Request<Write> {
     let Some(mut body) = request.body_fields().cloned() else { return request };
     for (list, level) in levels {
-        let rows = body.get(*list).and_then(Value::plain).and_then(Json::as_array);
+        let rows = body.get(*list).and_then(Value::list);
         let single = match rows.map(Vec::as_slice) {
             Some([row]) => row.get("access_level").cloned(),
             _ => None,
@@ -208,16 +201,20 @@ pub(super) fn with_levels(request: Request<Write>, levels: &[(&str, &str)]) -> R
     request.fields(body)
 }
 
-/// The users whom rows of `lists` name.
-pub(super) fn users(fields: &Object, lists: &[&str]) -> impl Iterator<Item = u64> {
-    let rows = lists.iter().filter_map(|list| fields.get(*list)?.as_array()).flatten();
-    rows.filter_map(|row| row.get("user_id")?.as_u64())
-}
-
-/// The groups that rows of `lists` name.
-pub(super) fn groups(fields: &Object, lists: &[&str]) -> impl Iterator<Item = u64> {
-    let rows = lists.iter().filter_map(|list| fields.get(*list)?.as_array()).flatten();
-    rows.filter_map(|row| row.get("group_id")?.as_u64())
+/// What becomes of a rule of which the lists `lets` say who may do what, and of whom rows of `lists`
+/// name.
+pub(super) fn effects(
+    before: &Object,
+    after: &Object,
+    lets: &[(&'static str, &'static str)],
+    lists: &[&str],
+) -> Vec<Effect> {
+    let [before, rule] = [before, after].map(|fields| RefRule::of(fields, lets));
+    let rows = || lists.iter().filter_map(|list| after.get(*list)?.as_array()).flatten();
+    let named = |key: &'static str| rows().filter_map(move |row| row.get(key)?.as_u64());
+    let people = named("user_id").map(Effect::NeedsAccess);
+    let groups = named("group_id").map(Effect::NeedsShare);
+    std::iter::once(Effect::Rule { before, after: rule }).chain(people).chain(groups).collect()
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 
-use super::protected_branch::{Grant, groups, users, with_levels};
+use super::protected_branch::{Grant, effects, with_levels};
 use crate::{
     field::{Accepted, FIELD, Scope},
     kind::{
-        Call, Capability, Change, Create, Effect, Handle, Home, Job, Kind, Place, RefRule, Removal,
-        Rules, Shape, Table, Unable,
+        Call, Capability, Change, Create, Effect, Handle, Home, Job, Kind, Place, Removal, Rules,
+        Shape, Table, Unable,
     },
     operation,
     page::Rows,
@@ -67,10 +67,7 @@ impl Rules for ProtectedTags {
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
-        let [before, rule] = [before, after].map(|fields| RefRule::of(fields, &[(LIST, "create")]));
-        let people = users(after, &[LIST]).map(Effect::NeedsAccess);
-        let groups = groups(after, &[LIST]).map(Effect::NeedsShare);
-        std::iter::once(Effect::Rule { before, after: rule }).chain(people).chain(groups).collect()
+        effects(before, after, &[(LIST, "create")], &[LIST])
     }
 }
 

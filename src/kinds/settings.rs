@@ -9,7 +9,6 @@ pub mod group;
 use std::{borrow::Cow, sync::LazyLock};
 
 use crate::{
-    diagnostic::Severity,
     field::{Field, Scope},
     kind::{
         Capability, Change, Create, Effect, Fault, Home, Kind, LiveEntry, Place, Removal, Rules,
@@ -22,8 +21,6 @@ use crate::{
 
 pub use fields::ProjectSettings;
 pub use group::GroupSettings;
-
-use super::project;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<ProjectSettings>()));
 static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<GroupSettings>()));
@@ -92,7 +89,7 @@ impl Rules for Settings {
             Some(None) => false,
             Some(Some(Json::Null)) => true,
             Some(shown) => is_empty && declared.get(name).and_then(Value::plain) != shown,
-            None => !project::makes_a_branch(declared),
+            None => !makes_a_branch(declared),
         };
         let is_fork = || declared.keys().any(|name| name == "fork_of");
         if live.is_none() && name == "mr_default_target_self" && !is_fork() {
@@ -105,26 +102,21 @@ impl Rules for Settings {
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         let config = declared.get("ci_config_path").and_then(Value::text);
         if config.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
-            report(Fault {
-                severity: Severity::Error,
-                code: "path",
-                field: Some("ci_config_path"),
-                message: "`ci_config_path` must not start with `/`, nor have `..` in it".into(),
-                help: Some("write the path as seen from the top of the repository".into()),
-            });
+            report(Fault::error(
+                "path",
+                "ci_config_path",
+                "`ci_config_path` must not start with `/`, nor have `..` in it",
+                "write the path as seen from the top of the repository",
+            ));
         }
         let import = declared.get("import_url").and_then(Value::text);
         if written && import.is_some_and(has_user) {
-            report(Fault {
-                severity: Severity::Error,
-                code: "literal-secret",
-                field: Some("import_url"),
-                message: "an `import_url` with credentials must be a reference to a secret".into(),
-                help: Some(
-                    "put the whole address into an environment variable and write `{env: NAME}`"
-                        .into(),
-                ),
-            });
+            report(Fault::error(
+                "literal-secret",
+                "import_url",
+                "an `import_url` with credentials must be a reference to a secret",
+                "put the whole address into an environment variable and write `{env: NAME}`",
+            ));
         }
     }
 
@@ -149,6 +141,12 @@ impl Rules for Settings {
         }
         effects
     }
+}
+
+/// Whether what a project is created with makes its first branch at once. A fork, an import or a
+/// template does so later, in the background.
+fn makes_a_branch(declared: &Fields) -> bool {
+    declared.get("initialize_with_readme").and_then(Value::flag) == Some(true)
 }
 
 /// The settings of a group of which new projects and groups below get something, or that say who may

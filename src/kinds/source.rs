@@ -3,14 +3,13 @@
 
 use schemars::JsonSchema;
 
-use super::{creation::Creation, fork::FORK_OF, project::KIND};
+use super::{creation::Creation, fork::FORK_OF};
 use crate::{
-    diagnostic::Severity,
-    field::{Accepted, FIELD, Field, Named, Scope, Secrecy},
-    kind::{Call, Fault, Id, Job, Namespace, Unable},
+    field::{Accepted, FIELD, Field, Named, Secrecy},
+    kind::{Call, Fault, Id, Job, Namespace, Table, Unable},
     operation::{self, Op, Place, Write},
     secret::Reference,
-    value::{Fields, Json, Object, Value},
+    value::{Fields, Object, Value},
 };
 
 /// From where the repository is imported: one of the two.
@@ -185,13 +184,12 @@ fn is_from(declared: &Fields, prefix: &str) -> bool {
     declared.keys().any(|name| name.starts_with(prefix))
 }
 
-/// Reports contents that exclude each other.
-pub(super) fn check(declared: &Fields, report: &mut dyn FnMut(Fault)) {
-    let is_on = |name: &&str| declared[*name].plain() == Some(&Json::Bool(true));
+/// Reports contents that exclude each other; `table` has the fields that only a create takes.
+pub(super) fn check(table: &'static Table, declared: &Fields, report: &mut dyn FnMut(Fault)) {
+    let is_on = |name: &&str| declared[*name].flag() == Some(true);
     let is_there = |name: &&'static str| declared.contains_key(*name);
     let host = |prefix: &str| -> Option<&'static str> {
-        let specs = KIND.in_scope(Scope::Project).into_iter().flat_map(|of| of.table().specs());
-        let mut names = specs.map(|spec| spec.name.as_str());
+        let mut names = table.specs().iter().map(|spec| spec.name.as_str());
         names.find(|name| name.starts_with(prefix) && declared.contains_key(*name))
     };
     let sources = [
@@ -209,13 +207,12 @@ pub(super) fn check(declared: &Fields, report: &mut dyn FnMut(Fault)) {
         sources.into_iter().filter_map(|(field, how)| Some((field?, how))).collect();
     for pair in sources.windows(2) {
         let ((_, first), (field, second)) = (pair[0], pair[1]);
-        report(Fault {
-            severity: Severity::Error,
-            code: "create-conflict",
-            field: Some(field),
-            message: format!("a project is not created both {second} and {first}"),
-            help: Some("keep one source of its contents".into()),
-        });
+        report(Fault::error(
+            "create-conflict",
+            field,
+            format!("a project is not created both {second} and {first}"),
+            "keep one source of its contents",
+        ));
     }
 }
 
@@ -227,14 +224,17 @@ mod tests {
 
     use super::*;
     use crate::{
+        field::Scope,
         kind::{
             Created, Names, NamespaceOwner, Target,
             calls::Act,
             testing::{collect, fields, new_target, said},
         },
+        kinds::project::KIND,
         operation::{
             IMPORT_EXTGIT, IMPORT_EXTSERVER, IMPORT_MEMBERS, PROJECT_FORK, PROJECT_UPDATE,
         },
+        value::Json,
     };
 
     fn names() -> Names {
@@ -348,7 +348,8 @@ mod tests {
             ),
             (json!({"fork_of": "a/b", "import.extgit.repo_id": 7}), vec!["import.extgit.repo_id"]),
         ] {
-            let found = collect(|report| check(&fields(declared.clone()), report));
+            let table = KIND.in_scope(Scope::Project).unwrap().table();
+            let found = collect(|report| check(table, &fields(declared.clone()), report));
             let found: Vec<_> = found.into_iter().map(|(field, _)| field).collect();
             assert_eq!(found, expected, "{declared}");
         }

@@ -153,8 +153,7 @@ struct Variables;
 
 impl Rules for Variables {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
-        let is_hidden =
-            |fields: &Fields| fields.get(HIDDEN).and_then(Value::plain) == Some(&Json::Bool(true));
+        let is_hidden = |fields: &Fields| fields.get(HIDDEN).and_then(Value::flag) == Some(true);
         let (declared, live, changed) = match job.act {
             Act::Change(declared, live, changed) => (declared, live, changed),
             // A service that is too old would keep the value for all to see.
@@ -196,44 +195,40 @@ impl Rules for Variables {
     }
 
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
-        let flag = |name| {
-            declared.get(name).and_then(Value::plain).and_then(Json::as_bool).unwrap_or(false)
-        };
+        let flag = |name| declared.get(name).and_then(Value::flag).unwrap_or(false);
         let value = declared.get("value").and_then(Value::text);
         if let Some(value) = value.filter(|_| flag("masked") || flag(HIDDEN))
             && let Err(why) = maskable(value, flag("raw"))
         {
-            report(Fault {
-                severity: Severity::Error,
-                code: "masked-value",
-                field: Some("value"),
-                message: format!("a masked value {why}"),
-                help: Some(
-                    "change the value, or leave `masked` out: the service refuses it".into(),
-                ),
-            });
+            report(Fault::error(
+                "masked-value",
+                "value",
+                format!("a masked value {why}"),
+                "change the value, or leave `masked` out: the service refuses it",
+            ));
         }
-        let is_off = |name| declared.get(name).and_then(Value::plain) == Some(&Json::Bool(false));
+        let is_off = |name| declared.get(name).and_then(Value::flag) == Some(false);
         if flag(HIDDEN) && is_off("masked") {
-            report(Fault {
-                severity: Severity::Error,
-                code: "hidden-variable",
-                field: Some("masked"),
-                message: "a hidden variable is masked too".into(),
-                help: Some("leave out `masked`".into()),
-            });
+            report(Fault::error(
+                "hidden-variable",
+                "masked",
+                "a hidden variable is masked too",
+                "leave out `masked`",
+            ));
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
         let named = ["masked", HIDDEN, "protected"].into_iter().find(|name| flag(name));
         if let Some(flag) = named.filter(|_| is_written) {
             report(Fault {
                 severity: Severity::Warning,
-                code: "literal-secret",
-                field: Some("value"),
-                message: format!("the value of a {flag} variable is written in plain text"),
-                help: Some(format!(
-                    "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
-                )),
+                ..Fault::error(
+                    "literal-secret",
+                    "value",
+                    format!("the value of a {flag} variable is written in plain text"),
+                    format!(
+                        "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
+                    ),
+                )
             });
         }
     }

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::{
-    description::{Comparison, Description, Edit, Field, Scalar, Value, Weakens},
+    description::{Description, Edit, Field, Scalar, Value, Weakens},
     entry, make,
 };
 use crate::{
+    field::Compare,
     kind::Kind,
     kinds::Registry,
     operation::{
@@ -208,14 +209,14 @@ impl Check<'_> {
         let open = [Value::Text, Value::Integer, Value::Texts];
         only("sensitive", field.sensitive, &open, "leave it out: the type says how secret it is");
         let (types, help): (&[_], _) = match field.compare {
-            Comparison::Exact => return self.words(at, field),
-            Comparison::AnyCase | Comparison::PublicKey => {
+            Compare::AnyCase | Compare::PublicKey => {
                 (&[Value::Text], "this comparison is for texts")
             }
-            Comparison::Set => (&[Value::Texts], "this comparison is for lists of texts"),
-            Comparison::Url | Comparison::Location => {
+            Compare::Set => (&[Value::Texts], "this comparison is for lists of texts"),
+            Compare::Url | Compare::Location => {
                 (&[Value::Text, Value::Address], "this comparison is for URLs")
             }
+            _ => return self.words(at, field),
         };
         only("compare", true, types, help);
         self.words(at, field);

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::{
     field::{Compare, Scope, Stake, Tier, When},
-    kind,
+    kind::Removal,
     release::Release,
     value::Json,
 };
@@ -64,25 +64,6 @@ pub struct Description {
     /// Where the collection is: one path below projects, one below groups, or both.
     #[schemars(length(min = 1, max = 2))]
     pub homes: Vec<Home>,
-}
-
-/// What removing an entry does that guards ask about, besides that much is removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Removal {
-    /// Nothing.
-    Nothing,
-    /// It takes a protection away.
-    Weakens,
-}
-
-impl From<Removal> for kind::Removal {
-    fn from(removal: Removal) -> Self {
-        match removal {
-            Removal::Nothing => Self::Nothing,
-            Removal::Weakens => Self::Weakens,
-        }
-    }
 }
 
 /// Which changes of a field protect less.
@@ -291,7 +272,7 @@ pub struct Field {
     pub write_only: bool,
     /// How what is declared and what is there are compared (default: `exact`).
     #[serde(default)]
-    pub compare: Comparison,
+    pub compare: Compare,
     /// Whether `null` clears it (default: `false`).
     #[serde(default)]
     pub nullable: bool,
@@ -371,36 +352,4 @@ pub enum Value {
     Secret,
     /// A URL, or a reference to one that holds a credential. Credentials in it are never shown.
     Address,
-}
-
-/// How a declared and a live value are compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Comparison {
-    /// As they are.
-    #[default]
-    Exact,
-    /// Text without regard to upper and lower case.
-    AnyCase,
-    /// Lists without regard to order.
-    Set,
-    /// URLs in normal form.
-    Url,
-    /// URLs in normal form without user and password, which the service does not tell.
-    Location,
-    /// SSH keys, by their type and what they are made of, without the comment.
-    PublicKey,
-}
-
-impl From<Comparison> for Compare {
-    fn from(comparison: Comparison) -> Self {
-        match comparison {
-            Comparison::Exact => Self::Exact,
-            Comparison::AnyCase => Self::AnyCase,
-            Comparison::Set => Self::Set,
-            Comparison::Url => Self::Url,
-            Comparison::Location => Self::Location,
-            Comparison::PublicKey => Self::PublicKey,
-        }
-    }
 }

@@ -75,7 +75,7 @@ fn treatment(field: &Field) -> field::Field {
             Some(name) => Readback::As(name.clone().into()),
             None => Readback::Same,
         },
-        compare: field.compare.into(),
+        compare: field.compare,
         send_as: field.send_as.clone().map(Into::into),
         tier: field.tier,
         since: field.since,

@@ -43,7 +43,7 @@ pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
         shape: Shape::List,
         identity: keep_all(&description.identity),
         required: keep_all(&description.required),
-        removal: description.removal.into(),
+        removal: description.removal,
         homes: homes.leak(),
         rules: Box::leak(Box::new(Identified {
             noun: keep(&description.noun),

@@ -68,7 +68,7 @@ impl Check<'_> {
     /// What its kind finds wrong with an entry.
     fn rules(&mut self, of: Section, part: &Part, values: &Fields) {
         of.check(values, true, &mut |fault| {
-            let at = match fault.field.and_then(|field| part.fields.origin(field)) {
+            let at = match part.fields.origin(fault.field) {
                 // A value that should not be written is not pointed at.
                 Some(field) if fault.code == "literal-secret" => Spot::key(&field),
                 Some(field) => Spot::value(&field),

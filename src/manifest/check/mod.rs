@@ -172,7 +172,7 @@ fn acknowledge(document: Acknowledge, context: &Context, faults: &mut Faults) ->
 /// What a kind found, at its place.
 fn found(fault: Fault, at: Spot) -> Finding<Spot> {
     let Fault { severity, code, message, help, .. } = fault;
-    Finding { severity, help, ..Finding::error(code, message, at) }
+    Finding { severity, help: Some(help), ..Finding::error(code, message, at) }
 }
 
 /// The check of one container.
@@ -291,9 +291,7 @@ impl Check<'_> {
         }
         let declared = parts.iter().flat_map(|part| part.fields.values()).collect();
         own.check(&declared, true, &mut |fault| {
-            let field = fault
-                .field
-                .and_then(|field| parts.iter().find_map(|part| part.fields.origin(field)));
+            let field = parts.iter().find_map(|part| part.fields.origin(fault.field));
             let origin = field.unwrap_or_else(|| parts[0].origin.clone());
             self.faults.push(found(fault, Spot::key(&origin)));
         });

@@ -1,9 +1,10 @@
-//! Whether every field of every kind says what a change of it may do, and guards see it.
+//! What holds for every kind: what its home is, and that each field says what a change of it may do,
+//! and guards see it.
 
 use serde_json::json;
 
 use crate::{
-    field::{KEYWORD, Stake, When},
+    field::{KEYWORD, Scope, Stake, When},
     kind::{Effect, Section, stakes::changing, testing::object},
     kinds,
     value::Json,
@@ -140,7 +141,7 @@ fn what_sounds_like_a_protection_says_so() {
 
 #[test]
 fn what_is_private_shows_nothing_to_others_but_what_is_public() {
-    let settings = kinds::section(crate::field::Scope::Project, "settings").unwrap();
+    let settings = kinds::section(Scope::Project, "settings").unwrap();
     for (visibility, name, level, shows) in [
         ("private", "pages_access_level", json!("enabled"), false),
         ("private", "pages_access_level", json!("public"), true),
@@ -154,4 +155,17 @@ fn what_is_private_shows_nothing_to_others_but_what_is_public() {
         let found = changing(settings, &[name], &before, &after);
         assert_eq!(!found.is_empty(), shows, "{visibility} {name} {level}");
     }
+}
+
+#[test]
+fn what_a_home_is_follows_from_its_operations() {
+    let removable = ["push_rule", "fork_of"];
+    let twice = ["hooks", "pipeline_schedules", "badges", "freeze_periods", "remote_mirrors"];
+    for of in kinds::sections(Scope::Project) {
+        let is = |names: &[&str]| names.contains(&of.section);
+        assert_eq!(of.is_removable(), is(&removable), "{of:?}");
+        assert_eq!(of.may_come_twice(), is(&twice), "{of:?}");
+        assert_eq!(of.comes_with_container(), is(&["settings", "fork_of"]), "{of:?}");
+    }
+    assert!(kinds::protected_tag::KIND.in_scope(Scope::Group).is_none());
 }

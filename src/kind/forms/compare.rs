@@ -1,0 +1,155 @@
+//! What tells values and entries apart: when two values are the same, and what an entry is called.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashSet},
+};
+
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, STANDARD_NO_PAD},
+};
+use sha2::{Digest as _, Sha256};
+
+use super::{plain_text, rows};
+use crate::{
+    field::{Compare, Secrecy},
+    kind::{Identity, Section},
+    text,
+    value::{Json, Object},
+};
+
+/// What tells an entry from others: its identity, in which names are the same in any case, and each
+/// other text is as it is compared. What may hold a credential is shown without it.
+pub fn identify(section: Section, fields: &Object) -> Identity {
+    let part = |name: &&str| {
+        let (field, text) = (section.field(name), plain_text(fields.get(*name)?));
+        let key = match field.names {
+            Some(_) => text.to_lowercase(),
+            None => normal(field.compare, &text).into_owned(),
+        };
+        let shown = match field.secrecy {
+            _ if field.names.is_some() || field.compare == Compare::Location => key.clone(),
+            Secrecy::Address => text::mask_url(&text).into_owned(),
+            _ if field.compare == Compare::PublicKey => fingerprint(&key),
+            _ => text,
+        };
+        Some((shown, key))
+    };
+    let (shown, keys): (Vec<_>, Vec<_>) = section.identity.iter().filter_map(part).unzip();
+    Identity { keys: vec![keys.join("@")], name: shown.join("@"), ..Identity::default() }
+}
+
+/// Text in the one form of all texts that `compare` takes for the same.
+fn normal(compare: Compare, text: &str) -> Cow<'_, str> {
+    match compare {
+        Compare::Url => text::normal_url(text).into(),
+        Compare::Location => text::location(text).into(),
+        Compare::AnyCase => text.to_lowercase().into(),
+        Compare::Ref => short_ref(text).into(),
+        Compare::PublicKey => public_key(text).into(),
+        Compare::Exact | Compare::Set | Compare::Topics | Compare::Rows => text.into(),
+    }
+}
+
+/// Whether a declared and a live value, both comparable, are the same: mappings by the keys that
+/// are declared; `null` is what is not set, so it equals empty text, and a live one equals `false`.
+pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
+    match (declared, live) {
+        (Json::Null, Json::String(text)) | (Json::String(text), Json::Null) => text.is_empty(),
+        (Json::Bool(declared), Json::Null) => !declared,
+        (Json::Object(declared), Json::Object(live)) => declared
+            .iter()
+            .all(|(name, value)| same(compare, value, live.get(name).unwrap_or(&Json::Null))),
+        (Json::Array(declared), Json::Array(live)) if compare == Compare::Set => {
+            let known: HashSet<_> = live.iter().collect();
+            declared.len() == live.len() && declared.iter().all(|value| known.contains(value))
+        }
+        (Json::Array(declared), Json::Array(live)) if compare == Compare::Topics => {
+            topics(declared) == topics(live)
+        }
+        (Json::Array(declared), Json::Array(live)) if compare == Compare::Rows => {
+            let is_in = |row: &Json, rows: &[Json]| {
+                rows.iter().any(|other| rows::without_id(other) == rows::without_id(row))
+            };
+            declared.iter().all(|row| is_in(row, live))
+                && live.iter().all(|row| is_in(row, declared))
+        }
+        (Json::Array(declared), Json::Array(live)) => {
+            declared.len() == live.len()
+                && declared.iter().zip(live).all(|(declared, live)| same(compare, declared, live))
+        }
+        (Json::Number(declared), Json::Number(live)) => declared.as_f64() == live.as_f64(),
+        (Json::String(declared), Json::String(live)) => {
+            normal(compare, declared) == normal(compare, live)
+        }
+        _ => declared == live,
+    }
+}
+
+/// Topics as the service tells them apart.
+fn topics(list: &[Json]) -> BTreeSet<String> {
+    let texts = list.iter().filter_map(Json::as_str).flat_map(|text| text.split(','));
+    texts.map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty()).collect()
+}
+
+/// The name of a branch alone; anything else as it is.
+fn short_ref(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").unwrap_or(name)
+}
+
+/// An SSH key without its comment.
+fn public_key(text: &str) -> String {
+    text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// What tools for SSH call a key; the key itself, if it is none.
+fn fingerprint(key: &str) -> String {
+    let material = key.split_once(' ').and_then(|(_, material)| STANDARD.decode(material).ok());
+    let digest =
+        |bytes: Vec<u8>| format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(bytes)));
+    material.map_or_else(|| key.to_owned(), digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kind::testing::{object, section};
+
+    #[test]
+    fn an_entry_is_told_by_its_identity() {
+        let name = |of: &str, fields: Json| section(of).name(&object(fields));
+        let variable = json!({"key": "A", "environment_scope": "prod/*"});
+        assert_eq!(name("variables", variable), "A@prod/*");
+        assert_eq!(name("push_rule", json!({"member_check": true})), "");
+        let identity = identify(section("shares"), &object(json!({"group": "Acme/Kids"})));
+        assert_eq!(identity.keys, ["acme/kids"], "names are the same in any case");
+    }
+
+    #[test]
+    fn two_values_are_the_same_as_their_field_says() {
+        for (compare, declared, live, is_same) in [
+            (Compare::Exact, json!("a"), json!("A"), false),
+            (Compare::AnyCase, json!("a"), json!("A"), true),
+            (Compare::Set, json!(["a", "b"]), json!(["b", "a"]), true),
+            (Compare::Exact, json!(["a", "b"]), json!(["b", "a"]), false),
+            (Compare::Set, json!(["a"]), json!(["a", "b"]), false),
+            (Compare::Url, json!("https://H:443"), json!("https://h/"), true),
+            (Compare::Exact, json!("https://H"), json!("https://h/"), false),
+            (Compare::Exact, json!(null), json!(""), true),
+            (Compare::Exact, json!(""), json!(null), true),
+            (Compare::Exact, json!(false), json!(null), true),
+            (Compare::Exact, json!(null), json!(false), false),
+            (Compare::Exact, json!(1), json!(1.0), true),
+            (Compare::Exact, json!({"a": 1}), json!({"a": 1, "b": 2}), true),
+            (Compare::Exact, json!({"a": 1, "b": 2}), json!({"a": 1}), false),
+            (Compare::Exact, json!({"a": null}), json!({}), true),
+            (Compare::Rows, json!([]), json!([]), true),
+            (Compare::Rows, json!([]), json!([{"id": 1, "user_id": 3}]), false),
+        ] {
+            assert_eq!(same(compare, &declared, &live), is_same, "{compare:?} {declared} {live}");
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! What requests carry: of what is declared, and of what is live where an edit would reset it.
+
+use super::plain_text;
+use crate::{
+    cause::Cause,
+    field::{Codec, Compare, Field, Named, Readback, Route, Secrecy},
+    kind::{Id, LiveEntry, Names, Section, Spec, Unable, limits::is_on, needs},
+    level::Level,
+    planted::Bug,
+    text,
+    value::{Fields, Json, Object, Value},
+};
+
+/// Declared to sent: the fields that `route` accepts, under the names and in the form that requests
+/// use.
+///
+/// # Errors
+/// If one names something that the service does not know.
+pub fn body(
+    section: Section,
+    declared: &Fields,
+    route: Route,
+    names: &Names,
+) -> Result<Fields, Unable> {
+    let accepted = declared.iter().filter(|(name, _)| section.field(name).accepted.on(route));
+    let accepted = without_unset_twins(section, accepted.collect());
+    accepted.into_iter().map(|(name, value)| sent(section, name, value, names)).collect()
+}
+
+/// `fields` without those that say nothing and whose request the service would refuse for what
+/// stands beside them ([`Field::not_with`]).
+fn without_unset_twins<'d>(
+    section: Section,
+    fields: Vec<(&'d String, &'d Value)>,
+) -> Vec<(&'d String, &'d Value)> {
+    let excludes = |one: &str, other: &str| section.field(one).not_with.as_deref() == Some(other);
+    let twins =
+        |name: &str| fields.iter().any(|(other, _)| excludes(name, other) || excludes(other, name));
+    let is_kept = |(name, value): &(&String, &Value)| is_on(value) || !twins(name);
+    fields.iter().copied().filter(is_kept).collect()
+}
+
+/// The body of an edit: what changes, what is declared of what the service would reset, and what it
+/// would forget.
+///
+/// # Errors
+/// As [`body`].
+pub fn edit_body(
+    section: Section,
+    declared: &Fields,
+    live: &LiveEntry,
+    changed: &[&str],
+    names: &Names,
+) -> Result<Fields, Unable> {
+    let sent_fields = declared.iter().filter(|(name, _)| {
+        let field = section.field(name);
+        // What cannot be compared is not changed along with something else.
+        field.accepted.on(Route::Edit)
+            && (changed.contains(&name.as_str())
+                || (field.with_every_edit && !is_hidden(field, live))
+                || is_forgotten(field, changed)
+                || (goes_along(field, declared, changed)
+                    && !section.identity.contains(&name.as_str())))
+    });
+    let mut body = Fields::new();
+    for (name, value) in without_unset_twins(section, sent_fields.collect()) {
+        let (sent_name, mut value) = sent(section, name, value, names)?;
+        if let Some(spec) = section.table().get(name).filter(|spec| spec.has_rows())
+            && let Value::Plain(rows) = &value
+        {
+            value = Value::Plain(spec.delta(rows, live.fields.get(name)));
+        }
+        body.insert(sent_name, value);
+    }
+    let known = |name: &str| {
+        let found = || live.fields.get(name).map(|value| Value::Plain(value.clone()));
+        declared.get(name).cloned().or_else(found)
+    };
+    add_needed(section, &mut body, known, names)?;
+    Ok(body)
+}
+
+/// Adds to the body of an edit what its fields are refused without, as far as it is `known`.
+pub fn add_needed(
+    section: Section,
+    body: &mut Fields,
+    known: impl Fn(&str) -> Option<Value>,
+    names: &Names,
+) -> Result<(), Unable> {
+    for spec in section.table().specs() {
+        let is_carried = body.contains_key(spec.field.sent_name(&spec.name));
+        let switch = needs::beside(&spec.field).filter(|_| is_carried);
+        let Some(switch) = switch.and_then(|name| section.table().get(name)) else { continue };
+        if body.contains_key(switch.field.sent_name(&switch.name)) {
+            continue;
+        }
+        if let Some(value) = known(&switch.name) {
+            body.extend([sent(section, &switch.name, &value, names)?]);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a change of `changed` makes the service forget a field.
+pub fn is_forgotten(field: &Field, changed: &[&str]) -> bool {
+    field.forgotten_with.as_deref().is_some_and(|other| changed.contains(&other))
+        && !Bug::ForgetToken.is_planted()
+}
+
+/// Whether an edit that changes `changed` switches on what a field limits.
+fn goes_along(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
+    let Some(limits) = &field.limits else { return false };
+    changed.contains(&&*limits.switch) && declared.get(&*limits.switch).is_some_and(is_on)
+}
+
+/// Whether the service shows `null` in the place of the value that a field of `live` has.
+pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
+    let hides = |flag| live.fields.get(flag) == Some(&Json::Bool(true));
+    field.hidden_by.as_deref().is_some_and(hides)
+}
+
+/// Whether a literal value of `field`, declared along with `values`, is not shown although it is in
+/// Git: whoever wants it masked in job logs does not want it in undrift's output either.
+pub fn is_kept_back(field: &Field, values: &Fields) -> bool {
+    let is_on = |flag: &str| values.get(flag).and_then(Value::flag) == Some(true);
+    field.secrecy == Secrecy::Sensitive
+        && (is_on("masked") || field.hidden_by.as_deref().is_some_and(is_on))
+}
+
+/// What an edit has to repeat of `live`, because the service would reset it.
+///
+/// # Errors
+/// If the answer lacks some of that, and nobody declares it.
+pub fn repeated(
+    section: Section,
+    declared: &Fields,
+    live: &LiveEntry,
+    names: &Names,
+) -> Result<Object, Unable> {
+    if Bug::RepeatNothing.is_planted() {
+        return Ok(Object::new());
+    }
+    let is_repeated = |spec: &&Spec| spec.field.with_every_edit;
+    let open = |spec: &&Spec| is_repeated(spec) && !declared.contains_key(&spec.name);
+    if let Some(lacking) = lacking(section, live, open) {
+        let cause = Cause::new(format!("{lacking}, which this edit would reset"));
+        return Err(Unable::Unseen(cause.help("declare it, and the edit sends what is declared")));
+    }
+    let repeated = section.table().specs().iter().filter(is_repeated).filter_map(|spec| {
+        let value = live.fields.get(&spec.name).filter(|value| !value.is_null())?;
+        let (name, sent) = sent(section, &spec.name, &value.clone().into(), names).ok()?;
+        Some((name, sent.plain()?.clone()))
+    });
+    Ok(repeated.collect())
+}
+
+/// Which of the fields that `has_to_be_known` the service has and the answer lacks all the same, if
+/// there are any. What may be null is null where it is left out; what came after the reference's
+/// release is not there where it is left out. See also [`LiveEntry::tier`].
+pub fn lacking(
+    section: Section,
+    live: &LiveEntry,
+    has_to_be_known: impl Fn(&&'static Spec) -> bool,
+) -> Option<String> {
+    let is_shown = |spec: &&Spec| {
+        matches!(spec.field.read, Readback::Same | Readback::As(_))
+            && !spec.field.nullable
+            && !spec.field.is_late()
+            && spec.field.tier <= live.tier
+    };
+    let specs = section.table().specs().iter().filter(is_shown).filter(has_to_be_known);
+    let lacking = specs.filter(|spec| !live.fields.contains_key(&spec.name));
+    let lacking: Vec<_> = lacking.map(|spec| spec.name.as_str()).collect();
+    (!lacking.is_empty()).then(|| format!("the service's answer lacks {}", text::listed(&lacking)))
+}
+
+/// One field as requests carry it.
+pub fn sent(
+    section: Section,
+    name: &str,
+    value: &Value,
+    names: &Names,
+) -> Result<(String, Value), Unable> {
+    let field = section.field(name);
+    let sent_name = field.sent_name(name).to_owned();
+    let Value::Plain(plain) = value else { return Ok((sent_name, value.clone())) };
+    let sent = match (field.names, plain) {
+        (Some(named), Json::String(text)) => known(named, text, names, name)?,
+        (Some(named), Json::Array(items)) => items
+            .iter()
+            .map(|item| match item {
+                Json::String(text) => known(named, text, names, name),
+                id => Ok(id.clone()),
+            })
+            .collect::<Result<_, _>>()?,
+        (None, Json::Array(items)) => match (&field.names_entries, section.table().get(name)) {
+            (Some(section), _) => entries_sent(section, items, names, name)?,
+            (None, Some(spec)) if spec.has_rows() => spec.rows_sent(items, names)?,
+            _ => plain.clone(),
+        },
+        _ if field.codec == Codec::Level => Level::number_of(plain),
+        _ => cleared(plain),
+    };
+    Ok((sent_name, Value::Plain(sent)))
+}
+
+pub(super) fn known(named: Named, name: &str, names: &Names, field: &str) -> Result<Json, Unable> {
+    names.id(named, name).map(|id| id.sent()).ok_or_else(|| Unable::unknown(named, name, field))
+}
+
+/// The ids of entries of another section.
+fn entries_sent(section: &str, named: &[Json], names: &Names, field: &str) -> Result<Json, Unable> {
+    let known = match names.entries(section) {
+        None => return Err(Unable::DependsOnEntries(section.to_owned())),
+        Some(Err(cause)) => return Err(Unable::Unseen(cause.clone())),
+        Some(Ok(known)) => known,
+    };
+    let id = |name: &Json| {
+        let name = plain_text(name);
+        known.get(&name).map(Id::sent).ok_or_else(|| Unable::no_entry(section, &name, field))
+    };
+    named.iter().map(id).collect::<Result<Vec<_>, _>>().map(Json::Array)
+}
+
+/// `null` is sent as empty text: both clear a text, and clients of the service that send `null`
+/// mean "not set" by it. So it is within a mapping.
+fn cleared(value: &Json) -> Json {
+    match value {
+        Json::Null => "".into(),
+        Json::Object(object) => {
+            object.iter().map(|(name, value)| (name.clone(), cleared(value))).collect()
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The fields of a body whose values no text may quote.
+pub fn sensitive(section: Section) -> Vec<String> {
+    let specs = section.table().specs().iter();
+    let secret = specs.filter(|spec| spec.field.secrecy != Secrecy::Open);
+    secret.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
+}
+
+/// The fields of a body that name things by their id.
+pub fn naming(section: Section) -> Vec<String> {
+    let specs = section.table().specs().iter();
+    let naming = specs.filter(|Spec { field, .. }| {
+        field.names.is_some() || field.names_entries.is_some() || field.compare == Compare::Rows
+    });
+    naming.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        kind::{
+            Call, Job,
+            calls::Act,
+            forms::tests::names,
+            testing::{fields, live, object, said, section, target, update, with_flags},
+        },
+        operation::PROJECT_UPDATE,
+        release::Known,
+    };
+
+    fn calls(section: Section, act: Act<'_>) -> Result<Vec<Call>, Unable> {
+        let (target, names) = (target(), names());
+        let (target, names, release) = (&target, &names, Known::NotAsked);
+        section.rules.calls(&Job { section, target, names, release, is_alone: true, act })
+    }
+
+    #[test]
+    fn what_is_not_known_by_name_is_no_call_but_a_reason() {
+        let push = |row: Json| json!({"name": "x", "allowed_to_push": [row]});
+        for (of, declared, at, code) in [
+            ("members", json!({"user": "nobody", "access_level": "guest"}), "user", "unknown-user"),
+            ("shares", json!({"group": "acme/never-asked"}), "group", "unknown-group"),
+            (
+                "protected_branches",
+                push(json!({"group": "a/gone"})),
+                "allowed_to_push",
+                "unknown-group",
+            ),
+            (
+                "protected_branches",
+                push(json!({"user": "nobody"})),
+                "allowed_to_push",
+                "unknown-user",
+            ),
+        ] {
+            match calls(section(of), Act::Create(&fields(declared.clone()))) {
+                Err(Unable::Because { code: found, field, .. }) => {
+                    assert_eq!((found, &*field), (code, at), "{declared}");
+                }
+                other => panic!("{declared}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_comes_by_itself() {
+        let mut declared = fields(json!({"description": "new", "name": "Shop"}));
+        declared.insert("avatar".into(), Value::File("shop.png".into()));
+        let raw = json!({"description": "old", "name": "Shop", "avatar_url": null});
+        let edits = update(section("settings"), &declared, raw, &["description", "avatar"]);
+        let put = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
+        let file = Fields::from([("avatar".to_owned(), Value::File("shop.png".into()))]);
+        let expected = [put(fields(json!({"description": "new"}))), put(file)];
+        assert_eq!(said(&edits), said(&expected));
+    }
+
+    #[test]
+    fn what_cannot_be_removed_needs_no_call() {
+        let gone = calls(section("settings"), Act::Remove(&live(section("settings"), json!({}))));
+        assert_eq!(gone, Err(Unable::Needless));
+    }
+
+    /// Why a live thing without the field `lacks` is not changed to what is declared, if so.
+    fn why_not(of: &str, declared: &Json, raw: &Json, lacks: &str) -> Option<String> {
+        let mut raw = with_flags(section(of), object(raw.clone()));
+        raw.remove(lacks);
+        let (live, declared) = (live(section(of), raw.into()), fields(declared.clone()));
+        let changed: Vec<_> = declared.keys().map(String::as_str).collect();
+        match calls(section(of), Act::Change(&declared, &live, &changed)) {
+            Ok(_) => None,
+            Err(Unable::Unseen(cause)) => Some(cause.to_string()),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_a_change_would_reset_has_to_be_known() {
+        let there = json!({"id": 3, "url": "https://h/x", "push_events_branch_filter": "main"});
+        let pushes = json!({"push_events": false});
+        assert_eq!(why_not("hooks", &pushes, &there, "created_at"), None);
+        let why = "the service's answer lacks `job_events`, which this edit would reset";
+        assert_eq!(why_not("hooks", &pushes, &there, "job_events").unwrap(), why);
+        assert_eq!(why_not("hooks", &json!({"job_events": true}), &there, "job_events"), None);
+        let filter = "push_events_branch_filter";
+        assert_eq!(why_not("hooks", &pushes, &there, filter), None, "that is null");
+
+        let lent = json!({"group_id": 5, "group_full_path": "acme/kids", "group_access_level": 10});
+        let level = json!({"group_access": "guest"});
+        assert_eq!(why_not("shares", &level, &lent, "expires_at"), None, "that is null");
+        let why = "the service's answer lacks `group_access`, which cannot be put back";
+        assert_eq!(why_not("shares", &level, &lent, "group_access_level").unwrap(), why);
+    }
+}

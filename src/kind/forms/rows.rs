@@ -1,0 +1,180 @@
+//! The rows of a list, such as those of who may push: each names a user, a group, or a level.
+
+use serde_json::json;
+
+use super::request::known;
+use crate::{
+    field::{Codec, Compare, Field, Named, Tier},
+    kind::{Names, Spec, Unable},
+    level::Level,
+    value::{Json, Object},
+};
+
+impl Spec {
+    /// Whether it is a list of rows.
+    pub fn has_rows(&self) -> bool {
+        self.field.compare == Compare::Rows
+    }
+
+    /// The keys of a row that hold a level.
+    pub(super) fn levels(&self) -> impl Iterator<Item = (&str, &Field)> {
+        let levels = self.parts.iter().filter(|(_, field)| field.codec == Codec::Level);
+        levels.map(|(name, field)| (name.as_str(), field))
+    }
+
+    /// A live row in comparable form: what it names, by id, and only without that its level, which
+    /// the service also gives to rows of users and groups.
+    pub(super) fn live_row(&self, row: &Json) -> Json {
+        let mut fields: Vec<_> = self.parts.iter().collect();
+        fields.sort_by_key(|(_, field)| field.names.is_none());
+        let told = fields.into_iter().find_map(|(name, field)| {
+            let name = field.sent_name(name);
+            let value = row.get(name).filter(|value| !value.is_null())?;
+            let is_level = field.codec == Codec::Level;
+            Some((name, if is_level { Level::word_of(value) } else { value.clone() }))
+        });
+        let id = row.get("id").map(|id| ("id", id.clone()));
+        id.into_iter().chain(told).map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// A declared row in comparable form: what it names, by its id where that is known.
+    pub(super) fn comparable_row(&self, row: &Json, names: &Names) -> Json {
+        let fields = self.parts.iter().filter_map(|(name, field)| {
+            let value = row.get(name)?;
+            let id = field.names.map(|named| super::comparable_name(named, value, names));
+            Some((field.sent_name(name).to_owned(), id.unwrap_or_else(|| value.clone())))
+        });
+        Json::Object(fields.collect())
+    }
+
+    /// A comparable row as people read it: what it names, by what that is `called`.
+    pub(super) fn shown_row(
+        &self,
+        row: &Json,
+        called: impl Fn(Named, &Json) -> Option<Json>,
+    ) -> Json {
+        let fields = self.parts.iter().filter_map(|(name, field)| {
+            let value = row.get(field.sent_name(name))?;
+            Some(match field.names.filter(|_| !value.is_string()) {
+                None => (name.clone(), value.clone()),
+                Some(named) => match called(named, value) {
+                    Some(known) => (name.clone(), known),
+                    None => (field.sent_name(name).to_owned(), value.clone()),
+                },
+            })
+        });
+        Json::Object(fields.collect())
+    }
+
+    /// Rows as requests carry them.
+    pub(super) fn rows_sent(&self, rows: &[Json], names: &Names) -> Result<Json, Unable> {
+        let row = |row: &Json| {
+            let mut fields = Object::new();
+            for (part, field) in &self.parts {
+                let sent_name = field.sent_name(part);
+                let Some(value) = row.get(part).or_else(|| row.get(sent_name)) else { continue };
+                let value = match (field.names, value) {
+                    (Some(named), Json::String(text)) => known(named, text, names, &self.name)?,
+                    _ if field.codec == Codec::Level => Level::number_of(value),
+                    _ => value.clone(),
+                };
+                fields.insert(sent_name.to_owned(), value);
+            }
+            Ok(Json::Object(fields))
+        };
+        rows.iter().map(row).collect::<Result<Vec<_>, _>>().map(Json::Array)
+    }
+
+    /// What turns the live rows into those that are `wanted`: those to add, and those to remove by
+    /// their id. A row that is not mentioned stays.
+    pub(super) fn delta(&self, wanted: &Json, live: Option<&Json>) -> Json {
+        let live: Vec<_> = live.and_then(Json::as_array).into_iter().flatten().collect();
+        let wanted: Vec<_> = wanted.as_array().into_iter().flatten().collect();
+        let numbered = |row: &Json| {
+            let mut row = without_id(row);
+            for (name, field) in self.levels() {
+                if let Some(level) = row.get_mut(field.sent_name(name)) {
+                    *level = Level::number_of(level);
+                }
+            }
+            Json::Object(row)
+        };
+        let added = wanted.iter().filter(|row| !live.iter().any(|live| numbered(live) == ***row));
+        let removed = live.iter().filter(|live| !wanted.iter().any(|row| numbered(live) == **row));
+        let removed =
+            removed.filter_map(|row| Some(json!({"id": row.get("id")?, "_destroy": true})));
+        removed.chain(added.map(|row| (*row).clone())).collect()
+    }
+
+    /// Takes the rows that name one of `ids` out of a comparable value.
+    pub fn drop_rows_of(&self, comparable: &mut Json, named: Named, ids: &[u64]) {
+        let of_named = self.parts.iter().filter(|(_, field)| field.names == Some(named));
+        let keys: Vec<_> = of_named.map(|(name, field)| field.sent_name(name)).collect();
+        let id = |row: &Json| keys.iter().find_map(|key| row.get(key)?.as_u64());
+        if let Some(rows) = comparable.as_array_mut().filter(|_| self.has_rows()) {
+            rows.retain(|row| id(row).is_none_or(|id| !ids.contains(&id)));
+        }
+    }
+
+    /// The highest tier that whom a live row names tells of: of a field of rows that only this tier
+    /// has.
+    pub fn tier_of_rows(&self, raw: &Object) -> Option<Tier> {
+        let rows = self.field.live_name(&self.name).and_then(|name| raw.get(name)?.as_array());
+        let rows = rows.filter(|_| self.has_rows())?;
+        let is_set =
+            |name: &str| rows.iter().any(|row| row.get(name).is_some_and(|it| !it.is_null()));
+        let parts = self.parts.iter().filter(|(name, field)| is_set(field.sent_name(name)));
+        parts.map(|(_, field)| field.tier).max()
+    }
+}
+
+/// A row without the id that the service gives it.
+pub(super) fn without_id(row: &Json) -> Object {
+    let mut row = row.as_object().cloned().unwrap_or_default();
+    row.remove("id");
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::{
+        calls::Act,
+        forms::tests::{branch, names},
+        testing::{act, fields, live, section},
+    };
+
+    #[test]
+    fn a_live_row_is_told_by_what_it_names_and_only_then_by_its_level() {
+        let there = live(section("protected_branches"), branch());
+        let rows = json!([{"id": 1, "user_id": 3}, {"id": 2, "access_level": "no_access"}, {"id": 4, "group_id": 5}]);
+        assert_eq!(there.fields["allowed_to_push"], rows);
+        assert_eq!(there.tier, Tier::Premium, "without a licence no rule names anybody");
+    }
+
+    #[test]
+    fn an_edit_of_rows_adds_and_removes() {
+        let of = section("protected_branches");
+        let there = live(of, {
+            let mut branch = branch();
+            branch["code_owner_approval_required"] = true.into();
+            branch
+        });
+        let gone = |id: u64| json!({"id": id, "_destroy": true});
+        for (declared, rows) in [
+            (
+                json!([{"user": "alice"}, {"access_level": "maintainer"}]),
+                json!([gone(2), gone(4), {"access_level": 40}]),
+            ),
+            (
+                json!([{"user": "alice"}, {"access_level": "no_access"}, {"group": "ACME/kids"}]),
+                json!([]),
+            ),
+            (json!([]), json!([gone(1), gone(2), gone(4)])),
+        ] {
+            let declared = fields(json!({"allowed_to_push": declared}));
+            let edit = act(of, &names(), Act::Change(&declared, &there, &["allowed_to_push"]));
+            assert_eq!(edit[0].body_fields().unwrap()["allowed_to_push"].plain(), Some(&rows));
+        }
+    }
+}
