@@ -1,6 +1,6 @@
 //! Live states for tests, from what the service would answer.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{Caller, Collection, Live, Presence};
 use crate::{
@@ -33,7 +33,8 @@ pub(crate) fn collection(
     more: &dyn Fn(&str) -> bool,
 ) -> Collection {
     let of = section.of;
-    let wanted = |name: &str| more(name) || section.names().any(|declared| declared == name);
+    let declared: BTreeSet<_> = section.names().collect();
+    let wanted = |name: &str| more(name) || declared.contains(name);
     let read = |raw: &Object| of.read(raw, &wanted);
     let object = |raw: &Json| with_flags(of, raw.as_object().cloned().unwrap_or_default());
     match (raw, of.home.place) {
