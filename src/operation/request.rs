@@ -240,6 +240,11 @@ impl<E> Request<E> {
         named.flat_map(pending::paths).chain(arguments).chain(after)
     }
 
+    /// The paths of what its own path names, whether their ids are known or not.
+    pub fn named(&self) -> impl Iterator<Item = &str> {
+        self.named.iter().filter_map(|(name, _)| self.argument(name))
+    }
+
     /// What `:name` of the path stands for.
     fn argument(&self, name: &str) -> Option<&str> {
         let found = self.arguments.iter().find(|(own, _)| *own == name);

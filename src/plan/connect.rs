@@ -125,16 +125,23 @@ fn named(steps: &mut [Step]) {
     }
 }
 
-/// What is in a group that moves is found at its declared path only after that.
+/// What is in a group that moves is found at its declared path only after that, and so is a project
+/// that a request names: until then the service shows it by its former path.
 fn moved(steps: &mut [Step]) {
-    let is_move = |step: &&Step| {
-        step.scope == Scope::Group && step.effects.contains(&Effect::Provides(Capability::InPlace))
+    let moves = |scope: Scope| {
+        let in_place = Effect::Provides(Capability::InPlace);
+        let of_scope = steps.iter().filter(|step| step.scope == scope);
+        let moves = of_scope.filter(|step| step.effects.contains(&in_place));
+        moves.map(|step| (step.address.path.to_lowercase(), step.address.clone())).collect()
     };
-    let groups: HashMap<_, _> = steps
-        .iter()
-        .filter(is_move)
-        .map(|step| (step.address.path.to_lowercase(), step.address.clone()))
-        .collect();
+    let projects: HashMap<String, Address> = moves(Scope::Project);
+    let groups: HashMap<String, Address> = moves(Scope::Group);
+    for step in steps.iter_mut().filter(|_| !projects.is_empty()) {
+        let named = step.requests().flat_map(Request::named).map(str::to_lowercase);
+        let first: BTreeSet<_> = named.filter_map(|path| projects.get(&path).cloned()).collect();
+        let reason = Capability::InPlace.reason(Scope::Project);
+        step.after.extend(first.into_iter().map(|address| Edge { address, reason }));
+    }
     let reason = Capability::InPlace.reason(Scope::Group);
     for step in steps.iter_mut().filter(|_| !groups.is_empty()) {
         let nearest = groups_above(&step.address.path).find_map(|group| groups.get(&group));

@@ -292,7 +292,12 @@ async fn what_is_forked_is_the_one_that_is_declared_there() {
         project("acme/shop", json!({"fork_of": "acme/b"})),
         project("acme/copy", json!({"create": {"fork_of": "acme/b"}})),
     ]);
-    world.converge("a chain").await;
+    let plan = world.converge("a chain").await;
+    for address in ["acme/shop#fork_of", "acme/copy"] {
+        let step = plan.steps.iter().find(|step| step.address.to_string() == address).unwrap();
+        let first: Vec<_> = step.after.iter().map(|edge| edge.address.to_string()).collect();
+        assert_eq!(first, ["acme/b"], "{address}");
+    }
     for path in ["/projects/acme%2Fshop", "/projects/acme%2Fcopy"] {
         let upstream = &world.get(path).await["forked_from_project"];
         assert_eq!(
