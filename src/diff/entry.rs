@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     Action, Bound, Change, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Shown, Step,
-    bound, bound::has_group_above, fit, problem, removal, shown_declared, shown_live, subject,
-    whom,
+    besides, bound, bound::has_group_above, fit, problem, removal, shown_declared, shown_live,
+    subject, whom,
 };
 use crate::{
     address::Address,
@@ -321,7 +321,6 @@ impl<'a> Comparing<'a> {
         });
         let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
         changes.extend(forgotten);
-        let besides: Vec<_> = sends.iter().filter_map(|call| call.besides).collect();
         let step = Step::new(
             self.context.target.scope,
             self.address.clone(),
@@ -335,7 +334,7 @@ impl<'a> Comparing<'a> {
         let mut effects = self.section.rules.effects(who, &live.fields, &after);
         let changed: Vec<_> = step.changes.iter().map(|change| change.field.as_str()).collect();
         effects.extend(stakes::changing(self.section, &changed, &live.fields, &after));
-        effects.extend(besides.into_iter().map(|what| Effect::Besides(what.to_owned())));
+        effects.extend(besides(&step.sends));
         self.push(Step { effects, ..step.of(live) }, findings);
     }
 

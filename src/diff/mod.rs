@@ -33,8 +33,8 @@ use crate::{
     desired::{DeclaredSection, Groups, State, Unlisted},
     field::{Field, Named, Secrecy},
     kind::{
-        self, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act, forms,
-        stakes,
+        self, Effect, Job, LiveEntry, Names, Section, Shape, Spec, Target, Unable, calls::Act,
+        forms, stakes,
     },
     live::{Caller, Collection, Inherited},
     origin::{Origin, Sourced},
@@ -292,7 +292,13 @@ fn removal(
     );
     let mut effects = section.rules.effects(whom(section, live), &live.fields, &Object::new());
     effects.extend(stakes::removing(section));
+    effects.extend(besides(&step.sends));
     Ok(Step { effects, ..step.of(live) })
+}
+
+/// What calls do that the fields of their step do not show.
+fn besides(sends: &[kind::Call]) -> impl Iterator<Item = Effect> {
+    sends.iter().filter_map(|call| call.besides).map(|what| Effect::Besides(what.to_owned()))
 }
 
 /// A live value as it may be shown.

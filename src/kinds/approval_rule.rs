@@ -89,6 +89,9 @@ pub static KIND: Kind = Kind {
 
 const ANY: &str = "any_approver";
 
+/// What happens to a rule for all protected branches that is to name some.
+const NARROWS: &str = "is no longer for all protected branches";
+
 /// The setting of a project of which the service makes the rule "All Members".
 pub const BEFORE_MERGE: &str = "approvals_before_merge";
 
@@ -126,8 +129,11 @@ impl Rules for ApprovalRules {
             Act::Change(declared, live, changed) if names_branches(declared) => {
                 // An edit repeats what is live, and so would leave it to be for all of them.
                 let mut declared = declared.clone();
-                declared.insert(ALL.to_owned(), Json::Bool(false).into());
-                Job { act: Act::Change(&declared, live, changed), ..*job }.plain()?
+                let is_shown = declared.insert(ALL.to_owned(), Json::Bool(false).into()).is_some();
+                let narrows = !is_shown && live.fields.get(ALL) == Some(&Json::Bool(true));
+                let besides = narrows.then_some(NARROWS);
+                let calls = Job { act: Act::Change(&declared, live, changed), ..*job }.plain()?;
+                calls.into_iter().map(|call| Call { besides, ..call }).collect()
             }
             _ => job.plain()?,
         };

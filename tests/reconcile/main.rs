@@ -25,6 +25,7 @@ mod releases;
 mod roster;
 mod saved;
 mod schedules;
+mod shown;
 mod snapshot;
 mod sources;
 mod world;

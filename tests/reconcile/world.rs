@@ -29,6 +29,8 @@ use undrift::{
     value::Value,
 };
 
+use crate::shown::{self, Ids, Recorder, Sent};
+
 /// A release that is later than what any field needs.
 pub(crate) const LATER: Release = Release::new(18, 9);
 
@@ -75,7 +77,7 @@ pub(crate) type Quirk = fn(&str, &str, &mut Json) -> Option<Json>;
 /// A service with a quirk.
 #[derive(Debug)]
 struct Quirky {
-    inner: HttpTransport,
+    inner: Arc<dyn Transport>,
     quirk: Quirk,
 }
 
@@ -143,6 +145,10 @@ pub(crate) struct World {
     pub(crate) quirk: Option<Quirk>,
     /// What somebody else does meanwhile.
     pub(crate) meddling: Option<Meddling>,
+    /// What clients wrote.
+    sent: Arc<Mutex<Vec<Sent>>>,
+    /// Where the groups and projects that they were shown are.
+    ids: Arc<Mutex<Ids>>,
     /// What guards refuse and may pass, as the command line takes it.
     pub(crate) acknowledged: Vec<&'static str>,
     /// How far runs go.
@@ -177,6 +183,8 @@ impl World {
             tweak: |_| (),
             quirk: None,
             meddling: None,
+            sent: Arc::default(),
+            ids: Arc::default(),
             acknowledged: Vec::new(),
             extent: Extent::default(),
             trusts: Duration::ZERO,
@@ -264,15 +272,18 @@ impl World {
         secrets.also_redact(token.clone());
         let secrets = Arc::new(secrets);
         let service = Service::parse(&self.sandbox.url(), false).unwrap();
-        let transport = HttpTransport::new(&service, &token, &HttpOptions::default()).unwrap();
+        let http = HttpTransport::new(&service, &token, &HttpOptions::default()).unwrap();
+        let http: Arc<dyn Transport> = Arc::new(http);
         let transport: Arc<dyn Transport> = match self.quirk {
-            Some(quirk) => Arc::new(Quirky { inner: transport, quirk }),
-            None => Arc::new(transport),
+            Some(quirk) => Arc::new(Quirky { inner: Arc::clone(&http), quirk }),
+            None => Arc::clone(&http),
         };
         let transport = match &self.meddling {
             Some(meddling) => Arc::new(Busy { inner: transport, meddling: meddling.clone() }),
             None => transport,
         };
+        let (sent, ids) = (Arc::clone(&self.sent), Arc::clone(&self.ids));
+        let transport = Arc::new(Recorder { inner: transport, service: http, sent, ids });
         (ReadClient::new(service, transport, secrets.clone(), hasty()), secrets)
     }
 
@@ -374,7 +385,11 @@ impl World {
             trusts: self.trusts,
         };
         let events = Mutex::new(Vec::new());
+        self.sent.lock().unwrap().clear();
         let applied = apply.run(&approved, |event| events.lock().unwrap().push(event)).await;
+        let (ids, sent) = (self.ids.lock().unwrap(), self.sent.lock().unwrap());
+        shown::holds(&plan, &settings.secrets, &ids, &sent);
+        drop((ids, sent));
         Ok(Outcome { plan, applied: Some(applied), events: events.into_inner().unwrap() })
     }
 
@@ -405,7 +420,8 @@ impl World {
             format!("{} {}", line["method"].as_str().unwrap(), line["path"].as_str().unwrap())
         };
         // The last line may be half written.
-        log.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(line).collect()
+        let lines = log.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        lines.map(line).filter(|request| !shown::is_look(request)).collect()
     }
 
     pub(crate) fn writes(&self) -> Vec<String> {

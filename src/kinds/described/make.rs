@@ -49,6 +49,10 @@ pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
             noun: keep(&description.noun),
             called,
             grants: keep_all(&description.grants),
+            before_removal: description
+                .before_removal
+                .as_deref()
+                .map(|act| keep(&format!("sends `POST …/{act}` first"))),
         })),
     };
     Ok(Described { kind: Box::leak(Box::new(kind)), operations })
@@ -149,6 +153,8 @@ struct Identified {
     noun: &'static str,
     grants: &'static [&'static str],
     called: Option<&'static str>,
+    /// That another call comes before a removal.
+    before_removal: Option<&'static str>,
 }
 
 impl Rules for Identified {
@@ -174,7 +180,10 @@ impl Rules for Identified {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let mut calls = job.plain()?;
         if let Act::Remove(live) = job.act {
-            let before = job.section.home.acts.iter().map(|act| job.addressed(*act, live).into());
+            let before = job.section.home.acts.iter().map(|act| Call {
+                besides: self.before_removal,
+                ..job.addressed(*act, live).into()
+            });
             calls.splice(..0, before);
         }
         Ok(calls)

@@ -1,0 +1,400 @@
+//! Everything that `apply` sends stands in the plan that was shown, in JSON and in the terminal.
+//!
+//! Every run of [`World`](crate::world::World) is held to it. A request that writes is one of the calls
+//! of a step. Each field of its body is listed with that call, and is one of:
+//!
+//! - a change of the step, which has a line in the terminal;
+//! - what the line of the step names: the path of a container, what tells an entry from others;
+//! - what the service would reset, with the value that the service has. It has no line in the
+//!   terminal, because nothing changes by it.
+//!
+//! A request without a body does what the line of the step says, or a note says what it does.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value as Json, json};
+use undrift::{
+    api::{Content, SendError, Transport, WireRequest, WireResponse},
+    field::Scope,
+    kind::Section,
+    kinds,
+    operation::Method,
+    plan::Plan,
+    report::{
+        Run, Style,
+        json::{Planned, Report, Sort},
+        terminal::{self, Title},
+    },
+    sandbox::Profile,
+    secret::Secrets,
+};
+
+use crate::world::{World, project, seed};
+
+/// What the line of a step names: where a container is, and what it is called.
+const NAMED: &[&str] = &[
+    "path",
+    "name",
+    "namespace_id",
+    "parent_id",
+    "namespace",
+    "group_id",
+    "new_name",
+    "target_namespace",
+];
+
+/// What a field is sent with although nobody declares it, because its page says that this holds where
+/// it is left out.
+const SAID_ELSEWHERE: &[(&str, &str)] = &[("rule_type", "regular")];
+
+/// The fields in which a single level of a rule is sent, each with the list that it stands for.
+const LEVELS: &[(&str, &str)] = &[
+    ("push_access_level", "allowed_to_push"),
+    ("merge_access_level", "allowed_to_merge"),
+    ("unprotect_access_level", "allowed_to_unprotect"),
+    ("create_access_level", "allowed_to_create"),
+];
+
+/// Requests without a body that do what a field says, each with that field.
+const SWITCHES: &[(&str, &str)] = &[
+    ("archive", "archived"),
+    ("unarchive", "archived"),
+    ("restore", "state"),
+    ("transfer", "path"),
+    ("fork", "fork_of"),
+    ("import_project_members", "members_from"),
+    ("override", "override"),
+];
+
+/// What marks the reads of a [`Recorder`].
+const LOOK: &str = "recorder=looks";
+
+/// The read of `target` by a [`Recorder`].
+pub(crate) fn look(target: &str) -> String {
+    let mark = if target.contains('?') { '&' } else { '?' };
+    format!("{target}{mark}{LOOK}")
+}
+
+/// Whether a line of the request log is a read of a [`Recorder`].
+pub(crate) fn is_look(request: &str) -> bool {
+    request.ends_with(LOOK)
+}
+
+/// A request that wrote.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    method: Method,
+    target: String,
+    body: Map<String, Json>,
+    /// What it was sent to, as the service showed it just before.
+    before: Json,
+}
+
+/// Remembers what is sent through it, and what was there before.
+pub(crate) struct Recorder {
+    pub(crate) inner: Arc<dyn Transport>,
+    /// The way to the service past everything that goes wrong.
+    pub(crate) service: Arc<dyn Transport>,
+    pub(crate) sent: Arc<Mutex<Vec<Sent>>>,
+    pub(crate) ids: Arc<Mutex<Ids>>,
+}
+
+/// The ids of the groups and projects that were at a path, as a request has that.
+pub(crate) type Ids = BTreeSet<(String, u64)>;
+
+/// The path and the id of the group or project that is `shown`.
+pub(crate) fn id(shown: &Json) -> Option<(String, u64)> {
+    let path = shown["path_with_namespace"].as_str().or(shown["full_path"].as_str())?;
+    Some((path.replace('/', "%2F").to_lowercase(), shown["id"].as_u64()?))
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Recorder")
+    }
+}
+
+impl Recorder {
+    async fn look(&self, like: &WireRequest, target: &str) -> Json {
+        let look = WireRequest {
+            method: Method::Get,
+            target: look(target),
+            content: Content::Empty,
+            unmodified_since: None,
+            ..like.clone()
+        };
+        let answer = self.service.send(look).await.ok().filter(|answer| answer.status == 200);
+        let body = answer.and_then(|answer| answer.body.ok());
+        body.and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default()
+    }
+
+    /// What is at `request`'s target.
+    async fn before(&self, request: &WireRequest) -> Json {
+        // A share is shown by its container only.
+        match request.target.split_once("/share/") {
+            Some((container, group)) => {
+                let shares = self.look(request, container).await["shared_with_groups"].take();
+                let mut shares = shares.as_array().cloned().unwrap_or_default().into_iter();
+                shares
+                    .find(|share| share["group_id"].as_u64() == group.parse().ok())
+                    .unwrap_or_default()
+            }
+            None => self.look(request, &request.target).await,
+        }
+    }
+}
+
+impl Transport for Recorder {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        Box::pin(async move {
+            if request.method != Method::Get {
+                let body = match &request.content {
+                    Content::Empty => Map::new(),
+                    Content::Json(text) => serde_json::from_slice(text).unwrap(),
+                    Content::Form(parts) => {
+                        parts.iter().map(|part| (part.name.clone(), Json::Null)).collect()
+                    }
+                };
+                let before = self.before(&request).await;
+                let (method, target) = (request.method, request.target.clone());
+                let sent = Sent { method, target, body, before };
+                self.sent.lock().unwrap().push(sent);
+            }
+            let answer = self.inner.send(request).await?;
+            let body = answer.body.as_ref().ok().and_then(|body| serde_json::from_slice(body).ok());
+            self.ids.lock().unwrap().extend(body.as_ref().and_then(id));
+            Ok(answer)
+        })
+    }
+}
+
+/// What was shown of a step.
+struct Step<'r> {
+    json: &'r Json,
+    /// The first words of its lines in the terminal.
+    lines: &'r [String],
+    is_noted: bool,
+    /// The ids of what is named by its path, as a path has that.
+    ids: &'r Ids,
+}
+
+/// Requires that everything of `sent` stands in `plan`. What is named by its path has `ids`.
+pub(crate) fn holds(plan: &Plan, secrets: &Secrets, ids: &Ids, sent: &[Sent]) {
+    let run = Run {
+        target: "https://service.example".into(),
+        caller: "root".into(),
+        sandbox: false,
+        rehearsed: Vec::new(),
+        live: None,
+        token: None,
+    };
+    let json = Report::finished(Sort::Plan, 2, Planned::new(&run, plan)).to_text(secrets).unwrap();
+    let json: Json = serde_json::from_str(&json).unwrap();
+    let style = Style { full: true, ..Style::default() };
+    let text = terminal::plan(plan, &run, Title::Plan, style, secrets);
+    let blocks = blocks(&text);
+    let noted = |step: &Json| {
+        let notes = json["notes"].as_array().into_iter().flatten();
+        let is_besides = |note: &&Json| note["reason"]["is"] == "besides";
+        notes.filter(is_besides).any(|note| note["address"]["full"] == step["address"]["full"])
+    };
+    let nothing = Vec::new();
+    let steps = json["steps"].as_array().unwrap().iter().map(|step| Step {
+        json: step,
+        lines: blocks.get(&head(step)).unwrap_or(&nothing),
+        is_noted: noted(step),
+        ids,
+    });
+    let steps: Vec<_> = steps.collect();
+    for request in sent {
+        let why = steps.iter().map(|step| step.shows(request, sent)).collect::<Vec<_>>();
+        assert!(
+            why.iter().any(Result::is_ok),
+            "{} {} {:?} is not shown: {:#?}\n{text}\n{json:#}",
+            request.method,
+            request.target,
+            request.body.keys(),
+            why.into_iter().filter_map(Result::err).flatten().collect::<Vec<_>>()
+        );
+    }
+}
+
+/// The container and the object that the terminal shows a step by.
+fn head(step: &Json) -> (String, String) {
+    let address = &step["address"];
+    let text = |name: &str| address[name].as_str().map(str::to_owned);
+    let object = match (text("section"), text("entry")) {
+        (None, _) => step["scope"].as_str().unwrap().to_owned(),
+        (Some(section), None) => section,
+        (Some(section), Some(entry)) => format!("{section}/{entry}"),
+    };
+    (text("path").unwrap(), object)
+}
+
+/// The first words of the lines of each step.
+fn blocks(text: &str) -> BTreeMap<(String, String), Vec<String>> {
+    let mut blocks = BTreeMap::<_, Vec<String>>::new();
+    let (mut container, mut object) = (String::new(), String::new());
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        match (indent, line.trim_start().split_at_checked(2)) {
+            (0, _) => container = line.to_owned(),
+            (2, Some(("+ " | "~ " | "- ", head))) => {
+                object = head.split("  # ").next().unwrap_or_default().to_owned();
+                blocks.entry((container.clone(), object.clone())).or_default();
+            }
+            (6, _) => {
+                let word = line.split_whitespace().next().unwrap_or_default().to_owned();
+                blocks.entry((container.clone(), object.clone())).or_default().push(word);
+            }
+            _ => {}
+        }
+    }
+    blocks
+}
+
+impl Step<'_> {
+    /// What of `request` is not shown here; nothing at all, if it is another step's.
+    fn shows(&self, request: &Sent, all: &[Sent]) -> Result<(), Option<String>> {
+        let calls = self.json["calls"].as_array().unwrap();
+        let is_to = |call: &Json, request: &Sent| {
+            call["method"] == request.method.as_str()
+                && self.is_same(call["path"].as_str().unwrap(), &request.target)
+        };
+        let fields = |call: &Json| call["fields"].as_array().cloned().unwrap_or_default();
+        // What a possible step would create may turn out to be there, and is edited then.
+        let is_it = |call: &&Json| {
+            let entry = request.target.rsplit_once('/').map(|(collection, _)| collection);
+            is_to(call, request)
+                || (self.json["possible"].is_string()
+                    && call["method"] == "POST"
+                    && entry.is_some_and(|of| self.is_same(call["path"].as_str().unwrap(), of)))
+        };
+        let carries = |call: &&Json| {
+            let is_listed = |name: &String| fields(call).iter().any(|field| field == name);
+            !is_to(call, request) || request.body.keys().all(is_listed)
+        };
+        if !calls.iter().any(|call| is_it(&call)) {
+            return Err(None);
+        }
+        if !calls.iter().filter(is_it).any(|call| carries(&call)) {
+            return Err(Some(format!("{} lists less", self.json["address"]["full"])));
+        }
+        if request.body.is_empty() && request.method != Method::Delete && !self.tells(request) {
+            return Err(Some("neither a line nor a note tells what it does".to_owned()));
+        }
+        // What is replaced is added with what was there.
+        let mut removals = calls.iter().filter(|call| call["method"] == "DELETE");
+        let removed = removals.find_map(|call| all.iter().rfind(|other| is_to(call, other)));
+        let before = match removed {
+            Some(removed) if request.method == Method::Post => &removed.before,
+            _ => &request.before,
+        };
+        let hidden = request.body.iter().find(|(name, value)| !self.accounts(name, value, before));
+        hidden.map_or(Ok(()), |(name, value)| Err(Some(format!("{name}: {value}, now {before}"))))
+    }
+
+    /// Whether a request went where the plan says. The plan names by its path what is still to be
+    /// created.
+    fn is_same(&self, planned: &str, sent: &str) -> bool {
+        let is_id = |planned: &str, sent: &str| {
+            sent.parse().is_ok_and(|id| self.ids.contains(&(planned.to_lowercase(), id)))
+        };
+        let mut segments = planned.split('/').zip(sent.split('/'));
+        planned.split('/').count() == sent.split('/').count()
+            && segments.all(|(planned, sent)| planned == sent || is_id(planned, sent))
+    }
+
+    /// Whether a line or a note tells what a request without a body does.
+    fn tells(&self, request: &Sent) -> bool {
+        let act = |name: &str| request.target.split('/').skip(3).any(|segment| segment == name);
+        let mut fields = SWITCHES.iter().filter(|(name, _)| act(name)).map(|(_, field)| *field);
+        self.is_noted || fields.any(|field| self.changes(field))
+    }
+
+    /// Whether a line of the terminal, and a change in JSON, tell what becomes of `field`.
+    fn changes(&self, field: &str) -> bool {
+        let changes = self.json["changes"].as_array().unwrap();
+        let is_line = |line: &String| {
+            line == field || line.split_once('.').is_some_and(|(whole, _)| whole == field)
+        };
+        changes.iter().any(|change| change["field"] == field) && self.lines.iter().any(is_line)
+    }
+
+    /// Whether `value` is shown, names what the step is about, or is what was there `before`.
+    fn accounts(&self, sent: &str, value: &Json, before: &Json) -> bool {
+        let name = LEVELS.iter().find(|(own, _)| *own == sent).map_or(sent, |(_, list)| list);
+        let (sections, is_container) = self.sections();
+        if (is_container && NAMED.contains(&sent))
+            || SAID_ELSEWHERE.iter().any(|(name, said)| *name == sent && value == said)
+            || (sent == "applies_to_all_protected_branches" && self.is_noted)
+        {
+            return true;
+        }
+        let specs = sections.iter().flat_map(|of| of.table().specs().iter().map(move |s| (of, s)));
+        let mut fields = specs.filter(|(_, spec)| spec.field.sent_name(&spec.name) == name);
+        fields.any(|(section, spec)| {
+            let live = spec.field.live_name(&spec.name);
+            let is_named = section.identity.contains(&&*spec.name)
+                && (self.json["action"] != "update" || self.json["replaces"] == true)
+                && self.json["address"]["entry"].is_string();
+            self.changes(&spec.name)
+                || is_named
+                || live.is_some_and(|live| {
+                    before.is_object()
+                        && plain(before.get(live).unwrap_or(&Json::Null)) == plain(value)
+                })
+        })
+    }
+
+    /// The sections whose fields its requests carry, and whether it is about a container itself.
+    fn sections(&self) -> (Vec<Section>, bool) {
+        let scope = match self.json["scope"].as_str() {
+            Some("group") => Scope::Group,
+            _ => Scope::Project,
+        };
+        match self.json["address"]["section"].as_str() {
+            Some(name) => (Vec::from_iter(kinds::section(scope, name)), false),
+            None => {
+                let with = ["settings", "fork_of"].map(|name| kinds::section(scope, name));
+                let own = kinds::container(scope).0;
+                (std::iter::once(own).chain(with.into_iter().flatten()).collect(), true)
+            }
+        }
+    }
+}
+
+/// A value as it is compared: what is named by its id, what is not set as nothing.
+fn plain(value: &Json) -> Json {
+    match value {
+        Json::Bool(false) => Json::Null,
+        Json::String(text) if text.is_empty() => Json::Null,
+        Json::Array(items) if items.is_empty() => Json::Null,
+        Json::Array(items) => {
+            let id = |item: &Json| item.get("id").cloned().unwrap_or_else(|| item.clone());
+            items.iter().map(id).collect()
+        }
+        _ => value.clone(),
+    }
+}
+
+/// The service forgets the token of a hook along with its URL, so that it is sent once more.
+#[tokio::test]
+async fn a_token_that_is_sent_along_with_another_url_is_shown() {
+    let mut world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+    world.set("TOKEN", "token-of-the-hook");
+    let hook = |url: &str, former: &[&str]| {
+        let hook = json!({"url": url, "token": {"env": "TOKEN"}, "previously": former});
+        [project("acme/shop", json!({"hooks": [hook]}))]
+    };
+    let (old, new) = ("https://a.example.org/x", "https://b.example.org/x");
+    world.declare(&hook(old, &[]));
+    world.converge("a new hook").await;
+    world.declare(&hook(new, &[old]));
+    world.converge("another address").await;
+    assert_eq!(world.sandbox.hook_token(1).as_deref(), Some("token-of-the-hook"));
+}
