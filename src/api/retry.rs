@@ -194,6 +194,34 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_wait_is_the_longer_of_the_back_off_and_what_was_asked() {
+        let ms = Duration::from_millis;
+        for (attempt, ceiling) in (1..).zip([500, 1_000, 2_000, 4_000, 8_000]) {
+            for (outcome, tenths, backoff) in [
+                (Outcome::Faulty, 0, 0),
+                (Outcome::Faulty, 5, ceiling / 2),
+                (Outcome::Faulty, 10, ceiling),
+                (Outcome::Throttled, 0, 2 * ceiling),
+                (Outcome::Throttled, 10, 2 * ceiling),
+            ] {
+                for asked in [None, Some(0), Some(1_000), Some(6_000), Some(60_000)] {
+                    let wanted = asked.map_or(0, |asked| asked + asked * tenths / 100).max(backoff);
+                    let jitter = f64::from(u8::try_from(tenths).unwrap()) / 10.0;
+                    let found = decide(Again::Reads, outcome, attempt, asked.map(ms), jitter);
+                    assert_eq!(
+                        found,
+                        Decision::RetryAfter(ms(wanted)),
+                        "{outcome:?} {attempt} {asked:?} {jitter}"
+                    );
+                }
+            }
+        }
+        let after = |wait| decide(Again::Reads, Outcome::Throttled, 1, Some(wait), 0.0);
+        assert_eq!(after(MAX_WAIT), Decision::RetryAfter(MAX_WAIT));
+        assert_eq!(after(MAX_WAIT + ms(1)), Decision::Fail);
+    }
+
     proptest! {
         #[test]
         fn a_wait_is_never_shorter_than_asked_nor_longer_than_bounded(attempt in 0u32..50, asked in proptest::option::of(0u64..10_000), jitter in 0f64..1.0) {

@@ -214,7 +214,15 @@ pub(super) fn then(request: &Request<Write>, standing: Standing, history: Histor
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operation::{HOOK_CREATE, HOOK_UPDATE, Op, PROJECT_FORK, VARIABLE_CREATE};
+    use crate::{
+        desired::{Unlisted, testing::shop},
+        diff::{Change, Shown},
+        kind::Call,
+        operation::{
+            HOOK_CREATE, HOOK_UPDATE, Op, PROJECT_FORK, PROTECTED_TAG_CREATE, PROTECTED_TAG_DELETE,
+            VARIABLE_CREATE,
+        },
+    };
 
     const FRESH: History = History { looks: 1, resent: false, repeatable: false };
 
@@ -224,6 +232,36 @@ mod tests {
 
     fn after(op: Op<Write>, standing: Standing, history: History) -> Then {
         then(&op.request(), standing, history)
+    }
+
+    #[test]
+    fn what_is_left_of_a_replacement_tells_which_of_its_calls_were_carried_out() {
+        use Standing::{Applied, NotApplied, Other};
+        let shop = shop(&serde_json::json!({}), Unlisted::Report);
+        let step = |action, level: &str| {
+            let call = |op: Op<Write>| Call::from(op.request().arg("id", 1));
+            let restores = Call { restores: true, ..call(PROTECTED_TAG_CREATE) };
+            let sends = vec![call(PROTECTED_TAG_DELETE), call(PROTECTED_TAG_CREATE), restores];
+            let change = Change {
+                field: "allowed_to_create".to_owned(),
+                before: Shown::Unknown,
+                after: Shown::Value(level.into()),
+                origin: None,
+                label: None,
+            };
+            let (address, origin) = (shop.address().section("protected_tags"), &shop.origin);
+            Step::new(shop.scope, address, action, origin.clone(), vec![change], sends)
+        };
+        let own = step(Action::Update, "maintainer");
+        for (left, removed, added, restored) in [
+            (None, Applied, Applied, Applied),
+            (Some(step(Action::Create, "maintainer")), Applied, NotApplied, NotApplied),
+            (Some(own.clone()), NotApplied, Other, Applied),
+            (Some(step(Action::Update, "developer")), Other, Other, Other),
+        ] {
+            let found = [0, 1, 2].map(|at| of_replacement(&own, at, left.as_ref()));
+            assert_eq!(found, [removed, added, restored], "{left:?}");
+        }
     }
 
     #[test]

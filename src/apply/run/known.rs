@@ -237,12 +237,20 @@ fn shows(section: &DeclaredSection, body: &Object) -> bool {
 mod tests {
     use serde_json::json;
 
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::{
-        desired::{Unlisted, testing::shop},
+        desired::{
+            Unlisted,
+            testing::{self, shop},
+        },
         diff::Action,
         kind::Facts,
-        operation::{PROJECT_UPDATE, PROTECTED_TAG_CREATE, SHARE_DELETE},
+        operation::{
+            GROUP_UPDATE, GROUP_VARIABLE_CREATE, Op, PROJECT_UPDATE, PROTECTED_TAG_CREATE,
+            SHARE_DELETE, VARIABLE_CREATE,
+        },
     };
 
     fn step(container: &Container, section: &'static str) -> Step {
@@ -301,6 +309,48 @@ mod tests {
         known.hear(&container, &settings, &edit, &answer, Some(1), Duration::ZERO);
         let Presence::Here(_, facts) = &known.live.presence else { panic!("it is there") };
         assert_eq!(facts.level, Some(40));
+    }
+
+    /// The path of a group may be somebody else's by the time that a write by its id is answered.
+    #[test]
+    fn a_group_is_looked_at_once_more_after_the_last_write_that_did_not_show_it() {
+        let new = || json!({"key": "A", "value": "x", "environment_scope": "*"});
+        for scope in Scope::ALL {
+            let sections = json!({"variables": [new()], "settings": {"description": "new"}});
+            let container = testing::container(scope, "acme", &sections, Unlisted::Report);
+            let target = Target { id: Some(1), ..Target::new(scope, container.path.clone()) };
+            let read = || {
+                let live =
+                    Live::of(Presence::Here(target.clone(), Facts::default()), Duration::ZERO);
+                let variables = Collection::Written(Vec::new());
+                Live { sections: BTreeMap::from([("variables", variables)]), ..live }
+            };
+            let (_, itself) = kinds::container(scope);
+            let (variable, edit) = match scope {
+                Scope::Group => (GROUP_VARIABLE_CREATE, GROUP_UPDATE),
+                Scope::Project => (VARIABLE_CREATE, PROJECT_UPDATE),
+            };
+            let mut known = Known::new(read());
+            assert!(known.is_all());
+            let hear = |known: &mut Known, section, op: Op<Write>, answer: &Json| {
+                let (step, request) = (step(&container, section), op.request().arg("id", 1));
+                known.hear(&container, &step, &request, answer, Some(1), Duration::ZERO);
+            };
+            hear(&mut known, "variables", variable, &new());
+            assert!(known.stale().is_empty(), "the answer shows it");
+            assert_eq!(known.is_all(), scope == Scope::Project);
+            // A reading that began before it was answered tells nothing of that.
+            known.renew(read(), &BTreeSet::from(["variables"]));
+            assert!(!known.is_all());
+            known.begin();
+            known.renew(read(), &BTreeSet::from(["variables"]));
+            assert!(known.is_all());
+            // The answer to an edit of the group itself shows where it is.
+            hear(&mut known, "variables", variable, &new());
+            let answer = json!({"id": 1, itself.path: "acme", "description": "new"});
+            hear(&mut known, "settings", edit, &answer);
+            assert!(known.is_all(), "{scope:?} {:?}", known.stale());
+        }
     }
 
     /// The answer to an edit may be older than what another step came to meanwhile.

@@ -204,6 +204,22 @@ fn what_is_unmanaged_is_dropped_from_below_and_kept_from_above() {
     assert_eq!(entries(&above, "variables"), ["B@* Present", "TF_A@* Present"]);
 }
 
+/// Of two layers of one rank, and of one document, neither drops what the other declares.
+#[test]
+fn what_is_unmanaged_is_kept_from_beside() {
+    let (declared, unmanaged) = ("{key: TF_A, value: a}", "{key: 'TF_*', state: unmanaged}");
+    let section = |entries: &str| format!("variables: [{entries}]\n");
+    for (one, other) in [(declared, unmanaged), (unmanaged, declared)] {
+        let beside = defaults("acme/*", &section(one)) + &defaults("acme/*", &section(other));
+        for (layers, own) in
+            [(beside, String::new()), (String::new(), section(&format!("{one}, {other}")))]
+        {
+            let merged = merged(&layers, &own);
+            assert_eq!(entries(&merged, "variables"), ["TF_A@* Present"], "{layers} {own}");
+        }
+    }
+}
+
 #[test]
 fn layers_may_be_ignored() {
     let rules = defaults(

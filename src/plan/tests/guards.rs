@@ -73,6 +73,22 @@ fn a_copy_is_no_removal() {
     // Of the two that are told apart one goes: neither all nor, of two, a share that says anything.
     let plan = plan_of(&declared(Some("absent")), &live(vec![hook(20, "https://b.example.org")]));
     assert_eq!((plan.steps.len(), refused(&plan)), (8, vec![]));
+    // Nor does a copy make the share smaller, or large enough to say something.
+    for (number, others, removed, want) in [
+        (2, 2, 2, None),
+        (8, 4, 1, None),
+        (8, 4, 2, Some("would remove 2 entries of 5; the limit is 25 %")),
+    ] {
+        let url = |at: u64| format!("https://{at}.example.org");
+        let copies = (1..=number).map(|id| hook(id, "https://a.example.org"));
+        let all = copies.chain((20..20 + others).map(|id| hook(id, &url(id))));
+        let mut entries = vec![json!({"url": "https://a.example.org"})];
+        entries.extend((20..20 + removed).map(|id| json!({"url": url(id), "state": "absent"})));
+        let all = json!({"hooks": all.collect::<Vec<_>>()});
+        let plan = plan_of(&json!({"hooks": entries}), &all);
+        let reason = plan.refusals.first().map(|refusal| refusal.reason.as_str());
+        assert_eq!(reason, want, "{number} {others} {removed}");
+    }
     let only = json!({"hooks": [{"url": "https://a.example.org", "state": "absent"}]});
     let plan = plan_of(&only, &json!({"hooks": [hook(1, "https://a.example.org")]}));
     assert_eq!(plan.refusals[0].reason, "would remove the only entry");

@@ -197,6 +197,11 @@ async fn groups_keep_an_owner_and_clean_up_below() {
     let olive = id(&world, "olive").await;
     let dan = id(&world, "dan").await;
     let owner = kept(format!("{ACME}/{olive}"));
+    // A bot is no owner to leave a group to.
+    let token =
+        json!({"name": "ci", "scopes": ["api"], "access_level": 50, "expires_at": "2026-12-31"});
+    let made = world.call("olive", "POST", "/groups/acme/access_tokens", &token).await;
+    assert_eq!((made.status, &made.body["access_level"]), (201, &json!(50)), "{}", made.body);
     let below = kept(format!("{SHOP}/{dan}"));
     let member = kept(format!("{ACME}/{dan}"));
     world

@@ -18,12 +18,13 @@ fn seed() -> Seed {
     Seed::from_json(json!({
         "users": [
             {"username": "ann", "token": "ann"}, {"username": "max", "token": "max"}, {"username": "eve", "token": "eve"},
+            {"username": "gil", "token": "gil"},
         ],
         "groups": [
             {"path": "acme", "members": [owner("ann"), {"user": "max", "access_level": "maintainer"}]},
             {"path": "acme/deep"},
             {"path": "acme/side"},
-            {"path": "ops", "visibility": "public", "members": [owner("eve")]},
+            {"path": "ops", "visibility": "public", "members": [owner("eve"), {"user": "gil", "access_level": "guest"}]},
             {"path": "hidden", "members": [owner("ann")]},
         ],
         "projects": [{"path": "acme/deep/thing"}],
@@ -198,6 +199,29 @@ async fn a_hierarchy_may_keep_to_itself() {
     let deep = world.get("ann", "/groups/acme%2Fdeep").await.body;
     let setting = deep.get("prevent_sharing_groups_outside_hierarchy");
     assert_eq!(setting, None, "{}: only the top has it", fact("share-hierarchy"));
+}
+
+/// Of an invitation each member of the group has their own level there, and at most that of the
+/// invitation.
+#[tokio::test]
+async fn an_invitation_is_a_cap_of_what_its_members_may_do() {
+    let new = json!({"name": "x", "color": "#ff0000"});
+    for (cap, may_label) in [(10, false), (20, true), (40, true)] {
+        for (share, labels) in [
+            (SHARE, format!("{THING}/labels")),
+            ("/groups/acme/share", "/groups/acme/labels".to_owned()),
+            // What is below the group that it is invited to follows.
+            ("/groups/acme/share", format!("{THING}/labels")),
+        ] {
+            let world = world().await;
+            let ops = id(&world, "ops").await;
+            assert_eq!(world.call("ann", "POST", share, &with(ops, cap)).await.status, 201);
+            for (user, may) in [("eve", may_label), ("gil", false)] {
+                let status = world.call(user, "POST", &labels, &new).await.status;
+                assert_eq!(status, if may { 201 } else { 403 }, "{user} {cap} {share} {labels}");
+            }
+        }
+    }
 }
 
 #[tokio::test]
