@@ -115,3 +115,35 @@ fn is_shown(field: &Field, sent: &Json, shown: Option<&Json>) -> bool {
     let sent = if field.codec == Codec::Level { Level::word_of(sent) } else { sent.clone() };
     forms::same(field.compare, &sent, shown.unwrap_or(&Json::Null))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kind::testing::{fields, live, section};
+
+    #[test]
+    fn what_is_turned_off_again_was_off_and_is_limited() {
+        let hooks = section("hooks");
+        let (on, filter) = (json!(true), json!("main"));
+        for (was, body, is_undone) in [
+            (Some(false), json!({"push_events": on, "push_events_branch_filter": filter}), true),
+            (None, json!({"push_events": on, "push_events_branch_filter": filter}), true),
+            (Some(true), json!({"push_events": on, "push_events_branch_filter": filter}), false),
+            (
+                Some(false),
+                json!({"push_events": false, "push_events_branch_filter": filter}),
+                false,
+            ),
+            (Some(false), json!({"push_events": on}), false),
+        ] {
+            let was = was
+                .map(|was| live(hooks, json!({"id": 1, "url": "https://h", "push_events": was})));
+            let found = undone(hooks, &fields(body.clone()), was.as_ref());
+            let was = was.map(|was| was.fields);
+            let expected = if is_undone { json!({"push_events": false}) } else { json!({}) };
+            assert_eq!(found, fields(expected), "{was:?} {body}");
+        }
+    }
+}

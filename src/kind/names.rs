@@ -177,3 +177,19 @@ impl Names {
         self.called.get(&key).or_else(|| self.by_id.get(&key)).map(String::as_str)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_what_is_created_is_known_once_it_is_there() {
+        let mut created: Created = [(Scope::Group, Arc::from("Acme/Team"))].into_iter().collect();
+        assert_eq!((created.known_id("acme/team"), created.known_id("other")), (None, None));
+        created.insert("other", 4);
+        created.insert("acme/TEAM", 7);
+        assert_eq!((created.known_id("acme/team"), created.known_id("other")), (Some(7), None));
+        assert_eq!(created.id(Scope::Group, "acme/team"), Some(Id::Known(7)));
+        assert_eq!(created.id(Scope::Project, "acme/team"), None);
+    }
+}

@@ -7,8 +7,10 @@ use std::{
 
 use serde_json::{Value as Json, json};
 use undrift::{
+    address::Address,
+    apply::Outcome,
     operation::Method,
-    release::REFERENCE,
+    release::{REFERENCE, Release},
     sandbox::{Fault, Misfortune, Profile},
 };
 
@@ -149,6 +151,32 @@ async fn archived_and_moved(profile: Profile) {
     document["archived"] = false.into();
     world.declare(&[document]);
     world.converge("unarchived").await;
+}
+
+/// What may turn out to be there was shown as new: nothing is removed for it that was not shown.
+#[tokio::test]
+async fn what_turns_out_to_be_replaced_was_not_shown_and_waits_for_another_run() {
+    let mut shop = old("acme/shop");
+    shop["archived"] = true.into();
+    let mut world =
+        World::new(Profile::default().at(Release::new(17, 4)), two_groups(&[shop])).await;
+    world.acknowledged = vec!["transfer:**"];
+    let mut document = moved("other/shop", "acme/shop");
+    document["archived"] = false.into();
+    // Only a create hides a variable.
+    document["variables"] =
+        json!([{"key": "CHANGE", "value": "long-enough", "masked_and_hidden": true}]);
+    world.declare(&[document]);
+    let outcome = world.apply().await;
+    let is_it = |address: &Address| address.section == Some("variables");
+    let planned = outcome.plan.steps.iter().find(|step| is_it(&step.address)).unwrap();
+    assert!(planned.possible.is_some() && !planned.replaces);
+    let steps = outcome.applied.unwrap().steps;
+    let ended = steps.iter().find(|step| is_it(&step.address)).unwrap();
+    assert!(matches!(ended.outcome, Outcome::ChangedMeanwhile(_)), "{ended:?}");
+    let writes = world.writes();
+    assert!(!writes.iter().any(|request| request.starts_with("DELETE ")), "{writes:?}");
+    assert!(world.converge("it is shown").await.steps[0].replaces);
 }
 
 #[tokio::test]
