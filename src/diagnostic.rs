@@ -6,7 +6,7 @@
 //! secrets, comments and control characters (see [`source`]), so a diagnostic can be kept, printed
 //! and sent anywhere.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Serialize, Serializer, ser::SerializeStruct as _};
 
@@ -173,20 +173,44 @@ impl Diagnostics {
         sorted
     }
 
-    /// All of them as text for people, each followed by an empty line.
+    /// All of them as text for people, each followed by an empty line. Of a code that many have, the
+    /// first stands for all, with the places of others, unless the style is full.
     pub fn render(&self, style: Style) -> String {
-        self.sorted()
-            .into_iter()
-            .map(|diagnostic| render::render(diagnostic, style) + "\n\n")
-            .collect()
+        let sorted = self.sorted();
+        let mut alike: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
+        for diagnostic in &sorted {
+            alike.entry((diagnostic.severity, diagnostic.code)).or_default().push(diagnostic);
+        }
+        alike.retain(|_, all| all.len() > render::SHOWN && !style.full);
+        let texts = sorted.into_iter().filter_map(|diagnostic| {
+            let rest = match alike.get(&(diagnostic.severity, diagnostic.code)) {
+                None => &[],
+                Some(all) if std::ptr::eq(all[0], diagnostic) => &all[1..],
+                Some(_) => return None,
+            };
+            Some(render::render(diagnostic, rest, style) + "\n\n")
+        });
+        texts.collect()
     }
 
-    /// `2 errors, 1 warning`; `None` if there is neither.
+    /// `2 errors, 1 warning`, with a sum for each code where many have one; `None` if there
+    /// is neither.
     pub fn summary(&self) -> Option<String> {
-        let counts = [(Severity::Error, "error"), (Severity::Warning, "warning")]
-            .map(|(severity, noun)| (self.count(severity), noun));
-        let counts: Vec<_> =
-            counts.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| text::count(*n, noun)).collect();
+        let counts = [(Severity::Error, "error"), (Severity::Warning, "warning")];
+        let counts = counts.into_iter().filter_map(|(severity, noun)| {
+            let mut codes: BTreeMap<&str, usize> = BTreeMap::new();
+            for diagnostic in self.0.iter().filter(|diagnostic| diagnostic.severity == severity) {
+                *codes.entry(diagnostic.code).or_default() += 1;
+            }
+            let all = codes.values().sum();
+            let each: Vec<_> = codes.iter().map(|(code, n)| format!("{n} {code}")).collect();
+            match codes.values().max() {
+                None => None,
+                Some(most) if *most <= render::SHOWN => Some(text::count(all, noun)),
+                Some(_) => Some(format!("{} ({})", text::count(all, noun), each.join(", "))),
+            }
+        });
+        let counts: Vec<_> = counts.collect();
         (!counts.is_empty()).then(|| counts.join(", "))
     }
 }

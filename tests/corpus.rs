@@ -22,7 +22,7 @@ use undrift::{
 const CANARY: &str = "canary-7f3a9c21";
 const TRACES: [&str; 3] = [CANARY, "canary", "7f3a9c21"];
 
-const STYLE: Style = Style { colour: false, width: 120 };
+const STYLE: Style = Style { colour: false, width: 120, full: true };
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
@@ -107,7 +107,7 @@ fn every_report_is_as_recorded_and_keeps_secrets() {
 fn colours_and_narrow_terminals_keep_secrets_too() {
     for (name, path) in cases() {
         for (colour, width) in [(true, 120), (false, 20), (true, 300)] {
-            let (report, _) = check_report(&named(&path), Style { colour, width });
+            let (report, _) = check_report(&named(&path), Style { colour, width, full: false });
             assert_silent(&name, &report);
         }
         let loaded = load(&named(&path));

@@ -172,7 +172,7 @@ async fn with_session(
     let plan = session.plan(cx).await?;
     let acknowledged = plan.acknowledged.iter().map(|known| known.refusal.acknowledgement.clone());
     reports.record().note(|record| record.acknowledgements = acknowledged.collect());
-    let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
+    let (style, secrets) = (cx.output.style, &*session.settings.secrets);
     let saved = saved.map(|saved| saved.compare(&plan, session));
     let saved = saved.as_ref();
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());

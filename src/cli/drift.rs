@@ -60,7 +60,7 @@ fn finish(
         Exit::Incomplete.when(!plan.incomplete.is_empty()),
         Exit::Differences.when(differs),
     ]);
-    let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
+    let (style, secrets) = (cx.output.style, &*session.settings.secrets);
     let text = || terminal::plan(&plan, &session.run, Title::Drift, style, secrets);
     reports.finish(Sort::Drift, exit, &Planned::new(&session.run, &plan), text, None)
 }

@@ -86,6 +86,9 @@ struct Cli {
     /// Log to stderr; -vv logs every request [env: UNDRIFT_LOG]
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     verbose: u8,
+    /// Do not fold or truncate
+    #[arg(long, global = true, help_heading = "Output")]
+    full: bool,
 }
 
 /// What a newcomer tries first, and the exit codes.
@@ -160,7 +163,7 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
         Ok(cli) => cli,
         Err(error) => return without_command(&error, &arguments, &env),
     };
-    let output = Output::new(cli.color, cli.verbose, &env);
+    let output = Output::new(cli.color, cli.verbose, cli.full, &env);
     output.tell_panics();
     let cx = Context { env, output };
     let manifests = cli.command.manifests();
@@ -213,7 +216,7 @@ fn without_command(error: &clap::Error, arguments: &[OsString], env: &Environmen
     let is_lost = error.print().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
     let exit = Exit::Usage.when(error.use_stderr() || is_lost);
     if let Some(file) = misplaced_file(arguments).filter(|file| is_about(error, file)) {
-        Output::new(Colour::Auto, 0, env)
+        Output::new(Colour::Auto, 0, false, env)
             .tell_failure(&Failure::said(exit).help(equals_hint(file)));
     }
     exit

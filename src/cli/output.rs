@@ -66,11 +66,11 @@ pub(super) struct Output {
 
 impl Output {
     /// Looks at the streams and the environment.
-    pub(super) fn new(colour: Colour, verbose: u8, env: &Environment) -> Self {
+    pub(super) fn new(colour: Colour, verbose: u8, full: bool, env: &Environment) -> Self {
         let columns = env.get("COLUMNS").and_then(|columns| columns.parse().ok());
         let style = |terminal: bool| {
             let width = terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
-            Style { colour: colours(colour, terminal, env), width, full: false }
+            Style { colour: colours(colour, terminal, env), width, full }
         };
         let (stdout, stderr) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         Self {

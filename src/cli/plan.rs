@@ -91,7 +91,7 @@ fn finish(
         blocked(plan),
         Exit::Differences.when(args.exit_code && plan.differs(false)),
     ]);
-    let (style, secrets) = (args.session.style(cx), &*session.settings.secrets);
+    let (style, secrets) = (cx.output.style, &*session.settings.secrets);
     let text = || terminal::plan(plan, &session.run, Title::Plan, style, secrets);
     reports.finish(Sort::Plan, exit, &Planned::new(&session.run, plan), text, None)
 }

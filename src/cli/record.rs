@@ -167,7 +167,7 @@ mod tests {
     };
 
     fn begin(path: &Path) -> Result<RunRecord, Failure> {
-        let output = Output::new(Colour::Never, 0, &Environment::default());
+        let output = Output::new(Colour::Never, 0, false, &Environment::default());
         RunRecord::begin(path, Job::default(), || Timestamp::UNIX_EPOCH, &output)
     }
 

@@ -385,7 +385,7 @@ mod tests {
         Reports::new(
             Some((&ReportArgs { out, marker: None }, Sort::Check)),
             None,
-            &Output::new(Colour::Never, 0, &Environment::default()),
+            &Output::new(Colour::Never, 0, false, &Environment::default()),
         )
     }
 

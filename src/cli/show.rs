@@ -31,15 +31,12 @@ pub(super) struct Args {
     /// Saved plan; with --effective a folder of manifests, or one file
     #[arg(value_name = "FILE", default_value = ".", hide_default_value = true)]
     dir: PathBuf,
-    /// Do not fold or truncate
-    #[arg(long, help_heading = "Output")]
-    full: bool,
 }
 
 /// Runs it.
 pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     if args.effective.is_empty() {
-        return show_saved(&args.dir, Style { full: args.full, ..cx.output.style }, cx);
+        return show_saved(&args.dir, cx.output.style, cx);
     }
     let loaded = manifest::load_with(
         &args.dir,

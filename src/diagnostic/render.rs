@@ -14,16 +14,21 @@ pub struct Style {
     pub colour: bool,
     /// The width of the terminal in columns.
     pub width: usize,
+    /// Whether each is shown whole, however many there are.
+    pub full: bool,
 }
 
 impl Default for Style {
     fn default() -> Self {
-        Self { colour: false, width: 140 }
+        Self { colour: false, width: 140, full: false }
     }
 }
 
-/// One diagnostic, without a line feed at its end.
-pub(super) fn render(diagnostic: &Diagnostic, style: Style) -> String {
+/// How many of one code are shown, each whole; of more, the first is, and the places of the next two are.
+pub(super) const SHOWN: usize = 3;
+
+/// One diagnostic, and those of its code that follow it, without a line feed at its end.
+pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -41,10 +46,26 @@ pub(super) fn render(diagnostic: &Diagnostic, style: Style) -> String {
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(escape(help)));
     }
+    for other in rest.iter().take(SHOWN - 1) {
+        group = group.element(Level::NOTE.with_name("also").message(in_short(other, diagnostic)));
+    }
+    if let Some(more) = rest.len().checked_sub(SHOWN - 1).filter(|more| *more > 0) {
+        let more = format!("{more} more (--full shows all)");
+        group = group.element(Level::NOTE.with_name("and").message(more));
+    }
     let renderer = if style.colour { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.term_width(style.width.max(40)).render(&[group]);
     let related = diagnostic.related.iter().map(|(place, _)| place);
     diagnostic.place.iter().chain(related).fold(text, with_true_column)
+}
+
+/// The place of a diagnostic, and what it says otherwise than `first`.
+fn in_short(other: &Diagnostic, first: &Diagnostic) -> String {
+    let place = other.place.as_ref().map(Place::to_string);
+    let message = Some(&other.message).filter(|message| **message != first.message);
+    let help = other.help.as_ref().filter(|_| other.help != first.help);
+    let parts = [place.as_ref(), message, help].into_iter().flatten();
+    parts.map(|part| escape(part)).collect::<Vec<_>>().join(": ")
 }
 
 /// `group` with a place: file, line and column, and the line itself where it is known.

@@ -4,7 +4,7 @@
 //! told, credentials in URLs and comments never get into a place: its snippet is made of what is
 //! left.
 
-use std::{cell::Cell, ops::Range, sync::Arc};
+use std::{cell::Cell, fmt, ops::Range, sync::Arc};
 
 use super::FileName;
 use crate::{
@@ -49,6 +49,14 @@ impl Place {
     /// The column in characters, from 1.
     pub fn column(&self) -> Option<u32> {
         self.spot.as_ref().map(|spot| spot.column)
+    }
+}
+
+/// `FILE:LINE:COLUMN`, as far as it is known.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        self.spot.as_ref().map_or(Ok(()), |spot| write!(f, ":{}:{}", spot.line, spot.column))
     }
 }
 

@@ -20,7 +20,7 @@ fn rendered(text: &str, meant: &str, hidden: &[&str]) -> String {
 
 impl Diagnostic {
     fn to_text(&self) -> String {
-        render::render(self, Style::default())
+        render::render(self, &[], Style::default())
     }
 }
 
@@ -195,4 +195,23 @@ proptest! {
             prop_assert!(!text.contains("CANARY") && !format!("{place:?}").contains("CANARY"), "{}", text);
         }
     }
+}
+
+/// 800 of one code take a screen line for each of the first three, and the others of their own code
+/// stay whole.
+#[test]
+fn many_of_one_code_are_one() {
+    let source = Source::new("a.yaml", "a: x\n");
+    let place = |line: u32| {
+        let mut place = source.place(&(3..4));
+        place.spot.as_mut().unwrap().line = line;
+        place
+    };
+    let alike = |n: u32| Diagnostic::warning("type", "wrong").at(place(n)).help("mend it");
+    let mut all: Diagnostics = (1..=800).map(alike).collect();
+    all.push(Diagnostic::error("choice", "other").at(place(3)));
+    insta::assert_snapshot!(all.render(Style::default()));
+    assert_eq!(all.summary().as_deref(), Some("1 error, 800 warnings (800 type)"));
+    let full = all.render(Style { full: true, ..Style::default() });
+    assert_eq!(full.matches("warning[type]").count(), 800);
 }

@@ -13,7 +13,11 @@ use serde_json::json;
 
 use super::{
     json::{Sort, harmless},
-    model::{self, Group, Item, Report, Told, note},
+    model::{
+        self, Group, Item, Report, Told,
+        fold::{Alike, alike},
+        note,
+    },
     redact::{Keys, Struck},
 };
 use crate::{
@@ -21,7 +25,7 @@ use crate::{
     digest,
     origin::Origin,
     secret::Secrets,
-    text::escape,
+    text::{count, escape},
     value::Json,
 };
 
@@ -69,8 +73,10 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
         List { manifests: report.manifests, secrets, issues: Vec::new(), seen: BTreeMap::new() };
     report.items().iter().for_each(|item| list.item(item));
     // What was carried out is no finding.
-    let open = |told: &Told<'_>| told.outcome.is_none();
-    report.steps().iter().filter(|told| open(told)).for_each(|told| list.step(told, report.sort));
+    let steps: Vec<_> = report.steps().into_iter().filter(|told| told.outcome.is_none()).collect();
+    for Alike { steps, others } in alike(&steps, false) {
+        steps.iter().for_each(|told| list.step(told, &others, report.sort));
+    }
     list.notes(report);
     let struck = Struck::new(&list.issues, Keys::Words, secrets);
     Ok(harmless(&serde_json::to_string_pretty(&struck)?) + "\n")
@@ -104,12 +110,17 @@ impl List<'_> {
         self.add(format!("{about}{}", item.message), item.code, severity, item.place, &key);
     }
 
-    fn step(&mut self, told: &Told<'_>, sort: Sort) {
+    /// A step, which `others` have too.
+    fn step(&mut self, told: &Told<'_>, others: &[&str], sort: Sort) {
         let step = told.step;
         let is_drift = matches!(sort, Sort::Drift) || step.label == Some(Label::Drift);
         let severity = if is_drift { Severity::Minor } else { Severity::Info };
         let check = if is_drift { "drift" } else { "change" };
-        let head = format!("{} {}", model::word(step.action), step.address);
+        let also = match others.len() {
+            0 => String::new(),
+            others => format!(", and in {}", count(others, "other")),
+        };
+        let head = format!("{} {}{also}", model::word(step.action), step.address);
         let place = |origin: &'_ Origin| (origin.file.to_string(), origin.line);
         if step.action != Action::Update {
             let key = json!([step.address.to_string(), step.action]);

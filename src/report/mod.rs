@@ -90,6 +90,6 @@ pub struct Style {
 impl From<Style> for crate::diagnostic::Style {
     fn from(style: Style) -> Self {
         let width = style.width.unwrap_or(Self::default().width);
-        Self { colour: style.colour, width }
+        Self { colour: style.colour, width, full: style.full }
     }
 }

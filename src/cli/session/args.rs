@@ -13,7 +13,6 @@ use jiff::civil::Date;
 use crate::{
     address::Selector,
     cli::{
-        Context,
         connect::ConnectArgs,
         environment::Environment,
         exit::{Exit, Failure},
@@ -21,7 +20,6 @@ use crate::{
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::Diagnostics,
     plan::{Holds, saved::SavedPlan},
-    report::Style,
     secret::Allowed,
     selection::Selection,
 };
@@ -40,9 +38,6 @@ pub(in crate::cli) struct SessionArgs {
     /// Folder of manifests, or one file
     #[arg(value_name = "DIR", default_value = ".")]
     pub(in crate::cli) dir: PathBuf,
-    /// Do not fold or truncate
-    #[arg(long, help_heading = "Output")]
-    full: bool,
     /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
     /// may be repeated [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
@@ -63,7 +58,6 @@ impl SessionArgs {
     ) -> Self {
         Self {
             dir: dir.to_owned(),
-            full: false,
             allow_env: allow_env.to_vec(),
             select: SelectArgs { only, ..SelectArgs::default() },
             connect: connect.clone(),
@@ -94,11 +88,6 @@ impl SessionArgs {
     /// What is selected, as it was written: `--only` and `--exclude`.
     pub(in crate::cli) fn selected(&self) -> [Vec<String>; 2] {
         [written(&self.select.only), written(&self.select.exclude)]
-    }
-
-    /// How results look.
-    pub(in crate::cli) fn style(&self, cx: &Context) -> Style {
-        Style { full: self.full, ..cx.output.style }
     }
 
     /// The environment variables that manifests may use: as the options say, else as

@@ -19,13 +19,20 @@
   const form = $("filters");
   if (!form) return;
 
-  const steps = [...document.querySelectorAll("details.step")].map((element) => ({
-    element,
-    article: element.closest("article"),
-    path: element.closest("article").querySelector("h3").firstChild.textContent.toLowerCase(),
-    facets: element.dataset,
-    text: null,
-  }));
+  // An article may stand for several groups or projects, which it names.
+  const steps = [...document.querySelectorAll("details.step")].map((element) => {
+    const article = element.closest("article");
+    const alike = article.querySelector("details.alike")?.textContent ?? "";
+    return {
+      element,
+      article,
+      path: (article.querySelector("h3").firstChild.textContent + alike).toLowerCase(),
+      times: Number(article.dataset.times ?? 1),
+      facets: element.dataset,
+      text: null,
+    };
+  });
+  const all = steps.reduce((sum, step) => sum + step.times, 0);
   const textOf = (step) => (step.text ??= step.path + step.element.textContent.toLowerCase());
   const chosen = { action: new Set(), whose: new Set(), outcome: new Set() };
 
@@ -33,8 +40,8 @@
   const values = (facet) => {
     const found = new Map();
     if (facet === "action") for (const action of ["create", "change", "remove"]) found.set(action, 0);
-    for (const { facets } of steps) {
-      if (facet in facets) found.set(facets[facet], (found.get(facets[facet]) ?? 0) + 1);
+    for (const { facets, times } of steps) {
+      if (facet in facets) found.set(facets[facet], (found.get(facets[facet]) ?? 0) + times);
     }
     return found;
   };
@@ -80,7 +87,7 @@
         words.every((word) => textOf(step).includes(word));
       if (step.element.hidden === fits) step.element.hidden = !fits;
       articles.set(step.article, (articles.get(step.article) ?? false) || fits);
-      shown += fits;
+      shown += fits ? step.times : 0;
     }
     const parts = new Map();
     for (const [article, fits] of articles) {
@@ -98,7 +105,7 @@
       if (set.size) state.set(facet, [...set].join(","));
     }
     const filtered = state.size > 0;
-    $("shown").textContent = filtered ? `${shown} of ${steps.length} shown` : `${steps.length} in all`;
+    $("shown").textContent = filtered ? `${shown} of ${all} shown` : `${all} in all`;
     $("reset").disabled = !filtered;
     // A page of a file may not touch its address everywhere.
     if (tell) try { history.replaceState(null, "", filtered ? `#${state}` : location.pathname + location.search); } catch {}

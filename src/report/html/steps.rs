@@ -9,6 +9,7 @@ use crate::{
         compare::{self, Compared, Sign},
         model::{
             Part, Told,
+            fold::{Alike, alike},
             step::{Row, object, remarks, rows_of, sign},
             value::Said,
             whose, word,
@@ -28,7 +29,7 @@ pub(super) fn part(
     unfolded: bool,
     ink: Ink<'_>,
 ) {
-    let own: Vec<_> = steps.iter().filter(|told| told.part == part).collect();
+    let own: Vec<_> = steps.iter().copied().filter(|told| told.part == part).collect();
     if own.is_empty() {
         return;
     }
@@ -42,14 +43,26 @@ pub(super) fn part(
     if part != Part::Watched {
         *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
     }
-    for of_container in own.chunk_by(|a, b| a.step.address.path == b.step.address.path) {
-        let Some(first) = of_container.first() else { continue };
+    for Alike { steps, others } in alike(&own, false) {
+        let times = match others.len() {
+            0 => String::new(),
+            others => format!(" data-times=\"{}\"", others + 1),
+        };
         *page += &format!(
-            "<article>\n<h3>{} <span class=\"count\">{}</span></h3>\n",
-            ink.text(&first.step.address.path),
-            of_container.len()
+            "<article{times}>\n<h3>{} <span class=\"count\">{}</span></h3>\n",
+            ink.text(&steps[0].step.address.path),
+            steps.len()
         );
-        for told in of_container {
+        if !others.is_empty() {
+            let more = count(others.len(), "more group or project");
+            *page +=
+                &format!("<details class=\"alike\"><summary>the same in {more}</summary>\n<ul>\n");
+            for path in others {
+                *page += &format!("<li><code>{}</code></li>\n", ink.text(path));
+            }
+            *page += "</ul>\n</details>\n";
+        }
+        for told in steps {
             step(page, told, unfolded, &numbers, ink);
         }
         *page += "</article>\n";

@@ -14,6 +14,7 @@ use super::{
     marker::Marker,
     model::{
         Group, Item, Part, Report, Told,
+        fold::{Alike, alike},
         note::object as about,
         step::{Row, firsts, object, remarks, rows_of, sign},
         value::Said,
@@ -22,20 +23,23 @@ use super::{
 };
 use crate::{diff::Step, origin::Origin, secret::Secrets, text::count};
 use ink::Ink;
-use page::Page;
+use page::{Page, Room};
 
-/// The largest page, in bytes. The service takes a million characters, and shows so much only slowly.
-const BUDGET: usize = 60_000;
+/// The largest page. The service takes a million characters, and shows so much only slowly; nobody reads
+/// more lines.
+const BUDGET: Room = Room { bytes: 60_000, lines: 200 };
 /// How many lines of a text, or of a comparison of two, are shown.
 const LINES: usize = 40;
+/// How many groups and projects with the same change are named.
+const NAMED: usize = 20;
 
 /// `report` as the comment that `marker` tells from others, without what `secrets` knows.
 pub fn report(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
     within(BUDGET, report, marker, Ink { secrets })
 }
 
-/// The same in at most `budget` bytes, as long as the summary fits.
-fn within(budget: usize, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> String {
+/// The same in at most `budget`, as long as the summary fits.
+fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> String {
     let mut page = Page::new(budget);
     head(&mut page, report, marker, ink);
     let items = report.items();
@@ -49,6 +53,9 @@ fn within(budget: usize, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> 
     comparisons(&mut page, &texts, ink);
     conditions(&mut page, &steps, ink);
     notes(&mut page, report, ink);
+    if page.is_cut {
+        page.say("This is not all: the other reports of this run have the rest.\n");
+    }
     page.finish()
 }
 
@@ -108,16 +115,27 @@ struct Text<'a> {
 fn changes<'a>(page: &mut Page, steps: &[Told<'a>], part: Part, ink: Ink<'_>) -> Vec<Text<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|told| told.part == part).collect();
     let (mut left, mut texts) = (0, Vec::new());
-    for of_container in steps.chunk_by(|a, b| a.step.address.path == b.step.address.path) {
-        let Some(first) = of_container.first() else { continue };
-        let columns = Columns::of(of_container);
-        let head = format!("{}\n\n{}", ink.code(&first.step.address.path), columns.head());
+    for Alike { steps, others } in alike(&steps, false) {
+        let columns = Columns::of(steps);
+        let path = ink.code(&steps[0].step.address.path);
+        let head = format!("{path}{}\n\n{}", also(&others, ink), columns.head());
         let rows: Vec<_> =
-            of_container.iter().flat_map(|told| columns.rows(told, ink, &mut texts)).collect();
+            steps.iter().flat_map(|told| columns.rows(told, ink, &mut texts)).collect();
         left += page.list(&head, rows.into_iter(), "\n");
     }
     more(page, left, "line");
     texts
+}
+
+/// The other groups and projects of which the same is true.
+fn also(others: &[&str], ink: Ink<'_>) -> String {
+    if others.is_empty() {
+        return String::new();
+    }
+    let named: Vec<_> = others.iter().take(NAMED).map(|path| ink.code(path)).collect();
+    let rest = others.len() - named.len();
+    let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    format!(", and the same in {}: {}{rest}", count(others.len(), "other"), named.join(", "))
 }
 
 /// The same, folded.

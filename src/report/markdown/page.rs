@@ -1,19 +1,42 @@
 //! A page of bounded size: it is made of whole elements, and says how many did not fit.
 
 /// What is kept for the words about what did not fit.
-const RESERVED: usize = 5_000;
+const RESERVED: Room = Room { bytes: 5_000, lines: 30 };
+
+/// How much fits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// In UTF-8.
+    pub(super) bytes: usize,
+    /// How often a line ends.
+    pub(super) lines: usize,
+}
+
+impl Room {
+    /// What is left once `text` is there, if it fits.
+    fn without(self, text: &str) -> Option<Self> {
+        Some(Self {
+            bytes: self.bytes.checked_sub(text.len())?,
+            lines: self.lines.checked_sub(text.matches('\n').count())?,
+        })
+    }
+}
 
 /// A page under construction.
 pub(super) struct Page {
     out: String,
-    /// How many bytes of elements still fit.
-    room: usize,
+    /// How much of elements still fits.
+    room: Room,
+    /// Whether something did not fit.
+    pub(super) is_cut: bool,
 }
 
 impl Page {
-    /// An empty page of at most `budget` bytes.
-    pub(super) const fn new(budget: usize) -> Self {
-        Self { out: String::new(), room: budget.saturating_sub(RESERVED) }
+    /// An empty page of at most `budget`.
+    pub(super) const fn new(budget: Room) -> Self {
+        let bytes = budget.bytes.saturating_sub(RESERVED.bytes);
+        let lines = budget.lines.saturating_sub(RESERVED.lines);
+        Self { out: String::new(), room: Room { bytes, lines }, is_cut: false }
     }
 
     /// The text.
@@ -23,11 +46,13 @@ impl Page {
 
     /// An element, if it fits.
     pub(super) fn put(&mut self, element: &str) -> bool {
-        let fits = element.len() <= self.room;
-        if fits {
-            self.room -= element.len();
+        let room = self.room.without(element);
+        let fits = room.is_some();
+        if let Some(room) = room {
+            self.room = room;
             self.out.push_str(element);
         }
+        self.is_cut |= !fits;
         fits
     }
 
@@ -45,16 +70,15 @@ impl Page {
         tail: &str,
     ) -> usize {
         let (all, mut shown) = (elements.len(), 0);
-        let around = head.len() + tail.len();
         for element in elements {
-            let with_head = if shown == 0 { around } else { 0 };
-            if element.len() + with_head > self.room {
+            let around = if shown == 0 { (head, tail) } else { ("", "") };
+            let room = self.room.without(around.0).and_then(|room| room.without(around.1));
+            let Some(room) = room.and_then(|room| room.without(&element)) else {
+                self.is_cut = true;
                 break;
-            }
-            if shown == 0 {
-                self.out.push_str(head);
-            }
-            self.room -= element.len() + with_head;
+            };
+            self.room = room;
+            self.out.push_str(around.0);
             self.out.push_str(&element);
             shown += 1;
         }

@@ -202,15 +202,16 @@ proptest! {
     }
 
     #[test]
-    fn a_page_keeps_to_its_budget_and_ends_what_it_begins(budget in 6_000_usize..40_000, projects in 1_usize..80) {
-        let (plan, run, world) = (many(projects), run(), World::new());
+    fn a_page_keeps_to_its_budget_and_ends_what_it_begins(bytes in 6_000_usize..40_000, lines in 40_usize..300, projects in 1_usize..80) {
+        let budget = Room { bytes, lines };
+        let (plan, run, world) = (many(projects, |at| at + 51), run(), World::new());
         let planned = Planned::new(&run, &plan);
         let state = State::Finished { exit_code: 0, content: Content::Planned(&planned) };
         let diagnostics = &world.diagnostics;
         let report = Report { sort: Sort::Plan, manifests: ".", diagnostics, state };
         let nothing = Secrets::default();
         let text = within(budget, &report, &marker(), Ink { secrets: &nothing });
-        prop_assert!(text.len() <= budget, "{} of {budget}", text.len());
+        prop_assert!(text.len() <= bytes && text.lines().count() <= lines, "{} of {budget:?}", text.len());
         assert_harmless(&text);
         prop_assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
         let rows = text.matches("`ci_default_git_depth`").count();

@@ -5,6 +5,7 @@
 //! are [`Told`] steps. So each fact has its words here once, and a renderer only lays them out. Texts
 //! are as they came: secrets are struck, and the rest escaped, by the renderer.
 
+pub mod fold;
 mod item;
 pub mod note;
 pub mod outcome;

@@ -16,7 +16,7 @@ use crate::{
 /// pushes its own value to the right.
 const WIDEST_NAME: usize = 36;
 
-/// The steps of one project. Without `origins`, equal changes of two projects give equal text.
+/// The steps of one group or project, with `origins` if they are not said elsewhere.
 pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
     for step in steps {
         let (paint, sign) = sign(step.action);

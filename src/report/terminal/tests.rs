@@ -288,9 +288,9 @@ fn nothing_to_do() {
 }
 
 /// Many projects: all but one get the same change.
-pub(in crate::report) fn many(projects: usize) -> Plan {
+pub(in crate::report) fn many(projects: usize, depth: impl Fn(usize) -> usize) -> Plan {
     let manifests = (0..projects).map(|i| {
-        let depth = if i == 3 { 30 } else { 20 };
+        let depth = depth(i);
         format!("---\nkind: Project\npath: acme/p{i:03}\nsettings: {{ci_default_git_depth: {depth}, avatar: {{file: a.png}}}}\n")
     });
     let settings = json!({"settings": {"ci_default_git_depth": 50, "avatar_url": "https://gitlab.example.org/a.png"}});
@@ -299,13 +299,17 @@ pub(in crate::report) fn many(projects: usize) -> Plan {
 
 #[test]
 fn the_same_change_in_many_projects_is_shown_once() {
-    let text = plan(&many(60), &run(), Title::Plan, Style::default());
-    insta::assert_snapshot!(text);
-    let full = plan(&many(60), &run(), Title::Plan, Style { full: true, ..Style::default() });
-    let few = plan(&many(50), &run(), Title::Plan, Style::default());
-    for (text, projects) in [(full, 60), (few, 50)] {
+    let shown = |projects, style| {
+        let depth = |i| if i == 3 { 30 } else { 20 };
+        plan(&many(projects, depth), &run(), Title::Plan, style)
+    };
+    insta::assert_snapshot!(shown(60, Style::default()));
+    // Two that are alike stay two.
+    let full = Style { full: true, ..Style::default() };
+    for (text, projects) in [(shown(60, full), 60), (shown(2, Style::default()), 2)] {
         assert_eq!(text.matches("50 → ").count(), projects);
     }
+    assert_eq!(shown(3, Style::default()).matches("50 → ").count(), 1);
 }
 
 pub(in crate::report) fn applied_somehow() -> Applied {

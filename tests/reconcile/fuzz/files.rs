@@ -191,7 +191,7 @@ fn manifests_are_read_or_refused() {
         let files = corpus.files(chance);
         write(folder.path(), &files);
         let loaded = manifest::load_with(folder.path(), &around(folder.path()), &options);
-        let style = Style { colour: chance.once_in(2), width: 20 + chance.below(100) };
+        let style = Style { colour: chance.once_in(2), width: 20 + chance.below(100), full: chance.once_in(2) };
         let (report, _) = loaded.report(style);
         assert!(!report.contains(CANARY), "{report}");
         let bytes: usize = files.values().map(Vec::len).sum();
@@ -290,7 +290,7 @@ fn descriptions_of_kinds_are_read_or_refused() {
         let mut diagnostics = Diagnostics::default();
         let around = around(folder.path());
         descriptions::load(std::slice::from_ref(&path), None, &around, &mut diagnostics);
-        diagnostics.render(Style { colour: false, width: 80 });
+        diagnostics.render(Style { colour: false, width: 80, full: false });
         have_places(&diagnostics, folder.path());
         accepted += usize::from(diagnostics.is_empty());
     });
