@@ -52,13 +52,43 @@ pub struct Live {
     pub projects: Option<Result<Vec<Project>, Cause>>,
     /// The answer to [`Question::Release`].
     pub release: Known,
-    /// When it was read, on the client's clock.
-    pub read_at: Duration,
+    /// When it was read.
+    pub times: Times,
+}
+
+/// When something was read, on the client's clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadTime {
+    /// When its first request was about to be sent. What changed since then may not have been seen.
+    pub began: Duration,
+    /// When its last answer was there.
+    pub ended: Duration,
+}
+
+/// When the parts of a container were read: a list may take much longer than others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// The container's own object, with all sections that come in it.
+    pub object: ReadTime,
+    /// The other sections, by name.
+    pub sections: BTreeMap<&'static str, ReadTime>,
+}
+
+impl Times {
+    /// Of everything at once.
+    pub fn at(now: Duration) -> Self {
+        Self { object: ReadTime { began: now, ended: now }, sections: BTreeMap::new() }
+    }
+
+    /// When what a step of `section`, or of the container itself, starts from was read.
+    pub fn of(&self, section: Option<&str>) -> ReadTime {
+        section.and_then(|name| self.sections.get(name)).copied().unwrap_or(self.object)
+    }
 }
 
 impl Live {
     /// A container of which nothing but this is known.
-    pub fn of(presence: Presence, read_at: Duration) -> Self {
+    pub fn of(presence: Presence, now: Duration) -> Self {
         Self {
             presence,
             sections: BTreeMap::new(),
@@ -69,7 +99,7 @@ impl Live {
             own: None,
             projects: None,
             release: Known::NotAsked,
-            read_at,
+            times: Times::at(now),
         }
     }
 }

@@ -41,7 +41,7 @@ use crate::{
     diff::{Action, Refusal, Step},
     field::Tier,
     kind::{Capability, Effect, Place as HomePlace, Target},
-    live::{Live, Presence},
+    live::{Live, Presence, Times},
     observe::ends_everything,
     plan::{self, Approved, ContainerPlan, Settings},
     planted::Bug,
@@ -99,7 +99,7 @@ pub(super) struct Run<'a, F> {
 
 /// The container as it is now.
 struct Look {
-    read_at: Duration,
+    times: Times,
     /// What is left to do.
     plan: ContainerPlan,
     /// The same, but nothing is sent again only because somebody asked for that.
@@ -168,7 +168,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Carries out the steps that are as they were planned, and verifies them.
     async fn walk_planned(&self, look: Look, ended: &mut Ended, place: &mut Place<'a>) {
-        let (read_at, needed) = (look.read_at, look.plan.findings.steps);
+        let (times, needed) = (&look.times, look.plan.findings.steps);
         let is_needed = |step: &Step| needed.iter().any(|now| now.address == step.address);
         let done: Vec<_> = self.steps.iter().filter(|step| !is_needed(step)).copied().collect();
         for step in done {
@@ -179,7 +179,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let (possible, certain): (Vec<_>, Vec<_>) =
             planned.partition(|step| step.possible.is_some());
         let (closing, others): (Vec<_>, Vec<_>) = certain.into_iter().partition(closes);
-        self.walk_all(others, read_at, ended, place).await;
+        self.walk_all(others, times, ended, place).await;
         self.walk_possible(possible, ended, place).await;
         if ended.progress.sent {
             // What closes the container starts from a look at its object, and so does the verdict
@@ -188,7 +188,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             closing.iter().for_each(|step| known.doubt(step, &self.container));
         }
         self.verify(ended).await;
-        self.close(closing, read_at, ended, place).await;
+        self.close(closing, times, ended, place).await;
     }
 
     /// Carries out what could not be seen before, now that it can: as far as it is no more than
@@ -248,7 +248,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let removals = look.plan.steps.iter().filter(|step| step.action == Action::Delete);
             wanted.extend(removals.cloned());
         }
-        self.walk_all(wanted, look.read_at, ended, place).await;
+        self.walk_all(wanted, &look.times, ended, place).await;
     }
 
     /// A step that was planned anew, from this container alone, with the edges that lead to others.
@@ -266,7 +266,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     async fn close(
         &self,
         closing: Vec<Step>,
-        read_at: Duration,
+        times: &Times,
         ended: &mut Ended,
         place: &mut Place<'a>,
     ) {
@@ -284,7 +284,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             closing.iter().for_each(|step| self.end(ended, step, why.clone()));
             return;
         }
-        self.walk_all(closing, read_at, ended, place).await;
+        self.walk_all(closing, times, ended, place).await;
         self.verify(ended).await;
     }
 
@@ -336,7 +336,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// What is left to do, from what the plan was made from if that is not old.
     async fn first_look(&self) -> Result<Look, ApiError> {
         let planned = self.plan.live(&self.container.path);
-        let is_young = |live: &&Live| self.now() < live.read_at.saturating_add(self.apply.trusts);
+        let is_young =
+            |live: &&Live| self.now() < live.times.object.ended.saturating_add(self.apply.trusts);
         self.identify(planned.map(|live| &live.presence));
         let live = match planned.filter(is_young) {
             Some(live) => live.clone(),
@@ -387,7 +388,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let plan = super::plan(self.apply.observer, &self.container, &mut live, &settings).await?;
         let seen = Settings { resend: Vec::new(), ..settings };
         let seen = plan::container(&self.container, &live, &seen);
-        Ok(Look { read_at: live.read_at, plan, seen })
+        Ok(Look { times: live.times, plan, seen })
     }
 
     /// Whether this run creates the container.

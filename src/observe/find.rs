@@ -49,8 +49,8 @@ pub(super) struct Seen {
     pub(super) within: BTreeMap<&'static str, Vec<LiveEntry>>,
     /// Declared fields that the answer says nothing of although the service could.
     pub(super) lacking: Vec<String>,
-    /// When it was read, on the client's clock, if that is some time ago.
-    pub(super) read_at: Option<Duration>,
+    /// When it was read, on the client's clock.
+    pub(super) read_at: Duration,
 }
 
 /// Containers as they are found, each with what a list said of it; without, it has to be read by
@@ -225,7 +225,7 @@ impl Observer {
             object: BTreeMap::new(),
             within: BTreeMap::new(),
             lacking: Vec::new(),
-            read_at: None,
+            read_at: self.now(),
         };
         for section in &container.sections {
             let name = section.of.section;

@@ -33,7 +33,7 @@ use crate::{
     field::Scope,
     kind::forms,
     kinds,
-    live::{Caller, Collection, Live, Presence, Token},
+    live::{Caller, Collection, Live, Presence, ReadTime, Token},
     operation, text,
 };
 
@@ -189,8 +189,11 @@ impl Observer {
         let is_read =
             !matches!(&live.presence, Presence::Here(_, facts) if facts.arrival.is_some());
         for section in lists.into_iter().filter(|_| is_read) {
+            let began = self.now();
             let collection = self.section(section, &target, &facts).await?;
-            live.sections.insert(section.of.section, collection);
+            let name = section.of.section;
+            live.times.sections.insert(name, ReadTime { began, ended: self.now() });
+            live.sections.insert(name, collection);
         }
         // What is no longer there may have to be named now.
         for section in stale.iter().filter_map(|name| container.section(name)) {
@@ -208,7 +211,6 @@ impl Observer {
                 }
             }
         }
-        live.read_at = self.now();
         Ok(live)
     }
 
@@ -296,7 +298,7 @@ impl Observer {
     /// Reads the declared sections of a container that is there.
     async fn here(&self, container: &Container, mut seen: Seen) -> Result<Live, ApiError> {
         let presence = Presence::Here(seen.target.clone(), seen.facts.clone());
-        let mut live = Live::of(presence, self.now());
+        let mut live = Live::of(presence, seen.read_at);
         let is_read = (!seen.facts.archived || container.unarchives(&seen.object))
             && seen.facts.arrival.is_none();
         let (target, facts) = (&seen.target, &seen.facts);
@@ -311,14 +313,19 @@ impl Observer {
                 continue;
             }
             reads.push(async move {
-                let collection = match part {
-                    Some(part) => part,
-                    None => self.section(section, target, facts).await?,
+                let began = self.now();
+                let (collection, read) = match part {
+                    Some(part) => (part, None),
+                    None => {
+                        let collection = self.section(section, target, facts).await?;
+                        (collection, Some(ReadTime { began, ended: self.now() }))
+                    }
                 };
-                Ok::<_, ApiError>((section, collection))
+                Ok::<_, ApiError>((section, collection, read))
             });
         }
-        for (section, collection) in future::try_join_all(reads).await? {
+        for (section, collection, read) in future::try_join_all(reads).await? {
+            live.times.sections.extend(read.map(|read| (section.of.section, read)));
             let collection = match self.names_in(section, &collection).await {
                 Ok(names) => {
                     live.names.extend(names);
@@ -333,7 +340,6 @@ impl Observer {
             let projects = self.projects_below(target, &seen.at, facts.level).await?;
             live.projects = Some(projects);
         }
-        live.read_at = seen.read_at.unwrap_or_else(|| self.now());
         Ok(live)
     }
 }
@@ -341,6 +347,7 @@ impl Observer {
 impl Live {
     /// Takes in what was seen of the container's own object.
     fn take_in(&mut self, seen: Seen) {
+        self.times.object = ReadTime { began: seen.read_at, ended: seen.read_at };
         self.presence = Presence::Here(seen.target, seen.facts);
         let object = seen.object.into_iter();
         self.sections.extend(object.map(|(name, part)| (name, Collection::One(Some(part)))));

@@ -105,7 +105,7 @@ impl Observer {
             let seen = row.map(|row| self.seen(container, &row));
             match seen.filter(|seen| seen.facts.deleting.is_none()) {
                 Some(mut seen) => {
-                    seen.read_at = Some(read_at);
+                    seen.read_at = read_at;
                     // If nobody receives any more, the run is over.
                     let _ = sender.send((container, Some(seen))).await;
                 }

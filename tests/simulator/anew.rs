@@ -1,9 +1,11 @@
 //! Live values that an edit repeats are as they are: a rule of the oracle about reads.
 //!
 //! An edit repeats what it says and its manifest does not. Such a value is right only as long as
-//! nobody changes it, so the run has looked at the list that it is in, and since it last sent an edit
-//! of the same thing. An edit that says only what is declared may be sent again
+//! nobody changes it, so the run has looked at the list that it is in not long ago, and since it
+//! last sent an edit of the same thing. An edit that says only what is declared may be sent again
 //! as it is.
+
+use std::time::Duration;
 
 use serde_json::{Map, Value as Json};
 
@@ -14,6 +16,9 @@ use crate::{
     service::{Sent, State, Who},
     truth::{entries, identity as variable, resolved},
 };
+
+/// How old a repeated value may be.
+const FRESH: Duration = Duration::from_secs(5);
 
 /// What an edit is for: an entry of a section.
 struct Edited<'s> {
@@ -92,7 +97,9 @@ impl Evidence<'_> {
             let reads = own().filter(|sent| sent.method == "GET" && sent.answered);
             let looked = reads.filter(shows).map(|look| look.arrived).filter(|at| *at < edit.at);
             let last = looked.max();
-            if last.is_none() || last < since {
+            if last.is_none_or(|last| {
+                since.is_some_and(|since| last < since) || last + FRESH < edit.at
+            }) {
                 let what =
                     format!("{} {} at {:?}, looked at {last:?}", edit.method, edit.target, edit.at);
                 found.push(Violation { rule: "live values are as they are", what });

@@ -24,6 +24,7 @@
 //! | somebody changes it before it is archived | archived | skipped | `changed-before-archive` |
 //! | a section cannot be read, and the rest archives the project | archived | skipped | `unread-before-archive` |
 //! | somebody rotates a value while an edit waits | put back | read again | `rotated-in-a-wait` |
+//! | a value is repeated that was read long before another, slow list | counted as just read (found by the simulator) | read again | `waited-behind-another-list`, `read-long-before-another-list` |
 //! | a hook is replaced by another with its URL while an edit waits | (found by the simulator) | changed meanwhile | `replaced-in-a-wait` |
 //! | the service quotes a live value, or a hook's credentials | printed | struck | `live-value-quoted`, `credentials-quoted` |
 //! | a signal among many writes | all were sent | none starts after it | `interrupted-at-a-write` |

@@ -19,6 +19,7 @@ use crate::{
     diff::{Action, Step},
     kind::{Call, LiveEntry, limits},
     kinds::{self, settings},
+    live::{ReadTime, Times},
     observe::ends_everything,
     operation::{Again, Request, Write},
     planted::Bug,
@@ -37,8 +38,8 @@ const CHANGED_MEANWHILE: u16 = 412;
 struct Walk {
     /// As it was planned when the project was read last.
     step: Step,
-    /// When that was, on the client's clock.
-    read_at: Duration,
+    /// When that was.
+    read: ReadTime,
     /// The call that comes next.
     at: usize,
     /// Which sending of it this is, from 1.
@@ -99,18 +100,18 @@ impl<'r> Open<'r> {
 }
 
 impl<'a, F: FnMut(Event)> Run<'a, F> {
-    /// Carries out `steps`, planned from what was read at `read_at`, along their edges.
+    /// Carries out `steps`, planned from what was read at these `times`, along their edges.
     pub(super) async fn walk_all(
         &self,
         steps: Vec<Step>,
-        read_at: Duration,
+        times: &Times,
         ended: &mut Ended,
         place: &mut Place<'a>,
     ) {
         let (under_way, waiting) = (FuturesUnordered::new(), Vec::new());
         let mut open = Open { ready: steps, under_way, waiting, looking: false };
         loop {
-            for walk in self.start(&mut open.ready, read_at, ended) {
+            for walk in self.start(&mut open.ready, times, ended) {
                 if walk.moved {
                     open.waiting.push((self.now(), walk, Wait::Rebuild));
                 } else {
@@ -188,7 +189,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// The steps among `ready` that can start; what can never start ends, and the rest stays.
-    fn start(&self, ready: &mut Vec<Step>, read_at: Duration, ended: &mut Ended) -> Vec<Walk> {
+    fn start(&self, ready: &mut Vec<Step>, times: &Times, ended: &mut Ended) -> Vec<Walk> {
         let mut started = Vec::new();
         for step in std::mem::take(ready) {
             match self.readiness(&step, ended) {
@@ -205,7 +206,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     ended.progress.sent = true;
                     // What this run created is known to be empty since then.
                     let created = self.known.borrow().created();
-                    let read_at = created.map_or(read_at, |created| created.max(read_at));
+                    let read = times.of(step.address.section);
+                    let newer = created.filter(|created| *created > read.ended);
+                    let read = newer.map_or(read, |at| ReadTime { began: at, ended: at });
                     // A removal needs no more than what addresses it, a create not even that; what
                     // closes the container was just read.
                     let moved = step.action == Action::Update
@@ -214,7 +217,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     started.push(Walk {
                         moved,
                         step,
-                        read_at,
+                        read,
                         at: 0,
                         attempt: 1,
                         resent: false,
@@ -272,8 +275,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                         return Happened::Walked(walk, Next::Ended(failed, None));
                     }
                 };
-            let (read_at, attempt) = (walk.read_at, walk.attempt);
-            let freshness = Freshness { until: read_at.saturating_add(FRESH), attempt, read_at };
+            let Walk { attempt, read: ReadTime { began: read_at, ended }, .. } = walk;
+            let freshness = Freshness { until: ended.saturating_add(FRESH), attempt, read_at };
             match self.apply.writer.send_fresh(request.clone(), freshness).await {
                 Ok(answer) => {
                     self.hear(&walk, &request, &answer.body);

@@ -166,7 +166,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             None => match look.plan.steps.iter().find(|now| now.address == walk.step.address) {
                 Some(now) => {
                     walk.step.sends.clone_from(&now.sends);
-                    walk.read_at = look.read_at;
+                    walk.read = look.times.of(walk.step.address.section);
                     (walk, None)
                 }
                 None => (walk, Some(Next::Ended(Outcome::Already, None))),
