@@ -191,7 +191,11 @@ fn manifests_are_read_or_refused() {
         let files = corpus.files(chance);
         write(folder.path(), &files);
         let loaded = manifest::load_with(folder.path(), &around(folder.path()), &options);
-        let style = Style { colour: chance.once_in(2), width: 20 + chance.below(100), full: chance.once_in(2) };
+        let style = Style {
+            colour: chance.once_in(2),
+            width: 20 + chance.below(100),
+            full: chance.once_in(2),
+        };
         let (report, _) = loaded.report(style);
         assert!(!report.contains(CANARY), "{report}");
         let bytes: usize = files.values().map(Vec::len).sum();

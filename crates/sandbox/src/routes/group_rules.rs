@@ -18,49 +18,11 @@ pub(super) const SHORTEST_PATH: usize = 2;
 const MOST_ABOVE: usize = 20;
 
 /// Names of the service's own pages, which no group at the top can have.
-const AT_THE_TOP: &[&str] = &[
-    "-",
-    ".well-known",
-    "404.html",
-    "422.html",
-    "500.html",
-    "502.html",
-    "503.html",
-    "admin",
-    "api",
-    "apple-touch-icon-precomposed.png",
-    "apple-touch-icon.png",
-    "assets",
-    "dashboard",
-    "deploy.html",
-    "explore",
-    "favicon.ico",
-    "favicon.png",
-    "files",
-    "groups",
-    "health_check",
-    "help",
-    "import",
-    "invites",
-    "jwt",
-    "login",
-    "oauth",
-    "profile",
-    "projects",
-    "public",
-    "robots.txt",
-    "s",
-    "search",
-    "sitemap",
-    "sitemap.xml",
-    "sitemap.xml.gz",
-    "slash-command-logo.png",
-    "snippets",
-    "unsubscribe",
-    "uploads",
-    "users",
-    "v2",
-];
+const AT_THE_TOP: &str = "- .well-known 404.html 422.html 500.html 502.html 503.html admin api \
+    apple-touch-icon-precomposed.png apple-touch-icon.png assets dashboard deploy.html \
+    explore favicon.ico favicon.png files groups health_check help import invites jwt login \
+    oauth profile projects public robots.txt s search sitemap sitemap.xml sitemap.xml.gz \
+    slash-command-logo.png snippets unsubscribe uploads users v2";
 /// What a group is to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
@@ -165,7 +127,7 @@ fn check_path(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) 
     }
     let reserved = match wanted.parent {
         Some(_) => is_reserved(path),
-        None => AT_THE_TOP.contains(&path.to_ascii_lowercase().as_str()),
+        None => AT_THE_TOP.split(' ').any(|name| path.eq_ignore_ascii_case(name)),
     };
     if !path.chars().all(plain)
         || path.is_empty()
