@@ -219,8 +219,8 @@ impl<E> Request<E> {
         self.sensitive.iter().any(|name| name == field)
     }
 
-    /// Says which fields of the body, as it is now, name things by their id: there, what [`id_of`] makes stands for
-    /// an id that is filled in when the request is sent.
+    /// Says which fields of the body, as it is now, name things by their id: there, what
+    /// [`pending::id_of`] makes stands for an id that is filled in when the request is sent.
     #[must_use]
     pub fn naming(mut self, fields: impl IntoIterator<Item = String>) -> Self {
         let waits = |name: &String| {
