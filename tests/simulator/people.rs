@@ -136,7 +136,10 @@ impl World {
             Act::Create => {
                 let is_missing = |document: &&Json| self.read(&container(document))["id"].is_null();
                 match documents.iter().find(is_missing) {
-                    Some(document) => self.create(document, document["path"].as_str().unwrap()),
+                    Some(document) => {
+                        let there = self.read(&self.place(document));
+                        self.create(document, document["path"].as_str().unwrap(), &there)
+                    }
                     None => return false,
                 }
             }
@@ -155,8 +158,9 @@ impl World {
         }
     }
 
-    /// Creates a project or group of the kind of `document`, with nothing of what it declares.
-    fn create(&self, document: &Json, path: &str) -> http::Response<Bytes> {
+    /// Creates a project or group of the kind of `document`, with nothing of what it declares, but as
+    /// visible as `like`: what others have in it could not be moved there otherwise.
+    fn create(&self, document: &Json, path: &str, like: &Json) -> http::Response<Bytes> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         let namespace =
             self.read(&format!("/namespaces/{}", above.replace('/', "%2F")))["id"].clone();
@@ -168,6 +172,9 @@ impl World {
         let mut body = json!({"name": name, "path": name});
         if !above.is_empty() {
             body[within] = namespace;
+        }
+        if !like["visibility"].is_null() {
+            body["visibility"] = like["visibility"].clone();
         }
         self.call("POST", list, &body)
     }
@@ -198,7 +205,7 @@ impl World {
                 Some((above, _)) => format!("{above}/{STRANGER}"),
                 None => STRANGER.to_owned(),
             };
-            self.create(document, &path);
+            self.create(document, &path, &self.read(place));
             at(document, &path)
         };
         let ids = [place, &*other].map(|place| self.read(place)["id"].clone());
@@ -232,7 +239,7 @@ impl World {
                 self.call("PUT", &by_id, &json!({"path": "deleted"}));
             }
         }
-        deleted && self.create(document, &path_at(place)).status().is_success()
+        deleted && self.create(document, &path_at(place), &there).status().is_success()
     }
 }
 
