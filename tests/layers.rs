@@ -285,3 +285,29 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files.sort();
     files
 }
+
+/// A file that no `mod` names is not compiled: its tests do not run, and nobody is told.
+#[test]
+fn every_file_is_a_module_of_another() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let unnamed = ["src", "crates/sandbox/src", "crates/release/src"].iter().flat_map(|folder| {
+        let root_of = root.join(folder);
+        rust_files(&root_of).into_iter().filter(move |file| {
+            let is_mod = file.file_stem().unwrap() == "mod";
+            let module = if is_mod { file.parent().unwrap() } else { file };
+            let (name, above) = (module.file_stem().unwrap(), module.parent().unwrap());
+            if above == root_of && (name == "lib" || name == "main") {
+                return false;
+            }
+            let declares = format!("mod {};", name.to_str().unwrap());
+            let parent = match above == root_of {
+                true => root_of.join("lib.rs"),
+                false if above.join("mod.rs").exists() => above.join("mod.rs"),
+                false => above.with_extension("rs"),
+            };
+            let text = fs::read_to_string(parent).unwrap_or_default();
+            !text.lines().any(|line| line.trim_start().ends_with(&declares))
+        })
+    });
+    assert_eq!(unnamed.collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}
