@@ -6,12 +6,14 @@ use crate::field::Scope;
 const SPECIAL: [char; 3] = ['.', '-', '_'];
 
 /// Names below a namespace that lead to pages of the service.
-const RESERVED: &str = "- badges blame blob builds commits create create_dir edit files find_file new preview \
-    raw refs tree update wikis";
+const RESERVED: &str = "\
+    - badges blame blob builds commits create create_dir edit files find_file new preview raw \
+    refs tree update wikis";
 
 /// Names of top-level groups that lead to pages of the service.
-const RESERVED_AT_THE_TOP: &str = "- admin api assets dashboard explore files groups health_check help import jwt login \
-    oauth profile projects public s search sitemap snippets unsubscribes uploads users v2";
+const RESERVED_AT_THE_TOP: &str = "\
+    - admin api assets dashboard explore files groups health_check help import jwt login oauth \
+    profile projects public s search sitemap snippets unsubscribes uploads users v2";
 
 /// Checks a full path. The rules for new paths hold only if it may be created; what is older keeps
 /// the path that it has. Projects have stricter ones (reference 1, 8: from release 14.9 on).

@@ -23,6 +23,7 @@ const AT_THE_TOP: &str = "- .well-known 404.html 422.html 500.html 502.html 503.
     explore favicon.ico favicon.png files groups health_check help import invites jwt login \
     oauth profile projects public robots.txt s search sitemap sitemap.xml sitemap.xml.gz \
     slash-command-logo.png snippets unsubscribe uploads users v2";
+
 /// What a group is to be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {

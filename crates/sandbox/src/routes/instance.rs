@@ -2,6 +2,8 @@
 //! here. Clients set the first up before they begin, wait for the second, try their paging on the
 //! third, and look through the last when they clean up.
 
+use std::sync::LazyLock;
+
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value, json};
 
@@ -51,10 +53,9 @@ fn licenses(call: &Call<'_>) -> Result<Answer> {
 }
 
 /// The settings of a new service; the sort of each value is that of its setting.
-fn presets() -> Map<String, Value> {
-    let presets = include_str!("settings.json");
-    serde_json::from_str(presets).expect("the settings are read by tests")
-}
+static PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("settings.json")).expect("the settings are read by tests")
+});
 
 fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     call.administrator()?;
@@ -71,7 +72,7 @@ fn stored(db: &Connection) -> Result<Map<String, Value>> {
         .prepare_cached("SELECT value FROM meta WHERE key = 'application settings'")?
         .query_row([], |row| row.get(0))
         .optional()?;
-    let mut settings = presets();
+    let mut settings = PRESETS.clone();
     if let Some(text) = stored {
         let set: Map<String, Value> =
             serde_json::from_str(&text).map_err(|error| Failure::internal(&error))?;

@@ -12,8 +12,9 @@ pub(super) const PLAIN_PATH: &str = "can only include non-accented letters, digi
 pub(super) const LONGEST: usize = 255;
 
 /// Names of the pages of a project, which nothing below a group can have.
-const RESERVED: &str = "- badges blame blob builds commits create create_dir edit files find_file new preview \
-    raw refs tree update wikis";
+const RESERVED: &str = "\
+    - badges blame blob builds commits create create_dir edit files find_file new preview raw \
+    refs tree update wikis";
 
 /// Whether a page of the service has this path below a group.
 pub(super) fn is_reserved(path: &str) -> bool {
