@@ -137,7 +137,7 @@ impl ReadClient {
     /// Asks for one object, which has to say what it is: it holds every one of `keys`.
     ///
     /// # Errors
-    /// [`ApiError`], also if a key is missing or null.
+    /// [`ApiError`], also if a key is missing or null, or the object is that of another id.
     pub async fn get_known(
         &self,
         request: Request<Read>,
@@ -145,6 +145,10 @@ impl ReadClient {
     ) -> Result<Answer, ApiError> {
         let request = request.keeping_also(keys);
         let answer = self.get(request.clone()).await?;
+        let (asked, found) = (request.own_id(), answer.body["id"].as_u64());
+        if asked.is_some() && found.is_some() && asked != found {
+            return Err(self.core.malformed(&request, &answer, "an object of another id"));
+        }
         let known = keys.iter().all(|key| match *key {
             "id" | "iid" => answer.body[*key].is_u64(),
             "path_with_namespace" | "full_path" | "username" => answer.body[*key].is_string(),

@@ -192,8 +192,8 @@ impl Observer {
                         (operation::PROJECT_GET.request().arg("id", id), "path_with_namespace")
                     }
                 };
-                match self.client.get_known(request.keeping(Wanted::keys([field])), &[field]).await
-                {
+                let request = request.keeping(Wanted::keys([field]));
+                match self.client.get_known(request, &["id", field]).await {
                     Ok(answer) => Ok(answer.body[field].as_str().map(str::to_owned)),
                     Err(error) if error.is_not_found() || error.is_forbidden() => Ok(None),
                     Err(error) => Err(error),

@@ -251,6 +251,12 @@ impl<E> Request<E> {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// The id of the one thing that it asks for, if it asks by that.
+    pub fn own_id(&self) -> Option<u64> {
+        let name = self.operation.path.rsplit('/').next()?.strip_prefix(':')?;
+        self.argument(name)?.parse().ok()
+    }
+
     /// How a request without a body is sent by hand.
     pub fn as_command(&self) -> String {
         let arguments = self.arguments.iter().map(|(name, value)| format!(" {name}={value}"));

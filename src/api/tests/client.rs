@@ -170,6 +170,11 @@ async fn what_is_no_answer_of_the_service_is_neither_a_list_nor_absence() {
         let client = reads(&Script::new([json(200, body)]), settings());
         assert_eq!(client.get_known(get(), &["id", "path"]).await.is_ok(), known, "{body}");
     }
+    for (asked, known) in [("1", true), ("2", false), ("acme/shop", true)] {
+        let client = reads(&Script::new([json(200, r#"{"id":1}"#)]), settings());
+        let request = op::PROJECT_GET.request().arg("id", asked);
+        assert_eq!(client.get_known(request, &["id"]).await.is_ok(), known, "{asked}");
+    }
     let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
     for reply in [json(200, "null"), empty(204)] {
         let client = reads(&Script::new([reply]), settings());
