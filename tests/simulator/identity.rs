@@ -28,7 +28,7 @@ pub(crate) struct Id {
 }
 
 impl Id {
-    const fn namespace(id: u64) -> Self {
+    pub(crate) const fn namespace(id: u64) -> Self {
         Self { is_namespace: true, id }
     }
 

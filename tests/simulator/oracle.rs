@@ -359,7 +359,9 @@ impl Evidence<'_> {
         if state.foreign.iter().any(is_swapped) && self.is_met_elsewhere(what, path, who, state) {
             return true;
         }
-        let is_group = self.before.0.get(path).is_some_and(|there| there.is_group);
+        let is_group = [self.before, self.after]
+            .iter()
+            .any(|truth| truth.0.get(path).is_some_and(|there| there.is_group));
         let scope = if is_group { "groups" } else { "projects" };
         let project = format!("/{scope}/{}", path.replace('/', "%2F"));
         let reads = |sent: &&Sent| {
@@ -368,7 +370,8 @@ impl Evidence<'_> {
             let own = match section {
                 Some("settings" | "archived" | "shares") | None => path == project,
                 Some(section) => {
-                    path.strip_prefix(&*project).is_some_and(|rest| rest.ends_with(section))
+                    let rest = path.strip_prefix(&*project);
+                    rest.is_some_and(|rest| rest.starts_with('/') && rest.ends_with(section))
                 }
             };
             // A list is as its first page found it.
@@ -430,16 +433,31 @@ impl Evidence<'_> {
                 let came = own.is_some_and(|id| self.before.get(*id).is_none());
                 let gone = came && state.foreign.iter().any(|deed| deed.act.takes_the_path());
                 // What moves in this run may be shown by either path.
-                let own = |target: &str| {
-                    let path = target.split('/').nth(2).unwrap_or_default().replace("%2F", "/");
-                    identity::declared_at(self.documents(), &path)
+                let own =
+                    |path: &str| identity::declared_at(self.documents(), &path.replace("%2F", "/"));
+                // Once somebody took a path, what the run found there is what it wrote to, or named.
+                let taken = state.foreign.iter().any(|deed| deed.act.takes_the_path());
+                let is_found_at = |shown: &str, id: &str| {
+                    let id = id.parse().ok().map(|id| match sent.target.starts_with("/groups/") {
+                        true => identity::Id::namespace(id),
+                        false => identity::Id::project(id),
+                    });
+                    own(shown).iter().any(|path| {
+                        let found = identity::found_at(state, self.documents(), who, path);
+                        id.is_some_and(|id| found.contains(&id))
+                    })
                 };
                 let same = |path: &str| {
-                    let [mut shown, mut sent] = [path, &target].map(|path| path.split('/').skip(3));
-                    let is_one = || !own(path).is_disjoint(&own(&target));
-                    path == target
-                        || shown.by_ref().eq(sent.by_ref()) && is_one()
-                        || gone && path.split('/').skip(3).eq(target.split('/').skip(3))
+                    let segments = |target: &str| target.split('/').map(str::to_owned).collect();
+                    let [shown, said, sent]: [Vec<String>; 3] =
+                        [path, &target, &sent.target].map(segments);
+                    let is_one = |at: usize| {
+                        let is_path = at == 2 || at == 4 && NAMING.contains(&&*shown[3]);
+                        shown[at] == said[at]
+                            || is_path && taken && is_found_at(&shown[at], &sent[at])
+                            || at == 2 && (gone || !own(&shown[at]).is_disjoint(&own(&said[at])))
+                    };
+                    shown.len() == said.len() && (0..shown.len()).all(is_one)
                 };
                 let foreseen = ran
                     .and_then(|ran| ran.plan.as_ref())
@@ -508,9 +526,9 @@ impl Evidence<'_> {
             path.map_or_else(|| id.to_owned(), |path| path.replace('/', "%2F"))
         };
         // Some name a second project.
-        let tail = ["/fork/", "/import_project_members/"].iter().find_map(|part| {
-            let other = tail.strip_prefix(part)?;
-            Some(format!("{part}{}", path_of(other, false)))
+        let tail = NAMING.iter().find_map(|part| {
+            let other = tail.strip_prefix('/')?.strip_prefix(part)?.strip_prefix('/')?;
+            Some(format!("/{part}/{}", path_of(other, false)))
         });
         let tail = tail.unwrap_or_else(|| rest[end..].to_owned());
         format!("{scope}{}{tail}", path_of(id, is_group))
@@ -667,3 +685,6 @@ fn is_about(what: &str, step: &StepResult) -> bool {
         (Some(own), None) => own == section,
     }
 }
+
+/// What stands in a path before a second project.
+const NAMING: [&str; 2] = ["fork", "import_project_members"];
