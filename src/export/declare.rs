@@ -147,8 +147,10 @@ impl Declaring<'_> {
             if self.is_left_out(of, live) {
                 continue;
             }
+            let before = self.left_out.len();
             let entry = self.entry(of, live, &mut part.about);
             if let Some(name) = entry.unsayable(of) {
+                self.left_out.truncate(before);
                 self.leave_out(&mut part, &entry, format!("no manifest can say its `{name}`"));
                 continue;
             }
@@ -192,6 +194,11 @@ impl Declaring<'_> {
         } else {
             self.failed.push((of.section.to_owned(), cause.clone()));
         }
+    }
+
+    /// Remembers a field that is not written although it is there.
+    fn lack(&mut self, of: Section, key: &str, field: &str, why: &str) {
+        self.left_out.push((format!("{}/{key}.{field}", of.section), Cause::new(why.to_owned())));
     }
 
     /// Leaves `entry` out of `part`, and says so.
@@ -270,6 +277,18 @@ impl Declaring<'_> {
                 }
             }
         }
+        // What every entry says, and this one not, was not read.
+        for name in of.required {
+            let value = live.fields.get(*name).filter(|value| !value.is_null());
+            let field = of.field(name);
+            let is_read = match field.secrecy {
+                Secrecy::Open => value.is_some(),
+                _ => value.is_some_and(Json::is_string) || forms::is_hidden(field, live),
+            };
+            if !is_read {
+                self.lack(of, &entry.key, name, "the answer does not say it");
+            }
+        }
         // What can be removed is there even if it says nothing.
         if of.is_removable() && entry.fields.is_empty() {
             let known = of.table().specs().iter();
@@ -289,7 +308,7 @@ impl Declaring<'_> {
 
     /// Takes in a field, with the keys of a mapping each by itself.
     fn field(
-        &self,
+        &mut self,
         of: Section,
         spec: &Spec,
         value: &Json,
@@ -325,6 +344,7 @@ impl Declaring<'_> {
                 let why = if names_somebody {
                     "it names what the token does not see"
                 } else {
+                    self.lack(of, &entry.key, &name, "no manifest can say it");
                     "no manifest can say it"
                 };
                 left_out.push(format!("{name} not exported: {why}"));

@@ -82,6 +82,36 @@ fn what_could_not_be_read_is_missing_and_what_is_hidden_is_not() {
 }
 
 #[test]
+fn a_field_that_every_entry_says_and_an_answer_does_not_is_left_out() {
+    for (section, entry, left_out) in [
+        ("variables", json!({"key": "A", "environment_scope": "*", "value": "x"}), None),
+        (
+            "variables",
+            json!({"key": "A", "environment_scope": "*", "value": null, "hidden": true, "masked": true}),
+            None,
+        ),
+        ("variables", json!({"key": "A", "environment_scope": "*"}), Some("variables/A@*.value")),
+        (
+            "variables",
+            json!({"key": "A", "environment_scope": "*", "value": null}),
+            Some("variables/A@*.value"),
+        ),
+        (
+            "variables",
+            json!({"key": "A", "environment_scope": "*", "value": 7}),
+            Some("variables/A@*.value"),
+        ),
+        ("labels", json!({"id": 1, "name": "bug"}), Some("labels/bug.color")),
+    ] {
+        let mut estate = estate(Values::Plain, &[("acme/shop", json!({section: [entry]}))]);
+        let said: Vec<_> = estate.left_out().iter().map(|left| left.what.clone()).collect();
+        assert_eq!(said.len(), usize::from(left_out.is_some()), "{entry} {said:?}");
+        assert!(said.iter().all(|said| said.ends_with(left_out.unwrap_or_default())), "{said:?}");
+        estate.finish();
+    }
+}
+
+#[test]
 fn what_went_away_meanwhile_is_missing_or_marked_for_deletion() {
     let path = "acme/shop";
     let marked = Facts { deleting: Some(None), ..Facts::default() };
