@@ -63,31 +63,24 @@ const MILESTONES: Collection = Collection {
         Field::new("description", Form::Text),
         Field::new("due_date", Form::Day),
         Field::new("start_date", Form::Day),
-        Field::new("state_event", Form::Word(&["close", "activate"])),
+        Field { shown: "", ..Field::new("state_event", Form::Word(&["close", "activate"])) },
     ],
     filters: &["state", "title"],
     order: &["due_date", "title"],
     settle: settle_milestone,
-    json: |_, call, scope, row| {
+    json: |of, call, scope, row| {
         let address = match scope {
             Scope::Group(group) => format!("groups/{}", group.full_path),
             Scope::Project(project) => project.full_path.clone(),
         };
-        let due = row.text("due_date");
-        Ok(json!({
-            "id": row.id,
-            "iid": setting(row, "iid"),
-            scope.column(): scope.id(),
-            "title": setting(row, "title"),
-            "description": setting(row, "description"),
-            "state": setting(row, "state"),
-            "created_at": row.created_at,
-            "updated_at": row.updated_at,
-            "due_date": setting(row, "due_date"),
-            "start_date": setting(row, "start_date"),
-            "expired": !due.is_empty() && due < call.today(),
-            "web_url": format!("{}/{address}/-/milestones/{}", call.base, setting(row, "iid")),
-        }))
+        let (due, iid) = (row.text("due_date"), setting(row, "iid"));
+        let mut body = of.plain(call, row);
+        body[scope.column()] = scope.id().into();
+        body["state"] = setting(row, "state");
+        body["expired"] = (!due.is_empty() && due < call.today()).into();
+        body["web_url"] = format!("{}/{address}/-/milestones/{iid}", call.base).into();
+        body["iid"] = iid;
+        Ok(body)
     },
     ..Collection::new("/projects/{id}/milestones")
 };
@@ -142,15 +135,22 @@ const ENVIRONMENTS: Collection = Collection {
         Field::new("name", Form::Text),
         Field::new("external_url", Form::Text),
         Field::new("tier", Form::Word(TIERS)),
-        Field::new("description", Form::Text),
-        Field::new("auto_stop_setting", Form::Word(&["always", "with_action"])),
+        Field { since: Some(OBSERVED), ..Field::new("description", Form::Text) },
+        Field {
+            since: Some(OBSERVED),
+            preset: r#""always""#,
+            ..Field::new(AUTO_STOP, Form::Word(&["always", "with_action"]))
+        },
     ],
+    shows: &[("auto_stop_at", "null")],
     filters: &["name"],
     settle: settle_environment,
     kept: |row| (row.text("state") != "stopped").then(Failure::forbidden),
     json: |_, call, scope, row| environment(call, scope, row),
     ..Collection::new("/projects/{id}/environments")
 };
+
+const AUTO_STOP: &str = "auto_stop_setting";
 
 fn settle_environment(
     _: &Collection,
@@ -178,6 +178,9 @@ fn settle_environment(
         wrong.add("external_url", why);
     }
     wrong.settle()?;
+    if row.text(AUTO_STOP).is_empty() {
+        row.settings.remove(AUTO_STOP);
+    }
     let lower = name.to_lowercase();
     if row.id == 0 {
         row.set("state", "available");
@@ -214,25 +217,10 @@ fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     view::simple(call, project, Wanted::of(call)?, &mut text)?;
     let project: Value =
         serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))?;
-    let mut body = json!({
-        "id": row.id,
-        "name": setting(row, "name"),
-        "slug": setting(row, "slug"),
-        "external_url": setting(row, "external_url"),
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-        "tier": setting(row, "tier"),
-        "project": project,
-        "state": setting(row, "state"),
-        "auto_stop_at": null,
-    });
-    if call.release() >= OBSERVED {
-        body["description"] = setting(row, "description");
-        body["auto_stop_setting"] = match row.text("auto_stop_setting") {
-            "" => "always".into(),
-            set => set.into(),
-        };
-    }
+    let mut body = ENVIRONMENTS.plain(call, row);
+    body["slug"] = setting(row, "slug");
+    body["project"] = project;
+    body["state"] = setting(row, "state");
     Ok(body)
 }
 
@@ -254,12 +242,8 @@ const PROTECTED: Collection = Collection {
     order: &["name"],
     settle: settle_protected,
     json: |_, _, _, row| {
-        Ok(json!({
-            "name": setting(row, "name"),
-            LEVELS: setting(row, LEVELS),
-            COUNT: setting(row, COUNT),
-            RULES: setting(row, RULES),
-        }))
+        let shown = |name: &str| (name.to_owned(), setting(row, name));
+        Ok(["name", LEVELS, COUNT, RULES].into_iter().map(shown).collect())
     },
     ..Collection::new("/projects/{id}/protected_environments")
 };
@@ -303,7 +287,8 @@ fn settle_protected(
     let before = row.settings.get(COUNT).and_then(Value::as_i64);
     row.set(COUNT, count.or(before).unwrap_or(0));
     for list in [LEVELS, RULES] {
-        let changed = granted(call, list, setting(row, list))?;
+        let changed =
+            changed(call, list, setting(row, list), |id, sent| grant(call, list, id, sent))?;
         if list == LEVELS && changed.is_empty() {
             return Err(Failure::message(
                 StatusCode::UNPROCESSABLE_ENTITY,
@@ -315,10 +300,15 @@ fn settle_protected(
     Ok(())
 }
 
-/// A list of whom something is granted, after the changes of the call: an element without `id` adds
-/// one, one with it changes that one, and with `_destroy` takes it away. Nobody is granted anything
-/// who is not there.
-fn granted(call: &Call<'_>, list: &str, stored: Value) -> Result<Vec<Value>> {
+/// A list of rows, after the changes of the call: an element without `id` adds one, one with it changes
+/// that one, and with `_destroy` takes it away. `row` makes one of its id, 0 for a new one, and what
+/// is sent of it, unless it is left out.
+pub(super) fn changed(
+    call: &Call<'_>,
+    list: &str,
+    stored: Value,
+    row: impl Fn(i64, &Map<String, Value>) -> Result<Option<Value>>,
+) -> Result<Vec<Value>> {
     let mut all = stored.as_array().cloned().unwrap_or_default();
     let changes = match call.params.get(list) {
         None | Some(Value::Null) => return Ok(all),
@@ -334,16 +324,16 @@ fn granted(call: &Call<'_>, list: &str, stored: Value) -> Result<Vec<Value>> {
             let destroy = change.get("_destroy").map_or(Ok(None), |on| flag("_destroy", on))?;
             match destroy == Some(true) {
                 true => drop(all.remove(at)),
-                false => all[at] = grant(call, list, id, change)?.unwrap_or_default(),
+                false => all[at] = row(id, change)?.unwrap_or_default(),
             }
-        } else if let Some(new) = grant(call, list, 0, change)? {
-            all.push(new);
+        } else {
+            all.extend(row(0, change)?);
         }
     }
     Ok(all)
 }
 
-/// One element of such a list; none for a user or group that is not there.
+/// One element of a list of whom something is granted; none for a user or group that is not there.
 fn grant(call: &Call<'_>, list: &str, id: i64, sent: &Map<String, Value>) -> Result<Option<Value>> {
     let read = |name: &str| {
         sent.get(name).map_or(Ok(None), |value| integer(&format!("{list}[{name}]"), value))
@@ -384,7 +374,7 @@ fn grant(call: &Call<'_>, list: &str, id: i64, sent: &Map<String, Value>) -> Res
 }
 
 /// Ids of them are of all environments.
-fn next_grant(call: &Call<'_>) -> Result<i64> {
+pub(super) fn next_grant(call: &Call<'_>) -> Result<i64> {
     let sql = "INSERT INTO meta (key, value) VALUES ('grants of environments', 1)
                ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST (value AS INTEGER)";
     Ok(call.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)

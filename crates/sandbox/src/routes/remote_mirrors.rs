@@ -5,6 +5,7 @@
 //! answer.
 
 use serde_json::{Value, json};
+use undrift_release::Release;
 
 use super::super::access::MAINTAINER;
 use super::super::answer::{Failure, Result};
@@ -15,26 +16,42 @@ use super::super::profile::OBSERVED;
 use super::super::re2;
 use super::super::scope::Scope;
 use super::super::store::record::Record;
-use super::rows::Collection;
+use super::rows::{Collection, Field, Form};
 
 pub(super) const MIRRORS: Collection = Collection {
     entry: "mirror_id",
     required: &["url"],
+    fields: &[
+        Field { only_new: true, ..Field::new("url", Form::Text) },
+        Field { preset: "false", ..Field::new("enabled", Form::Flag) },
+        Field { preset: "false", ..Field::new(PROTECTED, Form::Flag) },
+        Field::new("keep_divergent_refs", Form::Flag),
+        Field {
+            preset: r#""password""#,
+            since: Some(Release::new(16, 10)),
+            ..Field::new("auth_method", Form::Word(&["password", "ssh_public_key"]))
+        },
+        Field { tier: Tier::Premium, since: Some(REGEX_SINCE), ..Field::new(REGEX, Form::Text) },
+    ],
+    shows: &[
+        ("update_status", r#""none""#),
+        ("last_update_at", "null"),
+        ("last_update_started_at", "null"),
+        ("last_successful_update_at", "null"),
+        ("last_error", "null"),
+    ],
     scope: |_, call| project(call),
-    settle: |_, call, _, mirror, _| take(call, mirror),
-    json: |_, call, _, mirror| Ok(json(call, mirror)),
+    settle: |_, call, _, mirror, _| settle(call, mirror),
+    json: |of, call, _, mirror| Ok(json(of.plain(call, mirror), call, mirror)),
     ..Collection::new("/projects/{id}/remote_mirrors")
 };
 
-const FLAGS: [&str; 2] = ["enabled", PROTECTED];
-/// A flag that may be unset.
-const DIVERGENT: &str = "keep_divergent_refs";
 const SCHEMES: [&str; 4] = ["http", "https", "ssh", "git"];
 /// Whose name is in no URL a secret.
 const GIT: &str = "git";
-const METHODS: [&str; 2] = ["password", "ssh_public_key"];
 const PROTECTED: &str = "only_protected_branches";
 const REGEX: &str = "mirror_branch_regex";
+const REGEX_SINCE: Release = Release::new(16, 2);
 
 /// The project. Who lacks the right to it gets 401 here, not 403.
 fn project(call: &Call<'_>) -> Result<Scope> {
@@ -48,33 +65,13 @@ fn project(call: &Call<'_>) -> Result<Scope> {
     Ok(Scope::Project(Box::new(project)))
 }
 
-fn has_regex(call: &Call<'_>) -> bool {
-    call.is_from(16, 2) && call.tier() >= Tier::Premium
-}
-
-fn json(call: &Call<'_>, mirror: &Record) -> Value {
-    let mut body = json!({
-        "id": mirror.id,
-        "url": masked(mirror.text("url")),
-        "update_status": "none",
-        "last_update_at": null,
-        "last_update_started_at": null,
-        "last_successful_update_at": null,
-        "last_error": null,
-    });
-    for name in FLAGS {
-        body[name] = mirror.settings.get(name).cloned().unwrap_or(Value::Bool(false));
+fn json(mut body: Value, call: &Call<'_>, mirror: &Record) -> Value {
+    if let Some(body) = body.as_object_mut() {
+        body.retain(|name, _| !["created_at", "updated_at"].contains(&&**name));
     }
-    body[DIVERGENT] = mirror.settings.get(DIVERGENT).cloned().unwrap_or_default();
+    body["url"] = masked(mirror.text("url")).into();
     if call.release() >= OBSERVED {
         body["host_keys"] = json!([]);
-    }
-    if call.is_from(16, 10) {
-        body["auth_method"] =
-            mirror.settings.get("auth_method").cloned().unwrap_or(METHODS[0].into());
-    }
-    if has_regex(call) {
-        body[REGEX] = mirror.settings.get(REGEX).cloned().unwrap_or_default();
     }
     body
 }
@@ -108,40 +105,24 @@ pub(super) fn checked_url(text: String) -> Result<String> {
     }
 }
 
-/// Takes what the call says; a URL of a new mirror only. All protected branches and a pattern exclude
-/// each other: what is said takes the place of the other.
-fn take(call: &Call<'_>, mirror: &mut Record) -> Result<()> {
-    if mirror.id == 0 {
-        mirror.set("url", checked_url(call.params.text("url")?.unwrap_or_default())?);
+/// A flag that is null is off. All protected branches and a pattern exclude each other: what is said takes
+/// the place of the other.
+fn settle(call: &Call<'_>, mirror: &mut Record) -> Result<()> {
+    mirror.set("url", checked_url(mirror.text("url").to_owned())?);
+    for name in ["enabled", PROTECTED] {
+        mirror.set(name, mirror.is_set(name));
     }
-    for name in FLAGS.into_iter().filter(|name| call.params.has(name)) {
-        mirror.set(name, call.params.is_set(name)?);
-    }
-    if call.params.has(DIVERGENT) {
-        mirror.set(DIVERGENT, call.params.flag(DIVERGENT)?);
-    }
-    if call.is_from(16, 10)
-        && let Some(method) = call.params.one_of("auth_method", &METHODS)?
-    {
-        mirror.set("auth_method", method);
-    }
-    if !has_regex(call) {
-        return Ok(());
-    }
-    if call.params.has(REGEX) {
+    if call.params.has(REGEX) && call.release() >= REGEX_SINCE && call.tier() >= Tier::Premium {
         if call.params.has(PROTECTED) {
             let both = format!("{PROTECTED}, {REGEX}");
             return Err(Failure::parameter(&both, "are mutually exclusive"));
         }
-        let regex = call.params.text(REGEX)?;
-        let text = regex.as_deref().unwrap_or_default();
-        if let Some(why) = re2::refusal(text) {
+        if let Some(why) = re2::refusal(mirror.text(REGEX)) {
             return Err(Failure::model(REGEX, why));
         }
-        if !text.is_empty() {
+        if !mirror.text(REGEX).is_empty() {
             mirror.set(PROTECTED, false);
         }
-        mirror.set(REGEX, regex);
     }
     if mirror.is_set(PROTECTED) {
         mirror.set(REGEX, Value::Null);

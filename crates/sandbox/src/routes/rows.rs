@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use http::Method;
 use matchit::Router;
 use rusqlite::Connection;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, REPORTER};
 use super::super::answer::{Answer, Complaints, Failure, Result};
@@ -21,6 +21,7 @@ use super::super::call::Call;
 use super::super::page;
 use super::super::scope::Scope;
 use super::super::store::record::{Record, Records};
+use super::collections::{changed, next_grant};
 use super::{Handler, Operation, Route, badges, collections, freeze_periods, remote_mirrors};
 use undrift_release::Release;
 
@@ -131,6 +132,10 @@ pub enum Form {
     Texts,
     /// A list of ids.
     Ids,
+    /// A list of objects that have one of these keys. Answers give each an id; an edit says what is
+    /// added, and by their ids what changes or, with `_destroy`, goes. A new entry may say a list that
+    /// is one object with the first of them by another name.
+    Rows(&'static [&'static str], &'static str),
 }
 
 /// A field of an entry.
@@ -187,8 +192,14 @@ impl Field {
         serde_json::from_str(self.preset).unwrap_or_default()
     }
 
-    /// What the call says of it.
-    fn sent(&self, call: &Call<'_>) -> Result<Value> {
+    /// Whether the call says something of it.
+    fn is_sent(&self, call: &Call<'_>, is_new: bool) -> bool {
+        let alone = matches!(self.form, Form::Rows(_, alone) if is_new && call.params.has(alone));
+        (call.params.has(self.name) || alone) && self.is_there(call)
+    }
+
+    /// What the call says of it, where something is stored.
+    fn sent(&self, call: &Call<'_>, stored: Option<&Value>) -> Result<Value> {
         let (params, name) = (&call.params, self.name);
         Ok(match self.form {
             Form::Text if self.trims => {
@@ -210,6 +221,18 @@ impl Field {
             }
             Form::Texts => params.texts(name)?.unwrap_or_default().into(),
             Form::Ids => params.integers(name)?.unwrap_or_default().into(),
+            Form::Rows(keys, alone) => {
+                let row = |id, said: &Map<String, Value>| {
+                    let mut row = json!({"id": if id == 0 { next_grant(call)? } else { id }});
+                    keys.iter().for_each(|key| row[*key] = said.get(*key).cloned().into());
+                    Ok(Some(row))
+                };
+                let mut rows = changed(call, name, stored.cloned().unwrap_or_default(), row)?;
+                if let (None, Some(level)) = (stored, params.get(alone)) {
+                    rows.extend(row(0, &Map::from_iter([(keys[0].to_owned(), level.clone())]))?);
+                }
+                rows.into()
+            }
         })
     }
 }
@@ -429,8 +452,8 @@ impl Collection {
     pub(super) fn take(&self, call: &Call<'_>, row: &mut Record) -> Result<()> {
         let is_new = row.id == 0;
         for field in self.fields.iter().filter(|field| is_new || !field.only_new) {
-            if call.params.has(field.name) && field.is_there(call) {
-                row.set(field.name, field.sent(call)?);
+            if field.is_sent(call, is_new) {
+                row.set(field.name, field.sent(call, row.settings.get(field.name))?);
             } else if field.resets || (is_new && field.preset != "null") {
                 row.set(field.name, field.preset());
             }
@@ -450,7 +473,7 @@ impl Collection {
     }
 
     /// A row with what is in it.
-    fn plain(&self, call: &Call<'_>, row: &Record) -> Value {
+    pub(super) fn plain(&self, call: &Call<'_>, row: &Record) -> Value {
         let mut body = Map::new();
         body.insert("id".to_owned(), row.id.into());
         let is_number = self.key.ends_with("id");
