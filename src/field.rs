@@ -77,6 +77,9 @@ pub struct Field {
     /// What it names by a path or a username, and requests by an id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Named>,
+    /// The parameter by which a new entry says a list of rows that is a single level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone_as: Option<Cow<'static, str>>,
     /// The section of the same container whose entries it names; requests carry their ids.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names_entries: Option<Cow<'static, str>>,
@@ -450,6 +453,7 @@ pub const FIELD: Field = Field {
     administrators: false,
     upload: false,
     names: None,
+    alone_as: None,
     names_entries: None,
     codec: Codec::Same,
     with_every_edit: false,
@@ -674,10 +678,10 @@ impl Field {
         Self { compare: Compare::Ref, ..self }
     }
 
-    /// Compared row by row.
+    /// Compared row by row; a new entry says a single level by the parameter `alone`.
     #[must_use]
-    pub fn as_rows(self) -> Self {
-        Self { compare: Compare::Rows, ..self }
+    pub fn as_rows(self, alone: &'static str) -> Self {
+        Self { compare: Compare::Rows, alone_as: Some(alone.into()), ..self }
     }
 
     /// Compared as an address.

@@ -60,7 +60,6 @@ fn the_sections_are_these_in_this_order() {
             "members",
             "shares",
             "protected_branches",
-            "protected_tags",
             "approvals",
             "approval_rules",
             "pipeline_schedules",

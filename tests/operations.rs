@@ -192,7 +192,6 @@ fn what_is_required_is_known_by_name() {
         ("hook-add", vec!["url"]),
         ("hook-edit", vec!["url"]),
         ("protected-branch-add", vec!["name"]),
-        ("protected-tag-add", vec!["name"]),
         ("group-create", vec!["path"]),
         ("group-share", vec!["group_id", "group_access"]),
         ("group-hook-add", vec!["url"]),
@@ -226,7 +225,7 @@ fn what_is_required_is_known_by_name() {
         .filter(|row| !named(row, |p| p.required && p.place != Place::Path).is_empty())
         .map(|row| row.id)
         .collect();
-    assert_eq!(with.len(), 29, "{with:?}");
+    assert_eq!(with.len(), 28, "{with:?}");
     assert_eq!(find("project-create").one_of, ["name", "path"]);
 }
 

@@ -219,8 +219,8 @@ mod tests {
         diff::{Change, Shown},
         kind::Call,
         operation::{
-            HOOK_CREATE, HOOK_UPDATE, Op, PROJECT_FORK, PROTECTED_TAG_CREATE, PROTECTED_TAG_DELETE,
-            VARIABLE_CREATE,
+            HOOK_CREATE, HOOK_UPDATE, Op, PROJECT_FORK, PROTECTED_BRANCH_CREATE,
+            PROTECTED_BRANCH_DELETE, VARIABLE_CREATE,
         },
     };
 
@@ -240,8 +240,9 @@ mod tests {
         let shop = shop(&serde_json::json!({}), Unlisted::Report);
         let step = |action, level: &str| {
             let call = |op: Op<Write>| Call::from(op.request().arg("id", 1));
-            let restores = Call { restores: true, ..call(PROTECTED_TAG_CREATE) };
-            let sends = vec![call(PROTECTED_TAG_DELETE), call(PROTECTED_TAG_CREATE), restores];
+            let restores = Call { restores: true, ..call(PROTECTED_BRANCH_CREATE) };
+            let sends =
+                vec![call(PROTECTED_BRANCH_DELETE), call(PROTECTED_BRANCH_CREATE), restores];
             let change = Change {
                 field: "allowed_to_create".to_owned(),
                 before: Shown::Unknown,

@@ -91,6 +91,11 @@ mod by_data {
 
     fn form(spec: &'static Spec) -> Form {
         let schema = &spec.schema;
+        if spec.has_rows() {
+            let names = spec.parts.iter().map(|(name, field)| field.sent_name(name));
+            let alone = spec.field.alone_as.as_deref().unwrap_or_default();
+            return Form::Rows(names.collect::<Vec<_>>().leak(), alone);
+        }
         if let Some(words) = schema["enum"].as_array() {
             return Form::Word(
                 words.iter().filter_map(|word| word.as_str()).collect::<Vec<_>>().leak(),

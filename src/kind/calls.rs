@@ -184,9 +184,12 @@ impl Job<'_> {
     /// As [`Self::plain`].
     pub fn create(&self, declared: &Fields) -> Result<Request<Write>, Unable> {
         let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
-        let body = forms::body(self.section, declared, Route::Create, self.names)?;
-        let request = self.target.addressed(op.request()).fields(body);
-        Ok(self.told(request))
+        Ok(self.add(op, forms::body(self.section, declared, Route::Create, self.names)?))
+    }
+
+    fn add(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
+        forms::single_out(self.section, &mut body);
+        self.told(self.target.addressed(op.request()).fields(body))
     }
 
     /// The requests that edit it: one for data, one for each file.
@@ -233,11 +236,10 @@ impl Job<'_> {
         let declared = declared.map(|(name, value)| (name.clone(), value.clone())).collect();
         new.extend(forms::body(self.section, &declared, Route::Create, self.names)?);
         let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
-        let add = |body| self.told(self.target.addressed(op.request()).fields(body));
         Ok(vec![
             self.remove(live)?.once().into(),
-            add(new).into(),
-            Call { restores: true, ..add(as_it_is).into() },
+            self.add(op, new).into(),
+            Call { restores: true, ..self.add(op, as_it_is).into() },
         ])
     }
 

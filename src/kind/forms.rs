@@ -23,7 +23,7 @@ use crate::{
 pub use compare::{identify, same};
 pub use request::{
     add_needed, body, edit_body, is_forgotten, is_hidden, is_kept_back, lacking, naming, repeated,
-    sensitive, sent,
+    sensitive, sent, single_out,
 };
 
 /// What a value names by `spec`, alone, in a list or in the rows of one, in which `key` tells what the

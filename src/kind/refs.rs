@@ -31,10 +31,14 @@ pub struct RefRule {
 }
 
 impl RefRule {
-    /// The rule of an entry with these comparable fields, with the lists of rows that say who may do
-    /// what; `None` if there is no entry.
-    pub fn of(fields: &Object, lists: &[(&'static str, &'static str)]) -> Option<Box<Self>> {
-        let pattern = fields.get("name")?.as_str()?.to_owned();
+    /// The rule of an entry with these comparable fields, of which `name` is the pattern, with the lists
+    /// of rows that say who may do what; `None` if there is no entry.
+    pub fn of(
+        fields: &Object,
+        name: &str,
+        lists: &[(&'static str, &'static str)],
+    ) -> Option<Box<Self>> {
+        let pattern = fields.get(name)?.as_str()?.to_owned();
         let rows = |list: &str| match fields.get(list).and_then(Json::as_array) {
             Some(rows) if !rows.is_empty() => rows.clone(),
             // What the service takes where nothing is said.
@@ -222,7 +226,7 @@ mod tests {
     const LETS: [(&str, &str); 2] = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
 
     fn rule(fields: Json) -> RefRule {
-        *RefRule::of(&object(fields), &LETS).unwrap()
+        *RefRule::of(&object(fields), "name", &LETS).unwrap()
     }
 
     fn said(before: &[RefRule], after: &[RefRule]) -> Vec<String> {

@@ -15,7 +15,6 @@ pub mod operations;
 pub mod preset;
 pub mod project;
 pub mod protected_branch;
-pub mod protected_tag;
 pub mod push_rule;
 pub mod reference;
 pub mod schedule;
@@ -49,7 +48,6 @@ static KINDS: &[&Kind] = &[
     &member::KIND,
     &share::KIND,
     &protected_branch::KIND,
-    &protected_tag::KIND,
     &approvals::KIND,
     &approval_rule::KIND,
     &schedule::KIND,

@@ -62,6 +62,12 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
     let sections = [Some(section), container].into_iter().flatten();
     let specs = sections
         .flat_map(|section| section.table().specs().iter().map(move |spec| (section, spec)));
+    let alone = |(_, spec): &(_, &'static Spec)| {
+        let name = spec.field.alone_as.as_deref().filter(|_| route == Route::Create)?;
+        let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
+        Some(Parameter::new(Place::Body, name, Type::Integer, about))
+    };
+    let singles: Vec<_> = specs.clone().filter_map(|of| alone(&of)).collect();
     specs
         .filter(|(_, spec)| spec.field.accepted.on(route))
         .map(|(section, spec)| {
@@ -73,10 +79,21 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
                 required: is_required(section, spec, route),
                 deprecated: all.deprecated && is_replaced,
                 replaced_by: all.replaced_by.filter(|_| is_replaced),
+                value: by_id(all.value, route),
                 ..all
             }
         })
+        .chain(singles)
         .collect()
+}
+
+/// An edit names the rows of a list by their ids.
+fn by_id(value: Type, route: Route) -> Type {
+    let (Type::Objects(keys), Route::Edit) = (value, route) else { return value };
+    let part = |name, value, about| Parameter::new(Place::Body, name, value, about);
+    let id = part("id", Type::Integer, "The id of the row to change; a new one if left out.");
+    let gone = part("_destroy", Type::Boolean, "Whether to remove the row with this id.");
+    Type::Objects([id].iter().chain(keys).chain([&gone]).copied().collect::<Vec<_>>().leak())
 }
 
 /// An edit needs no more than what it has to repeat.
@@ -126,21 +143,19 @@ fn value(schema: &'static Json) -> Type {
     match kind.as_str().or_else(|| kind[0].as_str()) {
         Some("boolean") => Type::Boolean,
         Some("integer") => Type::Integer,
-        Some("array") => Type::Texts,
-        Some("object") if schema["properties"].is_object() => {
-            let properties = schema["properties"].as_object().into_iter().flatten();
-            Type::Object(
-                properties
-                    // The service drops a key that is another name in manifests alone.
-                    .filter(|(_, property)| Field::of(property).replaced_by.is_none())
-                    .map(|(name, property)| nested(name, property))
-                    .collect::<Vec<_>>()
-                    .leak(),
-            )
-        }
+        Some("array") => keys(&schema["items"]).map_or(Type::Texts, Type::Objects),
+        Some("object") => keys(schema).map_or(Type::Text, Type::Object),
         // A choice between text and a reference to a secret, too.
         _ => Type::Text,
     }
+}
+
+/// The keys of the mapping that `schema` describes, if it says which.
+fn keys(schema: &'static Json) -> Option<&'static [Parameter]> {
+    let properties = schema["properties"].as_object()?.iter();
+    // The service drops a key that is another name in manifests alone.
+    let keys = properties.filter(|(_, property)| Field::of(property).replaced_by.is_none());
+    Some(keys.map(|(name, property)| nested(name, property)).collect::<Vec<_>>().leak())
 }
 
 fn nested(name: &'static str, property: &'static Json) -> Parameter {

@@ -16,7 +16,7 @@ use crate::{
         RefRule, Removal, Rules, Shape, Table, Unable, calls::Act, forms,
     },
     level::{Level, RuleLevel},
-    operation::{self, Request, Write},
+    operation,
     page::Rows,
     schema,
     value::{Fields, Json, Object, Value},
@@ -30,13 +30,13 @@ pub struct ProtectedBranch {
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).by_kind(), length(min = 1, max = 255), example = &"main")]
     pub name: String,
     /// Who may push: levels, users and groups. `no_access` alone is nobody.
-    #[schemars(transform = FIELD.as_rows().read_as("push_access_levels").by_kind(), length(min = 1))]
+    #[schemars(transform = FIELD.as_rows("push_access_level").read_as("push_access_levels").by_kind(), length(min = 1))]
     pub allowed_to_push: Option<Vec<Grant>>,
     /// Who may merge: levels, users and groups. `no_access` alone is nobody.
-    #[schemars(transform = FIELD.as_rows().read_as("merge_access_levels").by_kind(), length(min = 1))]
+    #[schemars(transform = FIELD.as_rows("merge_access_level").read_as("merge_access_levels").by_kind(), length(min = 1))]
     pub allowed_to_merge: Option<Vec<Grant>>,
     /// Who may unprotect the branch: levels, users and groups.
-    #[schemars(transform = FIELD.as_rows().read_as("unprotect_access_levels").premium().by_kind(), length(min = 1))]
+    #[schemars(transform = FIELD.as_rows("unprotect_access_level").read_as("unprotect_access_levels").premium().by_kind(), length(min = 1))]
     pub allowed_to_unprotect: Option<Vec<Grant>>,
     /// Whether those who may push may force-push.
     #[schemars(transform = FIELD.by_kind())]
@@ -87,13 +87,6 @@ pub static KIND: Kind = Kind {
     rules: &ProtectedBranches,
 };
 
-/// The lists of rows, each with the parameter by which a create takes a single level.
-const RULES: [(&str, &str); 3] = [
-    ("allowed_to_push", "push_access_level"),
-    ("allowed_to_merge", "merge_access_level"),
-    ("allowed_to_unprotect", "unprotect_access_level"),
-];
-
 struct ProtectedBranches;
 
 impl Rules for ProtectedBranches {
@@ -114,23 +107,17 @@ impl Rules for ProtectedBranches {
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         self.keeps_the_right(job)?;
-        let calls = match job.act {
+        match job.act {
             Act::Change(declared, live, changed) if is_replaced(live, changed) => {
-                job.replace(declared, live)?
+                job.replace(declared, live)
             }
-            _ => job.plain()?,
-        };
-        let with_levels = |call: Call| {
-            let is_new = call.request.operation == operation::PROTECTED_BRANCH_CREATE.row();
-            let levels: &[_] = if is_new { &RULES } else { &[] };
-            Call { request: with_levels(call.request, levels), ..call }
-        };
-        Ok(calls.into_iter().map(with_levels).collect())
+            _ => job.plain(),
+        }
     }
 
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let lets = [("allowed_to_push", "push"), ("allowed_to_merge", "merge")];
-        effects(before, after, &lets, &RULES.map(|(list, _)| list))
+        effects("name", before, after, &lets, &[lets[0].0, lets[1].0, UNPROTECT])
     }
 }
 
@@ -183,33 +170,16 @@ fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
     live.tier < Tier::Premium && changed.iter().any(|name| *name != "allow_force_push")
 }
 
-/// Where a rule of a new protection is a single level, that is said by its own parameter, which the
-/// service has without tiers too: `levels` are the lists, each with that parameter.
-pub(super) fn with_levels(request: Request<Write>, levels: &[(&str, &str)]) -> Request<Write> {
-    let Some(mut body) = request.body_fields().cloned() else { return request };
-    for (list, level) in levels {
-        let rows = body.get(*list).and_then(Value::list);
-        let single = match rows.map(Vec::as_slice) {
-            Some([row]) => row.get("access_level").cloned(),
-            _ => None,
-        };
-        if let Some(single) = single {
-            body.remove(*list);
-            body.insert((*level).to_owned(), single.into());
-        }
-    }
-    request.fields(body)
-}
-
-/// What becomes of a rule of which the lists `lets` say who may do what, and of whom rows of `lists`
-/// name.
+/// What becomes of a rule for what `name` says, of which the lists `lets` say who may do what, and of
+/// whom rows of `lists` name.
 pub(super) fn effects(
+    name: &str,
     before: &Object,
     after: &Object,
     lets: &[(&'static str, &'static str)],
     lists: &[&str],
 ) -> Vec<Effect> {
-    let [before, rule] = [before, after].map(|fields| RefRule::of(fields, lets));
+    let [before, rule] = [before, after].map(|fields| RefRule::of(fields, name, lets));
     let rows = || lists.iter().filter_map(|list| after.get(*list)?.as_array()).flatten();
     let named = |key: &'static str| rows().filter_map(move |row| row.get(key)?.as_u64());
     let people = named("user_id").map(Effect::NeedsAccess);

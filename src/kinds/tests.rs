@@ -167,5 +167,5 @@ fn what_a_home_is_follows_from_its_operations() {
         assert_eq!(of.may_come_twice(), is(&twice), "{of:?}");
         assert_eq!(of.comes_with_container(), is(&["settings", "fork_of"]), "{of:?}");
     }
-    assert!(kinds::protected_tag::KIND.in_scope(Scope::Group).is_none());
+    assert!(kinds::protected_branch::KIND.in_scope(Scope::Group).is_none());
 }

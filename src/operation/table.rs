@@ -183,14 +183,6 @@ operations! {
     Write PROTECTED_BRANCH_DELETE = "protected-branch-delete" Delete "/projects/:id/protected_branches/:name",
         "unprotect a branch or wildcard", "supporting", Nothing, [project, protected_branch];
 
-    Read PROTECTED_TAG_LIST = "protected-tag-list" Get "/projects/:id/protected_tags", "list protected tags", "supporting", List,
-        [project, paging];
-    Read PROTECTED_TAG_GET = "protected-tag-get" Get "/projects/:id/protected_tags/:name", "get a protected tag or wildcard", "supporting",
-        One, [project, protected_tag];
-    Write PROTECTED_TAG_CREATE = "protected-tag-add" Post "/projects/:id/protected_tags", "protect a tag or wildcard", "supporting", One,
-        [project, new_tag_protection].again(Again::Refused).shows();
-    Write PROTECTED_TAG_DELETE = "protected-tag-delete" Delete "/projects/:id/protected_tags/:name", "unprotect a tag or wildcard",
-        "supporting", Nothing, [project, protected_tag];
     Read APPROVALS_GET = "approvals-get" Get "/projects/:id/approvals", "get how merge requests are approved", "supporting", One,
         [project].premium();
     Write APPROVALS_UPDATE = "approvals-edit" Post "/projects/:id/approvals", "edit how merge requests are approved", "supporting", One,

@@ -285,3 +285,73 @@ gates: [{name: south, height: 1}]
     let own = run("apply m --yes");
     assert!(!own.contains("rehearsed") && own.ends_with("---- exit code 0\n"), "{own}");
 }
+
+/// What a user describes of whom something is granted is planned, guarded and changed row by row, as a
+/// protection that undrift knows itself.
+#[test]
+fn what_grants_something_is_rehearsed_row_by_row() {
+    let kind = "section: town_gates
+noun: town gate
+about: A gate with who may open it.
+identity: [name]
+removal: weakens
+unique: true
+answers_show_it: true
+entry: {field: name}
+fields:
+  - {name: name, about: Its name., type: text, weakens: never, create_only: true}
+  - {name: allowed_to_open, about: Who may open it., type: grants, weakens: when_wider, lets: open, read_as: open_levels, alone_as: open_level}
+homes: [{path: '/projects/:id/town_gates'}]
+";
+    let manifest = |rows: &str| {
+        format!(
+            "kind: Project
+path: acme/shop
+members: [{{user: alice, access_level: developer}}]
+town_gates: [{{name: north, allowed_to_open: [{rows}]}}]
+"
+        )
+    };
+    let (one, first) = ("{access_level: maintainer}", "{access_level: maintainer}, {user: alice}");
+    let place = Place::new()
+        .file("kinds/gates.yaml", kind)
+        .file(
+            "m/sandbox.yaml",
+            "tier: premium\nusers: [{username: alice}]\ngroups: [{path: acme}]\nprojects: [{path: acme/shop}]\n",
+        )
+        .file("m/all.yaml", &manifest(one));
+    let run = |arguments: &str| {
+        place.run(&format!("{arguments} --kinds kinds/gates.yaml --sandbox=s.db"))
+    };
+    let applied = run("apply m --yes");
+    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    let again = run("drift m");
+    assert!(again.ends_with("---- exit code 0\n"), "{again}");
+    place.write("m/all.yaml", &manifest(first));
+    let refused = run("apply m --yes");
+    assert!(refused.contains("would let more people open"), "{refused}");
+    let applied = run("apply m --yes --ack protection:**");
+    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+
+    let wider = "{access_level: developer}, {user: alice}";
+    place.write("m/all.yaml", &manifest(wider));
+    let refused = run("apply m --yes");
+    assert!(refused.contains("would let more people open"), "{refused}");
+    assert!(refused.ends_with("---- exit code 4\n"), "{refused}");
+    let applied = run("apply m --yes --ack protection:**");
+    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    let listed = run("call town-gate-list id=acme/shop");
+    let rows: Vec<_> = listed.lines().filter(|line| line.contains("_level\":")).collect();
+    assert_eq!(rows.len(), 2, "{listed}");
+    assert!(run("drift m").ends_with("---- exit code 0\n"));
+
+    let edit = "call town-gate-edit id=acme/shop town_gate_id=north --yes";
+    let edited = run(&format!("{edit} allowed_to_open=[{{\"id\":3,\"access_level\":40}}]"));
+    assert!(edited.ends_with("---- exit code 0\n"), "{edited}");
+    let absorbed = run("absorb acme/shop -d m --write");
+    let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
+    assert!(text.contains("maintainer") && text.contains("alice"), "{absorbed}\n{text}");
+    let exported = run("export acme -d out");
+    let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
+    assert!(exported.contains("exit code 0") && written.contains("user: alice"), "{written}");
+}

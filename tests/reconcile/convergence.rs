@@ -140,6 +140,7 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
     match types.iter().find_map(|t| t.as_str()) {
         Some("boolean") => first.into(),
         Some("integer") => pick(7.into(), 9.into()),
+        Some("array") if spec.has_rows() => example(spec, usize::from(!first)),
         Some("array") => json!(if first { vec!["beta", "alpha"] } else { vec!["gamma"] }),
         Some("string") if is_described(kind) => example(spec, usize::from(!first)),
         Some("string") => pick("first text".into(), "second text".into()),
@@ -147,8 +148,12 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
     }
 }
 
-/// An example of a text: one of its schema's, or what a new entry gets.
+/// An example of a text: one of its schema's, or what a new entry gets; of rows, a single one.
 fn example(spec: &Spec, at: usize) -> Json {
+    if spec.has_rows() {
+        let level = ["maintainer", "developer"][at];
+        return json!([{"access_level": level}]);
+    }
     let usual = [&spec.field.created_with, &spec.field.preset].into_iter().flatten();
     let examples = spec.schema["examples"].as_array().into_iter().flatten();
     let all: Vec<_> = examples.chain(usual).cloned().collect();

@@ -248,7 +248,7 @@ mod tests {
         diff::Action,
         kind::Facts,
         operation::{
-            GROUP_UPDATE, GROUP_VARIABLE_CREATE, Op, PROJECT_UPDATE, PROTECTED_TAG_CREATE,
+            GROUP_UPDATE, GROUP_VARIABLE_CREATE, Op, PROJECT_UPDATE, PROTECTED_BRANCH_CREATE,
             SHARE_DELETE, VARIABLE_CREATE,
         },
     };
@@ -270,28 +270,28 @@ mod tests {
     #[test]
     fn what_was_heard_during_a_reading_outlasts_it() {
         let container =
-            shop(&json!({"protected_tags": [{"name": "v*"}], "labels": []}), Unlisted::Report);
+            shop(&json!({"protected_branches": [{"name": "v*"}], "labels": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let read = || {
-            let sections =
-                ["protected_tags", "labels"].map(|name| (name, Collection::Written(Vec::new())));
+            let sections = ["protected_branches", "labels"]
+                .map(|name| (name, Collection::Written(Vec::new())));
             let live = Live::of(Presence::Here(target.clone(), Facts::default()), Duration::ZERO);
             Live { sections: sections.into_iter().collect(), ..live }
         };
         let mut known = Known::new(read());
         known.begin();
-        let create = PROTECTED_TAG_CREATE.request().arg("id", 1);
-        let answer = json!({"name": "v*", "create_access_levels": [{"id": 7, "access_level": 40}]});
-        let tags = step(&container, "protected_tags");
+        let create = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
+        let answer = json!({"name": "v*", "push_access_levels": [], "merge_access_levels": []});
+        let tags = step(&container, "protected_branches");
         known.hear(&container, &tags, &create, &answer, Some(1), Duration::ZERO);
-        known.renew(read(), &BTreeSet::from(["protected_tags", "labels"]));
-        let kept = known.live.sections["protected_tags"].entries().unwrap();
+        known.renew(read(), &BTreeSet::from(["protected_branches", "labels"]));
+        let kept = known.live.sections["protected_branches"].entries().unwrap();
         assert_eq!(kept.len(), 1);
-        assert_eq!(known.stale(), &BTreeSet::from(["protected_tags"]));
+        assert_eq!(known.stale(), &BTreeSet::from(["protected_branches"]));
         // The next reading begins after it.
         known.begin();
-        known.renew(read(), &BTreeSet::from(["protected_tags"]));
-        assert!(known.live.sections["protected_tags"].entries().unwrap().is_empty());
+        known.renew(read(), &BTreeSet::from(["protected_branches"]));
+        assert!(known.live.sections["protected_branches"].entries().unwrap().is_empty());
         assert!(known.stale().is_empty());
     }
 

@@ -341,6 +341,7 @@ fn every_operation_can_be_called_with_what_it_requires() {
         let sample = |parameter: &&operation::Parameter| match parameter.value {
             operation::Type::Word(words) => format!("{}={}", parameter.name, words[0]),
             operation::Type::File => format!("{}=@file:x", parameter.name),
+            operation::Type::Objects(_) => format!("{}=[]", parameter.name),
             _ if parameter.secret => format!("{}=@env:X", parameter.name),
             _ => format!("{}=40", parameter.name),
         };

@@ -174,6 +174,20 @@ pub fn lacking(
     (!lacking.is_empty()).then(|| format!("the service's answer lacks {}", text::listed(&lacking)))
 }
 
+/// Says each list of a new entry that is a single level by the parameter for that, which the service
+/// has without tiers too.
+pub fn single_out(section: Section, body: &mut Fields) {
+    for Spec { name, field, .. } in section.table().specs() {
+        let list = body.get(field.sent_name(name)).and_then(Value::list).map(Vec::as_slice);
+        if let (Some(alone), Some([row])) = (&field.alone_as, list)
+            && let Some(level) = row.get("access_level").cloned()
+        {
+            body.remove(field.sent_name(name));
+            body.insert(alone.clone().into_owned(), level.into());
+        }
+    }
+}
+
 /// One field as requests carry it.
 pub fn sent(
     section: Section,

@@ -8,13 +8,15 @@ use super::{
 };
 use crate::{
     field::Compare,
-    kind::Kind,
+    kind::{Kind, Removal},
     kinds::Registry,
+    level::Level,
     operation::{
         OPERATIONS, Operation,
         collection::{Below, NoPath},
     },
     text,
+    value::Json,
 };
 
 /// One thing that is wrong with a description.
@@ -39,8 +41,11 @@ const SHOWN_ONCE: [&str; 7] = [
     "triggers",
 ];
 
+/// Collections that say whom they let do something, so that their descriptions have to.
+const GRANTS: [&str; 3] = ["protected_branches", "protected_environments", "protected_tags"];
+
 /// Collections by which people, keys or jobs get access, or which say who has it.
-const ACCESS: [&str; 17] = [
+const ACCESS: [&str; 14] = [
     "access_requests",
     "approval_rules",
     "billable_members",
@@ -50,9 +55,6 @@ const ACCESS: [&str; 17] = [
     "job_token_scope",
     "ldap_group_links",
     "member_roles",
-    "protected_branches",
-    "protected_environments",
-    "protected_tags",
     "provisioned_users",
     "saml_group_links",
     "scim",
@@ -144,7 +146,9 @@ impl Check<'_> {
     fn identity(&mut self, at: String, name: &str) {
         let Some(field) = self.of(name) else { return };
         let why = match field {
-            Field { value: Value::Boolean | Value::Texts | Value::Secret, .. } => "of this type",
+            Field {
+                value: Value::Boolean | Value::Texts | Value::Secret | Value::Grants, ..
+            } => "of this type",
             Field { write_only: true, .. } => "that answers leave out",
             Field { nullable: true, .. } => "that may be null",
             Field { only: Some(_), .. } => "that only one scope has",
@@ -175,6 +179,7 @@ impl Check<'_> {
             self.known(format!("{at}/limits"), switch);
         }
         self.value(at, field);
+        self.grants(at, field);
         self.sending(at, field);
         if self.faults.is_empty() {
             self.schema(at, field);
@@ -190,7 +195,8 @@ impl Check<'_> {
             }
         };
         let has_words = !field.words.is_empty();
-        only("words", has_words, &[Value::Word], "words go with the type `word`");
+        let of_words = "words go with the types `word` and `grants`";
+        only("words", has_words, &[Value::Word, Value::Grants], of_words);
         let text = [Value::Text];
         only("pattern", field.pattern.is_some(), &text, "a pattern goes with the type `text`");
         only("trimmed", field.trimmed, &text, "this goes with the type `text`");
@@ -206,6 +212,11 @@ impl Check<'_> {
         let height = matches!(field.weakens, Weakens::WhenLower | Weakens::WhenHigher);
         only("weakens", height, &number, "this goes with the type `integer`");
         only("nullable", field.nullable, &nullable, to_null);
+        let granted = [Value::Grants];
+        let is_wider = field.weakens == Weakens::WhenWider;
+        only("weakens", is_wider, &granted, "this goes with the type `grants`");
+        only("lets", field.lets.is_some(), &granted, "this goes with the type `grants`");
+        only("alone_as", field.alone_as.is_some(), &granted, "this goes with the type `grants`");
         let open = [Value::Text, Value::Integer, Value::Texts];
         only("sensitive", field.sensitive, &open, "leave it out: the type says how secret it is");
         let (types, help): (&[_], _) = match field.compare {
@@ -222,12 +233,39 @@ impl Check<'_> {
         self.words(at, field);
     }
 
+    /// Guards have to know what is granted, on what, and to whom: of a group they would have to know
+    /// what is in it.
+    fn grants(&mut self, at: &str, field: &Field) {
+        let Description { identity, called, removal, homes, .. } = self.description;
+        let (message, help) = if field.value != Value::Grants {
+            return;
+        } else if field.weakens != Weakens::WhenWider || field.lets.is_none() || field.write_only {
+            let help = "say `weakens: when_wider`, in `lets` what they may do, and no `write_only`";
+            ("guards have to see whom more is granted, and what", help)
+        } else if *removal != Removal::Weakens {
+            ("an entry that grants something protects", "say `removal: weakens`")
+        } else if identity.len() > 1 || called.is_some() {
+            let help = "leave out `called`, and name one field in `identity`";
+            ("what is granted is granted on what one field says", help)
+        } else if homes.iter().any(|home| home.path.starts_with("/groups/")) {
+            ("grants are on what belongs to projects", "describe the path below projects alone")
+        } else {
+            return;
+        };
+        self.fault(format!("{at}/type"), message, help);
+    }
+
     fn words(&mut self, at: &str, field: &Field) {
         let words: BTreeSet<_> = field.words.iter().map(|word| &word.word).collect();
         if field.value == Value::Word && words.is_empty() {
             self.fault(format!("{at}/type"), "there are no `words`", "list them in `words`");
         } else if words.len() < field.words.len() {
             self.fault(format!("{at}/words"), "a word stands here twice", "list each word once");
+        }
+        let is_level = |word: &&String| Level::parse(&Json::from(word.as_str())).is_some();
+        if field.value == Value::Grants && !words.iter().all(is_level) {
+            let help = "write words of levels, such as `developer`";
+            self.fault(format!("{at}/words"), "a word is no level of access", help);
         }
     }
 
@@ -319,6 +357,12 @@ impl Check<'_> {
         if let Some(own) = operations.iter().find(|row| below.shares_ground_with(row)) {
             let message = format!("undrift knows what is at `{}` already", own.path);
             return self.fault(path, message, "leave the description out");
+        }
+        let grants = self.description.fields.iter().any(|field| field.value == Value::Grants);
+        if has(&GRANTS) && !grants {
+            let message = "this protects, and no field says whom it lets do what";
+            let help = "describe the field that does, with the type `grants`";
+            return self.fault(path, message, help);
         }
         if has(&ACCESS) {
             let message =

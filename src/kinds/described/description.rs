@@ -1,11 +1,12 @@
 //! What a file says of a collection.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
     field::{Compare, Scope, Stake, Tier, When},
     kind::Removal,
+    level::Level,
     release::Release,
     value::Json,
 };
@@ -82,12 +83,15 @@ pub enum Weakens {
     WhenHigher,
     /// Anything else than before.
     WhenChanged,
+    /// Grants to more people, by all entries about the same thing together.
+    WhenWider,
 }
 
 impl From<Weakens> for Stake {
     fn from(weakens: Weakens) -> Self {
         Self::Weakens(match weakens {
             Weakens::Never => return Self::Nothing,
+            Weakens::WhenWider => return Self::ByKind,
             Weakens::WhenOff => When::Off,
             Weakens::WhenOn => When::On,
             Weakens::WhenLower => When::Lower,
@@ -139,7 +143,8 @@ pub struct Home {
     pub query: Vec<Asked>,
     /// The role from which on the service shows every entry (default: `maintainer`).
     #[serde(default)]
-    pub seen_from: Role,
+    #[schemars(with = "Level")]
+    pub seen_from: Option<Json>,
     /// The settings of the project that close the list when they are all `disabled`: it is then
     /// empty, whatever is there.
     #[serde(default)]
@@ -150,23 +155,6 @@ pub struct Home {
     /// The release of the service that brought it, as text: `'16.2'`.
     #[serde(default)]
     pub since: Option<Release>,
-}
-
-/// A role.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// A guest.
-    Guest,
-    /// A reporter.
-    Reporter,
-    /// A developer.
-    Developer,
-    /// A maintainer.
-    #[default]
-    Maintainer,
-    /// An owner.
-    Owner,
 }
 
 /// What an edit takes besides.
@@ -207,21 +195,10 @@ pub struct Asked {
 }
 
 /// Text, a number, `true` or `false`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline, extend("type" = ["string", "integer", "boolean"]))]
 pub struct Scalar(pub Json);
-
-impl JsonSchema for Scalar {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Scalar".into()
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["string", "integer", "boolean"]})
-    }
-}
 
 /// A field of an entry.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -238,7 +215,7 @@ pub struct Field {
     pub value: Value,
     /// Which changes of it protect less, so that the guard `protection` asks about them.
     pub weakens: Weakens,
-    /// The words of a `word`.
+    /// The words of a `word`, or the levels of `grants` if not all that there are.
     #[serde(default)]
     pub words: Vec<Word>,
     /// A regular expression that text has to match.
@@ -256,6 +233,15 @@ pub struct Field {
     /// Another one, to which it may change.
     #[serde(default)]
     pub another_example: Option<Scalar>,
+    /// What `grants` let people do, as a verb.
+    #[serde(default)]
+    #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
+    pub lets: Option<String>,
+    /// The parameter by which a new entry says `grants` that are a single level, if that is another
+    /// one.
+    #[serde(default)]
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
+    pub alone_as: Option<String>,
     /// Whether only the request that creates an entry takes it (default: `false`).
     #[serde(default)]
     pub create_only: bool,
@@ -352,4 +338,6 @@ pub enum Value {
     Secret,
     /// A URL, or a reference to one that holds a credential. Credentials in it are never shown.
     Address,
+    /// Whom something is granted: a list of levels, users and groups, edited by `id` and `_destroy`.
+    Grants,
 }

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::description::{Description, Field, Value};
 use crate::{
-    field::{self, Accepted, FIELD, KEYWORD, Limits, Readback, Secrecy},
+    field::{self, Accepted, Compare, FIELD, KEYWORD, Limits, Readback, Secrecy},
+    kinds::protected_branch::Grant,
     schema::{self, TextOrSecret},
     secret::Reference,
     value::{Json, Object},
@@ -35,15 +36,27 @@ pub(super) fn property(field: &Field) -> Json {
         Value::Integer => json!({"type": "integer"}),
         Value::Boolean => json!({"type": "boolean"}),
         Value::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        Value::Grants => {
+            let mut row = schema::of::<Grant>().to_value();
+            let level = row["properties"]["access_level"].as_object_mut();
+            if let Some(level) = level.filter(|_| !field.words.is_empty()) {
+                level.retain(|key, _| key != "anyOf" && key != "examples");
+                level.insert("type".to_owned(), "string".into());
+            }
+            json!({"type": "array", "items": row, "minItems": 1, "examples": [[{"access_level": "maintainer"}]]})
+        }
     };
     if field.nullable {
         property["type"] = json!([property["type"], "null"]);
     }
     property["description"] = json!(field.about);
-    if field.value == Value::Word {
-        property["enum"] = field.words.iter().map(|word| &*word.word).collect();
-        property["markdownEnumDescriptions"] =
-            field.words.iter().map(|word| &*word.about).collect();
+    if !field.words.is_empty() {
+        let worded = match field.value {
+            Value::Grants => &mut property["items"]["properties"]["access_level"],
+            _ => &mut property,
+        };
+        worded["enum"] = field.words.iter().map(|word| &*word.word).collect();
+        worded["markdownEnumDescriptions"] = field.words.iter().map(|word| &*word.about).collect();
     }
     let examples = [&field.example, &field.another_example].into_iter().flatten();
     let examples: Vec<_> = examples.map(|example| example.0.clone()).collect();
@@ -75,7 +88,8 @@ fn treatment(field: &Field) -> field::Field {
             Some(name) => Readback::As(name.clone().into()),
             None => Readback::Same,
         },
-        compare: field.compare,
+        compare: if field.value == Value::Grants { Compare::Rows } else { field.compare },
+        alone_as: field.alone_as.clone().map(Into::into),
         send_as: field.send_as.clone().map(Into::into),
         tier: field.tier,
         since: field.since,

@@ -5,17 +5,18 @@
 
 use super::{
     Described,
-    description::{Description, Edit, Home as Collected, Role},
+    description::{Description, Edit, Home as Collected},
     entry,
 };
 use crate::{
     kind::{
-        Change, Create, Effect, Handle, Home, Identity, Job, Kind, Place, Rules, Section, Shape,
-        Table, Unable,
+        Capability, Change, Create, Effect, Handle, Home, Identity, Job, Kind, Place, Removal,
+        Rules, Section, Shape, Spec, Table, Unable,
         calls::{Act, Call},
         forms,
     },
-    level::{MAINTAINER, OWNER},
+    kinds::protected_branch::effects,
+    level::{Level, MAINTAINER},
     operation::{
         Parameter, Type,
         collection::{self, Below, Collection, NoPath, Operations},
@@ -37,17 +38,24 @@ pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
         homes.push(of_scope(description, home, &below, &made));
     }
     let called = description.called.as_deref().map(keep);
+    let lets = description
+        .fields
+        .iter()
+        .filter_map(|field| field.lets.as_ref().map(|does| (keep(&field.name), keep(does))));
+    let lets: Vec<_> = lets.collect();
     let kind = Kind {
         section: keep(&description.section),
         noun: keep(&description.noun),
         shape: Shape::List,
         identity: keep_all(&description.identity),
         required: keep_all(&description.required),
-        removal: description.removal,
+        removal: if lets.is_empty() { description.removal } else { Removal::ByKind },
         homes: homes.leak(),
         rules: Box::leak(Box::new(Identified {
             noun: keep(&description.noun),
             called,
+            pattern: keep(&description.identity[0]),
+            lets: lets.leak(),
             grants: keep_all(&description.grants),
             before_removal: description
                 .before_removal
@@ -120,7 +128,13 @@ fn of_scope(
     let own = home.own.iter().map(|own| (keep(&own.field), own.value.0.clone()));
     let own: &'static [_] = own.collect::<Vec<_>>().leak();
     // Without these a row is none: what tells it apart, and whether it is the container's own.
-    let names = description.identity.iter().filter_map(|name| table.field(name).live_name(name));
+    let is_one = |spec: &&Spec| {
+        description.identity.contains(&spec.name)
+            || (spec.has_rows() && spec.field.tier <= home.tier && !spec.field.is_late())
+    };
+    let grants = table.specs().iter().any(Spec::has_rows);
+    let names = table.specs().iter().filter(is_one);
+    let names = names.filter_map(|spec| spec.field.live_name(&spec.name));
     let also = names.map(keep).chain(own.iter().map(|(field, _)| *field));
     let said = home.query.iter();
     let said = said.map(|asked| (keep(&asked.name), keep(&forms::plain_text(&asked.value.0))));
@@ -134,13 +148,12 @@ fn of_scope(
         acts: operations.before_removal.into_iter().collect::<Vec<_>>().leak(),
         handle: vec![Handle::path(field, argument)].leak(),
         rows: Rows { keys: vec![field].leak(), also: also.collect::<Vec<_>>().leak() },
-        seen_from: match home.seen_from {
-            Role::Guest => 10,
-            Role::Reporter => 20,
-            Role::Developer => 30,
-            Role::Maintainer => MAINTAINER,
-            Role::Owner => OWNER,
-        },
+        seen_from: home
+            .seen_from
+            .as_ref()
+            .and_then(Level::parse)
+            .map_or(MAINTAINER, |at| at.number),
+        needs: if grants { &[Capability::People] } else { &[] },
         closed_by: home.closed_by.iter().map(|name| keep(name)).collect::<Vec<_>>().leak(),
         query: said.collect::<Vec<_>>().leak(),
         own,
@@ -153,6 +166,10 @@ struct Identified {
     noun: &'static str,
     grants: &'static [&'static str],
     called: Option<&'static str>,
+    /// The field that says what an entry is about, where it grants something.
+    pattern: &'static str,
+    /// The fields that grant something, each with what they let people do.
+    lets: &'static [(&'static str, &'static str)],
     /// That another call comes before a removal.
     before_removal: Option<&'static str>,
 }
@@ -174,7 +191,10 @@ impl Rules for Identified {
         let is_new = before.is_empty();
         let given = |name: &&&str| is_new && after.get(**name).is_some_and(|is_on| *is_on == true);
         let how = |name: &&str| format!("add a {} with `{name}`", self.noun);
-        self.grants.iter().filter(given).map(|name| Effect::Weakens(how(name))).collect()
+        let given = self.grants.iter().filter(given).map(|name| Effect::Weakens(how(name)));
+        let lists: Vec<_> = self.lets.iter().map(|(list, _)| *list).collect();
+        let rule = || effects(self.pattern, before, after, self.lets, &lists);
+        given.chain((!lists.is_empty()).then(rule).into_iter().flatten()).collect()
     }
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {

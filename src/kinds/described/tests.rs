@@ -232,6 +232,129 @@ homes: [{path: '/projects/:id/gates'}]
     assert_eq!(forms::identify(of, &object(json!({"name": "east"}))).name, "east");
 }
 
+/// A description of what grants something.
+const GATES: &str = "
+section: town_gates
+noun: town gate
+about: An environment with who may deploy to it.
+identity: [name]
+removal: weakens
+required: [deploy_access_levels]
+unique: true
+entry: {field: name}
+fields:
+  - {name: name, about: Its name., type: text, weakens: never, create_only: true}
+  - {name: deploy_access_levels, about: Who may deploy to it., type: grants, weakens: when_wider, lets: deploy}
+homes: [{path: '/projects/:id/town_gates', tier: premium}]
+";
+
+#[test]
+fn what_is_granted_changes_row_by_row_and_is_guarded_as_a_rule() {
+    let gates = made(GATES);
+    let of = in_scope(&gates, Scope::Project);
+    let row = |id: u64, level: u64, user: Option<u64>| json!({"id": id, "access_level": level, "user_id": user, "group_id": null});
+    let raw =
+        json!({"name": "prod", "deploy_access_levels": [row(1, 40, None), row(2, 40, Some(5))]});
+    let levels = json!({"name": "prod", "deploy_access_levels": [{"user": "alice"}, {"access_level": "developer"}]});
+    let mut names = crate::kind::Names::default();
+    names.insert(crate::field::Named::User, "alice", Some(5));
+    let declared = testing::fields(levels);
+    let live = testing::live(of, raw);
+    let change = crate::kind::calls::Act::Change(&declared, &live, &["deploy_access_levels"]);
+    let sent = testing::act(of, &names, change);
+    let body = json!({"deploy_access_levels": [{"id": 1, "_destroy": true}, {"access_level": 30}]});
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0].to_string(), "PUT /projects/7/town_gates/prod");
+    assert_eq!(sent[0].body_fields(), Some(&testing::fields(body)));
+
+    let after = json!({"name": "prod", "deploy_access_levels": [{"access_level": "developer"}, {"user_id": 5}, {"group_id": 6}]});
+    let effects = of.rules.effects(None, &live.fields, &object(after));
+    let [Effect::Rule { before: Some(before), after: Some(after) }, rest @ ..] = &effects[..]
+    else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(rest, [Effect::NeedsAccess(5), Effect::NeedsShare(6)]);
+    let found = crate::kind::weaker(&[(**before).clone()], &[(**after).clone()]);
+    let how: Vec<_> = found.iter().map(|weaker| &*weaker.how).collect();
+    assert_eq!(how, ["let more people deploy"]);
+    assert_eq!(of.home.needs, [crate::kind::Capability::People]);
+    assert_eq!(of.home.rows.also, ["name", "deploy_access_levels"]);
+}
+
+#[test]
+fn what_grants_something_says_what_on_what_and_protects() {
+    let faults = |from: &str, to: &str| -> Vec<_> {
+        assert!(GATES.contains(from), "{from}");
+        let made = description(&GATES.replacen(from, to, 1)).make(&Registry::built_in(), &[]);
+        let faults = made.err().unwrap_or_default().into_iter();
+        faults.map(|fault| format!("{}: {}", fault.at, fault.message)).collect()
+    };
+    let wide = "guards have to see whom more is granted, and what";
+    for (from, to, want) in [
+        (", lets: deploy", "", format!("fields/1/type: {wide}")),
+        ("lets: deploy", "lets: deploy, write_only: true", format!("fields/1/type: {wide}")),
+        ("when_wider", "never", format!("fields/1/type: {wide}")),
+        (
+            "removal: weakens",
+            "removal: nothing",
+            "fields/1/type: an entry that grants something protects".to_owned(),
+        ),
+        (
+            "[name]",
+            "[name, name]",
+            "fields/1/type: what is granted is granted on what one field says".to_owned(),
+        ),
+        (
+            "/projects/:id",
+            "/groups/:id",
+            "fields/1/type: grants are on what belongs to projects".to_owned(),
+        ),
+        (
+            "lets: deploy",
+            "lets: deploy, words: [{word: everybody, about: Any.}]",
+            "fields/1/words: a word is no level of access".to_owned(),
+        ),
+        (
+            "type: text, weakens: never",
+            "type: text, weakens: when_wider",
+            "fields/0/weakens: `weakens` does not fit to this type".to_owned(),
+        ),
+        (
+            "grants, weakens: when_wider, lets: deploy}\nhomes: [{path: '/projects/:id/town_gates'",
+            "texts, weakens: never}\nhomes: [{path: '/groups/:id/protected_environments'",
+            "homes/0/path: this protects, and no field says whom it lets do what".to_owned(),
+        ),
+    ] {
+        let found = faults(from, to);
+        assert!(found.contains(&want), "{to}: {found:?}");
+    }
+    assert_eq!(faults("name", "name"), [""; 0]);
+}
+
+/// A single level is said by its own parameter, which the service has without tiers too.
+#[test]
+fn a_protected_tag_that_differs_is_replaced_and_put_back_if_that_fails() {
+    let of = testing::section("protected_tags");
+    let row = json!({"id": 1, "access_level": 40, "access_level_description": "x"});
+    let declared = json!({"name": "v*", "allowed_to_create": [{"access_level": "no_access"}]});
+    let sent = testing::update(
+        of,
+        &testing::fields(declared),
+        json!({"name": "v*", "create_access_levels": [row]}),
+        &["allowed_to_create"],
+    );
+    let said: Vec<_> = sent.iter().map(ToString::to_string).collect();
+    let tags = "/projects/7/protected_tags";
+    assert_eq!(
+        said,
+        [format!("DELETE {tags}/v%2A"), format!("POST {tags}"), format!("POST {tags}")]
+    );
+    for (request, level) in sent[1..].iter().zip([0, 40]) {
+        let body = json!({"name": "v*", "create_access_level": level});
+        assert_eq!(request.body_fields(), Some(&testing::fields(body)));
+    }
+}
+
 /// What is wrong with [`EVERYTHING`] when `from` is `to`.
 fn faults(from: &str, to: &str) -> Vec<(String, String)> {
     assert!(EVERYTHING.contains(from), "{from}");
@@ -420,7 +543,6 @@ fn what_gives_access_cannot_be_described() {
         "job_token_scope/groups_allowlist",
         "ldap_group_links",
         "member_roles",
-        "protected_environments",
         "saml_group_links",
         "service_accounts",
     ] {

@@ -847,7 +847,7 @@ fn what_goes_along_with_a_share_and_is_not_declared_is_named() {
     };
     let share = |level: &str| json!({"group": "acme/leads", "group_access": level});
     let absent = json!({"group": "acme/leads", "state": "absent"});
-    let unread = ["protected_branches", "protected_tags"];
+    let unread = ["protected_branches", "protected_environments", "protected_tags"];
     let unread = Some(unread.map(|section| format!("acme/shop#{section}")).to_vec());
     assert_eq!(lost(share("reporter"), json!({})), None, "it stays");
     assert_eq!(lost(share("developer"), json!({})), unread);
@@ -856,7 +856,8 @@ fn what_goes_along_with_a_share_and_is_not_declared_is_named() {
     let rules = json!({"protected_branches": [main, {"name": "gone", "state": "absent"}]});
     let of = |names: &[&str]| {
         let branches = names.iter().map(|name| format!("acme/shop#protected_branches/{name}"));
-        Some(branches.chain(["acme/shop#protected_tags".to_owned()]).collect())
+        let others = ["environments", "tags"].map(|of| format!("acme/shop#protected_{of}"));
+        Some(branches.chain(others).collect())
     };
     assert_eq!(lost(absent, rules.clone()), of(&["main", "other"]));
     let mut whole = rules;
