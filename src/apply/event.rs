@@ -157,3 +157,53 @@ impl Applied {
             || self.mismatches.iter().any(|mismatch| mismatch.reason.is_transient())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diff::Action;
+
+    #[test]
+    fn another_run_is_worth_it_where_a_step_or_a_mismatch_may_pass() {
+        let (lasting, passing) = (Cause::new("refused"), Cause::new("not there").transient());
+        let outcomes = [
+            (Outcome::Done, false),
+            (Outcome::Already, false),
+            (Outcome::Skipped(passing.clone()), false),
+            (Outcome::Failed(lasting.clone()), false),
+            (Outcome::Failed(passing.clone()), true),
+            (Outcome::ChangedMeanwhile(lasting.clone()), true),
+            (Outcome::NotStarted, true),
+            (Outcome::Unknown(lasting.clone()), true),
+        ];
+        let reasons = [
+            (MismatchReason::NotSaved, false),
+            (MismatchReason::Unreadable(lasting), false),
+            (MismatchReason::Unreadable(passing), true),
+            (MismatchReason::ChangedMeanwhile, true),
+            (MismatchReason::NotPlanned, true),
+        ];
+        let address = Address::container("acme/shop".into());
+        for (outcome, of_step) in outcomes {
+            for (reason, of_mismatch) in &reasons {
+                let (scope, action) = (Scope::Project, Action::Update);
+                let step = StepResult {
+                    scope,
+                    address: address.clone(),
+                    action,
+                    outcome: outcome.clone(),
+                };
+                let mismatch = Mismatch {
+                    address: address.clone(),
+                    fields: Vec::new(),
+                    reason: reason.clone(),
+                    help: None,
+                };
+                let applied =
+                    Applied { steps: vec![step], mismatches: vec![mismatch], ..Applied::default() };
+                let expected = of_step || *of_mismatch;
+                assert_eq!(applied.is_worth_repeating(), expected, "{outcome:?} {reason:?}");
+            }
+        }
+    }
+}

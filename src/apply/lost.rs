@@ -213,15 +213,22 @@ pub(super) fn then(request: &Request<Write>, standing: Standing, history: Histor
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
     use super::*;
     use crate::{
-        desired::{Unlisted, testing::shop},
+        desired::{Desired, Unlisted, testing::shop},
         diff::{Change, Shown},
         kind::Call,
+        live::testing::{caller, here},
         operation::{
-            HOOK_CREATE, HOOK_UPDATE, Op, PROJECT_FORK, PROTECTED_BRANCH_CREATE,
-            PROTECTED_BRANCH_DELETE, VARIABLE_CREATE,
+            HOOK_CREATE, HOOK_UPDATE, Op, PROJECT_ARCHIVE, PROJECT_CREATE, PROJECT_FORK,
+            PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, VARIABLE_CREATE,
         },
+        plan::{self, Settings},
+        value::Json,
     };
 
     const FRESH: History = History { looks: 1, resent: false, repeatable: false };
@@ -263,6 +270,47 @@ mod tests {
             let found = [0, 1, 2].map(|at| of_replacement(&own, at, left.as_ref()));
             assert_eq!(found, [removed, added, restored], "{left:?}");
         }
+    }
+
+    /// What of a create is found later: nothing left to do, the same, or something else.
+    #[test]
+    fn what_is_left_to_create_tells_whose_it_is() {
+        use Standing::{Applied, NotApplied, Other};
+        let declared = |value: &str| {
+            let variable = json!({"key": "A", "environment_scope": "*", "value": value});
+            shop(&json!({"variables": [variable]}), Unlisted::Report)
+        };
+        let now = |value: &str, live: Json| {
+            let declared = declared(value);
+            let live = here(&declared, &json!({"variables": live}));
+            let settings = Settings::of(caller(), Arc::default(), &Desired::default());
+            plan::container(&declared, &live, &settings)
+        };
+        let step = now("a", json!([])).findings.steps.remove(0);
+        let there = json!([{
+            "key": "A", "environment_scope": "*", "value": "a", "variable_type": "env_var",
+            "protected": false, "masked": false, "raw": false,
+        }]);
+        for (value, live, expected) in
+            [("a", json!([]), NotApplied), ("b", json!([]), Other), ("a", there, Applied)]
+        {
+            assert_eq!(standing(Scope::Project, &step, 0, &now(value, live)), expected, "{value}");
+        }
+    }
+
+    /// Nothing of a container that is there shows whether a call without a body was carried out.
+    #[test]
+    fn a_later_call_without_a_body_of_a_create_is_unknown() {
+        let shop = shop(&json!({}), Unlisted::Report);
+        let archive = PROJECT_ARCHIVE.request().arg("id", 1);
+        let sends = vec![Call::from(PROJECT_CREATE.request()), Call::from(archive)];
+        let (address, origin) = (shop.address(), shop.origin.clone());
+        let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), sends);
+        let settings = Settings::of(caller(), Arc::default(), &Desired::default());
+        let now = plan::container(&shop, &here(&shop, &json!({})), &settings);
+        assert_eq!(of_new_container(shop.scope, &step, 0, &now), Standing::Applied);
+        let later = of_new_container(shop.scope, &step, 1, &now);
+        assert!(matches!(later, Standing::Unknown(_)), "{later:?}");
     }
 
     #[test]

@@ -413,7 +413,7 @@ impl Section {
         }
         let is_of = |kind: &Json| match kind.as_str() {
             Some("string") => value.is_string(),
-            Some("integer") => value.is_i64() || value.is_u64(),
+            Some("integer") => value.is_i64(),
             Some("boolean") => value.is_boolean(),
             Some("array") => value.is_array(),
             Some("null") => value.is_null(),

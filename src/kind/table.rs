@@ -249,6 +249,18 @@ mod tests {
     }
 
     #[test]
+    fn whom_something_is_shown_to_depends_on_the_visibility() {
+        let shows = serde_json::json!(Field { stake: Stake::Shows, ..FIELD });
+        let nothing = serde_json::json!(FIELD);
+        let table = Table::new(&json_schema!({"properties": {
+            "visibility": {}, "wiki": {"x-undrift": shows}, "name": {"x-undrift": nothing},
+        }}));
+        let besides = |own: &str| table.besides(|name| name == own).collect::<Vec<_>>();
+        assert_eq!(besides("wiki"), ["visibility"]);
+        assert_eq!(besides("name"), [""; 0]);
+    }
+
+    #[test]
     fn what_is_spread_gives_fields_of_their_own() {
         let spread = serde_json::json!(FIELD.spread());
         let table = Table::new(&json_schema!({"properties": {

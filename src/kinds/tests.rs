@@ -169,3 +169,11 @@ fn what_a_home_is_follows_from_its_operations() {
     }
     assert!(kinds::protected_branch::KIND.in_scope(Scope::Group).is_none());
 }
+
+/// Nothing is left out of a file but what a kind says is secret.
+#[test]
+fn an_empty_entry_has_nothing_confidential() {
+    for section in Scope::ALL.into_iter().flat_map(kinds::sections) {
+        assert_eq!(section.rules.confidential(&object(json!({}))), None, "{}", section.section);
+    }
+}

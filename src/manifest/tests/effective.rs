@@ -168,6 +168,18 @@ fn a_chain_says_what_each_layer_says_and_what_became_of_it() {
     );
 }
 
+#[test]
+fn what_is_declared_starts_anew_where_it_was_not_to_be_there() {
+    for state in ["absent", "unmanaged"] {
+        let rules = format!("kind: Profile\nname: p\nvariables: [{{key: A, state: {state}}}]\n");
+        let own = "kind: Project\npath: acme/shop\nuses: [p]\nvariables: [{key: A, value: x}]\n";
+        let loaded = traced(&[("rules.yaml", &rules), ("shop.yaml", own)]);
+        let lines = chain(&loaded, "variables", "A@*", &[]);
+        assert_eq!(lines[0], "Project Decides Declared");
+        assert!(lines[1].starts_with("Profile p Outranked"), "{lines:?}");
+    }
+}
+
 /// Of each declared field, where it comes from is among what its chain says to decide.
 fn assert_names_what_decides(loaded: &Loaded) {
     let containers = loaded.desired.iter().flat_map(|desired| &desired.containers);

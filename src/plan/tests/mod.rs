@@ -383,6 +383,9 @@ fn an_archived_project_is_left_alone_and_differs_unless_it_is_declared_so() {
         let plan = container(&declared, &live, &settings(&[]));
         let notes: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
         assert_eq!((plan.steps.len(), notes), (0, vec![reason]), "{sections}");
+        assert!(plan.closed().is_some());
+        let open = container(&declared, &here(&declared, &is), &settings(&[]));
+        assert_eq!(open.closed(), None);
         let whole = Plan::of(plan.findings, 1);
         assert_eq!((whole.differs(false), whole.differs(true)), (differs, differs));
     }
@@ -917,6 +920,12 @@ fn what_is_planned_anew_in_another_way_is_more_than_was_planned() {
     assert!(replaced.is_within(&replaced) && edited.is_within(&edited));
     assert!(!replaced.is_within(&edited) && !edited.is_within(&replaced));
     assert!(!replaced.is_within(&created) && edited.is_within(&created));
+    let to = |value: &str| {
+        let declared = json!({"settings": {"description": value}});
+        let live = json!({"settings": {"description": "old"}});
+        plan_of(&declared, &live).findings.steps.remove(0)
+    };
+    assert!(to("new").is_within(&to("new")) && !to("new").is_within(&to("other")));
 }
 
 #[test]
