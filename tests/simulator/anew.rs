@@ -94,11 +94,12 @@ impl Evidence<'_> {
                 let own = !identity::declared_at(self.documents(), &path).is_disjoint(&paths);
                 own && parts.next() == Some(edited.section)
             };
-            let reads = own().filter(|sent| sent.method == "GET" && sent.answered);
-            let looked = reads.filter(shows).map(|look| look.arrived).filter(|at| *at < edit.at);
-            let last = looked.max();
-            if last.is_none_or(|last| {
-                since.is_some_and(|since| last < since) || last + FRESH < edit.at
+            let reads = own().filter(|sent| sent.method == "GET").filter(shows);
+            // A slow answer is as old as it is, but no run can have it earlier.
+            let looks = reads.filter_map(|look| Some((look.arrived, look.answered?)));
+            let last = looks.filter(|(_, answered)| *answered <= edit.at).max();
+            if last.is_none_or(|(arrived, answered)| {
+                since.is_some_and(|since| arrived < since) || answered + FRESH < edit.at
             }) {
                 let what =
                     format!("{} {} at {:?}, looked at {last:?}", edit.method, edit.target, edit.at);

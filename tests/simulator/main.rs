@@ -313,7 +313,7 @@ fn smallest(schedule: &Schedule, broken: impl Fn(&Schedule) -> Vec<Violation>) -
 fn tell_all(world: &World, state: &service::State, evidence: &Evidence<'_>) {
     println!("{}", serde_json::to_string(&world.schedule).unwrap());
     for sent in &state.sent {
-        let answer = if sent.answered { "" } else { " (no answer)" };
+        let answer = if sent.answered.is_some() { "" } else { " (no answer)" };
         println!(
             "{:?} {} {:?} {:?} {} {}{answer}",
             sent.who, sent.number, sent.at, sent.arrived, sent.method, sent.target

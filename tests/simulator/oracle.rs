@@ -301,7 +301,7 @@ impl Evidence<'_> {
                 && self.world.schedule.deadline.is_none()
                 && !self.has(|fault| *fault == Fault::Throttled(Throttle::Absurd))
                 && applied.is_some_and(|applied| applied.ended_by.is_none());
-            let is_left = adds.clone().count() == 1 && adds.all(|sent| sent.answered);
+            let is_left = adds.clone().count() == 1 && adds.all(|sent| sent.answered.is_some());
             if goes_on && is_left {
                 found.push(Violation {
                     rule: "never less without a word",
@@ -376,7 +376,7 @@ impl Evidence<'_> {
             };
             // A list is as its first page found it.
             let first = !sent.target.contains("page=") || sent.target.ends_with("page=1");
-            sent.who == who && sent.method == "GET" && sent.answered && own && first
+            sent.who == who && sent.method == "GET" && sent.answered.is_some() && own && first
         };
         // Once it is archived, by whichever run, a project is not looked at any more but for that.
         let closes = |sent: &&Sent| sent.method == "POST" && sent.target.ends_with("/archive");
@@ -384,7 +384,8 @@ impl Evidence<'_> {
         let open = |arrived: &Duration| {
             closed.is_none_or(|closed| *arrived < closed) || section == Some("archived")
         };
-        let writes = |sent: &&Sent| sent.who == who && sent.method != "GET" && sent.answered;
+        let writes =
+            |sent: &&Sent| sent.who == who && sent.method != "GET" && sent.answered.is_some();
         let looked = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
         let wrote = || state.sent.iter().filter(writes).map(|sent| sent.at).min();
         // Before its first write a run looks at one thing after the other, or not at all if it trusts

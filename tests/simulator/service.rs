@@ -93,8 +93,8 @@ pub(crate) struct Sent {
     pub(crate) at: Duration,
     /// When the service carried it out, or would have.
     pub(crate) arrived: Duration,
-    /// Whether the run got an answer.
-    pub(crate) answered: bool,
+    /// When the run got an answer, if it did.
+    pub(crate) answered: Option<Duration>,
     pub(crate) method: &'static str,
     pub(crate) target: String,
     /// What its body says; of a form the names alone.
@@ -113,7 +113,7 @@ impl Sent {
             number: 0,
             at: Duration::ZERO,
             arrived: Duration::ZERO,
-            answered: false,
+            answered: None,
             method: "GET",
             target: String::new(),
             says: Map::new(),
@@ -233,7 +233,7 @@ impl Wire {
         };
         tokio::time::sleep(Duration::from_millis(back)).await;
         if let Ok(response) = &reply {
-            world.state().sent[place].answered = true;
+            world.state().sent[place].answered = Some(world.now());
             self.learn(response);
             if let Ok(body) = &response.body {
                 let shown = identity::shown(self.who, world.now(), &request.target, body);
