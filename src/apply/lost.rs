@@ -251,7 +251,7 @@ mod tests {
             let sends =
                 vec![call(PROTECTED_BRANCH_DELETE), call(PROTECTED_BRANCH_CREATE), restores];
             let change = Change {
-                field: "allowed_to_create".to_owned(),
+                field: "allowed_to_push".to_owned(),
                 before: Shown::Unknown,
                 after: Shown::Value(level.into()),
                 origin: None,

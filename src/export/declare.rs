@@ -341,12 +341,13 @@ impl Declaring<'_> {
             }
             if !is_nothing(&value) {
                 let names_somebody = value.is_array() || value.is_object();
-                let why = if names_somebody {
-                    "it names what the token does not see"
-                } else {
-                    self.lack(of, &entry.key, &name, "no manifest can say it");
-                    "no manifest can say it"
+                let why = match names_somebody {
+                    true => "it names what the token does not see",
+                    false => "no manifest can say it",
                 };
+                if !names_somebody {
+                    self.lack(of, &entry.key, &name, why);
+                }
                 left_out.push(format!("{name} not exported: {why}"));
             }
             entry.unknown.push(name);

@@ -282,8 +282,8 @@ mod tests {
         known.begin();
         let create = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
         let answer = json!({"name": "v*", "push_access_levels": [], "merge_access_levels": []});
-        let tags = step(&container, "protected_branches");
-        known.hear(&container, &tags, &create, &answer, Some(1), Duration::ZERO);
+        let branches = step(&container, "protected_branches");
+        known.hear(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
         known.renew(read(), &BTreeSet::from(["protected_branches", "labels"]));
         let kept = known.live.sections["protected_branches"].entries().unwrap();
         assert_eq!(kept.len(), 1);
