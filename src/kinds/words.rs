@@ -20,18 +20,20 @@ pub enum Meant {
     Opposite(&'static str),
     /// An access level, of which the word is the boolean form.
     Level(&'static str),
-    /// A field or a section elsewhere in the document: where, as the end of a sentence that starts
+    /// Something in another form or elsewhere in the document: the end of a sentence that starts
     /// with "write".
-    Elsewhere(&'static str),
+    Write(&'static str),
     /// An attribute that the service has from this release on.
     Since(&'static str),
     /// Something that the service tells and nobody can set.
     Answer,
     /// Something that undrift does not manage yet.
     NotYet,
+    /// The head of a document of another tool, which is called this.
+    Foreign(&'static str),
 }
 
-use Meant::{Answer, Elsewhere, Field, Level, NotYet, Opposite, Since};
+use Meant::{Answer, Field, Foreign, Level, NotYet, Opposite, Since, Write};
 
 /// Sections (the top of the document is the empty one), words in them, and what is meant.
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meant>>> =
@@ -51,12 +53,23 @@ impl Meant {
             Level(name) => {
                 format!("use `{name}`: `enabled` or `private` for true, `disabled` for false")
             }
-            Elsewhere(place) => format!("write {place}"),
+            Write(what) => format!("write {what}"),
             Since(release) => format!(
                 "it is an attribute of newer releases of the service (about {release} on): write it below `extra:`"
             ),
             Answer => "leave it out: the service sets it, and it cannot be declared".into(),
             NotYet => "leave it out; this release does not read it".into(),
+            Foreign(_) => "write `kind: Project`, `path: acme/shop` and sections such as `settings:` at the top of the document".into(),
+        }
+    }
+
+    /// The field that it leads to, if it is in the same mapping.
+    pub fn field(self) -> Option<&'static str> {
+        match self {
+            Field(name) | Opposite(name) | Level(name) => Some(name),
+            // It starts with the name in backticks.
+            Write(what) => what.trim_start_matches('`').split(['`', ':']).next(),
+            _ => None,
         }
     }
 }
@@ -85,11 +98,9 @@ mod tests {
             }
         }
         for (word, meant) in &WORDS[""] {
-            assert!(
-                of_section(word).is_none()
-                    && matches!(meant, Field(name) if of_section(name).is_some()),
-                "{word}"
-            );
+            let leads =
+                meant.field().is_none_or(|name| name == "path" || of_section(name).is_some());
+            assert!(of_section(word).is_none() && leads, "{word}");
         }
     }
 }

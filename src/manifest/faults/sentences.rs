@@ -25,6 +25,9 @@ use crate::{
 /// The most names that a hint lists.
 const MOST_NAMES: usize = 12;
 
+/// The most places that a hint names for one name.
+const MOST_HOMES: usize = 3;
+
 /// Puts `error` into words. Of several at one place only the first is told (`is_new`), except where
 /// each tells something else.
 pub(super) fn explain(
@@ -46,6 +49,10 @@ pub(super) fn explain(
     }
     match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
+            if let Some(foreign) = spot.foreign() {
+                findings.push(foreign);
+                return;
+            }
             let shown = unexpected.len().min(findings.room());
             for name in &unexpected[..shown] {
                 findings.push(spot.unknown(name));
@@ -54,6 +61,9 @@ pub(super) fn explain(
         }
         Kind::Required { property } => {
             let property = property.as_str().unwrap_or_default();
+            if spot.has_another_name_for(property) {
+                return;
+            }
             let missing = findings.push(missing(property, spot.schema, spot.span()));
             if spot.is_item {
                 missing.label("in this entry");
@@ -120,14 +130,50 @@ impl Located<'_> {
         finding
     }
 
-    /// Which document has the section `name`, if not this one.
+    /// Of the document of another tool, what it is.
+    fn foreign(&self) -> Option<Finding> {
+        let mut entries = self.node.entries().iter();
+        entries.find_map(|(key, _)| match self.meant(&key.name) {
+            Some(meant @ Meant::Foreign(tool)) => {
+                let message = format!("`{}` is a key of {tool}, not of undrift", key.name);
+                let mut finding = Finding::error("unknown-field", message, key.span.clone());
+                finding.help(meant.help());
+                Some(finding)
+            }
+            _ => None,
+        })
+    }
+
+    /// Whether an unknown name stands for `property`, which is missing: that is told once.
+    fn has_another_name_for(&self, property: &str) -> bool {
+        let known = self.property_names();
+        self.node.entries().iter().map(|(key, _)| key.name.as_str()).any(|name| {
+            !known.contains(&name)
+                && match self.meant(name) {
+                    Some(Meant::Foreign(_)) => true,
+                    Some(meant) => meant.field() == Some(property),
+                    None => nearest(name, known.iter().copied()) == Some(property),
+                }
+        })
+    }
+
+    /// Which document has the section `name`, or the field of this section, if not this one.
     fn of_other_scope(&self, name: &str) -> Option<String> {
         let is_container = self.root["properties"].get("unlisted").is_some();
-        if self.depth > 0 || !is_container {
-            return None;
+        let mut everywhere = kinds::everywhere().filter(|_| is_container);
+        if self.depth == 0 {
+            let other = everywhere.find(|section| section.section == name)?;
+            return Some(format!("only a {} has this section", other.home.scope.noun()));
         }
-        let other = kinds::everywhere().find(|section| section.section == name)?;
-        Some(format!("only a {} has this section", other.home.scope.noun()))
+        let other = everywhere
+            .find(|of| of.section == self.section && of.table().get(name).is_some())
+            .filter(|_| self.is_of_section())?;
+        Some(format!("only a {} has this field", other.home.scope.noun()))
+    }
+
+    /// Whether it is what a section holds, or one of its entries.
+    fn is_of_section(&self) -> bool {
+        self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_item)
     }
 
     /// What may have been meant by an unknown name.
@@ -161,9 +207,13 @@ impl Located<'_> {
             1 if self.section == "unlisted" => PLANNED_KEYS.contains(&name),
             _ => name == PLANNED_FIELD,
         };
-        let of_entry =
-            self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_item);
-        let known = || words::meant(&self.section, name).filter(|_| of_entry && !is_config);
+        let known = || {
+            let fits = |meant: &Meant| match meant {
+                Meant::Field(name) => self.property_names().contains(name),
+                _ => self.is_of_section(),
+            };
+            words::meant(&self.section, name).filter(|meant| !is_config && fits(meant))
+        };
         if is_planned { Some(Meant::NotYet) } else { known() }
     }
 }
@@ -188,6 +238,10 @@ fn homes(name: &str, root: &Json) -> Vec<String> {
         } else if knows(&schema["items"]) {
             homes.push(format!("in an entry of `{section}`"));
         }
+    }
+    if homes.len() > MOST_HOMES {
+        homes.truncate(MOST_HOMES);
+        homes.push("elsewhere".to_owned());
     }
     homes
 }
