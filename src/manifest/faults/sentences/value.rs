@@ -12,6 +12,22 @@ use crate::{
     yaml::Data,
 };
 
+/// Other words for values: those of the service's pages, and numbers in quotes.
+const MEANT: [(&str, &str); 12] = [
+    ("no one", "no_access"),
+    ("noone", "no_access"),
+    ("nobody", "no_access"),
+    ("0", "no_access"),
+    ("5", "minimal_access"),
+    ("10", "guest"),
+    ("15", "planner"),
+    ("20", "reporter"),
+    ("30", "developer"),
+    ("developers + maintainers", "developer"),
+    ("40", "maintainer"),
+    ("50", "owner"),
+];
+
 impl Located<'_> {
     /// A value that is not what its field takes.
     pub(super) fn wrong(&self, error: &ValidationError<'_>) -> Finding {
@@ -113,8 +129,12 @@ impl Located<'_> {
             format!("{} must be {}", self.name(), alternatives(options)),
             self.span(),
         );
-        let near =
-            self.node.text().and_then(|text| nearest(text, options.iter().map(String::as_str)));
+        let near = self.node.text().and_then(|text| {
+            let meant = MEANT.iter().find(|(word, _)| word.eq_ignore_ascii_case(text));
+            let meant = meant.map(|(_, meant)| *meant);
+            let meant = meant.filter(|meant| options.iter().any(|option| option == meant));
+            meant.or_else(|| nearest(text, options.iter().map(String::as_str)))
+        });
         finding.help_if(
             near.map_or_else(|| self.description(), |near| Some(format!("did you mean `{near}`?"))),
         );
