@@ -196,6 +196,18 @@ impl Findings {
         }
     }
 
+    /// Says of values that are empty because a `#` in front made them a comment what to do.
+    pub(super) fn explain_comments(&mut self, text: &str) {
+        for finding in self.findings.iter_mut().filter(|finding| finding.code == "null") {
+            let rest = text.get(finding.at.end..).and_then(|rest| rest.lines().next());
+            let value = rest.and_then(|rest| rest.trim_start().strip_prefix(": "));
+            let comment = value.and_then(|value| value.trim_start().strip_prefix('#'));
+            if comment.is_some_and(|text| text.starts_with(|c: char| c.is_alphanumeric())) {
+                finding.help("put it in quotes, as in `'#ff0000'`: ` #` starts a comment");
+            }
+        }
+    }
+
     /// Adds what `checker` refuses in `document`, whose JSON form is `json`. The pointers of the
     /// refused values.
     pub(super) fn add_schema(
