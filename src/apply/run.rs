@@ -310,7 +310,10 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let (scope, address, action) = (step.scope, step.address.clone(), step.action);
         let result = StepResult { scope, address, action, outcome };
         if step.address.section.is_none() && result.outcome.is_success() {
-            self.appeared();
+            match action {
+                Action::Delete => self.apply.observer.vanished(&self.container),
+                _ => self.appeared(),
+            }
         }
         ended.progress.end(&result);
         self.dependencies.end(&result);
@@ -321,7 +324,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Tells the others that the container is there now, or elsewhere, and under which id.
     fn appeared(&self) {
         if let Some(id) = self.id.get() {
-            self.apply.observer.appeared(&self.container.path);
+            self.apply.observer.appeared(&self.container, *id);
             self.dependencies.appeared(&self.container.path, *id);
         }
     }
@@ -383,12 +386,20 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// What `live` leaves to do.
     async fn look_at(&self, mut live: Live) -> Result<Look, ApiError> {
-        let settings =
-            Settings { created: self.dependencies.created(), ..self.apply.settings.clone() };
+        let settings = self.settings();
         let plan = super::plan(self.apply.observer, &self.container, &mut live, &settings).await?;
-        let seen = Settings { resend: Vec::new(), ..settings };
-        let seen = plan::container(&self.container, &live, &seen);
+        let seen = self.seen(&live);
         Ok(Look { times: live.times, plan, seen })
+    }
+
+    fn settings(&self) -> Settings {
+        Settings { created: self.dependencies.created(), ..self.apply.settings.clone() }
+    }
+
+    /// What `live` is seen to leave to do: nothing is sent again only because it was asked for.
+    fn seen(&self, live: &Live) -> ContainerPlan {
+        let seen = Settings { resend: Vec::new(), ..self.settings() };
+        plan::container(&self.container, live, &seen)
     }
 
     /// Whether this run creates the container.
@@ -477,7 +488,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     /// Names what does not match its manifest, reading what writes did not show.
     async fn verify(&self, ended: &mut Ended) {
         let sent = ended.progress.sent;
-        if sent && (self.is_over() || ended.error.is_some() || Bug::SkipReadBack.is_planted()) {
+        if sent && Bug::SkipReadBack.is_planted() {
+            return;
+        }
+        if sent && (self.is_over() || ended.error.is_some()) {
+            ended.mismatches = self.refuted(ended);
             return;
         }
         let container = self.container.address();
@@ -497,6 +512,16 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             let mismatches = ended.mismatches.clone();
             self.teller.tell(Event::Verified { container, mismatches });
         }
+    }
+
+    /// What the answers to the writes themselves show not to be saved, where nothing can be read any
+    /// more.
+    fn refuted(&self, ended: &Ended) -> Vec<Mismatch> {
+        let known = self.known.borrow();
+        let seen = self.seen(&known.live);
+        let heard = seen.steps.iter().filter(|left| known.is_certain(&left.address));
+        let mismatches = heard.filter_map(|left| self.mismatch(left, ended));
+        mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
     }
 
     /// What does not match its manifest, or is not known to be, now that the steps were carried

@@ -77,7 +77,36 @@ impl Observer {
                 }
             }
         }
+        for former in group.former.iter().filter(|_| group.scope == Scope::Project) {
+            let left = self.left_for(&self.live_path(former).await?).await?;
+            for at in halfway(former, &group.path) {
+                let at = self.live_path(&at).await?;
+                if left.as_deref().is_some_and(|left| same(left, &at)) {
+                    return Ok(at);
+                }
+            }
+        }
         Ok(home)
+    }
+
+    /// Where the project has gone that left `path`.
+    async fn left_for(&self, path: &str) -> Result<Option<String>, ApiError> {
+        let (_, itself) = kinds::container(Scope::Project);
+        let get = async |at: &str| {
+            let answer = self.client.get_known((itself.get)(at), &["id", itself.path]).await?;
+            Ok::<_, ApiError>(answer.body[itself.path].as_str().map(str::to_owned))
+        };
+        let found = match get(path).await {
+            Err(error) if error.is_moved() => match error.moved_to() {
+                Some(id) => get(&id.to_string()).await,
+                None => return Ok(None),
+            },
+            found => found,
+        };
+        match found {
+            Err(error) if error.is_missing(Scope::Project) => Ok(None),
+            found => found,
+        }
     }
 
     /// The declared path of what has to leave `path` before it is free for what is declared there.

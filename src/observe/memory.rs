@@ -9,7 +9,12 @@ use tokio::sync::OnceCell;
 
 use super::roster;
 use crate::{
-    api::ApiError, field::Scope, kind::Namespace, live::Inherited, release::Known, value::Object,
+    api::ApiError,
+    field::Scope,
+    kind::{Id, Namespace, NamespaceOwner},
+    live::Inherited,
+    release::Known,
+    value::Object,
 };
 
 /// All that is remembered.
@@ -45,7 +50,7 @@ impl Memory {
         lock(&self.rows)
     }
 
-    /// Forgets what was looked up about what is at `path`, which got there since.
+    /// Forgets what was looked up about `path`.
     pub(super) fn forget(&self, path: &str) {
         self.places.clear();
         let path = path.to_lowercase();
@@ -55,6 +60,18 @@ impl Memory {
         self.namespaces.forget(&path);
         self.inherited.forget(&path);
         self.groups.forget(&path);
+    }
+
+    /// Takes in which group or project is at `path` since this run put it there. Whoever names it
+    /// means that one, also once somebody else has its path.
+    pub(super) fn learn(&self, scope: Scope, path: &str, id: u64) {
+        self.forget(path);
+        let path = path.to_lowercase();
+        self.ids.learn(&key(scope, &path), Some(id));
+        if scope == Scope::Group {
+            let namespace = Namespace { id: Id::Known(id), owner: NamespaceOwner::Group };
+            self.namespaces.learn(&path, Some(namespace));
+        }
     }
 }
 
@@ -88,6 +105,12 @@ impl<T: Clone> LookUps<T> {
             .or_default()
             .clone();
         known.get_or_init(|| async { look_up().await }).await.clone()
+    }
+
+    /// Takes in what is known of `name` without asking.
+    fn learn(&self, name: &str, found: T) {
+        let known = Arc::new(OnceCell::new_with(Some(Ok(found))));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), known);
     }
 
     /// Forgets everything.

@@ -286,9 +286,14 @@ impl Observer {
         Ok(live)
     }
 
-    /// Forgets what was looked up about the container at `path`, which got there since.
-    pub fn appeared(&self, path: &str) {
-        self.memory.forget(path);
+    /// Takes in that `container` is at its path now, and under which `id`.
+    pub fn appeared(&self, container: &Container, id: u64) {
+        self.memory.learn(container.scope, &container.path, id);
+    }
+
+    /// Takes in that nothing is at the path of `container` any more.
+    pub fn vanished(&self, container: &Container) {
+        self.memory.forget(&container.path);
     }
 
     fn now(&self) -> Duration {

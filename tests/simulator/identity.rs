@@ -208,7 +208,10 @@ impl<'d> Declared<'d> {
         let mut before =
             state.shown.iter().filter(|shown| shown.who == sent.who && shown.at <= sent.at);
         before.any(|shown| {
-            let mut paths = declared_at(self.documents, &shown.path).into_iter();
+            // What is marked for deletion has another path until somebody restores it.
+            let path = shown.path.strip_suffix(&format!("-deletion_scheduled-{}", id.id));
+            let path = path.unwrap_or(&shown.path);
+            let mut paths = declared_at(self.documents, path).into_iter();
             let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
             let is_new = || {
                 let mut declared = self.documents.iter().filter_map(|d| d["path"].as_str());

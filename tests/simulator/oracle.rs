@@ -481,7 +481,9 @@ impl Evidence<'_> {
     /// that the run created. Of the former nothing is ever removed.
     fn is_foreseen(&self, plan: &Plan, method: &str, target: &str) -> bool {
         plan.steps.iter().any(|step| {
-            let Some(entry) = &step.address.entry else { return false };
+            let section = step.address.section.unwrap_or_default();
+            // What there is one of is told by its section.
+            let entry = step.address.entry.as_deref().unwrap_or(section);
             let mut others = plan.steps.iter();
             let is_new = others.any(|other| {
                 other.address.section.is_none() && other.address.path == step.address.path
@@ -504,6 +506,7 @@ impl Evidence<'_> {
                 // A hook is addressed by an id that the plan could not know.
                 let shown = parts(target, 3);
                 same && (shown == [section, name]
+                    || step.address.entry.is_none() && shown == [section]
                     || method == "POST" && shown == [section]
                     || section == "hooks" && shown.len() == 2 && shown[0] == section)
             };
@@ -615,6 +618,8 @@ impl Evidence<'_> {
             3 => lasting || missing || !state.foreign.is_empty(),
             4 => guarded,
             6 if later => true,
+            // A group whose path somebody took is declared nowhere, and stays as it is.
+            6 => lasting || state.foreign.iter().any(|d| d.is_group && d.act.takes_the_path()),
             _ => lasting,
         };
         if !expected {

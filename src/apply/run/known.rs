@@ -7,6 +7,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
+    address::Address,
     desired::{Container, DeclaredSection},
     diff::Step,
     field::{Readback, Scope},
@@ -23,6 +24,8 @@ pub(super) struct Known {
     pub(super) live: Live,
     /// The sections of which too little was said to know what they hold.
     stale: BTreeSet<&'static str>,
+    /// The entries that the last answer to their own step showed.
+    shown: BTreeSet<Address>,
     /// The sections that were written to since the last reading began.
     written: BTreeSet<&'static str>,
     /// When this run created the container.
@@ -38,6 +41,7 @@ impl Known {
         Self {
             live,
             stale: BTreeSet::new(),
+            shown: BTreeSet::new(),
             written: BTreeSet::new(),
             created: None,
             is_out_of_sight: false,
@@ -71,6 +75,12 @@ impl Known {
     /// The sections that have to be read again.
     pub(super) const fn stale(&self) -> &BTreeSet<&'static str> {
         &self.stale
+    }
+
+    /// Whether what is known of the object at `address` is what the service said of it last.
+    pub(super) fn is_certain(&self, address: &Address) -> bool {
+        let is_stale = address.section.is_some_and(|section| self.stale.contains(section));
+        !self.is_out_of_sight && (!is_stale || self.shown.contains(address))
     }
 
     /// Whether the container itself has to be read again.
@@ -116,6 +126,7 @@ impl Known {
         now: Duration,
     ) {
         let body = answer.as_object().filter(|_| request.operation.shows);
+        self.shown.remove(&step.address);
         self.written.extend(step.address.section);
         self.is_unplaced = container.scope == Scope::Group;
         let Some(section) = step.address.section.and_then(|name| container.section(name)) else {
@@ -135,6 +146,7 @@ impl Known {
                         });
                         entries.push(entry);
                         self.live.sections.insert(name, Collection::Written(entries));
+                        self.shown.insert(step.address.clone());
                     }
                     _ => drop(self.stale.insert(name)),
                 }
