@@ -78,7 +78,11 @@ impl Observer {
             }
         }
         for former in group.former.iter().filter(|_| group.scope == Scope::Project) {
-            let left = self.left_for(&self.live_path(former).await?).await?;
+            let live = self.live_path(former).await?;
+            let mut left = self.left_for(&live).await?;
+            for path in self.of_that_time(group.scope, former, &live) {
+                left = left.or(self.left_for(&path).await?);
+            }
             for at in halfway(former, &group.path) {
                 let at = self.live_path(&at).await?;
                 if left.as_deref().is_some_and(|left| same(left, &at)) {
@@ -243,7 +247,15 @@ impl Observer {
         former: &str,
     ) -> Result<(String, Found), ApiError> {
         let live = self.live_path(former).await?;
-        let found = self.read_at(container, &live).await?;
+        let mut found = self.read_at(container, &live).await?;
+        for path in self.of_that_time(container.scope, former, &live) {
+            if let Found::Not(Presence::Missing(_)) = &found
+                && let moved @ Found::Not(Presence::Moved { .. }) =
+                    self.read_at(container, &path).await?
+            {
+                found = moved;
+            }
+        }
         for path in halfway(former, &container.path) {
             let at = self.live_path(&path).await?;
             match &found {
@@ -267,6 +279,17 @@ impl Observer {
             }
         }
         Ok((former.to_owned(), found))
+    }
+
+    /// The paths, but for `live`, that a project had which left `former` before a group above moved.
+    fn of_that_time(&self, scope: Scope, former: &str, live: &str) -> Vec<String> {
+        let mut all = match scope {
+            Scope::Project => self.moves.former(former).unwrap_or_default(),
+            // The service forgets former paths of groups.
+            Scope::Group => Vec::new(),
+        };
+        all.retain(|path| !same(path, live));
+        all
     }
 
     /// Whether something has one of these paths now.
