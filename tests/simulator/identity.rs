@@ -124,12 +124,13 @@ pub(crate) fn declared_at(documents: &[Json], path: &str) -> BTreeSet<String> {
     let mut all = moved(documents, path);
     for (former, document) in documents.iter().flat_map(formers) {
         let declared = document["path"].as_str().unwrap();
-        // What gets both is renamed first.
-        let halfway = match (former.rsplit_once('/'), declared.rsplit_once('/')) {
+        // What gets both is renamed first, unless the service ignores that.
+        let both = |one: &str, other: &str| match (one.rsplit_once('/'), other.rsplit_once('/')) {
             (Some((above, _)), Some((_, name))) => format!("{above}/{name}"),
             _ => former.to_owned(),
         };
-        if [former, &halfway].into_iter().any(|old| moved(documents, old).contains(path)) {
+        let old = [former.to_owned(), both(former, declared), both(declared, former)];
+        if old.iter().any(|old| moved(documents, old).contains(path)) {
             all.insert(declared.to_owned());
         }
     }

@@ -364,6 +364,9 @@ impl Evidence<'_> {
             .any(|truth| truth.0.get(path).is_some_and(|there| there.is_group));
         let scope = if is_group { "groups" } else { "projects" };
         let project = format!("/{scope}/{}", path.replace('/', "%2F"));
+        let writes =
+            |sent: &&Sent| sent.who == who && sent.method != "GET" && sent.answered.is_some();
+        let wrote = || state.sent.iter().filter(writes).map(|sent| sent.at).min();
         let reads = |sent: &&Sent| {
             let target = self.by_path(&sent.target);
             let path = target.split('?').next().unwrap_or_default();
@@ -374,6 +377,11 @@ impl Evidence<'_> {
                     rest.is_some_and(|rest| rest.starts_with('/') && rest.ends_with(section))
                 }
             };
+            // Once a run writes, it looks at what it knows by its id, and by a path only for others.
+            let by_id = |sent: &Sent| {
+                sent.target.split(['/', '?']).nth(2).is_some_and(|id| id.parse::<u64>().is_ok())
+            };
+            let own = own && (by_id(sent) || wrote().is_none_or(|wrote| sent.arrived <= wrote));
             // A list is as its first page found it.
             let first = !sent.target.contains("page=") || sent.target.ends_with("page=1");
             sent.who == who && sent.method == "GET" && sent.answered.is_some() && own && first
@@ -384,10 +392,7 @@ impl Evidence<'_> {
         let open = |arrived: &Duration| {
             closed.is_none_or(|closed| *arrived < closed) || section == Some("archived")
         };
-        let writes =
-            |sent: &&Sent| sent.who == who && sent.method != "GET" && sent.answered.is_some();
         let looked = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
-        let wrote = || state.sent.iter().filter(writes).map(|sent| sent.at).min();
         // Before its first write a run looks at one thing after the other, or not at all if it trusts
         // its plan.
         let last = match cut {
