@@ -49,7 +49,7 @@ const STALE: &str = "nothing was changed: the saved plan is stale; save it again
 const EXAMPLES: &str = "Examples:
   undrift apply manifests --sandbox              shows the plan and asks
   undrift apply manifests --yes                  in CI
-  undrift apply plan.saved manifests --yes       what `undrift plan -o plan.saved` said, or less
+  undrift apply plan.saved --yes                 what `undrift plan -o plan.saved` said, or less
   undrift apply --base HEAD~1                    leaves alone what differed before
   undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through
 
@@ -73,7 +73,7 @@ pub(super) struct Args {
     /// Append one line of JSON about this run to a file, also if it fails or changes nothing
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) record: Option<PathBuf>,
-    /// Folder of manifests, if DIR is a saved plan [default: .]
+    /// Folder of manifests, if DIR is a saved plan [default: the one that it was made of]
     #[arg(value_name = "MANIFESTS")]
     beside: Option<PathBuf>,
     /// What to do if something changed since a plan was saved: stop before the first write, or skip
@@ -103,15 +103,25 @@ impl Args {
     pub(super) fn manifests(&self) -> &Path {
         match &self.beside {
             Some(manifests) => manifests,
-            None if saved::is_file(&self.session.dir) => Path::new("."),
             None => &self.session.dir,
         }
+    }
+
+    /// Takes the folder of manifests from the saved plan if none is named.
+    ///
+    /// # Errors
+    /// If it says one that is not below the working directory.
+    pub(super) fn settle(&mut self) -> Result<(), Failure> {
+        if self.beside.is_none() && saved::is_file(&self.session.dir) {
+            self.beside = Some(saved::manifests(&self.session.dir)?);
+        }
+        Ok(())
     }
 
     /// The saved plan that is carried out, if one is named.
     fn saved(&self, cx: &Context) -> Result<Option<Saved>, Failure> {
         let path = &self.session.dir;
-        if self.beside.is_none() && !saved::is_file(path) {
+        if self.beside.is_none() {
             return Ok(None);
         }
         let (sealed, key) = (saved::read(path)?, saved::key(&cx.env)?);

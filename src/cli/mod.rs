@@ -159,13 +159,17 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
-    let cli = match Cli::try_parse_from(&arguments) {
+    let mut cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return without_command(&error, &arguments, &env),
     };
     let output = Output::new(cli.color, cli.verbose, cli.full, &env);
     output.tell_panics();
     let cx = Context { env, output };
+    let settled = match &mut cli.command {
+        Command::Apply(args) => args.settle(),
+        _ => Ok(()),
+    };
     let manifests = cli.command.manifests();
     let mut reports = Reports::new(cli.command.reports(), manifests, &cx.output);
     let ready = || match misplaced_file(&arguments).filter(|file| is_database(file)) {
@@ -177,6 +181,7 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let job = Job::of(|name| cx.env.get(name));
     let outcome = reports
         .keep_record(cli.command.record(), job, jiff::Timestamp::now)
+        .and(settled)
         .and_then(|()| describe(&cli.kinds, manifests.as_deref(), &mut reports, &cx))
         .and_then(|()| reports.begin())
         .and_then(|()| ready())

@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use serde::Deserialize;
+
 use super::{
     Context,
     environment::Environment,
@@ -19,6 +21,7 @@ use crate::{
         Plan,
         saved::{LARGEST, Made, Recording, SavedPlan, Sealed, Unusable},
     },
+    text,
 };
 
 /// Where the key is looked for.
@@ -47,14 +50,45 @@ fn is_yaml(path: &Path) -> bool {
 /// # Errors
 /// If it cannot be read, or is no saved plan.
 pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
+    let bytes = bytes(path)
         .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))?;
     Sealed::read(&bytes).map_err(|unusable| {
         let message = format!("cannot use `{}`: {unusable}", path.display());
         Failure::new(Exit::Stale, anyhow::anyhow!(message)).help(unusable.help)
     })
+}
+
+/// The folder of manifests that the saved plan at `path` was made of. It is only where to look: what
+/// is there is loaded and planned anew.
+///
+/// # Errors
+/// If the folder is not below the working directory.
+pub(super) fn manifests(path: &Path) -> Result<PathBuf, Failure> {
+    #[derive(Default, Deserialize)]
+    struct Made {
+        manifests: Option<String>,
+    }
+    // Whatever else is wrong with the file, `read` says.
+    let made: Made = bytes(path).and_then(|b| Ok(serde_json::from_slice(&b)?)).unwrap_or_default();
+    let named = made.manifests.unwrap_or_else(|| ".".to_owned());
+    below_here(Path::new(&named)).map(PathBuf::from).ok_or_else(|| {
+        let named = text::escape(&named);
+        Failure::usage(format!("the saved plan was made of `{named}`, which is not below here"))
+            .help("name the folder of manifests: `undrift apply FILE DIR`")
+    })
+}
+
+fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// How `folder` is called from the working directory, if it is that or below it.
+fn below_here(folder: &Path) -> Option<String> {
+    let here = Path::new(".").canonicalize().ok()?;
+    let below = folder.canonicalize().ok()?.strip_prefix(here).ok()?.to_str()?.to_owned();
+    Some(if below.is_empty() { ".".to_owned() } else { below })
 }
 
 /// A saved plan that is of no use here.
@@ -111,6 +145,7 @@ impl Target {
             target: session.run.target.clone(),
             caller: session.run.caller.clone(),
             sandbox: session.run.sandbox,
+            manifests: below_here(&args.dir),
             selected: [only, exclude, changes.resent()],
         };
         let recording = Recording { secrets: &session.settings.secrets, key: key.as_ref() };

@@ -86,7 +86,8 @@ fn a_plan_is_saved_shown_and_applied() {
     }
     let (code, stdout, stderr) = run(&place, "apply plan.saved m --yes");
     assert_eq!(code, 0, "{stdout}{stderr}");
-    // Nothing is left, and everything was saved.
+    // It knows its folder; nothing is left, and everything was saved.
+    assert_eq!(run(&place, "apply plan.saved --yes").0, 0);
     let (code, stdout, _) = run(&place, "apply plan.saved m --yes");
     assert!(code == 0 && stdout.contains("not needed any more: 4 steps"), "{stdout}");
     assert_eq!(run(&place, "drift m").0, 0);
@@ -317,4 +318,30 @@ fn guards_are_asked_again_and_take_nothing_from_the_file() {
     assert_eq!(code, 4, "{stdout}{stderr}");
     let (code, stdout, stderr) = run(&place, &format!("apply plan.saved m --yes {acknowledged}"));
     assert_eq!(code, 0, "{stdout}{stderr}");
+}
+
+/// The folder that a file names is only where to look, and only below the working directory.
+#[test]
+fn the_folder_of_a_saved_plan_is_below_the_working_directory() {
+    let place = saved();
+    let at = place.path().join("plan.saved");
+    let text = fs::read_to_string(&at).unwrap();
+    for elsewhere in ["..", "/", "missing", "m/../.."] {
+        fs::write(
+            &at,
+            text.replace(
+                "\"manifests\":\"m\"",
+                &json!({"manifests": elsewhere}).to_string()[1..].trim_end_matches('}'),
+            ),
+        )
+        .unwrap();
+        let (code, _, stderr) = run(&place, "apply plan.saved --yes");
+        assert_eq!(code, 3, "{elsewhere}: {stderr}");
+        let why = format!("was made of `{elsewhere}`, which is not below here");
+        assert!(stderr.contains(&why) && stderr.contains("undrift apply FILE DIR"), "{stderr}");
+        // Named, the folder is of no importance, and the file is seen to be edited.
+        assert_eq!(run(&place, "apply plan.saved m --yes").0, 5);
+    }
+    fs::write(&at, text).unwrap();
+    assert_eq!(run(&place, "apply plan.saved --yes").0, 0);
 }

@@ -63,6 +63,9 @@ pub struct SavedPlan {
     pub caller: String,
     /// Whether the service is the embedded sandbox.
     pub sandbox: bool,
+    /// The folder of manifests, from the working directory, if it is below that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifests: Option<String>,
     /// Which part of what is declared it is about, as `--only` says it.
     pub only: Vec<String>,
     /// What it is not about, as `--exclude` says it.

@@ -52,6 +52,8 @@ pub struct Made {
     pub caller: String,
     /// Whether the service is the embedded sandbox.
     pub sandbox: bool,
+    /// The folder of manifests, from the working directory, if it is below that.
+    pub manifests: Option<String>,
     /// As `--only`, `--exclude` and `--resend` were given.
     pub selected: [Vec<String>; 3],
 }
@@ -83,7 +85,8 @@ impl SavedPlan {
     /// What is kept of `plan`, which was made of `containers`.
     pub fn of(plan: &Plan, containers: &[Container], made: Made, recording: Recording<'_>) -> Self {
         let (steps, containers) = content::all(&plan.steps, containers, recording);
-        let Made { at, target, caller, sandbox, selected: [only, exclude, resend] } = made;
+        let Made { at, target, caller, sandbox, manifests, selected: [only, exclude, resend] } =
+            made;
         Self {
             undrift: Sort::SavedPlan,
             format_version: FORMAT,
@@ -92,6 +95,7 @@ impl SavedPlan {
             target: recording.text(&target),
             caller: recording.text(&caller),
             sandbox,
+            manifests: manifests.map(|folder| recording.text(&folder)),
             only,
             exclude,
             resend,

@@ -92,6 +92,7 @@ impl Side {
             target: "https://x.example".into(),
             caller: "alice".into(),
             sandbox: false,
+            manifests: Some("manifests".into()),
             selected: [vec!["acme/**".into()], Vec::new(), Vec::new()],
         };
         let containers = std::slice::from_ref(&self.container);
