@@ -53,6 +53,7 @@ impl<'w> Run<'w> {
             target: self.world.sandbox.url(),
             caller: "root".to_owned(),
             sandbox: true,
+            manifests: None,
             selected: [Vec::new(), Vec::new(), Vec::new()],
         };
         let containers = &self.desired.containers;
