@@ -61,6 +61,7 @@ use environment::Environment;
 use exit::{Exit, Failure, Outcome};
 use output::{Colour, Output};
 use reports::{Done, ReportArgs, Reports};
+use signal::unless_signalled;
 
 /// Keep GitLab projects configured as declared in Git
 #[derive(Debug, Parser)]
@@ -264,11 +265,21 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     match command {
         Command::Check(args) => check::run(&args, reports, cx).map(Done::exit),
-        Command::Plan(args) => runtime.block_on(plan::run(args, reports, cx)).map(Done::exit),
+        Command::Plan(args) => {
+            let planned = unless_signalled(&cx.output, plan::run(args, reports, cx));
+            runtime.block_on(planned).map(Done::exit)
+        }
         Command::Apply(args) => runtime.block_on(apply::run(args, reports, cx)).map(Done::exit),
-        Command::Drift(args) => runtime.block_on(drift::run(args, reports, cx)).map(Done::exit),
-        Command::Snapshot(args) => runtime.block_on(snapshot::run(args, reports, cx)),
-        Command::Export(args) => runtime.block_on(export::run(args, cx)),
+        Command::Drift(args) => {
+            let planned = unless_signalled(&cx.output, drift::run(args, reports, cx));
+            runtime.block_on(planned).map(Done::exit)
+        }
+        Command::Snapshot(args) => {
+            runtime.block_on(unless_signalled(&cx.output, snapshot::run(args, reports, cx)))
+        }
+        Command::Export(args) => {
+            runtime.block_on(unless_signalled(&cx.output, export::run(args, cx)))
+        }
         Command::Absorb(args) => runtime.block_on(absorb::run(args, reports, cx)),
         Command::New(args) => new::run(&args, cx),
         Command::Explain(args) => runtime.block_on(explain::run(args, reports, cx)),

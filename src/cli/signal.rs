@@ -5,7 +5,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{exit::Exit, output::Output};
+use tokio::sync::oneshot;
+
+use super::{
+    exit::{Exit, Failure},
+    output::Output,
+};
 
 /// What signals have asked for so far.
 pub(super) struct Signals {
@@ -42,6 +47,29 @@ pub(super) fn watch(
         std::process::exit(signal.code().into());
     });
     Ok(Signals { first })
+}
+
+/// Carries out what only reads the service, until a signal comes; a second one ends the process.
+///
+/// # Errors
+/// What that comes to, or which signal it was.
+pub(super) async fn unless_signalled<T>(
+    output: &Output,
+    reading: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let mut source = Source::new()?;
+    let (tell, told) = oneshot::channel();
+    let output = output.clone();
+    tokio::spawn(async move {
+        let signal = source.next().await;
+        output.tell("\ninterrupted: the service was only read\n");
+        let _ = tell.send(signal);
+        std::process::exit(source.next().await.code().into());
+    });
+    tokio::select! {
+        done = reading => done,
+        Ok(signal) = told => Err(Failure::said(signal)),
+    }
 }
 
 /// SIGINT and SIGTERM, from when it is made.

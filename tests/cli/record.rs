@@ -1,7 +1,7 @@
 //! The record of runs that apply.
 
 use std::{
-    process::Stdio,
+    process::{Output, Stdio},
     sync::{Mutex, mpsc::channel},
 };
 
@@ -83,9 +83,8 @@ fn a_file_that_cannot_be_opened_is_refused_before_anything_is_done() {
     assert!(!place.path().join("m/.undrift").exists(), "the service was not even started");
 }
 
-/// A signal that comes before the first write: the run ends at once, and says so in the record.
-#[test]
-fn a_run_that_is_interrupted_while_it_plans_leaves_its_line() {
+/// Starts a command, and interrupts it while it waits for what it reads of a project.
+fn interrupted(command: &str) -> (Place, Output) {
     let place = place().env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
     let server = Server::start(&place, "--seed m/sandbox.yaml");
     let (tell, held) = channel();
@@ -100,19 +99,40 @@ fn a_run_that_is_interrupted_while_it_plans_leaves_its_line() {
         }
         None
     });
-    let command = format!("apply m --yes --record record.jsonl --url {url}");
+    let command = format!("{command} --url {url}");
     let child = place.command(&command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.unwrap();
     held.recv().unwrap();
     send("-INT", &child);
     let output = child.wait_with_output().unwrap();
     drop(release);
-    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(output.status.code(), Some(130), "{command}");
+    server.end("-TERM");
+    (place, output)
+}
+
+/// A signal that comes before the first write: the run ends at once, and says so in the record.
+#[test]
+fn a_run_that_is_interrupted_while_it_plans_leaves_its_line() {
+    let (place, _) = interrupted("apply m --yes --record record.jsonl");
     let lines = lines(&place);
     assert_eq!((lines.len(), &lines[0]["exit_code"]), (1, &130.into()));
     assert_eq!(
         (&lines[0]["error"], &lines[0]["run"]["caller"]),
         (&"interrupted".into(), &"root".into())
     );
-    server.end("-TERM");
+}
+
+/// What only reads says so when a signal ends it.
+#[test]
+fn whoever_is_interrupted_while_reading_says_so() {
+    for command in ["plan m", "drift m", "snapshot m -o live.json"] {
+        let (place, output) = interrupted(command);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            stderr.contains("\ninterrupted: the service was only read\n"),
+            "{command}: {stderr}"
+        );
+        assert!(output.stdout.is_empty() && !place.path().join("live.json").exists(), "{command}");
+    }
 }
