@@ -30,6 +30,9 @@ pub struct Cause {
     pub help: Option<Cow<'static, str>>,
     /// Whether another run may find it otherwise although nobody mends anything.
     pub transient: bool,
+    /// The request that the message names, as `METHOD path`.
+    #[serde(skip)]
+    pub request: String,
 }
 
 impl Cause {

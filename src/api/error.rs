@@ -370,10 +370,15 @@ impl ApiError {
 }
 
 impl ApiError {
+    /// The method and the path.
+    fn request(&self) -> String {
+        format!("{} {}", self.0.operation.method, self.0.path)
+    }
+
     /// What happened, without the id of the request.
     fn describe(&self, f: &mut impl fmt::Write) -> fmt::Result {
-        let Inner { operation, path, kind, in_doubt, .. } = &*self.0;
-        write!(f, "{}: `{} {path}` ", operation.id, operation.method)?;
+        let Inner { operation, kind, in_doubt, .. } = &*self.0;
+        write!(f, "{}: `{}` ", operation.id, self.request())?;
         match kind {
             Kind::Refused(refusal) => {
                 write!(f, "answered {}", refusal.status)?;
@@ -432,6 +437,7 @@ impl From<&ApiError> for Cause {
             request_id: error.request_id().map(str::to_owned),
             help: error.hint().map(Into::into),
             transient: error.is_transient(),
+            request: error.request(),
         }
     }
 }

@@ -13,17 +13,12 @@ use serde_json::json;
 
 use super::{
     json::{Sort, harmless},
-    model::{
-        self, Group, Item, Report, Told,
-        fold::{Alike, alike},
-        note,
-    },
+    model::{self, Group, Item, Report, fold::gathered, note, step::tail},
     redact::{Keys, Struck},
 };
 use crate::{
-    diff::{Action, Label},
+    diff::{Action, Change, Label, Step},
     digest,
-    origin::Origin,
     secret::Secrets,
     text::{count, escape},
     value::Json,
@@ -71,15 +66,34 @@ struct Lines {
 pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
     let mut list =
         List { manifests: report.manifests, secrets, issues: Vec::new(), seen: BTreeMap::new() };
-    report.items().iter().for_each(|item| list.item(item));
+    // The same at one line is one finding.
+    for same in gathered(&report.items(), |item| (item.gist(), item.place_text())) {
+        list.item(same[0], same.len() - 1);
+    }
     // What was carried out is no finding.
     let steps: Vec<_> = report.steps().into_iter().filter(|told| told.outcome.is_none()).collect();
-    for Alike { steps, others } in alike(&steps, false) {
-        steps.iter().for_each(|told| list.step(told, &others, report.sort));
+    let each = steps.iter().flat_map(|told| {
+        let changes = told.step.changes.iter().map(move |change| (told.step, Some(change)));
+        let whole = (told.step.action != Action::Update).then_some((told.step, None));
+        whole.into_iter().chain(changes.filter(move |_| whole.is_none()))
+    });
+    let line = |(step, change): &(&Step, Option<&Change>)| {
+        let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
+        let field = change.map(|change| change.field.clone());
+        let drifts = step.label == Some(Label::Drift);
+        (origin.file.clone(), origin.line, step.action, tail(&step.address), field, drifts)
+    };
+    for same in gathered(&each.collect::<Vec<_>>(), line) {
+        list.step(*same[0], same.len() - 1, report.sort);
     }
     list.notes(report);
     let struck = Struck::new(&list.issues, Keys::Words, secrets);
     Ok(harmless(&serde_json::to_string_pretty(&struck)?) + "\n")
+}
+
+/// How many others the same is said of.
+fn also(others: usize) -> String {
+    if others == 0 { String::new() } else { format!(", and in {}", count(others, "other")) }
 }
 
 /// A list under construction.
@@ -92,7 +106,8 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    fn item(&mut self, item: &Item<'_>) {
+    /// An item, which so many others are like.
+    fn item(&mut self, item: &Item<'_>, others: usize) {
         let severity = match item.group {
             Group::Run => Severity::Blocker,
             Group::Refused | Group::Problem | Group::Error | Group::NotApplied => {
@@ -104,36 +119,25 @@ impl List<'_> {
         };
         let address = item.address.map(ToString::to_string);
         let told = item.is_told_by_message.then_some(&item.message);
-        let about = address.as_ref().map_or_else(String::new, |address| format!("{address}: "));
+        let also = also(others);
+        let about =
+            address.as_ref().map_or_else(String::new, |address| format!("{address}{also}: "));
         let acknowledged = matches!(item.group, Group::Acknowledged).then_some("acknowledged");
         let key = json!([address, told, acknowledged]);
         self.add(format!("{about}{}", item.message), item.code, severity, item.place, &key);
     }
 
-    /// A step, which `others` have too.
-    fn step(&mut self, told: &Told<'_>, others: &[&str], sort: Sort) {
-        let step = told.step;
+    /// A step, or a change of one, which so many others have at the same line.
+    fn step(&mut self, (step, change): (&Step, Option<&Change>), others: usize, sort: Sort) {
         let is_drift = matches!(sort, Sort::Drift) || step.label == Some(Label::Drift);
         let severity = if is_drift { Severity::Minor } else { Severity::Info };
         let check = if is_drift { "drift" } else { "change" };
-        let also = match others.len() {
-            0 => String::new(),
-            others => format!(", and in {}", count(others, "other")),
-        };
-        let head = format!("{} {}{also}", model::word(step.action), step.address);
-        let place = |origin: &'_ Origin| (origin.file.to_string(), origin.line);
-        if step.action != Action::Update {
-            let key = json!([step.address.to_string(), step.action]);
-            let (file, line) = place(&step.origin);
-            self.add(head, check, severity, Some((&file, Some(line))), &key);
-            return;
-        }
-        for change in &step.changes {
-            let key = json!([step.address.to_string(), step.action, change.field]);
-            let (file, line) = place(change.origin.as_ref().unwrap_or(&step.origin));
-            let text = format!("{head}: {}", change.field);
-            self.add(text, check, severity, Some((&file, Some(line))), &key);
-        }
+        let head = format!("{} {}{}", model::word(step.action), step.address, also(others));
+        let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
+        let field = change.map(|change| &change.field);
+        let text = field.map_or_else(|| head.clone(), |field| format!("{head}: {field}"));
+        let key = json!([step.address.to_string(), step.action, field]);
+        self.add(text, check, severity, Some((&origin.file, Some(origin.line))), &key);
     }
 
     /// What differs and is left alone.

@@ -13,7 +13,7 @@ mod tests;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
 
-use super::model::{Content, Group, Item, Part, Report, Told, note::object, word};
+use super::model::{Content, Group, Item, Part, Report, Told, fold::same, note::object, word};
 use crate::{diff::Action, secret::Secrets, text::count};
 use ink::Ink;
 
@@ -137,14 +137,14 @@ fn items(page: &mut String, items: &[Item<'_>], ink: Ink<'_>) {
             ink.text(first.group.title()),
             of_group.len()
         );
-        for one in of_group {
-            item(page, one, ink);
+        for (one, others) in same(of_group, false, Item::gist) {
+            item(page, one, &others, ink);
         }
         *page += "</ul>\n</section>\n";
     }
 }
 
-fn item(page: &mut String, item: &Item<'_>, ink: Ink<'_>) {
+fn item(page: &mut String, item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) {
     *page += "<li>";
     if let Some(address) = item.address {
         *page += &format!("<code class=\"address\">{}</code> ", ink.text(&address.to_string()));
@@ -163,6 +163,8 @@ fn item(page: &mut String, item: &Item<'_>, ink: Ink<'_>) {
             ink.text(words)
         );
     }
+    let others: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
+    steps::also(page, &count(others.len(), "more place"), &others, ink);
     *page += "</li>\n";
 }
 

@@ -53,21 +53,25 @@ pub(super) fn part(
             ink.text(&steps[0].step.address.path),
             steps.len()
         );
-        if !others.is_empty() {
-            let more = count(others.len(), "more group or project");
-            *page +=
-                &format!("<details class=\"alike\"><summary>the same in {more}</summary>\n<ul>\n");
-            for path in others {
-                *page += &format!("<li><code>{}</code></li>\n", ink.text(path));
-            }
-            *page += "</ul>\n</details>\n";
-        }
+        also(page, &count(others.len(), "more group or project"), &others, ink);
         for told in steps {
             step(page, told, unfolded, &numbers, ink);
         }
         *page += "</article>\n";
     }
     *page += "</section>\n";
+}
+
+/// What else the same is true of, folded, if anything.
+pub(super) fn also(page: &mut String, title: &str, others: &[impl AsRef<str>], ink: Ink<'_>) {
+    if others.is_empty() {
+        return;
+    }
+    *page += &format!("<details class=\"alike\"><summary>the same in {title}</summary>\n<ul>\n");
+    for other in others {
+        *page += &format!("<li><code>{}</code></li>\n", ink.text(other.as_ref()));
+    }
+    *page += "</ul>\n</details>\n";
 }
 
 fn step(

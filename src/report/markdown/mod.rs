@@ -14,7 +14,7 @@ use super::{
     marker::Marker,
     model::{
         Group, Item, Part, Report, Told,
-        fold::{Alike, alike},
+        fold::{Alike, alike, same},
         note::object as about,
         step::{Row, firsts, object, remarks, rows_of, sign},
         value::Said,
@@ -81,13 +81,14 @@ fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool,
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
         let head = format!("**{}**\n\n", first.group.title());
-        let left = page.list(&head, of_group.iter().map(|item| listed(item, ink)), "\n");
+        let all = same(of_group, false, Item::gist).into_iter();
+        let left = page.list(&head, all.map(|(item, others)| listed(item, &others, ink)), "\n");
         more(page, left, "entry");
     }
 }
 
 /// An item of a list.
-fn listed(item: &Item<'_>, ink: Ink<'_>) -> String {
+fn listed(item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) -> String {
     let mut text = String::from("- ");
     if let Some(address) = item.address {
         text += &format!("{} ", ink.code(&address.to_string()));
@@ -96,6 +97,8 @@ fn listed(item: &Item<'_>, ink: Ink<'_>) -> String {
     if let Some(place) = item.place_text() {
         text += &format!(" at {}", ink.code(&place));
     }
+    let others: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
+    text += &also(&others, ink);
     if let Some(help) = &item.help {
         text += &format!("\\\n  {}", ink.code(help));
     }
@@ -127,12 +130,12 @@ fn changes<'a>(page: &mut Page, steps: &[Told<'a>], part: Part, ink: Ink<'_>) ->
     texts
 }
 
-/// The other groups and projects of which the same is true.
-fn also(others: &[&str], ink: Ink<'_>) -> String {
+/// What else the same is true of.
+fn also(others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
     if others.is_empty() {
         return String::new();
     }
-    let named: Vec<_> = others.iter().take(NAMED).map(|path| ink.code(path)).collect();
+    let named: Vec<_> = others.iter().take(NAMED).map(|other| ink.code(other.as_ref())).collect();
     let rest = others.len() - named.len();
     let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     format!(", and the same in {}: {}{rest}", count(others.len(), "other"), named.join(", "))

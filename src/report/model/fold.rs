@@ -1,4 +1,4 @@
-//! What many groups and projects have in common, shown once: equal changes.
+//! What many groups and projects have in common, shown once: equal changes, and equal faults.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::{
     step::{firsts, remarks, tail},
 };
 
-/// From so many on, groups and projects that change in the same way are shown once.
+/// From so many on, what is the same is shown once.
 const FOLD_FROM: usize = 3;
 
 /// The steps of one group or project, and the paths of the others that change in the same way.
@@ -47,29 +47,46 @@ impl Stepped for Told<'_> {
     }
 }
 
-/// `steps`, which are in the order of a plan, by group or project; those that change in the same way
-/// are put together at the first of them, unless all are wanted in full.
-pub fn alike<T: Stepped>(steps: &[T], full: bool) -> Vec<Alike<'_, T>> {
-    let mut groups: Vec<Vec<&[T]>> = Vec::new();
-    let mut known = BTreeMap::new();
-    for of_one in steps.chunk_by(|a, b| path(a) == path(b)) {
+/// `all` in groups of one key, each at the place of its first.
+pub fn gathered<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
+    let (mut groups, mut known) = (Vec::<Vec<&T>>::new(), BTreeMap::new());
+    for one in all {
         let next = groups.len();
-        let at = if full { next } else { *known.entry(change(of_one)).or_insert(next) };
+        let at = *known.entry(key(one)).or_insert(next);
         if at == next {
             groups.push(Vec::new());
         }
-        groups[at].push(of_one);
+        groups[at].push(one);
     }
-    let mut all = Vec::new();
-    for group in groups {
-        let shown = if group.len() < FOLD_FROM { group.len() } else { 1 };
-        let (shown, others) = group.split_at(shown);
-        all.extend(shown.iter().map(|steps| Alike { steps, others: Vec::new() }));
-        if let Some(last) = all.last_mut() {
-            last.others = others.iter().map(|steps| path(&steps[0])).collect();
-        }
-    }
-    all
+    groups
+}
+
+/// `all`, in their order, each with others of its key; those of a key that few have stand alone, and
+/// so do all that are wanted in full.
+pub fn same<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T, Vec<&T>)> {
+    let keys: Vec<K> = all.iter().map(key).collect();
+    let mut numbers = BTreeMap::new();
+    keys.iter().for_each(|key| *numbers.entry(key).or_insert(0) += 1);
+    let numbered: Vec<_> = all.iter().zip(&keys).enumerate().collect();
+    let alone = |at, key| (full || numbers[key] < FOLD_FROM).then_some(at);
+    let groups = gathered(&numbered, |(at, (_, key))| (*key, alone(*at, *key)));
+    let split = |group: Vec<&(usize, (_, _))>| {
+        let mut group = group.into_iter().map(|(_, (one, _))| *one);
+        Some((group.next()?, group.collect()))
+    };
+    groups.into_iter().filter_map(split).collect()
+}
+
+/// `steps`, which are in the order of a plan, by group or project; those that change in the same way
+/// are put together at the first of them, unless all are wanted in full.
+pub fn alike<T: Stepped>(steps: &[T], full: bool) -> Vec<Alike<'_, T>> {
+    let each: Vec<_> = steps.chunk_by(|a, b| path(a) == path(b)).collect();
+    let together = same(&each, full, |steps| change(steps));
+    let alike = together.into_iter().map(|(steps, others)| {
+        let others = others.into_iter().map(|steps| path(&steps[0])).collect();
+        Alike { steps, others }
+    });
+    alike.collect()
 }
 
 /// The group or project of a step.

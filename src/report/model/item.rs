@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     Content, Report, State,
-    outcome::{outcome, told, why},
+    outcome::{differs, gist, outcome, told, why},
     word,
 };
 use crate::{
@@ -84,6 +84,8 @@ pub struct Item<'a> {
     pub help: Option<Cow<'a, str>>,
     /// What lets it pass, as an argument of a shell.
     pub acknowledgement: Option<String>,
+    /// The message without its object and the request, if it names them.
+    pub gist: Option<String>,
     /// What tells it from others of its sort at the same object and in the same file, besides the
     /// message: nothing if the message holds numbers that change from run to run.
     pub is_told_by_message: bool,
@@ -99,8 +101,26 @@ impl<'a> Item<'a> {
             place: None,
             help: None,
             acknowledgement: None,
+            gist: None,
             is_told_by_message: true,
         }
+    }
+
+    /// What items have in common of which the same is to be said.
+    pub fn gist(&self) -> (Group, &'static str, String, Option<String>) {
+        let said = self.gist.as_deref().unwrap_or(&self.message);
+        let help = [self.help.as_deref(), self.acknowledgement.as_deref()];
+        (
+            self.group,
+            self.code,
+            said.to_owned(),
+            help.into_iter().flatten().map(str::to_owned).reduce(|a, b| a + &b),
+        )
+    }
+
+    /// What it is about: its object, or else its place.
+    pub fn about(&self) -> Option<String> {
+        self.address.map(ToString::to_string).or_else(|| self.place_text())
     }
 
     /// The file with the line, if it is known.
@@ -174,9 +194,10 @@ fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
             .help(problem.help.as_deref())
     });
     let incomplete = plan.incomplete.iter().map(|scope| {
-        Item::new(Group::Incomplete, "not-read", told(&scope.reason))
+        let item = Item::new(Group::Incomplete, "not-read", told(&scope.reason))
             .of(&scope.address)
-            .help(scope.reason.help.as_deref())
+            .help(scope.reason.help.as_deref());
+        Item { gist: Some(gist(&scope.reason, &scope.address)), ..item }
     });
     acknowledged.chain(refusals).chain(problems).chain(incomplete).collect()
 }
@@ -214,10 +235,12 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
             Some(cause) => format!("{}: {ended}: {}", word(step.action), told(cause)),
             None => format!("{}: {ended}", word(step.action)),
         };
-        Item::new(Group::NotApplied, "not-applied", message)
+        let item = Item::new(Group::NotApplied, "not-applied", message)
             .of(&step.address)
             .at(origin(&step.address))
-            .help(cause.and_then(|cause| cause.help.as_deref()))
+            .help(cause.and_then(|cause| cause.help.as_deref()));
+        let common = cause.map(|cause| gist(cause, &step.address)).unwrap_or_default();
+        Item { gist: Some(format!("{ended}: {common}")), ..item }
     });
     let mismatches = outcomes.applied.mismatches.iter().map(|mismatch| {
         let why = why(&mismatch.reason);
@@ -231,10 +254,12 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
             | MismatchReason::ChangedMeanwhile
             | MismatchReason::NotPlanned => None,
         };
-        Item::new(Group::Mismatch, "mismatch", message)
+        let item = Item::new(Group::Mismatch, "mismatch", message)
             .of(&mismatch.address)
             .at(origin(&mismatch.address))
-            .help(mismatch.help.as_deref().or(cause))
+            .help(mismatch.help.as_deref().or(cause));
+        let common = format!("{}: {}", mismatch.fields.join(", "), differs(mismatch));
+        Item { gist: Some(common), ..item }
     });
     let ended_by = outcomes.applied.ended_by.iter().map(|error| {
         Item::new(Group::Run, "ended", error.to_string()).help(error.hint().map(str::to_owned))

@@ -1,6 +1,7 @@
 //! What became of steps and of a run, in words.
 
 use crate::{
+    address::Address,
     apply::{Applied, Mismatch, MismatchReason, Outcome},
     cause::Cause,
     report::{
@@ -32,12 +33,25 @@ pub fn why(reason: &MismatchReason) -> String {
     }
 }
 
+/// The same, without the object and the request.
+pub fn differs(mismatch: &Mismatch) -> String {
+    match &mismatch.reason {
+        MismatchReason::Unreadable(cause) => gist(cause, &mismatch.address),
+        reason => why(reason),
+    }
+}
+
 /// A cause on one line, with the id by which the service's log knows the request.
 pub fn told(cause: &Cause) -> String {
     match &cause.request_id {
         Some(id) => format!("{cause} (request {id})"),
         None => cause.to_string(),
     }
+}
+
+/// What a cause has in common with those of other objects: all but the object and the request.
+pub fn gist(cause: &Cause, address: &Address) -> String {
+    cause.message.replace(&cause.request, "").replace(&*address.path, "")
 }
 
 /// Whether nobody knows if it matches.

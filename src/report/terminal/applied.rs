@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::heading;
+use super::{fold::also, heading};
 use crate::{
     apply::{Applied, Mismatch, MismatchReason, StepResult},
     report::{
         Run, Style,
         canvas::{Canvas, Line, Paint},
         model::{
-            outcome::{self, is_unread, outcome, told, why},
+            fold::same,
+            outcome::{self, differs, gist, is_unread, outcome, told, why},
             step::{object, sign, tail},
         },
     },
@@ -33,9 +34,18 @@ pub fn applied(applied: &Applied, run: &Run, style: Style, secrets: &Secrets) ->
 
 fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     let succeeded = steps.iter().filter(|step| step.outcome.is_success()).count();
-    let listed = if canvas.style().full || succeeded <= LISTED { succeeded } else { 0 };
+    let full = canvas.style().full;
+    let listed = if full || succeeded <= LISTED { succeeded } else { 0 };
+    let shown: Vec<_> =
+        steps.iter().filter(|step| listed > 0 || !step.outcome.is_success()).collect();
+    // What succeeded is listed by itself.
+    let key = |step: &&StepResult| {
+        let done = step.outcome.is_success().then(|| (step.address.clone(), step.action));
+        let cause = step.outcome.cause().map(|cause| gist(cause, &step.address));
+        (outcome(&step.outcome).1, cause, done)
+    };
     let mut last = "";
-    for step in steps.iter().filter(|step| listed > 0 || !step.outcome.is_success()) {
+    for (step, others) in same(&shown, full, key) {
         if last != &*step.address.path {
             last = &step.address.path;
             canvas.gap();
@@ -51,6 +61,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
             Some(cause) => line.text(": ").text(told(cause)),
             None => line,
         });
+        also(canvas, "step", others.iter().map(|step| &step.address));
     }
     if listed < succeeded {
         canvas.gap();
@@ -73,7 +84,8 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
         }
         canvas.gap();
         canvas.line(&Line::default().put(Paint::Error, title));
-        for mismatch in mismatches {
+        let key = |mismatch: &&Mismatch| (differs(mismatch), mismatch.fields.clone());
+        for (mismatch, others) in same(&mismatches, canvas.style().full, key) {
             let line = Line::indented(2)
                 .text(mismatch.address.path.as_ref())
                 .text(" ")
@@ -84,6 +96,7 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
                 line.text(format!(" ({})", mismatch.fields.join(", ")))
             };
             canvas.line(&line.text(": ").text(why(&mismatch.reason)));
+            also(canvas, "object", others.iter().map(|mismatch| &mismatch.address));
         }
     }
 }

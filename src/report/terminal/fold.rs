@@ -1,6 +1,7 @@
 //! Groups and projects with their steps; equal changes of several are shown once.
 
 use crate::{
+    address::Address,
     diff::Step,
     report::{
         canvas::{Canvas, Line, Paint},
@@ -21,12 +22,22 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
         canvas.gap();
         canvas.line(&Line::default().put(Paint::Bold, &*steps[0].address.path));
         change::steps(canvas, steps, true);
-        if !others.is_empty() {
-            let named = others[..others.len().min(NAMED)].join(", ");
-            let rest = if others.len() > NAMED { ", …; --full shows each" } else { "" };
-            let more = count(others.len(), "more project");
-            let text = format!("the same change in {more}: {named}{rest}");
-            canvas.line(&Line::indented(2).put(Paint::Note, text));
-        }
+        the_same(canvas, "the same change in", "more project", &others);
+    }
+}
+
+/// What the same is true of as of what was shown last.
+pub(super) fn also<'a>(canvas: &mut Canvas, noun: &str, others: impl Iterator<Item = &'a Address>) {
+    let others: Vec<_> = others.map(ToString::to_string).collect();
+    the_same(canvas, "the same for", &format!("more {noun}"), &others);
+}
+
+/// A line with the first of `others`, if there are any.
+fn the_same(canvas: &mut Canvas, words: &str, noun: &str, others: &[impl AsRef<str>]) {
+    if !others.is_empty() {
+        let named: Vec<_> = others.iter().take(NAMED).map(AsRef::as_ref).collect();
+        let rest = if others.len() > NAMED { ", …; --full shows each" } else { "" };
+        let text = format!("{words} {}: {}{rest}", count(others.len(), noun), named.join(", "));
+        canvas.line(&Line::indented(2).put(Paint::Note, text));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use unicode_width::UnicodeWidthStr as _;
 
+use super::fold::also;
 use crate::{
     desired::Guard,
     diagnostic::{Diagnostic, Diagnostics, Place},
@@ -13,8 +14,9 @@ use crate::{
     report::{
         canvas::{Canvas, Line, Paint},
         model::{
+            fold::same,
             note::{Sort, object},
-            outcome::told,
+            outcome::{gist, told},
             step::tail,
         },
     },
@@ -23,8 +25,6 @@ use crate::{
 
 /// How many projects a paragraph names unless all are.
 const PROJECTS: usize = 20;
-/// How many scopes that could not be read for the same cause are shown each.
-const ALIKE: usize = 5;
 /// How many objects of one project a paragraph names unless all are.
 const OBJECTS: usize = 8;
 
@@ -108,45 +108,15 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
             .put(Paint::Change, "incomplete: ")
             .text("could not be read; nothing is planned there"),
     );
-    let (alike, others) = by_cause(incomplete, canvas.style().full);
-    for scopes in alike {
-        let line = Line::indented(2).text(count(scopes.len(), "scope")).text("  ").hang_here();
-        canvas.line(&line.put(Paint::Dim, together_told(&scopes)));
-    }
-    few(canvas, PROJECTS, "scope", others.into_iter(), |canvas, scope| {
+    let key = |scope: &Incomplete| gist(&scope.reason, &scope.address);
+    let all = same(incomplete, canvas.style().full, key);
+    few(canvas, PROJECTS, "scope", all.into_iter(), |canvas, (scope, others)| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
-        canvas.line(&line.put(Paint::Dim, told(&scope.reason)));
+        let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
+        let help = help.map_or_else(String::new, |help| format!("; {help}"));
+        canvas.line(&line.put(Paint::Dim, told(&scope.reason) + &help));
+        also(canvas, "scope", others.iter().map(|scope| &scope.address));
     });
-}
-
-/// Scopes that could not be read for the same cause, where they are many, and the others.
-fn by_cause(incomplete: &[Incomplete], full: bool) -> (Vec<Vec<&Incomplete>>, Vec<&Incomplete>) {
-    let mut causes: BTreeMap<_, Vec<&Incomplete>> = BTreeMap::new();
-    let cause = |scope: &Incomplete| scope.reason.operation.zip(scope.reason.status);
-    for scope in incomplete.iter().filter(|_| !full) {
-        if let Some(cause) = cause(scope) {
-            causes.entry(cause).or_default().push(scope);
-        }
-    }
-    causes.retain(|_, scopes| scopes.len() > ALIKE);
-    let is_alone =
-        |scope: &&Incomplete| !cause(scope).is_some_and(|cause| causes.contains_key(&cause));
-    let others = incomplete.iter().filter(is_alone).collect();
-    (causes.into_values().collect(), others)
-}
-
-/// What scopes that could not be read for the same cause have in common, and the first of them.
-fn together_told(scopes: &[&Incomplete]) -> String {
-    let reason = scopes.first().map(|scope| &scope.reason);
-    let status = reason.and_then(|reason| reason.status).unwrap_or_default();
-    let operation = reason.and_then(|reason| reason.operation).unwrap_or_default();
-    let named: Vec<_> = scopes.iter().take(ALIKE).map(|scope| scope.address.to_string()).collect();
-    let help = reason.and_then(|reason| reason.help.as_deref());
-    let help = help.map_or_else(String::new, |help| format!("; {help}"));
-    format!(
-        "{operation} was answered with {status}: {}, … (--full lists them){help}",
-        named.join(", ")
-    )
 }
 
 /// What has to be put right first, as the compiler would say it.

@@ -25,6 +25,7 @@ use crate::{
     origin::{Layer, Origin},
     plan::{self, Extent},
     release::{self, Known},
+    report::{html, json::Sort, markdown, marker::Marker, testing::World},
     secret::Secrets,
     text::is_unsafe,
     value::Json,
@@ -252,10 +253,11 @@ fn what_cannot_be_read_for_one_cause_in_many_places_is_one_line() {
         )
     };
     let folded = text(false);
-    let line = "  1000 scopes  variable-list was answered with 403: acme/p0#variables, acme/p1#variables, \
-        acme/p2#variables, acme/p3#variables, acme/p4#variables, … (--full lists them); use another token\n";
+    let line = "  acme/p0#variables  answered 403; use another token\n  the same for 999 more scopes: \
+        acme/p1#variables, acme/p2#variables, acme/p3#variables, acme/p4#variables, acme/p5#variables, \
+        …; --full shows each\n";
     assert!(folded.contains(line), "{folded}");
-    assert_eq!(folded.matches("answered 500").count(), 3, "{folded}");
+    assert_eq!(folded.matches("answered 500").count(), 1, "{folded}");
     assert_eq!(text(true).matches("answered 403").count(), 1_000);
 }
 
@@ -362,6 +364,46 @@ fn what_became_of_a_plan() {
         applied(&complete, &run(), Style::default())
             .ends_with("51 steps succeeded (--full lists them)\n\napplied: 51 done\n")
     );
+}
+
+#[test]
+fn alike_failures_are_one_paragraph_in_every_format() {
+    let mut world = World::new();
+    world.applied = Applied::default();
+    for n in 0..200 {
+        let request = format!("PUT /projects/{n}");
+        let cause = Cause {
+            message: format!("project-edit: `{request}` answered 403: no").into(),
+            request,
+            request_id: Some(format!("id-{n}")),
+            ..Cause::default()
+        };
+        let address = Address::container(format!("acme/p{n}").into()).section("settings");
+        let failed = StepResult {
+            scope: Scope::Project,
+            address: address.clone(),
+            action: Action::Update,
+            outcome: Outcome::Failed(cause.clone()),
+        };
+        let late = Address::container(address.path.clone()).section("hooks");
+        let not_started =
+            StepResult { address: late, outcome: Outcome::NotStarted, ..failed.clone() };
+        world.applied.steps.extend([failed, not_started]);
+        let reason = MismatchReason::Unreadable(cause);
+        world.applied.mismatches.push(Mismatch { address, fields: vec![], reason, help: None });
+    }
+    let text = applied(&world.applied, &run(), Style::default());
+    assert!(text.lines().count() < 20, "{text}");
+    assert!(text.contains("the same for 199 more steps: acme/p1#settings, "), "{text}");
+    let full = Style { full: true, ..Style::default() };
+    assert!(applied(&world.applied, &run(), full).lines().count() > 800);
+    // One more of them is what the plan could not read.
+    let secrets = Secrets::default();
+    let marker = Marker::from(Sort::Apply);
+    let comment = world.written("apply", |report| markdown::report(report, &marker, &secrets));
+    let page = world.written("apply", |report| html::report(report, &secrets));
+    assert_eq!(comment.matches("answered 403").count(), 3, "{comment}");
+    assert_eq!(page.matches("answered 403").count(), 3, "{page}");
 }
 
 /// `text` without the sequences that the canvas and the diagnostics add.
