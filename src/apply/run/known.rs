@@ -103,6 +103,7 @@ impl Known {
 
     /// A section of which nothing is certain any more.
     pub(super) fn doubt(&mut self, step: &Step, container: &Container) {
+        self.shown.remove(&step.address);
         match step.address.section {
             Some(section) => drop(self.stale.insert(section)),
             None => self.lose_sight(container),

@@ -1,0 +1,148 @@
+//! What does not match its manifest once the steps of a container were carried out.
+
+use super::{Ended, Look, Run, closes};
+use crate::{
+    address::Address,
+    apply::{Event, Mismatch, MismatchReason},
+    cause::Cause,
+    diff::Step,
+    field::Tier,
+    plan::ContainerPlan,
+    planted::Bug,
+};
+
+impl<F: FnMut(Event)> Run<'_, F> {
+    /// Names what does not match its manifest, reading what writes did not show.
+    pub(super) async fn verify(&self, ended: &mut Ended) {
+        let sent = ended.progress.sent;
+        if sent && Bug::SkipReadBack.is_planted() {
+            return;
+        }
+        if sent && (self.is_over() || ended.error.is_some()) {
+            ended.mismatches = self.refuted(ended);
+            return;
+        }
+        let container = self.container.address();
+        let stale = self.known.borrow().stale().clone();
+        let is_all = self.known.borrow().is_all();
+        let look = if is_all {
+            let live = self.known.borrow().live.clone();
+            self.look_at(live).await
+        } else {
+            self.look(&stale).await
+        };
+        ended.mismatches = match look {
+            Err(error) => vec![unread(container.clone(), Cause::from(&error))],
+            Ok(Look { seen: left, .. }) => self.left(&left, ended),
+        };
+        if sent {
+            let mismatches = ended.mismatches.clone();
+            self.teller.tell(Event::Verified { container, mismatches });
+        }
+    }
+
+    /// What the answers to the writes themselves show not to be saved, where nothing can be read any
+    /// more.
+    fn refuted(&self, ended: &Ended) -> Vec<Mismatch> {
+        let known = self.known.borrow();
+        let seen = self.seen(&known.live, self.settings());
+        let heard = seen.steps.iter().filter(|left| known.is_certain(&left.address));
+        let mismatches = heard.filter_map(|left| self.mismatch(left, ended));
+        mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
+    }
+
+    /// What does not match its manifest, or is not known to be, now that the steps were carried
+    /// out.
+    fn left(&self, left: &ContainerPlan, ended: &Ended) -> Vec<Mismatch> {
+        let mut mismatches: Vec<_> = left
+            .incomplete
+            .iter()
+            .map(|scope| unread(scope.address.clone(), scope.reason.clone()))
+            .collect();
+        for step in self.steps.iter().filter(|step| {
+            ended.results.get(&step.address).is_some_and(|result| result.outcome.is_success())
+        }) {
+            let told = mismatches.iter().any(|known| {
+                known.address.section.is_none_or(|section| step.address.section == Some(section))
+            });
+            // Once a container is closed nothing else of it can be seen; it was, before. A section
+            // that something declared closes was last seen in the answers to its own writes.
+            let closed = ended
+                .results
+                .values()
+                .any(|result| self.closes(&result.address) && result.outcome.is_success());
+            let shut = step.address.section.is_some_and(|section| left.is_shut(section));
+            let is_seen = (!closed || closes(step)) && !shut;
+            if !told && let Some(doubt) = left.doubt(step).filter(|_| is_seen) {
+                mismatches.push(unread(step.address.clone(), doubt));
+            }
+        }
+        mismatches.extend(left.steps.iter().filter_map(|step| self.mismatch(step, ended)));
+        mismatches
+    }
+
+    /// Whether the section of `left` could be seen only after a step of this run.
+    fn was_possible(&self, left: &Step) -> bool {
+        let is_there =
+            |step: &&Step| step.possible.is_some() && step.address.section == left.address.section;
+        self.steps.iter().any(is_there)
+    }
+
+    fn comes_with_container(&self, section: &str) -> bool {
+        self.container.section(section).is_some_and(|section| section.of.comes_with_container())
+    }
+
+    fn closes(&self, address: &Address) -> bool {
+        self.steps.iter().any(|step| closes(step) && step.address == *address)
+    }
+
+    /// What a step that is still needed after the run says; nothing if its own result says it
+    /// already, or if it was not its turn yet.
+    fn mismatch(&self, left: &Step, ended: &Ended) -> Option<Mismatch> {
+        // A container is created along with parts of its own object.
+        let created = ended.results.values().find(|result| {
+            result.address.section.is_none()
+                && left.address.section.is_some_and(|name| self.comes_with_container(name))
+        });
+        let reason = match ended.results.get(&left.address).or(created) {
+            Some(result) if result.outcome.is_success() => MismatchReason::NotSaved,
+            Some(_) => return None,
+            None if self.closes(&left.address) => return None,
+            None if self.was_possible(left) => MismatchReason::NotPlanned,
+            None => MismatchReason::ChangedMeanwhile,
+        };
+        let fields: Vec<_> = left.changes.iter().map(|change| change.field.clone()).collect();
+        let help = match reason {
+            MismatchReason::NotSaved => self.late(left, &fields),
+            _ => None,
+        };
+        Some(Mismatch { address: left.address.clone(), fields, reason, help })
+    }
+
+    /// Why the service may not have saved `fields`: it is too old for them, lacks the tier, or a group
+    /// above has another say.
+    fn late(&self, left: &Step, fields: &[String]) -> Option<String> {
+        let table = self.container.section(left.address.section?)?.of.table();
+        let late = fields.iter().filter_map(|name| {
+            let field = &table.get(name)?.field;
+            let since = field.since.filter(|since| since.is_late());
+            let above = self.container.path.contains('/') && field.bounded_by.is_some();
+            match (since, field.tier) {
+                (Some(since), _) => {
+                    Some(format!("`{name}` needs release {since} of the service or later"))
+                }
+                (None, tier) if tier > Tier::Free => {
+                    Some(format!("`{name}` needs the {tier} tier"))
+                }
+                _ => above.then(|| format!("a group above may decide about `{name}`")),
+            }
+        });
+        let late: Vec<_> = late.collect();
+        (!late.is_empty()).then(|| late.join("; "))
+    }
+}
+
+fn unread(address: Address, cause: Cause) -> Mismatch {
+    let reason = MismatchReason::Unreadable(cause);
+    Mismatch { address, fields: Vec::new(), reason, help: None }
+}
