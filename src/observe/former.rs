@@ -78,14 +78,10 @@ impl Observer {
             }
         }
         for former in group.former.iter().filter(|_| group.scope == Scope::Project) {
-            let live = self.live_path(former).await?;
-            let mut left = self.left_for(&live).await?;
-            for path in self.of_that_time(group.scope, former, &live) {
-                left = left.or(self.left_for(&path).await?);
-            }
+            let Some(left) = self.left_for(former).await? else { continue };
             for at in halfway(former, &group.path) {
                 let at = self.live_path(&at).await?;
-                if left.as_deref().is_some_and(|left| same(left, &at)) {
+                if same(&left, &at) {
                     return Ok(at);
                 }
             }
@@ -93,24 +89,32 @@ impl Observer {
         Ok(home)
     }
 
-    /// Where the project has gone that left `path`.
-    async fn left_for(&self, path: &str) -> Result<Option<String>, ApiError> {
-        let (_, itself) = kinds::container(Scope::Project);
-        let get = async |at: &str| {
-            let answer = self.client.get_known((itself.get)(at), &["id", itself.path]).await?;
-            Ok::<_, ApiError>(answer.body[itself.path].as_str().map(str::to_owned))
-        };
-        let found = match get(path).await {
-            Err(error) if error.is_moved() => match error.moved_to() {
-                Some(id) => get(&id.to_string()).await,
-                None => return Ok(None),
-            },
-            found => found,
-        };
-        match found {
-            Err(error) if error.is_missing(Scope::Project) => Ok(None),
-            found => found,
+    /// Where the project has gone that left `former`.
+    async fn left_for(&self, former: &str) -> Result<Option<String>, ApiError> {
+        let live = self.live_path(former).await?;
+        let of_that_time = self.of_that_time(Scope::Project, former, &live);
+        for path in std::iter::once(live).chain(of_that_time) {
+            let found = match self.path_of(Scope::Project, &path).await {
+                Err(error) if error.is_moved() => match error.moved_to() {
+                    Some(id) => self.path_of(Scope::Project, &id.to_string()).await,
+                    None => Ok(None),
+                },
+                found => found,
+            };
+            match found {
+                Ok(None) => {}
+                Err(error) if error.is_missing(Scope::Project) => {}
+                found => return found,
+            }
         }
+        Ok(None)
+    }
+
+    /// The path that the service names where `at` is asked for, which may be an id.
+    async fn path_of(&self, scope: Scope, at: &str) -> Result<Option<String>, ApiError> {
+        let (_, itself) = kinds::container(scope);
+        let answer = self.client.get_known((itself.get)(at), &["id", itself.path]).await?;
+        Ok(answer.body[itself.path].as_str().map(str::to_owned))
     }
 
     /// The declared path of what has to leave `path` before it is free for what is declared there.
@@ -143,12 +147,8 @@ impl Observer {
 
     /// Whether a group or project has this very path.
     async fn is_there(&self, scope: Scope, path: &str) -> Result<bool, ApiError> {
-        let (_, itself) = kinds::container(scope);
-        match self.client.get_known((itself.get)(path), &["id", itself.path]).await {
-            Ok(answer) => {
-                let live = answer.body.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                Ok(live.to_lowercase() == path.to_lowercase())
-            }
+        match self.path_of(scope, path).await {
+            Ok(live) => Ok(live.is_some_and(|live| same(&live, path))),
             Err(error) if error.is_moved() || error.is_missing(scope) => Ok(false),
             Err(error) => Err(error),
         }

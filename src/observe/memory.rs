@@ -97,30 +97,24 @@ impl<T: Clone> LookUps<T> {
         name: &str,
         look_up: impl AsyncFnOnce() -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let known = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(name.to_owned())
-            .or_default()
-            .clone();
+        let known = lock(&self.0).entry(name.to_owned()).or_default().clone();
         known.get_or_init(|| async { look_up().await }).await.clone()
     }
 
     /// Takes in what is known of `name` without asking.
     fn learn(&self, name: &str, found: T) {
         let known = Arc::new(OnceCell::new_with(Some(Ok(found))));
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), known);
+        lock(&self.0).insert(name.to_owned(), known);
     }
 
     /// Forgets everything.
     pub(super) fn clear(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.0).clear();
     }
 
     /// Forgets what is known of `name`.
     pub(super) fn forget(&self, name: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        lock(&self.0).remove(name);
     }
 }
 
