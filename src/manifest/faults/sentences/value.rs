@@ -7,25 +7,18 @@ use jsonschema::{
 
 use super::{Finding, Located};
 use crate::{
+    level::Level,
     text::{alternatives, nearest},
     value::Json,
     yaml::Data,
 };
 
-/// Other words for values: those of the service's pages, and numbers in quotes.
-const MEANT: [(&str, &str); 12] = [
+/// What the pages of the service call levels of access.
+const MEANT: [(&str, &str); 4] = [
     ("no one", "no_access"),
     ("noone", "no_access"),
     ("nobody", "no_access"),
-    ("0", "no_access"),
-    ("5", "minimal_access"),
-    ("10", "guest"),
-    ("15", "planner"),
-    ("20", "reporter"),
-    ("30", "developer"),
     ("developers + maintainers", "developer"),
-    ("40", "maintainer"),
-    ("50", "owner"),
 ];
 
 impl Located<'_> {
@@ -131,7 +124,8 @@ impl Located<'_> {
         );
         let near = self.node.text().and_then(|text| {
             let meant = MEANT.iter().find(|(word, _)| word.eq_ignore_ascii_case(text));
-            let meant = meant.map(|(_, meant)| *meant);
+            let number = || text.parse::<u8>().ok().and_then(|number| Level::parse(&number.into()));
+            let meant = meant.map(|(_, meant)| *meant).or_else(|| Some(number()?.word));
             let meant = meant.filter(|meant| options.iter().any(|option| option == meant));
             meant.or_else(|| nearest(text, options.iter().map(String::as_str)))
         });
