@@ -101,10 +101,7 @@ enum OnStale {
 impl Args {
     /// The folder or file of manifests.
     pub(super) fn manifests(&self) -> &Path {
-        match &self.beside {
-            Some(manifests) => manifests,
-            None => &self.session.dir,
-        }
+        self.beside.as_deref().unwrap_or(&self.session.dir)
     }
 
     /// Takes the folder of manifests from the saved plan if none is named.

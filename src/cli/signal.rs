@@ -34,18 +34,14 @@ pub(super) fn watch(
     interrupt: impl FnOnce() + Send + 'static,
     at_once: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<Signals> {
-    let mut source = Source::new()?;
     let first = Arc::new(OnceLock::new());
     let told = Arc::clone(&first);
-    tokio::spawn(async move {
-        let signal = source.next().await;
+    let once = move |signal| {
         let _ = told.set(signal);
         interrupt();
         output.tell("\ninterrupted: waiting for the answers to writes that were sent; once more to end at once\n");
-        let signal = source.next().await;
-        at_once(signal);
-        std::process::exit(signal.code().into());
-    });
+    };
+    listen(once, at_once)?;
     Ok(Signals { first })
 }
 
@@ -57,19 +53,33 @@ pub(super) async fn unless_signalled<T>(
     output: &Output,
     reading: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let mut source = Source::new()?;
     let (tell, told) = oneshot::channel();
     let output = output.clone();
-    tokio::spawn(async move {
-        let signal = source.next().await;
+    let once = move |signal| {
         output.tell("\ninterrupted: the service was only read\n");
         let _ = tell.send(signal);
-        std::process::exit(source.next().await.code().into());
-    });
+    };
+    listen(once, |_| {})?;
     tokio::select! {
         done = reading => done,
         Ok(signal) = told => Err(Failure::said(signal)),
     }
+}
+
+/// Listens from now on, and tells `once` of the first signal, and `twice` of the second before that
+/// ends the process.
+fn listen(
+    once: impl FnOnce(Exit) + Send + 'static,
+    twice: impl FnOnce(Exit) + Send + 'static,
+) -> io::Result<()> {
+    let mut source = Source::new()?;
+    tokio::spawn(async move {
+        once(source.next().await);
+        let signal = source.next().await;
+        twice(signal);
+        std::process::exit(signal.code().into());
+    });
+    Ok(())
 }
 
 /// SIGINT and SIGTERM, from when it is made.
