@@ -64,17 +64,16 @@ pub fn gathered<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
 /// `all`, in their order, each with others of its key; those of a key that few have stand alone, and
 /// so do all that are wanted in full.
 pub fn same<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T, Vec<&T>)> {
-    let keys: Vec<K> = all.iter().map(key).collect();
-    let mut numbers = BTreeMap::new();
-    keys.iter().for_each(|key| *numbers.entry(key).or_insert(0) += 1);
-    let numbered: Vec<_> = all.iter().zip(&keys).enumerate().collect();
-    let alone = |at, key| (full || numbers[key] < FOLD_FROM).then_some(at);
-    let groups = gathered(&numbered, |(at, (_, key))| (*key, alone(*at, *key)));
-    let split = |group: Vec<&(usize, (_, _))>| {
-        let mut group = group.into_iter().map(|(_, (one, _))| *one);
-        Some((group.next()?, group.collect()))
-    };
-    groups.into_iter().filter_map(split).collect()
+    let numbered: Vec<_> = all.iter().enumerate().collect();
+    let mut shown = Vec::new();
+    for group in gathered(&numbered, |(_, one)| key(one)) {
+        let stands_alone = full || group.len() < FOLD_FROM;
+        let (first, others) = group.split_at(if stands_alone { group.len() } else { 1 });
+        let others: Vec<_> = others.iter().map(|(_, one)| *one).collect();
+        shown.extend(first.iter().map(|(at, one)| (*at, *one, others.clone())));
+    }
+    shown.sort_by_key(|(at, ..)| *at);
+    shown.into_iter().map(|(_, one, others)| (one, others)).collect()
 }
 
 /// `steps`, which are in the order of a plan, by group or project; those that change in the same way

@@ -139,6 +139,10 @@ impl<'a> Item<'a> {
         Self { address: Some(address), ..self }
     }
 
+    fn common(self, gist: String) -> Self {
+        Self { gist: Some(gist), ..self }
+    }
+
     fn help(self, help: Option<impl Into<Cow<'a, str>>>) -> Self {
         Self { help: help.map(Into::into), ..self }
     }
@@ -194,10 +198,10 @@ fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
             .help(problem.help.as_deref())
     });
     let incomplete = plan.incomplete.iter().map(|scope| {
-        let item = Item::new(Group::Incomplete, "not-read", told(&scope.reason))
+        Item::new(Group::Incomplete, "not-read", told(&scope.reason))
             .of(&scope.address)
-            .help(scope.reason.help.as_deref());
-        Item { gist: Some(gist(&scope.reason, &scope.address)), ..item }
+            .help(scope.reason.help.as_deref())
+            .common(gist(&scope.reason, &scope.address))
     });
     acknowledged.chain(refusals).chain(problems).chain(incomplete).collect()
 }
@@ -235,12 +239,12 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
             Some(cause) => format!("{}: {ended}: {}", word(step.action), told(cause)),
             None => format!("{}: {ended}", word(step.action)),
         };
-        let item = Item::new(Group::NotApplied, "not-applied", message)
+        let common = cause.map(|cause| gist(cause, &step.address)).unwrap_or_default();
+        Item::new(Group::NotApplied, "not-applied", message)
             .of(&step.address)
             .at(origin(&step.address))
-            .help(cause.and_then(|cause| cause.help.as_deref()));
-        let common = cause.map(|cause| gist(cause, &step.address)).unwrap_or_default();
-        Item { gist: Some(format!("{ended}: {common}")), ..item }
+            .help(cause.and_then(|cause| cause.help.as_deref()))
+            .common(format!("{ended}: {common}"))
     });
     let mismatches = outcomes.applied.mismatches.iter().map(|mismatch| {
         let why = why(&mismatch.reason);
@@ -254,12 +258,12 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
             | MismatchReason::ChangedMeanwhile
             | MismatchReason::NotPlanned => None,
         };
-        let item = Item::new(Group::Mismatch, "mismatch", message)
+        let common = format!("{}: {}", mismatch.fields.join(", "), differs(mismatch));
+        Item::new(Group::Mismatch, "mismatch", message)
             .of(&mismatch.address)
             .at(origin(&mismatch.address))
-            .help(mismatch.help.as_deref().or(cause));
-        let common = format!("{}: {}", mismatch.fields.join(", "), differs(mismatch));
-        Item { gist: Some(common), ..item }
+            .help(mismatch.help.as_deref().or(cause))
+            .common(common)
     });
     let ended_by = outcomes.applied.ended_by.iter().map(|error| {
         Item::new(Group::Run, "ended", error.to_string()).help(error.hint().map(str::to_owned))
