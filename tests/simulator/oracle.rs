@@ -366,7 +366,7 @@ impl Evidence<'_> {
         let project = format!("/{scope}/{}", path.replace('/', "%2F"));
         let writes =
             |sent: &&Sent| sent.who == who && sent.method != "GET" && sent.answered.is_some();
-        let wrote = || state.sent.iter().filter(writes).map(|sent| sent.at).min();
+        let wrote = state.sent.iter().filter(writes).map(|sent| sent.at).min();
         let reads = |sent: &&Sent| {
             let target = self.by_path(&sent.target);
             let path = target.split('?').next().unwrap_or_default();
@@ -381,7 +381,7 @@ impl Evidence<'_> {
             let by_id = |sent: &Sent| {
                 sent.target.split(['/', '?']).nth(2).is_some_and(|id| id.parse::<u64>().is_ok())
             };
-            let own = own && (by_id(sent) || wrote().is_none_or(|wrote| sent.arrived <= wrote));
+            let own = own && (by_id(sent) || wrote.is_none_or(|wrote| sent.arrived <= wrote));
             // A list is as its first page found it.
             let first = !sent.target.contains("page=") || sent.target.ends_with("page=1");
             sent.who == who && sent.method == "GET" && sent.answered.is_some() && own && first
@@ -396,7 +396,7 @@ impl Evidence<'_> {
         // Before its first write a run looks at one thing after the other, or not at all if it trusts
         // its plan.
         let last = match cut {
-            true => wrote().map(|at| looked.map_or(at, |l| l.min(at))),
+            true => wrote.map(|at| looked.map_or(at, |l| l.min(at))),
             false => looked,
         };
         let since = |when: Duration| last.is_none_or(|last| when >= last);
