@@ -18,6 +18,7 @@ use super::{
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
     input,
+    progress::Progress,
     reports::Reports,
     session::{Manifests, Opening, Session, SessionArgs, selects_something, usable},
 };
@@ -30,7 +31,6 @@ use crate::{
     export::{self, Estate, Words},
     live::Live,
     manifest::{self, Options, Surroundings},
-    report::progress::Progress,
     text::{count, escape_lines, listed},
 };
 
@@ -153,8 +153,7 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
         desired.containers.iter().map(|container| (&container.path, container)).collect();
     let whole = desired.containers.iter().map(|container| export::everything(container, &words));
     let whole: Vec<Container> = whole.collect();
-    let secrets = Arc::clone(&settings.secrets);
-    let progress = Progress::new(cx.output.progress, "reading", whole.len(), secrets);
+    let progress = Progress::reading(whole.len(), &cx.output);
     let found = Mutex::new(Found::default());
     let each = async |container: &Container, mut live: Live| {
         let container = declared[&container.path];

@@ -10,6 +10,7 @@ use super::{
     Context,
     base::BaseArgs,
     exit::{Exit, Failure},
+    progress::Progress,
     record::RunRecord,
     reports::{Done, ReportArgs, Reports},
     saved,
@@ -29,7 +30,6 @@ use crate::{
     },
     report::{
         json::{Outcomes, Planned, Sort},
-        progress::Progress,
         terminal::{self, Title},
     },
     secret::Reference,
@@ -323,12 +323,7 @@ async fn carry_out(
     )?;
     record.changes_begin();
     let writer = WriteClient::new(session.observer.client().clone());
-    let progress = Progress::new(
-        cx.output.progress,
-        "applying",
-        plan.steps().count(),
-        Arc::clone(&session.settings.secrets),
-    );
+    let progress = Progress::applying(plan.steps().count(), &cx.output);
     let apply = Apply {
         desired: &session.to_apply(),
         observer: &session.observer,

@@ -17,6 +17,7 @@ use super::{
     Context,
     connect::{self, ConnectArgs, Endpoint},
     exit::{Exit, Failure, Outcome},
+    progress::Progress,
 };
 use crate::{
     address::{Glob, Selector},
@@ -29,7 +30,6 @@ use crate::{
     manifest::{Config, Surroundings, config},
     observe::{Existing, Observer},
     release::Known,
-    report::progress::Progress,
     secret::Secrets,
     selection::Selection,
     text::{alternatives, count, escape, joined, nearest},
@@ -198,7 +198,7 @@ async fn read(
     if containers.is_empty() {
         return Err(Failure::usage("`--only` and `--exclude` leave nothing to export"));
     }
-    let progress = Progress::new(cx.output.progress, "reading", containers.len(), secrets);
+    let progress = Progress::reading(containers.len(), &cx.output);
     let found = Mutex::new((Estate::new(settings, existing.deleting), Lives::new()));
     let each = async |container: &Container, mut live: Live| {
         let names = observer.called(Estate::ids(container.scope, &live)).await?;

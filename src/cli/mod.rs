@@ -25,6 +25,7 @@ mod new;
 mod output;
 mod pages;
 mod plan;
+mod progress;
 mod record;
 mod reports;
 #[cfg(feature = "sandbox")]

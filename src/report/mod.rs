@@ -19,7 +19,6 @@ pub mod json;
 pub mod markdown;
 pub mod marker;
 pub mod model;
-pub mod progress;
 pub mod redact;
 pub mod run_record;
 pub mod terminal;

@@ -18,6 +18,7 @@ use super::{
     Context,
     connect::{self, Embedded},
     exit::Failure,
+    progress::Progress,
 };
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
 pub(super) use compared::Use;
@@ -32,7 +33,7 @@ use crate::{
     live::Live,
     observe::Observer,
     plan::{self, Extent, Plan},
-    report::{Run, progress::Progress},
+    report::Run,
     snapshot::Taking,
 };
 use compared::Compared;
@@ -82,12 +83,7 @@ impl Session {
     /// If reading on is pointless.
     pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
-        let progress = Progress::new(
-            cx.output.progress,
-            "reading",
-            containers.len(),
-            Arc::clone(&self.settings.secrets),
-        );
+        let progress = Progress::reading(containers.len(), &cx.output);
         let mut plan = Plan::beside(self.beside.roster.clone());
         if self.beside.remembers {
             plan = plan.remembering();
