@@ -46,10 +46,16 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
     if let Some(help) = &diagnostic.help {
         group = group.element(Level::HELP.message(escape(help)));
     }
-    for other in rest.iter().take(SHOWN - 1) {
-        group = group.element(Level::NOTE.with_name("also").message(in_short(other, diagnostic)));
+    let mut more = rest.len();
+    for same in
+        rest.chunk_by(|a, b| in_short(a, diagnostic) == in_short(b, diagnostic)).take(SHOWN - 1)
+    {
+        let times = if let [_] = same { String::new() } else { format!(" ({} times)", same.len()) };
+        let also = in_short(same[0], diagnostic) + &times;
+        group = group.element(Level::NOTE.with_name("also").message(also));
+        more -= same.len();
     }
-    if let Some(more) = rest.len().checked_sub(SHOWN - 1).filter(|more| *more > 0) {
+    if more > 0 {
         let more = format!("{more} more (--full shows all)");
         group = group.element(Level::NOTE.with_name("and").message(more));
     }

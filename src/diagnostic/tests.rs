@@ -215,3 +215,17 @@ fn many_of_one_code_are_one() {
     let full = all.render(Style { full: true, ..Style::default() });
     assert_eq!(full.matches("warning[type]").count(), 800);
 }
+
+/// A rule has the same fault for each project that it brings in.
+#[test]
+fn the_same_at_one_place_is_told_once() {
+    let text = "a: x\nb: x\nc: x\nd: x\n";
+    let source = Source::new("a.yaml", text);
+    let wrong = |part| Diagnostic::error("type", "wrong").at(source.place(&find(text, part)));
+    let all: Diagnostics =
+        "aaaabbbcd".split("").filter(|part| !part.is_empty()).map(wrong).collect();
+    let text = all.render(Style::default());
+    for part in ["a.yaml:1:1 (3 times)", "a.yaml:2:1 (3 times)", "2 more (--full shows all)"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}

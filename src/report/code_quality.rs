@@ -17,7 +17,8 @@ use super::{
     redact::{Keys, Struck},
 };
 use crate::{
-    diff::{Action, Change, Label, Step},
+    address::Address,
+    diff::{Action, Change, Label, Note, Step},
     digest,
     secret::Secrets,
     text::{count, escape},
@@ -96,6 +97,12 @@ fn also(others: usize) -> String {
     if others == 0 { String::new() } else { format!(", and in {}", count(others, "other")) }
 }
 
+/// What tells the object of a finding from others. What is said of many is the same finding whoever is
+/// the first of them.
+fn told_by(address: &Address, others: usize) -> String {
+    if others == 0 { address.to_string() } else { tail(address) }
+}
+
 /// A list under construction.
 struct List<'a> {
     manifests: &'a str,
@@ -118,12 +125,13 @@ impl List<'_> {
             Group::Acknowledged => Severity::Info,
         };
         let address = item.address.map(ToString::to_string);
+        let object = item.address.map(|address| told_by(address, others));
         let told = item.is_told_by_message.then_some(&item.message);
         let also = also(others);
         let about =
             address.as_ref().map_or_else(String::new, |address| format!("{address}{also}: "));
         let acknowledged = matches!(item.group, Group::Acknowledged).then_some("acknowledged");
-        let key = json!([address, told, acknowledged]);
+        let key = json!([object, told, acknowledged]);
         self.add(format!("{about}{}", item.message), item.code, severity, item.place, &key);
     }
 
@@ -136,17 +144,28 @@ impl List<'_> {
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let field = change.map(|change| &change.field);
         let text = field.map_or_else(|| head.clone(), |field| format!("{head}: {field}"));
-        let key = json!([step.address.to_string(), step.action, field]);
+        let key = json!([told_by(&step.address, others), step.action, field]);
         self.add(text, check, severity, Some((&origin.file, Some(origin.line))), &key);
     }
 
     /// What differs and is left alone.
     fn notes(&mut self, report: &Report<'_>) {
         for (sort, found) in report.notes() {
-            for found in found.into_iter().filter(|found| found.reason.is_difference()) {
+            let differs: Vec<_> =
+                found.into_iter().filter(|found| found.reason.is_difference()).collect();
+            let line = |found: &&Note| {
+                let place = found.origin.as_ref().map(|origin| (origin.file.clone(), origin.line));
+                (
+                    place,
+                    found.origin.is_none().then(|| found.address.to_string()),
+                    note::object(found),
+                )
+            };
+            for same in gathered(&differs, line) {
+                let (found, others) = (*same[0], same.len() - 1);
                 let place = found.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
-                let text = format!("{}: {}", found.address, sort.title());
-                let key = json!([found.address.to_string(), note::object(found)]);
+                let text = format!("{}{}: {}", found.address, also(others), sort.title());
+                let key = json!([told_by(&found.address, others), note::object(found)]);
                 self.add(text, "drift", Severity::Minor, place, &key);
             }
         }
@@ -253,6 +272,34 @@ mod tests {
                 })
                 .collect::<String>()
         );
+    }
+
+    #[test]
+    fn one_line_of_a_rule_is_one_finding_whoever_is_first() {
+        let findings = |paths: &[&str]| {
+            let mut world = World::new();
+            let like = world.plan.steps.remove(0);
+            let at = |path: &&str| {
+                let mut step = like.clone();
+                step.address.path = (*path).into();
+                step
+            };
+            world.plan.steps = paths.iter().map(at).collect();
+            let mut list = list(&world.written("plan", written));
+            list.retain(|issue| issue["check_name"] == "undrift/change");
+            list
+        };
+        let (alone, all) = (findings(&["acme/a"]), findings(&["acme/a", "acme/b", "acme/c"]));
+        assert!(!alone.is_empty() && all.len() == alone.len(), "{all:#?}");
+        let of = |list: &[Json], name: &str| -> Vec<Json> {
+            list.iter().map(|issue| issue[name].clone()).collect()
+        };
+        let told = of(&all, "description");
+        let is_of_three = |text: &Json| text.as_str().unwrap().contains(", and in 2 others");
+        assert!(told.iter().all(is_of_three), "{told:#?}");
+        let rest = findings(&["acme/b", "acme/c"]);
+        assert_eq!(of(&rest, "fingerprint"), of(&all, "fingerprint"));
+        assert_ne!(of(&alone, "fingerprint"), of(&all, "fingerprint"));
     }
 
     #[test]

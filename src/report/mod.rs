@@ -1,8 +1,7 @@
-//! What people and machines read: plans, reports and progress.
+//! What people and machines read: plans and reports.
 //!
-//! A renderer walks finished values and decides nothing: [`terminal`] writes text for people,
-//! [`progress`] the bars that are gone when a run ends. What is written into files has one [`model`],
-//! and a [`Format`] is a way to write it: [`json`] for programs, [`markdown`] for the comment of a merge
+//! A renderer walks finished values and decides nothing: [`terminal`] writes text for people. What is
+//! written into files has one [`model`], and a [`Format`] is a way to write it: [`json`] for programs, [`markdown`] for the comment of a merge
 //! request, [`gitlab_terraform`] and [`code_quality`] for its widgets, [`html`] for people who would
 //! rather look than read.
 //! Names and messages come from manifests and from the service and may be hostile; text for people
