@@ -47,9 +47,10 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
         group = group.element(Level::HELP.message(escape(help)));
     }
     let mut more = rest.len();
-    for same in
-        rest.chunk_by(|a, b| in_short(a, diagnostic) == in_short(b, diagnostic)).take(SHOWN - 1)
-    {
+    let is_same = |a: &&Diagnostic, b: &&Diagnostic| {
+        (&a.place, &a.message, &a.help) == (&b.place, &b.message, &b.help)
+    };
+    for same in rest.chunk_by(is_same).take(SHOWN - 1) {
         let times = if let [_] = same { String::new() } else { format!(" ({} times)", same.len()) };
         let also = in_short(same[0], diagnostic) + &times;
         group = group.element(Level::NOTE.with_name("also").message(also));

@@ -124,12 +124,10 @@ impl List<'_> {
             Group::Warning => Severity::Minor,
             Group::Acknowledged => Severity::Info,
         };
-        let address = item.address.map(ToString::to_string);
         let object = item.address.map(|address| told_by(address, others));
         let told = item.is_told_by_message.then_some(&item.message);
-        let also = also(others);
-        let about =
-            address.as_ref().map_or_else(String::new, |address| format!("{address}{also}: "));
+        let about = item.address.map(|address| format!("{address}{}: ", also(others)));
+        let about = about.unwrap_or_default();
         let acknowledged = matches!(item.group, Group::Acknowledged).then_some("acknowledged");
         let key = json!([object, told, acknowledged]);
         self.add(format!("{about}{}", item.message), item.code, severity, item.place, &key);
@@ -155,11 +153,7 @@ impl List<'_> {
                 found.into_iter().filter(|found| found.reason.is_difference()).collect();
             let line = |found: &&Note| {
                 let place = found.origin.as_ref().map(|origin| (origin.file.clone(), origin.line));
-                (
-                    place,
-                    found.origin.is_none().then(|| found.address.to_string()),
-                    note::object(found),
-                )
+                (place.ok_or_else(|| found.address.to_string()), note::object(found))
             };
             for same in gathered(&differs, line) {
                 let (found, others) = (*same[0], same.len() - 1);

@@ -1,9 +1,9 @@
 //! What people and machines read: plans and reports.
 //!
 //! A renderer walks finished values and decides nothing: [`terminal`] writes text for people. What is
-//! written into files has one [`model`], and a [`Format`] is a way to write it: [`json`] for programs, [`markdown`] for the comment of a merge
-//! request, [`gitlab_terraform`] and [`code_quality`] for its widgets, [`html`] for people who would
-//! rather look than read.
+//! written into files has one [`model`], and a [`Format`] is a way to write it: [`json`] for programs,
+//! [`markdown`] for the comment of a merge request, [`gitlab_terraform`] and [`code_quality`] for its
+//! widgets, [`html`] for people who would rather look than read.
 //! Names and messages come from manifests and from the service and may be hostile; text for people
 //! escapes them in one place, the [`canvas`]. Every renderer is given what must not be shown and
 //! strikes it before anything is laid out: text in the canvas, JSON in [`redact`].
