@@ -203,6 +203,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::diff::Reason;
     use crate::report::{
         json::Planned,
         model::{Content, State},
@@ -294,6 +295,33 @@ mod tests {
         let rest = findings(&["acme/b", "acme/c"]);
         assert_eq!(of(&rest, "fingerprint"), of(&all, "fingerprint"));
         assert_ne!(of(&alone, "fingerprint"), of(&all, "fingerprint"));
+    }
+
+    #[test]
+    fn what_is_unlisted_by_one_line_of_a_rule_is_one_finding() {
+        let findings = |paths: &[&str]| {
+            let mut world = World::new();
+            let step = &world.plan.steps[0];
+            let (like, origin) = (step.address.clone(), Some(step.origin.clone()));
+            let note = |path: &&str| Note {
+                address: Address { path: (*path).into(), ..like.clone() },
+                reason: Reason::UnlistedFails,
+                fields: Vec::new(),
+                origin: origin.clone(),
+            };
+            world.plan.notes = paths.iter().map(note).collect();
+            let mut list = list(&world.written("plan", written));
+            list.retain(|issue| issue["check_name"] == "undrift/drift");
+            list
+        };
+        let all = findings(&["acme/a", "acme/b", "acme/c"]);
+        assert_eq!(all.len(), 1, "{all:#?}");
+        assert!(
+            all[0]["description"].as_str().unwrap().contains(", and in 2 others: "),
+            "{all:#?}"
+        );
+        let rest = findings(&["acme/b", "acme/c"]);
+        assert_eq!(rest[0]["fingerprint"], all[0]["fingerprint"]);
     }
 
     #[test]
