@@ -196,6 +196,37 @@ fn what_a_change_needs_comes_with_it() {
     });
 }
 
+/// A text that is left alone names nothing, though the branch changes another field beside it.
+#[test]
+fn what_drifted_needs_nothing_else() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let sections = |method: &str| {
+        json!({
+            "settings": {"description": "b", "merge_method": method},
+            "approval_rules": [{"name": "B", "approvals_required": 2}],
+        })
+    };
+    runtime.block_on(async {
+        let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
+        world.declare(&[project("acme/shop", sections("merge"))]);
+        let base = world.desired().containers;
+        world.declare(&[project("acme/shop", sections("ff"))]);
+        let head = world.desired();
+        let base = Base::of(base, &head.containers);
+        let plan = apply_against(&world, &head, &base, false).await;
+        let all = |steps: &[Step]| differences(steps).into_iter().collect::<Vec<_>>();
+        assert_eq!(all(&plan.steps), ["Update acme/shop#settings merge_method"]);
+        assert_eq!(
+            all(&plan.base.unwrap().left),
+            [
+                "Create acme/shop#approval_rules/B approvals_required",
+                "Create acme/shop#approval_rules/B name",
+                "Update acme/shop#settings description",
+            ]
+        );
+    });
+}
+
 /// 300 projects, of which a branch changes one: the others cost nothing.
 #[test]
 fn only_what_is_declared_otherwise_is_read() {

@@ -297,7 +297,8 @@ fn copies(steps: &mut [Step]) {
 fn named(steps: &mut [Step]) {
     loop {
         let mut names = BTreeSet::new();
-        for change in steps.iter().filter(|step| !is_left(step.label)).flat_map(|s| &s.changes) {
+        let changes = steps.iter().filter(|step| !is_left(step.label)).flat_map(|s| &s.changes);
+        for change in changes.filter(|change| !is_left(change.label)) {
             if let Shown::Value(value) = &change.after {
                 texts(value, &mut names);
             }
