@@ -84,7 +84,6 @@ pub enum Removal {
     /// It takes a protection away.
     Weakens,
     /// It takes access.
-    #[schemars(skip)]
     Access,
     /// What the rules of its kind say ([`Rules::effects`]).
     #[schemars(skip)]

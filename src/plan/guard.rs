@@ -143,6 +143,9 @@ pub(super) fn steps(
 ) -> Findings {
     let mut findings = access(steps, live, declared, context);
     findings.extend(own_shares(steps, live, declared, context));
+    findings
+        .refusals
+        .extend(steps.iter().filter_map(|step| of_unknown_people(step, context.caller)));
     findings.extend(transfer(steps, live));
     findings.refusals.extend(steps.iter().filter_map(visibility));
     let rules = rules(steps, live, declared);
@@ -249,6 +252,22 @@ fn own_shares(steps: &[Step], live: &Live, declared: &Container, context: Contex
         findings.refusals.push(refusal(Guard::OwnAccess, change.step, reason));
     }
     findings
+}
+
+/// Refuses to lower what is given to people of whom only a directory knows who they are.
+fn of_unknown_people(step: &Step, caller: &crate::live::Caller) -> Option<Refusal> {
+    let lower = |effect: &Effect| match effect {
+        Effect::Share { group: None, before, after, .. } if after < before => {
+            Some((*before, *after))
+        }
+        _ => None,
+    };
+    let (before, after) = step.effects.iter().find_map(lower).filter(|_| !caller.administrator)?;
+    let (caller, before, after) = (escape(&caller.username), word(before), word(after));
+    let reason = format!(
+        "would lower access from {before} to {after}; whose it is nobody here can tell, and `{caller}`, the token's owner, may be among them"
+    );
+    Some(refusal(Guard::OwnAccess, step, reason))
 }
 
 fn shares(step: &Step) -> impl Iterator<Item = Share<'_>> {

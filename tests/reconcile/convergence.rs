@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 use undrift::{
     diff::Reason,
-    field::{Compare, Field, Readback, Scope, Secrecy},
+    field::{Codec, Compare, Field, Readback, Scope, Secrecy},
     kind::{Section, Shape, Spec},
     kinds::{
         self,
@@ -98,8 +98,7 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         }
         ("hooks", "previously") => return json!(["https://a.example.org/x"]),
         ("hooks", "push_events_branch_filter") => return pick("main".into(), "release/*".into()),
-        ("members", "access_level") => return pick("developer".into(), 40.into()),
-        ("shares", "group_access") => return pick("reporter".into(), 30.into()),
+        _ if spec.field.codec == Codec::Level => return pick("developer".into(), 40.into()),
         ("pipeline_schedules", "ref") => return pick("main".into(), "refs/heads/next".into()),
         ("pipeline_schedules", "cron") => return pick("0 4 * * *".into(), "30 5 * * 1".into()),
         ("pipeline_schedules", "cron_timezone") => {

@@ -74,6 +74,7 @@ pub(super) fn check(
 ) -> Vec<Fault> {
     let mut check = Check { description, faults: Vec::new() };
     check.section(known, reserved);
+    check.removal();
     check.names();
     for (at, field) in description.fields.iter().enumerate() {
         check.field(&format!("fields/{at}"), field);
@@ -96,6 +97,14 @@ struct Check<'d> {
 impl Check<'_> {
     fn fault(&mut self, at: impl Into<String>, message: impl Into<String>, help: &'static str) {
         self.faults.push(Fault { at: at.into(), message: message.into(), help });
+    }
+
+    /// Only what gives access takes it when it is removed.
+    fn removal(&mut self) {
+        if self.description.removal == Removal::Access && !self.has(Value::Level) {
+            let help = "describe the field that says how much, with the type `level`";
+            self.fault("removal", "no field gives access", help);
+        }
     }
 
     fn section(&mut self, known: &Registry, reserved: &[String]) {
@@ -133,6 +142,10 @@ impl Check<'_> {
 
     fn of(&self, name: &str) -> Option<&'_ Field> {
         self.description.fields.iter().find(|field| field.name == name)
+    }
+
+    fn has(&self, value: Value) -> bool {
+        self.description.fields.iter().any(|field| field.value == value)
     }
 
     fn known(&mut self, at: String, name: &str) {
@@ -180,6 +193,7 @@ impl Check<'_> {
         }
         self.value(at, field);
         self.grants(at, field);
+        self.level(at, field);
         self.sending(at, field);
         if self.faults.is_empty() {
             self.schema(at, field);
@@ -195,8 +209,9 @@ impl Check<'_> {
             }
         };
         let has_words = !field.words.is_empty();
-        let of_words = "words go with the types `word` and `grants`";
-        only("words", has_words, &[Value::Word, Value::Grants], of_words);
+        let worded = [Value::Word, Value::Grants, Value::Level];
+        let of_words = "words go with the types `word`, `level` and `grants`";
+        only("words", has_words, &worded, of_words);
         let text = [Value::Text];
         only("pattern", field.pattern.is_some(), &text, "a pattern goes with the type `text`");
         only("trimmed", field.trimmed, &text, "this goes with the type `text`");
@@ -255,6 +270,23 @@ impl Check<'_> {
         self.fault(format!("{at}/type"), message, help);
     }
 
+    /// What gives access protects nothing, and takes it away when it is removed.
+    fn level(&mut self, at: &str, field: &Field) {
+        let Description { removal, fields, .. } = self.description;
+        let levels = fields.iter().filter(|field| field.value == Value::Level).count();
+        let (message, help) = if field.value != Value::Level {
+            return;
+        } else if *removal != Removal::Access || field.weakens != Weakens::Never {
+            ("guards have to see who loses access", "say `removal: access` and `weakens: never`")
+        } else if levels > 1 || field.write_only || field.nullable {
+            let help = "describe one level, without `nullable` and `write_only`";
+            ("an entry gives one level of access", help)
+        } else {
+            return;
+        };
+        self.fault(format!("{at}/type"), message, help);
+    }
+
     fn words(&mut self, at: &str, field: &Field) {
         let words: BTreeSet<_> = field.words.iter().map(|word| &word.word).collect();
         if field.value == Value::Word && words.is_empty() {
@@ -263,7 +295,8 @@ impl Check<'_> {
             self.fault(format!("{at}/words"), "a word stands here twice", "list each word once");
         }
         let is_level = |word: &&String| Level::parse(&Json::from(word.as_str())).is_some();
-        if field.value == Value::Grants && !words.iter().all(is_level) {
+        let of_levels = [Value::Grants, Value::Level].contains(&field.value);
+        if of_levels && !words.iter().all(is_level) {
             let help = "write words of levels, such as `developer`";
             self.fault(format!("{at}/words"), "a word is no level of access", help);
         }
@@ -358,17 +391,15 @@ impl Check<'_> {
             let message = format!("undrift knows what is at `{}` already", own.path);
             return self.fault(path, message, "leave the description out");
         }
-        let grants = self.description.fields.iter().any(|field| field.value == Value::Grants);
-        if has(&GRANTS) && !grants {
+        if has(&GRANTS) && !self.has(Value::Grants) {
             let message = "this protects, and no field says whom it lets do what";
             let help = "describe the field that does, with the type `grants`";
             return self.fault(path, message, help);
         }
-        if has(&ACCESS) {
+        if has(&ACCESS) && !self.has(Value::Level) {
             let message =
-                "this gives access, and a description cannot say whom, which guards have to know";
-            let help =
-                "declare `members` or `shares`; manage other ways by `undrift call`, or by hand";
+                "this gives access, and no field says how much, which guards have to know";
+            let help = "describe the field that does, with the type `level`; or manage it by `undrift call`";
             return self.fault(path, message, help);
         }
         let ids: Vec<_> = make::ids(self.description, below).collect();

@@ -33,7 +33,7 @@ pub struct Description {
     /// The fields, besides the identity, without which an entry cannot be created.
     #[serde(default)]
     pub required: Vec<String>,
-    /// What removing an entry does that guards ask about.
+    /// What removing an entry does that guards ask about: `access` where a field is a `level`.
     pub removal: Removal,
     /// The flags that give access: the guard `protection` asks about a new entry with one, too.
     #[serde(default)]
@@ -215,7 +215,7 @@ pub struct Field {
     pub value: Value,
     /// Which changes of it protect less, so that the guard `protection` asks about them.
     pub weakens: Weakens,
-    /// The words of a `word`, or the levels of `grants` if not all that there are.
+    /// The words of a `word`, or those of a `level` or of `grants` if not all that there are.
     #[serde(default)]
     pub words: Vec<Word>,
     /// A regular expression that text has to match.
@@ -334,6 +334,8 @@ pub enum Value {
     Date,
     /// A list of texts.
     Texts,
+    /// A level of access: the most that whoever the entry names may do.
+    Level,
     /// A reference to a secret.
     Secret,
     /// A URL, or a reference to one that holds a credential. Credentials in it are never shown.

@@ -4,8 +4,9 @@ use serde_json::json;
 
 use super::description::{Description, Field, Value};
 use crate::{
-    field::{self, Accepted, Compare, FIELD, KEYWORD, Limits, Readback, Secrecy},
+    field::{self, Accepted, Codec, Compare, FIELD, KEYWORD, Limits, Readback, Secrecy, Stake},
     kinds::protected_branch::Grant,
+    level::Level,
     schema::{self, TextOrSecret},
     secret::Reference,
     value::{Json, Object},
@@ -36,13 +37,11 @@ pub(super) fn property(field: &Field) -> Json {
         Value::Integer => json!({"type": "integer"}),
         Value::Boolean => json!({"type": "boolean"}),
         Value::Texts => json!({"type": "array", "items": {"type": "string"}}),
+        Value::Level => level(field, schema::of::<Level>().to_value()),
         Value::Grants => {
             let mut row = schema::of::<Grant>().to_value();
-            let level = row["properties"]["access_level"].as_object_mut();
-            if let Some(level) = level.filter(|_| !field.words.is_empty()) {
-                level.retain(|key, _| key != "anyOf" && key != "examples");
-                level.insert("type".to_owned(), "string".into());
-            }
+            row["properties"]["access_level"] =
+                level(field, row["properties"]["access_level"].take());
             json!({"type": "array", "items": row, "minItems": 1, "examples": [[{"access_level": "maintainer"}]]})
         }
     };
@@ -79,6 +78,15 @@ pub(super) fn property(field: &Field) -> Json {
     property
 }
 
+/// The schema of a level of access; the words of the field, if it has some, take the place of all.
+fn level(field: &Field, mut all: Json) -> Json {
+    if let Some(level) = all.as_object_mut().filter(|_| !field.words.is_empty()) {
+        level.retain(|key, _| key != "anyOf" && key != "examples");
+        level.insert("type".to_owned(), "string".into());
+    }
+    all
+}
+
 /// How the service treats a field.
 fn treatment(field: &Field) -> field::Field {
     field::Field {
@@ -109,7 +117,11 @@ fn treatment(field: &Field) -> field::Field {
         expression: field.expression,
         trimmed: field.trimmed,
         only: field.only,
-        stake: field.weakens.into(),
+        stake: match field.value {
+            Value::Level => Stake::Access,
+            _ => field.weakens.into(),
+        },
+        codec: if field.value == Value::Level { Codec::Level } else { Codec::Same },
         limits: field
             .limits
             .as_ref()

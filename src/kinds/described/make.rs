@@ -5,7 +5,7 @@
 
 use super::{
     Described,
-    description::{Description, Edit, Home as Collected},
+    description::{Description, Edit, Home as Collected, Value},
     entry,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
         calls::{Act, Call},
         forms,
     },
-    kinds::protected_branch::effects,
+    kinds::{member, protected_branch::effects},
     level::{Level, MAINTAINER},
     operation::{
         Parameter, Type,
@@ -43,6 +43,7 @@ pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
         .iter()
         .filter_map(|field| field.lets.as_ref().map(|does| (keep(&field.name), keep(does))));
     let lets: Vec<_> = lets.collect();
+    let level = description.fields.iter().find(|field| field.value == Value::Level);
     let kind = Kind {
         section: keep(&description.section),
         noun: keep(&description.noun),
@@ -57,6 +58,7 @@ pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
             pattern: keep(&description.identity[0]),
             lets: lets.leak(),
             grants: keep_all(&description.grants),
+            level: level.map(|field| keep(&field.name)),
             before_removal: description
                 .before_removal
                 .as_deref()
@@ -165,6 +167,8 @@ fn of_scope(
 struct Identified {
     noun: &'static str,
     grants: &'static [&'static str],
+    /// The level of access that an entry gives, to people whom nobody here can tell.
+    level: Option<&'static str>,
     called: Option<&'static str>,
     /// The field that says what an entry is about, where it grants something.
     pattern: &'static str,
@@ -194,7 +198,14 @@ impl Rules for Identified {
         let given = self.grants.iter().filter(given).map(|name| Effect::Weakens(how(name)));
         let lists: Vec<_> = self.lets.iter().map(|(list, _)| *list).collect();
         let rule = || effects(self.pattern, before, after, self.lets, &lists);
-        given.chain((!lists.is_empty()).then(rule).into_iter().flatten()).collect()
+        let access = self.level.map(|name| Effect::Share {
+            group: None,
+            before: member::level(before, name),
+            after: member::level(after, name),
+            ends: false,
+        });
+        let rules = (!lists.is_empty()).then(rule).into_iter().flatten();
+        given.chain(access).chain(rules).collect()
     }
 
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {

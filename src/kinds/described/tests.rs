@@ -72,7 +72,7 @@ fn every_file_of_undrifts_own_describes_a_kind() {
     let with = |known: Registry, text: &&str| {
         let description = description(text);
         let mut faults = check::check(&description, &known, &[]);
-        // Of undrift's own, somebody has looked whom it gives which access.
+        // Of undrift's own, somebody has looked at what it gives.
         faults.retain(|fault| !fault.message.starts_with("this gives access"));
         assert_eq!(faults, []);
         known.with(make::make(&description).unwrap())
@@ -514,7 +514,7 @@ fn what_is_wrong_is_said_where_it_stands() {
             path,
             "/groups/:id/invitations",
             "homes/1/path",
-            "this gives access, and a description cannot say whom, which guards have to know",
+            "this gives access, and no field says how much, which guards have to know",
         ),
         (
             "argument: toy_code",
@@ -543,7 +543,6 @@ fn what_gives_access_cannot_be_described() {
         "job_token_scope/groups_allowlist",
         "ldap_group_links",
         "member_roles",
-        "saml_group_links",
         "service_accounts",
     ] {
         for scope in ["projects", "groups"] {
@@ -594,4 +593,63 @@ fn what_was_read_is_not_added_to() {
     let before = super::super::all().kinds().len();
     assert_eq!(super::super::add(Registry::built_in()), Err(super::super::TooLate));
     assert_eq!(super::super::all().kinds().len(), before);
+}
+
+const LINKS: &str = r"
+section: town_links
+noun: town link
+about: A guild whose people may enter.
+identity: [name]
+required: [may]
+removal: access
+edit: replace
+entry: {field: name}
+fields:
+  - {name: name, about: Its name., type: text, weakens: never, create_only: true}
+  - {name: may, about: What they may do., type: level, weakens: never, create_only: true}
+homes: [{path: '/groups/:id/saml_town_links'}]
+";
+
+#[test]
+fn a_level_gives_access_to_people_whom_nobody_here_knows() {
+    let of = made(LINKS).kind.in_scope(Scope::Group).unwrap();
+    let link = |level: &str| object(json!({"name": "guild", "may": level}));
+    let share = |before, after| [Effect::Share { group: None, before, after, ends: false }];
+    let (none, low, high) = (Object::default(), link("reporter"), link("maintainer"));
+    for (before, after, want) in
+        [(&none, &low, share(0, 20)), (&low, &high, share(20, 40)), (&high, &none, share(40, 0))]
+    {
+        assert_eq!(of.rules.effects(None, before, after), want);
+    }
+    let declared = testing::fields(json!({"name": "guild", "may": "maintainer"}));
+    let sent = testing::update(of, &declared, json!({"name": "guild", "may": 20}), &["may"]);
+    let said: Vec<_> = sent.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said[..2],
+        ["DELETE /groups/7/saml_town_links/guild", "POST /groups/7/saml_town_links"]
+    );
+    assert_eq!(sent[1].body_fields(), Some(&testing::fields(json!({"name": "guild", "may": 40}))));
+}
+
+#[test]
+fn what_gives_access_says_how_much_and_takes_it_when_it_is_removed() {
+    for (from, to, want) in [
+        ("removal: access", "removal: nothing", "guards have to see who loses access"),
+        (
+            "level, weakens: never",
+            "level, weakens: when_changed",
+            "guards have to see who loses access",
+        ),
+        ("type: level", "type: text", "no field gives access"),
+        (
+            "fields:\n",
+            "fields:\n  - {name: more, about: More., type: level, weakens: never}\n",
+            "an entry gives one level of access",
+        ),
+    ] {
+        assert!(LINKS.contains(from), "{from}");
+        let made = description(&LINKS.replacen(from, to, 1)).make(&Registry::built_in(), &[]);
+        let found = made.err().unwrap_or_default();
+        assert!(found.iter().any(|fault| fault.message == want), "{to}: {found:?}");
+    }
 }

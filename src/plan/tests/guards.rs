@@ -470,6 +470,35 @@ fn the_callers_own_access_by_a_share_is_guarded() {
     );
 }
 
+/// Members of a directory's group are known to nobody here, so that the caller may be one of them.
+#[test]
+fn a_level_of_unknown_people_is_not_lowered_without_a_word() {
+    let address = "own-access:acme#saml_group_links/ops";
+    let link = |level| json!([{"saml_group_name": "ops", "access_level": level}]);
+    let live = json!([{"name": "ops", "access_level": 30, "member_role_id": null}]);
+    for (declared, administrator, want) in [
+        (link("guest"), false, &[address][..]),
+        (json!([{"saml_group_name": "ops", "state": "absent"}]), false, &[address]),
+        (link("guest"), true, &[]),
+        (link("developer"), false, &[]),
+        (link("owner"), false, &[]),
+    ] {
+        let declared = testing::container(
+            Scope::Group,
+            "acme",
+            &json!({"saml_group_links": declared}),
+            Unlisted::Report,
+        );
+        let live = here(&declared, &json!({"saml_group_links": live}));
+        let mut settings = settings(&[]);
+        settings.caller.administrator = administrator;
+        let plan = container(&declared, &live, &settings);
+        let mut found = refused(&plan);
+        found.retain(|refusal| refusal.starts_with("own-access"));
+        assert_eq!(found, want, "{administrator} {:?}", declared.sections);
+    }
+}
+
 #[test]
 fn a_level_below_the_inherited_one_is_a_problem() {
     let declared = json!([{"user": "bob", "access_level": "developer"}]);

@@ -43,6 +43,7 @@ pub(crate) mod push_rules;
 mod remote_mirrors;
 pub(crate) mod repository;
 pub(crate) mod rows;
+mod saml_links;
 pub(crate) mod shares;
 pub(crate) mod system;
 mod tags;

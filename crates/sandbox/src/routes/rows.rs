@@ -22,14 +22,17 @@ use super::super::page;
 use super::super::scope::Scope;
 use super::super::store::record::{Record, Records};
 use super::collections::{changed, next_grant};
-use super::{Handler, Operation, Route, badges, collections, freeze_periods, remote_mirrors};
+use super::{
+    Handler, Operation, Route, badges, collections, freeze_periods, remote_mirrors, saml_links,
+};
 use undrift_release::Release;
 
 /// Every collection that the sandbox has.
-const COLLECTIONS: [&[Collection]; 4] = [
+const COLLECTIONS: [&[Collection]; 5] = [
     collections::COLLECTIONS,
     &[freeze_periods::PERIODS],
     &[remote_mirrors::MIRRORS],
+    &[saml_links::LINKS],
     badges::COLLECTIONS,
 ];
 

@@ -1,0 +1,61 @@
+//! Groups of an identity provider whose members become members of a group when they sign in. A service
+//! answers 401 to everybody until SAML is set up for groups; here it is.
+
+use http::StatusCode;
+
+use super::super::access::{GUEST, LEVELS, MINIMAL, OWNER, PLANNER};
+use super::super::answer::Failure;
+use super::super::attributes::Tier;
+use super::super::scope::Scope;
+use super::rows::{Collection, Field, Form, is_taken};
+use undrift_release::Release;
+
+pub(super) const LINKS: Collection = Collection {
+    entry: "saml_group_name",
+    key: "name",
+    tier: Tier::Premium,
+    required: &[NAME, LEVEL],
+    fields: &[
+        Field { shown: "name", ..Field::new(NAME, Form::Text) },
+        Field::new(LEVEL, Form::Integer),
+        Field { since: Some(Release::new(16, 7)), ..Field::new("member_role_id", Form::Integer) },
+        Field { since: Some(Release::new(18, 2)), ..Field::new("provider", Form::Text) },
+    ],
+    is_edited: false,
+    scope: |_, call| {
+        let group = call.group().map_err(|_| Failure::unauthorized())?;
+        match call.level_in_group(&group)? < OWNER {
+            true => Err(Failure::unauthorized()),
+            false => Ok(Scope::Group(Box::new(group))),
+        }
+    },
+    settle: |_, call, _, row, stored| {
+        let level = call.params.number_of(LEVEL, |level| {
+            LEVELS.iter().any(|(known, _)| *known == level)
+                && match level {
+                    MINIMAL => call.is_from(18, 5),
+                    PLANNER => call.is_from(17, 7),
+                    level => level >= GUEST,
+                }
+        })?;
+        row.set(LEVEL, level);
+        match is_taken(stored, row, NAME) {
+            false => Ok(()),
+            true => Err(Failure::message(
+                StatusCode::BAD_REQUEST,
+                "Saml group name has already been taken",
+            )),
+        }
+    },
+    json: |of, call, _, row| {
+        let mut body = of.plain(call, row);
+        if let Some(body) = body.as_object_mut() {
+            body.retain(|name, _| !["id", "created_at", "updated_at"].contains(&name.as_str()));
+        }
+        Ok(body)
+    },
+    ..Collection::new("/groups/{id}/saml_group_links")
+};
+
+const NAME: &str = "saml_group_name";
+const LEVEL: &str = "access_level";
