@@ -50,7 +50,7 @@ pub(super) struct Args {
     /// Save the plan, to be applied with `undrift apply FILE` [env for its seal: UNDRIFT_PLAN_KEY]
     #[arg(short = 'o', long = "save", value_name = "FILE", help_heading = "Output")]
     save: Option<PathBuf>,
-    /// Exit with 2 if there are changes
+    /// Exit with 2 if there are changes, with a base: of this branch
     #[arg(long, help_heading = "Output")]
     exit_code: bool,
 }
@@ -87,10 +87,12 @@ fn finish(
     reports: &mut Reports,
     cx: &Context,
 ) -> Done {
-    let exit = Exit::first_of([
-        blocked(plan),
-        Exit::Differences.when(args.exit_code && plan.differs(false)),
-    ]);
+    // With a base, what differed before is not the branch's.
+    let differs = match plan.base {
+        Some(_) => plan.own().next().is_some(),
+        None => plan.differs(false),
+    };
+    let exit = Exit::first_of([blocked(plan), Exit::Differences.when(args.exit_code && differs)]);
     let (style, secrets) = (cx.output.style, &*session.settings.secrets);
     let text = || terminal::plan(plan, &session.run, Title::Plan, style, secrets);
     reports.finish(Sort::Plan, exit, &Planned::new(&session.run, plan), text, None)

@@ -46,7 +46,7 @@ use crate::{
     address::{Address, Selector},
     cause::Cause,
     desired::{Container, Desired, Exception, Groups, Moves, Roster},
-    diff::{Action, Findings, Incomplete, Note, Problem, Reason, Shown, Step},
+    diff::{Action, Findings, Incomplete, Label, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{Arrival, Created},
     live::{Caller, Live},
@@ -248,7 +248,12 @@ impl Plan {
 
     /// How many objects are created, changed and removed.
     pub fn counts(&self) -> Counts {
-        Counts::of(&self.steps)
+        Counts::of(self.steps.iter())
+    }
+
+    /// The steps of which a branch is the reason, as far as anybody knows; all, without a base.
+    pub fn own(&self) -> impl Iterator<Item = &Step> + Clone {
+        self.steps.iter().filter(|step| step.label != Some(Label::Drift))
     }
 
     /// How many live entries no manifest lists.
@@ -314,15 +319,15 @@ pub struct Counts {
 
 impl Counts {
     /// The size of `steps`.
-    pub fn of(steps: &[Step]) -> Self {
-        let count = |action| steps.iter().filter(|step| step.action == action).count();
-        let paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
+    pub fn of<'s>(steps: impl Iterator<Item = &'s Step> + Clone) -> Self {
+        let count = |action| steps.clone().filter(|step| step.action == action).count();
+        let paths: BTreeSet<_> = steps.clone().map(|step| &step.address.path).collect();
         let sent = |step: &Step| step.calls.iter().filter(|call| !call.is_spare()).count();
         Self {
             create: count(Action::Create),
             update: count(Action::Update),
             delete: count(Action::Delete),
-            calls: steps.iter().map(sent).sum(),
+            calls: steps.map(sent).sum(),
             projects: paths.len(),
         }
     }

@@ -35,12 +35,11 @@ impl Known {
         }
     }
 
-    /// What `plan` would do: nothing is known of one that does nothing because of what could not be
-    /// read, or has to be put right first.
+    /// What `plan` would do, without what differed before a branch: nothing is known of one that does
+    /// nothing because of what could not be read, or has to be put right first.
     fn of_plan(plan: &Plan) -> Option<Self> {
         let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
-        (is_whole || !plan.steps.is_empty())
-            .then(|| Self::of(plan.steps.iter().map(|step| step.action)))
+        (is_whole || !plan.steps.is_empty()).then(|| Self::of(plan.own().map(|step| step.action)))
     }
 }
 
@@ -78,6 +77,11 @@ mod tests {
             assert_eq!(written(&world, name), counts, "{name}");
         }
         assert_eq!(written(&world, "apply"), "{\"create\":1,\"update\":1,\"delete\":0}\n");
+        assert_eq!(
+            written(&World::new().labelled(), "plan"),
+            "{\"create\":1,\"update\":2,\"delete\":0}\n",
+            "without what differed before"
+        );
         world.plan.steps.clear();
         assert_eq!(written(&world, "plan"), "{}\n", "a problem, and something unread");
         world.plan.problems.clear();

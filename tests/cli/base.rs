@@ -124,7 +124,10 @@ fn a_report_says_whose_each_difference_is() {
     let place = place();
     assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
     drift(&place);
+    let code = |base| exit_code(&place, &format!("plan --sandbox --exit-code --base {base}"));
+    assert_eq!(["HEAD", "none"].map(code), [0, 2], "drift is not the branch's");
     place.write("shop.yaml", &SHOP.replace("merge_method: merge", "merge_method: ff"));
+    assert_eq!(["HEAD", "none"].map(code), [2, 2]);
     assert_eq!(exit_code(&place, "plan --sandbox --base HEAD --out json=plan.json"), 0);
     let text = std::fs::read_to_string(place.path().join("plan.json")).unwrap();
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();

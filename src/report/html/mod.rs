@@ -14,7 +14,11 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
 
 use super::model::{Content, Group, Item, Part, Report, Told, fold::same, note::object, word};
-use crate::{diff::Action, secret::Secrets, text::count};
+use crate::{
+    diff::Action,
+    secret::Secrets,
+    text::{count, shell_word},
+};
 use ink::Ink;
 
 /// How the page looks.
@@ -156,11 +160,12 @@ fn item(page: &mut String, item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) 
     if let Some(help) = &item.help {
         *page += &format!("<p class=\"help\">{}</p>", ink.prose(help));
     }
-    if let Some(words) = &item.acknowledgement {
+    if let Some(refusal) = item.refusal {
+        let words = format!("--ack {}", shell_word(&refusal.acknowledgement));
         *page += &format!(
             "<p class=\"help\">If intended, pass <code class=\"copied\">{}</code> \
              <button type=\"button\" class=\"copy\" hidden>Copy</button></p>",
-            ink.text(words)
+            ink.text(&words)
         );
     }
     let others: Vec<_> = others.iter().filter_map(|item| item.about()).collect();

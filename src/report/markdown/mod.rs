@@ -21,7 +21,13 @@ use super::{
         whose,
     },
 };
-use crate::{diff::Step, origin::Origin, secret::Secrets, text::count};
+use crate::{
+    diff::{Refusal, Step},
+    origin::Origin,
+    secret::Secrets,
+    text::count,
+    value::Json,
+};
 use ink::Ink;
 use page::{Page, Room};
 
@@ -102,10 +108,18 @@ fn listed(item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) -> String {
     if let Some(help) = &item.help {
         text += &format!("\\\n  {}", ink.code(help));
     }
-    if let Some(words) = &item.acknowledgement {
-        text += &format!("\\\n  if intended, pass {}", ink.code(words));
+    if let Some(refusal) = item.refusal {
+        text +=
+            &format!("\\\n  if intended, add {} to the manifests", ink.code(&document(refusal)));
     }
     text + "\n"
+}
+
+/// The document that lets `refusal` pass: who reads a comment has no command line.
+fn document(refusal: &Refusal) -> String {
+    let at = refusal.acknowledgement.split_once(':').map_or("", |(_, at)| at);
+    let (guard, at, objects) = (refusal.guard, Json::from(at), refusal.objects);
+    format!("{{kind: Acknowledge, guard: {guard}, at: {at}, at_most: {objects}}}")
 }
 
 /// A row with a text that does not fit into a table.

@@ -28,6 +28,19 @@ fn a_plan() {
     insta::assert_snapshot!(World::new().written("plan", written));
 }
 
+/// Who reads a comment has no command line: what a guard wants is a document, to be copied as it is.
+#[test]
+fn what_a_guard_refuses_is_acknowledged_by_a_document() {
+    let world = World::new();
+    let refusal = &world.plan.refusals[0];
+    let text = document(refusal);
+    let wanted = serde_json::json!({
+        "kind": "Acknowledge", "guard": "removals", "at": "acme/shop#hooks", "at_most": refusal.objects,
+    });
+    assert_eq!(crate::yaml::parse(&text).documents[0].to_json(), wanted, "{text}");
+    assert!(world.written("plan", written).contains(&text), "{text}");
+}
+
 #[test]
 fn what_became_of_a_plan() {
     insta::assert_snapshot!(World::new().written("apply", written));

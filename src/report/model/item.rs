@@ -16,7 +16,7 @@ use crate::{
     origin::Origin,
     plan::{Acknowledged, Plan},
     report::json::Outcomes,
-    text::{count, shell_word},
+    text::count,
 };
 
 /// What an [`Item`] is, in the order in which they are shown.
@@ -82,8 +82,8 @@ pub struct Item<'a> {
     pub place: Option<(&'a str, Option<u32>)>,
     /// What to do about it.
     pub help: Option<Cow<'a, str>>,
-    /// What lets it pass, as an argument of a shell.
-    pub acknowledgement: Option<String>,
+    /// What a guard said, where an acknowledgement would let it pass.
+    pub refusal: Option<&'a Refusal>,
     /// The message without its object and the request, if it names them.
     pub gist: Option<String>,
     /// What tells it from others of its sort at the same object and in the same file, besides the
@@ -100,7 +100,7 @@ impl<'a> Item<'a> {
             message: message.into(),
             place: None,
             help: None,
-            acknowledgement: None,
+            refusal: None,
             gist: None,
             is_told_by_message: true,
         }
@@ -109,7 +109,8 @@ impl<'a> Item<'a> {
     /// What items have in common of which the same is to be said.
     pub fn gist(&self) -> (Group, &'static str, String, Option<String>) {
         let said = self.gist.as_deref().unwrap_or(&self.message);
-        let help = [self.help.as_deref(), self.acknowledgement.as_deref()];
+        let passed = self.refusal.map(|refusal| &*refusal.acknowledgement);
+        let help = [self.help.as_deref(), passed];
         (
             self.group,
             self.code,
@@ -185,10 +186,7 @@ fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
         };
         let by_whom =
             Some(if *is_new { format!("{by_whom}; only this branch does") } else { by_whom });
-        Item {
-            acknowledgement: None,
-            ..item.help(by_whom).at(by.as_ref().or(Some(&refusal.origin)))
-        }
+        Item { refusal: None, ..item.help(by_whom).at(by.as_ref().or(Some(&refusal.origin))) }
     });
     let refusals = plan.refusals.iter().map(|refusal| refused(Group::Refused, refusal));
     let problems = plan.problems.iter().map(|problem| {
@@ -209,8 +207,7 @@ fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
 fn refused(group: Group, refusal: &Refusal) -> Item<'_> {
     let message = format!("{}: {}", refusal.guard, refusal.reason);
     let item = Item::new(group, code_of(refusal.guard), message).of(&refusal.address);
-    let acknowledgement = Some(format!("--ack {}", shell_word(&refusal.acknowledgement)));
-    Item { acknowledgement, is_told_by_message: false, ..item.at(Some(&refusal.origin)) }
+    Item { refusal: Some(refusal), is_told_by_message: false, ..item.at(Some(&refusal.origin)) }
 }
 
 /// The code of what a guard refuses.

@@ -105,17 +105,20 @@ fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
 
 /// What is said of a plan with steps.
 fn something(plan: &Plan, title: Title) -> Line {
-    let counts = plan.counts();
-    let text = format!(
-        "{} in {} of {}; {}{}{}{}",
-        to_do(&counts),
-        counts.projects,
-        of_all(plan),
-        count(counts.calls, "call"),
-        plan.estimate.map_or_else(String::new, estimate),
-        against(plan),
-        unlisted(plan)
-    );
+    // A plan is about the branch; what apply is about to do is all of it.
+    let counts = match title {
+        Title::Approval => plan.counts(),
+        Title::Plan | Title::Drift => Counts::of(plan.own()),
+    };
+    let does = match to_do(&counts) {
+        none if none.is_empty() => "nothing that this branch changes".to_owned(),
+        to_do => {
+            let calls = count(counts.calls, "call");
+            format!("{to_do} in {} of {}; {calls}", counts.projects, of_all(plan))
+        }
+    };
+    let estimate = plan.estimate.map_or_else(String::new, estimate);
+    let text = does + &estimate + &against(plan) + &unlisted(plan);
     Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text)
 }
 
@@ -151,7 +154,7 @@ fn against(plan: &Plan) -> String {
     let labels = plan.labels();
     let number = |label| labels.get(&label).copied().unwrap_or(0);
     let parts = [
-        (number(Label::Drift), "drift"),
+        (number(Label::Drift), "differed before"),
         (number(Label::Unknown), "not known to be this branch's"),
         (base.left.len(), "left alone"),
     ];

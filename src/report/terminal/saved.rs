@@ -34,7 +34,7 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
     let steps = plan.shown();
     fold::projects(&mut canvas, &steps);
     canvas.gap();
-    let counts = Counts::of(&steps);
+    let counts = Counts::of(steps.iter());
     let to_do = Some(to_do(&counts)).filter(|text| !text.is_empty());
     let to_do = to_do.as_deref().unwrap_or("no changes");
     let text = format!("{to_do}; {}", count(counts.calls, "call"));
