@@ -501,7 +501,8 @@ impl Core {
     fn note_end<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
         let status = error.map(ApiError::status);
         let of_token = request.operation == operation::OWN_TOKEN.row();
-        let mut end = status == Some(Some(401)) && !of_token && !Bug::GoOnAfterRefusal.is_planted();
+        let refused = status == Some(Some(401)) && !request.operation.denies_with_401;
+        let mut end = refused && !of_token && !Bug::GoOnAfterRefusal.is_planted();
         if request.operation != operation::CURRENT_USER.row() && !of_token {
             let forbidden = &mut self.tally().forbidden;
             match (status, forbidden.as_mut()) {

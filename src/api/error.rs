@@ -196,14 +196,17 @@ impl ApiError {
         self.is_not_found() && self.refusal().is_some_and(|r| r.absence == Absence::Hidden)
     }
 
-    /// 401, of this request or of the one that stopped the run.
+    /// The token is not accepted, by this request or by the one that stopped the run.
     pub fn is_unauthorized(&self) -> bool {
-        self.cause().status() == Some(401)
+        self.cause().status() == Some(401) && !self.cause().operation().denies_with_401
     }
 
     /// 403, of this request or of the one that stopped the run.
     pub fn is_forbidden(&self) -> bool {
-        self.cause().status() == Some(403)
+        match self.cause().status() {
+            Some(401) => self.cause().operation().denies_with_401,
+            status => status == Some(403),
+        }
     }
 
     /// The project is known by another path now.
@@ -325,6 +328,9 @@ impl ApiError {
     fn hint_for(&self, refusal: &Refusal) -> Option<&'static str> {
         Some(match refusal.status {
             429 => WAIT_HINT,
+            401 if self.0.operation.denies_with_401 => {
+                "the token needs a higher role, or the service has this switched off"
+            }
             401 => "the token is wrong, expired or revoked",
             403 if refusal.message.starts_with("insufficient_scope") => {
                 "the token needs the scope `api`"

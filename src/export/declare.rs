@@ -30,6 +30,8 @@ use crate::{
 
 /// Why a section is not read for this caller; another one might see it.
 const HIDDEN: [u16; 2] = [403, 404];
+/// It is switched off, or not for this caller: an answer that means a token ends the run instead.
+const OFF: u16 = 401;
 
 /// What was found at the path of a group or project.
 pub(super) enum Found {
@@ -182,7 +184,9 @@ impl Declaring<'_> {
         let sees_it = self.settings.caller.administrator
             || self.facts.level.is_some_and(|level| level >= of.home.seen_from);
         let is_hidden = match (cause.status, cause.operation) {
-            (Some(status), _) => HIDDEN.contains(&status) && !(is_licensed && sees_it),
+            (Some(status), _) => {
+                status == OFF || HIDDEN.contains(&status) && !(is_licensed && sees_it)
+            }
             (None, operation) => operation.is_none() && !cause.transient,
         };
         if is_hidden {

@@ -92,6 +92,8 @@ pub struct Collection {
     pub is_unique: bool,
     /// Whether the answer to a write shows the entry as a read would.
     pub shows: bool,
+    /// Whether the service answers 401 to who may not.
+    pub denies_with_401: bool,
     /// The lowest tier of the service that has it.
     pub tier: Tier,
     /// The release of the service that brought it.
@@ -156,7 +158,8 @@ impl Collection {
             let (id, purpose) =
                 (String::leak(id(self.below.scope, noun, verb)), String::leak(purpose));
             let row = Operation::new(id, method, path, purpose, "supporting", answer, lists.leak());
-            Operation { tier: self.tier, since: self.since, ..row }
+            let denies_with_401 = self.denies_with_401;
+            Operation { tier: self.tier, since: self.since, denies_with_401, ..row }
         };
         let fields = |row: Operation, route| row.fields_of(self.below.scope, self.section, route);
         let query = kept(self.query.iter().copied());
@@ -247,6 +250,7 @@ mod tests {
             before_removal: None,
             is_unique: false,
             shows: true,
+            denies_with_401: false,
             tier: Tier::Premium,
             since: Some(Release::new(16, 2)),
         }

@@ -99,6 +99,9 @@ pub struct Operation {
     pub administrators: bool,
     /// What another sending of it would do.
     pub again: Again,
+    /// Whether a 401 says that the caller may not, or that the service has it switched off, and nothing
+    /// about the token.
+    pub denies_with_401: bool,
     /// Of a write: whether its answer shows the object as a read would, so that what it shows need
     /// not be read back.
     pub shows: bool,
@@ -189,6 +192,7 @@ impl Operation {
             since: None,
             administrators: false,
             again,
+            denies_with_401: false,
             shows: false,
             may_be_done,
             conditional: false,

@@ -436,6 +436,22 @@ async fn after_a_401_nothing_more_is_sent() {
     assert_eq!(script.times().len(), 1);
 }
 
+/// Some collections answer as to a wrong token where they are switched off.
+#[tokio::test(start_paused = true)]
+async fn a_401_of_what_is_switched_off_is_a_denial_and_no_more() {
+    let described = crate::kinds::all().described().iter();
+    let links = described.filter_map(|op| match op {
+        op::AnyOp::Read(op) if op.row().id == "group-saml-group-link-list" => Some(*op),
+        _ => None,
+    });
+    let links = links.last().unwrap().request().arg("id", 7);
+    let script = Script::new([json(401, r#"{"message":"401 Unauthorized"}"#), json(200, "{}")]);
+    let client = reads(&script, settings());
+    let denied = client.get(links).await.unwrap_err();
+    assert!(denied.is_forbidden() && !denied.is_unauthorized(), "{denied}");
+    client.get(get()).await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_budget_of_requests_and_of_time_ends_the_run() {
     let script = Script::new([json(200, "{}")]);

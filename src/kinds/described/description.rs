@@ -45,6 +45,10 @@ pub struct Description {
     /// back (default: `false`).
     #[serde(default)]
     pub answers_show_it: bool,
+    /// Whether the service answers 401, as to a wrong token, to who may not, or where it has this
+    /// switched off (default: `false`).
+    #[serde(default)]
+    pub denies_with_401: bool,
     /// How an entry changes (default: `put`).
     #[serde(default)]
     pub edit: Edit,

@@ -103,6 +103,7 @@ fn collection(description: &Description, home: &Collected, below: Below) -> Coll
         before_removal: description.before_removal.as_deref().map(keep),
         is_unique: description.unique,
         shows: description.answers_show_it,
+        denies_with_401: description.denies_with_401,
         tier: home.tier,
         since: home.since,
     }
