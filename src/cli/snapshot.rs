@@ -13,11 +13,7 @@ use super::{
     reports::{Reports, replace_by},
     session::{Opening, Session, SessionArgs, Source},
 };
-use crate::{
-    field::Scope,
-    snapshot::{Snapshot, Widen},
-    text,
-};
+use crate::{field::Scope, snapshot::Snapshot, text};
 
 const EXAMPLES: &str = "Examples:
   undrift snapshot -o live.json              where there is a token: on the protected branch
@@ -40,7 +36,7 @@ pub(super) struct Args {
     /// File to write
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: PathBuf,
-    /// Read of each group and project also the sections that only others declare
+    /// Read all sections of each group and project, as a branch may declare one that nobody does yet
     #[arg(long)]
     all_sections: bool,
     /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
@@ -67,11 +63,10 @@ async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let session = Opening::of(&of_session).from(Source::Taking).open(reports, cx).await?;
     let taken = fill(args, &session, cx).await;
     session.close().await;
-    let (snapshot, calls) = taken?;
+    let Taken { snapshot, calls, incomplete } = taken?;
     save(&snapshot, &args.output).map_err(|error| {
         Failure::usage(format!("cannot write `{}`: {error}", args.output.display()))
     })?;
-    let incomplete: Vec<_> = snapshot.things.incomplete().collect();
     for (what, why) in incomplete.iter().take(NAMED) {
         cx.output.tell(&text::escape_lines(&format!("warning: could not read {what}: {why}\n")));
     }
@@ -91,14 +86,27 @@ async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
     Ok(Exit::Incomplete.when(!incomplete.is_empty()))
 }
 
-/// Reads what the plan needs, and what plans of other manifests may; with how many requests it took.
-async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<(Snapshot, u64), Failure> {
+/// What was read.
+struct Taken {
+    snapshot: Snapshot,
+    /// With so many requests.
+    calls: u64,
+    /// What was needed and could not be read, and why.
+    incomplete: Vec<(String, String)>,
+}
+
+/// Reads what the plan needs, and what plans of other manifests may.
+async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<Taken, Failure> {
     let Some(taking) = &session.taking else {
         return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
     };
-    taking.widen(&session.desired, Widen { sections: args.all_sections }).await?;
+    taking.widen(&session.desired).await?;
     session.plan(cx).await?;
-    Ok((taking.finish(), taking.calls()))
+    let incomplete = taking.incomplete();
+    if args.all_sections {
+        taking.all_sections(&session.desired).await?;
+    }
+    Ok(Taken { snapshot: taking.finish(), calls: taking.calls(), incomplete })
 }
 
 fn save(snapshot: &Snapshot, path: &Path) -> io::Result<()> {

@@ -23,7 +23,7 @@ mod things;
 use jiff::Timestamp;
 
 pub use offline::Offline;
-pub use take::{Taking, Widen};
+pub use take::Taking;
 pub use things::Things;
 
 /// What a snapshot says about itself.

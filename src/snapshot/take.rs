@@ -5,7 +5,7 @@
 //! [`Taking::widen`] adds what the plan did not need, and one of other manifests may.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -23,7 +23,7 @@ use crate::{
     desired::Desired,
     digest::Key,
     field::Scope,
-    kind::{Place, Section},
+    kind::Place,
     kinds,
     observe::ends_everything,
     operation::{self, Answer, Method, Op, Read, Request},
@@ -36,13 +36,6 @@ use crate::{
 const FEW_PAGES: u64 = 100;
 /// How many things are asked for at once.
 const AT_ONCE: usize = 8;
-
-/// What a snapshot has beyond what the plan of the manifests needs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Widen {
-    /// Of each declared group and project also the sections that only others declare.
-    pub sections: bool,
-}
 
 /// A snapshot that is being taken.
 #[derive(Debug)]
@@ -272,7 +265,7 @@ impl Taking {
     ///
     /// # Errors
     /// [`ApiError`] if going on with anything would be pointless.
-    pub async fn widen(&self, desired: &Desired, widen: Widen) -> Result<(), ApiError> {
+    pub async fn widen(&self, desired: &Desired) -> Result<(), ApiError> {
         self.look_for(operation::CURRENT_USER.request()).await?;
         self.look_for(operation::VERSION_GET.request()).await?;
         let groups = managed(desired);
@@ -301,11 +294,22 @@ impl Taking {
             let groups = groups.iter().filter_map(|id| things.objects.get(&(Scope::Group, *id)));
             groups.map(|group| operation::NAMESPACE_GET.request().arg("id", &group.path)).collect()
         };
-        self.look_for_all(namespaces).await?;
-        if widen.sections {
-            self.look_for_all(self.sections(desired)).await?;
-        }
-        Ok(())
+        self.look_for_all(namespaces).await
+    }
+
+    /// Asks for all sections of every declared group and project, which a branch may newly declare.
+    /// What is refused here nobody declares, so that the snapshot lacks nothing without it.
+    ///
+    /// # Errors
+    /// [`ApiError`] if going on with anything would be pointless.
+    pub async fn all_sections(&self, desired: &Desired) -> Result<(), ApiError> {
+        self.look_for_all(self.sections(desired)).await
+    }
+
+    /// What could not be read so far although it was asked for: what, and why.
+    pub fn incomplete(&self) -> Vec<(String, String)> {
+        let told = |(what, why): (String, &Failed)| (what, why.to_string());
+        self.things().incomplete().map(told).collect()
     }
 
     async fn look_for_all(&self, requests: Vec<Request<Read>>) -> Result<(), ApiError> {
@@ -410,19 +414,12 @@ impl Taking {
         }
     }
 
-    /// What asks for the sections that anybody declares, of every declared container that is there.
     fn sections(&self, desired: &Desired) -> Vec<Request<Read>> {
-        let mut used: BTreeMap<(Scope, &str), Section> = BTreeMap::new();
-        for container in &desired.containers {
-            let sections = container.sections.iter().map(|section| section.of);
-            used.extend(sections.map(|of| ((container.scope, of.section), of)));
-        }
         let things = self.things();
         let mut requests = Vec::new();
         for container in &desired.containers {
             let Some(id) = things.id(container.scope, &container.path) else { continue };
-            let sections = used.iter().filter(|((scope, _), _)| *scope == container.scope);
-            for (_, section) in sections {
+            for section in kinds::sections(container.scope) {
                 let (Place::List(op) | Place::Optional(op)) = section.home.place else { continue };
                 let request = op.request().arg("id", id);
                 let query = section.home.query.iter();

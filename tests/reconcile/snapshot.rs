@@ -11,7 +11,7 @@ use undrift::{
     plan::Plan,
     sandbox::Profile,
     secret::Secret,
-    snapshot::{Head, Offline, Snapshot, Taking, Widen},
+    snapshot::{Head, Offline, Snapshot, Taking},
 };
 
 use crate::{
@@ -36,7 +36,7 @@ impl World {
         let (observer, mut settings) = self.connect_by(through, secrets, &desired).await.unwrap();
         let (desired, roster) = self.bring_in(&observer, desired, &mut settings).await.unwrap();
         taking.declare(&desired);
-        taking.widen(&desired, Widen::default()).await.unwrap();
+        taking.widen(&desired).await.unwrap();
         self.plan_beside(roster, &observer, &desired, &settings).await.unwrap();
         let mut text = Vec::new();
         taking.finish().write(&mut text).unwrap();

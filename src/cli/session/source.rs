@@ -229,7 +229,7 @@ fn target(endpoint: &Endpoint) -> String {
 fn load(path: &Path) -> Result<Snapshot, Failure> {
     let cannot = |error: std::io::Error| {
         let failure = Failure::usage(format!("cannot read `{}`: {error}", path.display()));
-        failure.help("take a snapshot with `undrift snapshot -o FILE`, where there is a token")
+        failure.help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
     };
     let file = fs::File::open(path).map_err(cannot)?;
     let too_large = || {

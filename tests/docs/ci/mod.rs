@@ -205,7 +205,7 @@ fn artifacts(job: &Value) -> Vec<&str> {
 #[test]
 fn every_artifact_is_written_by_its_job_and_kept_from_the_public() {
     for (name, job) in jobs(&pipeline()) {
-        let script = texts(&job["script"]).join("\n");
+        let script = [texts(&job["script"]), texts(&job["after_script"])].concat().join("\n");
         let words: Vec<_> = script.split([' ', '=', '\n']).collect();
         for artifact in artifacts(job) {
             assert!(words.contains(&artifact), "{name} does not write {artifact}");

@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, fs};
 
 use serde_json::{Map, Value};
 
-use super::{Event, artifacts, chosen, pipeline, read, texts};
+use super::{Event, artifacts, chosen, pipeline, read, texts, when};
 use crate::shown::{Place, TOKEN};
 
-/// Where the artifact of the snapshot is, without the address of the service.
-const SNAPSHOT: &str = "/projects/2/jobs/artifacts/main/raw/live.json?job=snapshot";
+/// Where the artifact of the snapshot is, without the address of the service and the name of the job.
+const SNAPSHOT: &str = "/projects/2/jobs/artifacts/main/raw/live.json?job=";
 /// The second project is the one of the manifests.
 const SEED: &str = "
 users: [{username: alice}]
@@ -31,12 +31,14 @@ struct Ci {
 }
 
 /// How a job ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Ended {
     /// As it should.
     Well,
     /// With an exit code that the job allows.
     Warned,
+    /// With another one, after it said this.
+    Failed(String),
 }
 
 impl Ci {
@@ -62,13 +64,29 @@ impl Ci {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Runs the jobs of a pipeline, those that somebody has to start too.
+    /// Runs the jobs of a pipeline, those that somebody has to start too, of which none fails.
     fn run(&mut self, event: Event) -> Vec<(String, Ended)> {
+        let ended = self.start(event);
+        let failed = ended.iter().find(|(_, how)| matches!(how, Ended::Failed(_)));
+        assert_eq!(failed, None);
+        ended
+    }
+
+    /// Runs them; after one that failed, only those that always run.
+    fn start(&mut self, event: Event) -> Vec<(String, Ended)> {
         let (alone, by_hand) = chosen(&self.pipeline, event);
         let names: Vec<_> = alone.into_iter().chain(by_hand).map(str::to_owned).collect();
+        if event.branch == "main" {
+            // Artifacts are those of the last pipeline.
+            self.kept.remove(&("apply".to_owned(), "live.json".to_owned()));
+        }
         let mut ended: Vec<(String, Ended)> = Vec::new();
         for name in names {
             let job = self.pipeline[&name].clone();
+            let has_failed = ended.iter().any(|(_, how)| matches!(how, Ended::Failed(_)));
+            if has_failed && when(&job["rules"], &event.variables()) != Some("always") {
+                continue;
+            }
             let how = self.job(&name, &job, event);
             ended.push((name, how));
         }
@@ -107,17 +125,26 @@ impl Ci {
             .collect();
         let script = texts(&job["script"]).join("\n");
         let output = self.place.run(&format!("(set -e\n{all}{script}\n)"));
+        let after = texts(&job["after_script"]).join("\n");
+        self.place.run(&format!("({all}{after}\n)"));
         let code = output.status.code();
         let allowed = job["allow_failure"]["exit_codes"].as_array();
         let warned = allowed.is_some_and(|codes| codes.contains(&Value::from(code)));
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(warned || code == Some(0), "{name} {code:?}: {said}");
+        let failed = !warned && code != Some(0);
         for artifact in artifacts(job) {
-            let bytes = fs::read(self.place.path().join(artifact))
-                .unwrap_or_else(|error| panic!("{name} did not write {artifact}: {error}"));
-            self.kept.insert((name.to_owned(), artifact.to_owned()), bytes);
+            match fs::read(self.place.path().join(artifact)) {
+                Ok(bytes) => {
+                    self.kept.insert((name.to_owned(), artifact.to_owned()), bytes);
+                }
+                Err(error) => assert!(failed, "{name} did not write {artifact}: {error}"),
+            }
         }
-        if warned { Ended::Warned } else { Ended::Well }
+        match (failed, warned) {
+            (true, _) => Ended::Failed(format!("{code:?}: {said}")),
+            (false, true) => Ended::Warned,
+            (false, false) => Ended::Well,
+        }
     }
 
     /// Clones as deep as the job says, as runners do: a commit and no branch.
@@ -137,15 +164,20 @@ impl Ci {
 
     /// Answers for the artifacts of the default branch.
     fn offer_snapshot(&self) {
-        let bytes = self.kept.get(&("snapshot".to_owned(), "live.json".to_owned()));
-        let file = self.place.path().join("../live.json");
-        fs::write(&file, bytes.map_or(&[][..], Vec::as_slice)).unwrap();
+        for job in ["apply", "snapshot"] {
+            let file = self.place.path().join(format!("../{job}.live.json"));
+            match self.kept.get(&(job.to_owned(), "live.json".to_owned())) {
+                Some(bytes) => fs::write(&file, bytes).unwrap(),
+                None => drop(fs::remove_file(&file)),
+            }
+        }
         let url = format!("{}/api/v4{SNAPSHOT}", self.place.url().unwrap());
         self.place.stand_in(
             "curl",
             &format!(
-                "case \"$*\" in *'--header JOB-TOKEN: token-of-the-job --output live.json {url}') \
-                 cp ../live.json live.json;; *) echo \"$*\" >&2; exit 22;; esac\n"
+                "for last; do :; done; case \"$*\" in *'--header JOB-TOKEN: token-of-the-job --output live.json {url}'*) \
+                 cp \"../${{last##*=}}.live.json\" live.json || exit 22;; \
+                 *) echo \"$*\" >&2; exit 22;; esac\n"
             ),
         );
     }
@@ -160,6 +192,12 @@ impl Ci {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// The comment of the last merge request.
+    fn comment(&self) -> String {
+        let comment = &self.kept[&("plan-merge-request".to_owned(), "comment.md".to_owned())];
+        String::from_utf8_lossy(comment).into_owned()
+    }
+
     /// Whether the shop merges by fast-forward only, on the service.
     fn is_changed(&mut self) -> bool {
         self.call("project-get").contains("\"merge_method\": \"ff\"")
@@ -171,7 +209,7 @@ impl Ci {
 #[test]
 fn a_change_goes_all_the_way() {
     let drift = |ended: &[(String, Ended)]| {
-        ended.iter().find(|(name, _)| name == "drift").map(|(_, how)| *how)
+        ended.iter().find(|(name, _)| name == "drift").map(|(_, how)| how.clone())
     };
     let mut ci = Ci::new();
     ci.run(Event::PUSH);
@@ -189,8 +227,43 @@ fn a_change_goes_all_the_way() {
     let scheduled = ci.run(Event::SCHEDULE);
     assert_eq!(drift(&scheduled), Some(Ended::Well));
     assert!(ci.is_changed());
-    let comment = &ci.kept[&("plan-merge-request".to_owned(), "comment.md".to_owned())];
-    assert!(String::from_utf8_lossy(comment).contains("merge_method"));
+    assert!(ci.comment().contains("merge_method"));
+}
+
+/// What was applied is no drift for the next merge request, which may declare what nobody did before.
+#[test]
+fn the_next_merge_request_sees_what_was_applied() {
+    let mut ci = Ci::new();
+    ci.run(Event::PUSH);
+    ci.place.enter("origin");
+    let badge = "badges:\n  - {link_url: 'https://e.org', image_url: 'https://e.org/i.png'}\n";
+    ci.place.write("manifests/shop.yaml", &format!("{SHOP}{badge}"));
+    ci = ci.git("git switch -qc change && git commit -qam 'A badge' && git switch -q main");
+    let ended = ci.run(Event::REQUEST);
+    assert!(ended.iter().all(|(_, how)| *how == Ended::Well), "{ended:?}");
+    assert!(ci.comment().contains("1 to create"), "{}", ci.comment());
+    assert!(!ci.comment().contains("differed before"), "{}", ci.comment());
+}
+
+/// Before there is a snapshot, and when the manifests are wrong, the comment says so.
+#[test]
+fn what_keeps_a_merge_request_from_its_plan_is_in_the_comment() {
+    let mut ci = Ci::new().git("git branch -q change");
+    let failed = |ended: Vec<(String, Ended)>| -> Vec<String> {
+        let failed = ended.into_iter().filter(|(_, how)| matches!(how, Ended::Failed(_)));
+        failed.map(|(name, _)| name).collect()
+    };
+    assert_eq!(failed(ci.start(Event::REQUEST)), ["plan-merge-request"]);
+    assert!(ci.comment().contains("undrift snapshot"), "{}", ci.comment());
+    ci.run(Event::PUSH);
+    ci = ci.git(
+        "git switch -q change && sed -i 's/merge_method/merge_methd/' manifests/shop.yaml && \
+         git commit -qam 'Wrong' && git switch -q main",
+    );
+    assert_eq!(failed(ci.start(Event::REQUEST)), ["check", "plan-merge-request"]);
+    assert!(ci.comment().contains("merge_methd"), "{}", ci.comment());
+    let commented = ci.start(Event::REQUEST).into_iter().find(|(name, _)| name == "comment");
+    assert_eq!(commented.map(|(_, how)| how), Some(Ended::Well));
 }
 
 /// The jobs that fetch secrets put them where manifests look for them: the plan compares them, and
