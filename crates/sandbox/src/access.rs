@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 use undrift_release::Release;
 
-use super::answer::{Failure, Result};
+use super::answer::{Failure, Result, refuse_if};
 use super::clock;
 use super::dispatch::is_read;
 use super::profile::OBSERVED;
@@ -144,9 +144,7 @@ fn presented_token(headers: &HeaderMap) -> Result<Option<String>> {
     for value in headers.get_all(http::header::AUTHORIZATION) {
         let value = value.to_str().map_err(|_| Failure::unauthorized())?;
         let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(Failure::unauthorized());
-        }
+        refuse_if(!scheme.eq_ignore_ascii_case("bearer"), Failure::unauthorized)?;
         tokens.push(token.trim());
     }
     tokens.retain(|token| !token.is_empty());

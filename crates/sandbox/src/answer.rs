@@ -237,6 +237,11 @@ impl Complaints {
     }
 }
 
+/// Refuses what is wrong.
+pub(crate) fn refuse_if(wrong: bool, failure: impl FnOnce() -> Failure) -> Result<()> {
+    if wrong { Err(failure()) } else { Ok(()) }
+}
+
 impl From<Complaints> for Failure {
     fn from(complaints: Complaints) -> Self {
         Self::message(StatusCode::BAD_REQUEST, complaints.0)

@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode, header};
 use multer::Multipart;
 use serde_json::Value;
 
-use super::answer::{Failure, Result};
+use super::answer::{Failure, Result, refuse_if};
 use super::params::{Params, Upload};
 
 /// The largest body that is not an upload, and the largest upload, in bytes.
@@ -28,9 +28,7 @@ pub(crate) fn too_large() -> Failure {
 
 /// Adds the parameters that are in a body.
 pub(crate) fn read(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
-    if body.len() > most(headers) {
-        return Err(too_large());
-    }
+    refuse_if(body.len() > most(headers), too_large)?;
     match media_type(headers).as_str() {
         UPLOAD => read_multipart(headers, body, params),
         _ if body.is_empty() => Ok(()),

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, Params as Bound};
 use serde_json::Value;
 
 use super::access::{self, GUEST, OWNER, REPORTER, Standing, Token};
-use super::answer::{Failure, Result};
+use super::answer::{Failure, Result, refuse_if};
 use super::attributes::{Edition, Tier};
 use super::clock;
 use super::closed::Closed;
@@ -310,9 +310,7 @@ impl Call<'_> {
     pub(crate) fn project_as(&self, level: i64) -> Result<Project> {
         self.user()?;
         let project = self.project()?;
-        if self.level_in(&project)? < level {
-            return Err(Failure::forbidden());
-        }
+        refuse_if(self.level_in(&project)? < level, Failure::forbidden)?;
         self.check_open(&project)?;
         Ok(project)
     }
@@ -408,9 +406,7 @@ impl Call<'_> {
     pub(crate) fn group_as(&self, level: i64) -> Result<Namespace> {
         self.user()?;
         let group = self.group()?;
-        if self.level_in_group(&group)? < level {
-            return Err(Failure::forbidden());
-        }
+        refuse_if(self.level_in_group(&group)? < level, Failure::forbidden)?;
         Ok(group)
     }
 }

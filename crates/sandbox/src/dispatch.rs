@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::access::{self, Token};
-use super::answer::{Answer, Failure, Result};
+use super::answer::{Answer, Failure, Result, refuse_if};
 use super::call::{Call, Segments};
 use super::closed::Closed;
 use super::params::Params;
@@ -85,9 +85,7 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Received> {
     // A name is no part of this route, whoever asks.
     let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
     let by_number = is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
-    if by_number && !segments.iter().all(|(_, value)| is_number(value)) {
-        return Err(Failure::no_route());
-    }
+    refuse_if(by_number && !segments.iter().all(|(_, value)| is_number(value)), Failure::no_route)?;
     let mut params = Params::default();
     params.add_form(query)?;
     body::read(&parts.headers, body, &mut params)?;
@@ -214,9 +212,7 @@ fn impersonated(
     let Some(wanted) = wanted else {
         return Ok((Some(user), Some(token)));
     };
-    if !user.admin {
-        return Err(Failure::forbidden_because("Must be admin to use sudo"));
-    }
+    refuse_if(!user.admin, || Failure::forbidden_because("Must be admin to use sudo"))?;
     let other = User::by_reference(db, &wanted)?
         .ok_or_else(|| Failure::not_found(&format!("User with ID or username '{wanted}'")))?;
     Ok((Some(other), Some(token)))

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use super::answer::{Failure, Result};
+use super::answer::{Failure, Result, refuse_if};
 
 /// How many parameters one call may have, and how deep names in brackets may nest. All of these
 /// only bound the work that a hostile client can cause; real clients stay far below.
@@ -102,9 +102,7 @@ impl Params {
             Ok(Value::Null) => return Ok(()),
             _ => return Err(malformed()),
         };
-        if members.values().any(|value| is_deeper(value, DEEPEST_JSON - 1)) {
-            return Err(malformed());
-        }
+        refuse_if(members.values().any(|value| is_deeper(value, DEEPEST_JSON - 1)), malformed)?;
         members.into_iter().try_for_each(|(name, value)| self.add(&name, value))
     }
 

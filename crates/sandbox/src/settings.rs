@@ -7,7 +7,7 @@ use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::answer::{Failure, Result};
+use super::answer::{Failure, Result, refuse_if};
 use super::attributes::{
     self, Attribute, Bounds, Edition, Kind, Null, OVERRIDE_ROLE, PACKAGES, PACKAGES_LEVEL,
     PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, Route, TABLE,
@@ -153,10 +153,7 @@ fn check_levels(stored: &Map<String, Value>) -> Result<()> {
             (format!("project_feature.{feature}"), json!([text]))
         })
         .collect();
-    match faults.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::message(StatusCode::BAD_REQUEST, faults)),
-    }
+    refuse_if(!faults.is_empty(), || Failure::message(StatusCode::BAD_REQUEST, faults))
 }
 
 /// Some of it takes an owner; that a call merely names it may be refused.
@@ -170,9 +167,7 @@ fn check_owner(
     if rights.owner {
         return Ok(());
     }
-    if has(PIPELINES_REMOVED) && params.has(PIPELINES_REMOVED) {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(has(PIPELINES_REMOVED) && params.has(PIPELINES_REMOVED), Failure::forbidden)?;
     let owner = |stored: &Map<String, Value>| stored.get(OVERRIDE_ROLE) == Some(&"owner".into());
     if owner(former) != owner(stored) {
         return Err(Failure::model(OVERRIDE_ROLE, "can only be changed by an owner"));
@@ -487,9 +482,7 @@ fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
     }
     if let Some(value) = sent.get("keep_n") {
         let keep = integer(&format!("{name}[keep_n]"), value)?;
-        if keep.is_some_and(|keep| !KEPT_TAGS.contains(&keep)) {
-            return Err(not_listed("keep_n"));
-        }
+        refuse_if(keep.is_some_and(|keep| !KEPT_TAGS.contains(&keep)), || not_listed("keep_n"))?;
         policy["keep_n"] = keep.into();
     }
     if let Some(value) = sent.get("enabled") {
@@ -497,10 +490,7 @@ fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
         policy["enabled"] = on.ok_or_else(|| not_listed("enabled"))?.into();
     }
     let removes = policy["name_regex"].as_str().is_some_and(|pattern| !pattern.trim().is_empty());
-    match policy["enabled"] == true && !removes {
-        true => Err(faulty("name_regex", &["can't be blank"])),
-        false => Ok(()),
-    }
+    refuse_if(policy["enabled"] == true && !removes, || faulty("name_regex", &["can't be blank"]))
 }
 
 /// The policy with its next run: one cadence after this time, whether it is enabled or not. Months

@@ -5,7 +5,7 @@ use rusqlite::params;
 use serde_json::Value;
 
 use super::super::access::DEVELOPER;
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
 use super::super::page;
@@ -37,10 +37,7 @@ fn group(call: &Call<'_>) -> Result<Scope> {
 
 /// 403 unless the caller manages members here.
 fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<()> {
-    match scope.level(call)? < scope.manager() {
-        true => Err(Failure::forbidden()),
-        false => Ok(()),
-    }
+    refuse_if(scope.level(call)? < scope.manager(), Failure::forbidden)
 }
 
 /// When a user asked, if it did.
@@ -88,9 +85,7 @@ fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
             project.attributes(call.db)?.get("request_access_enabled") == Some(&Value::Bool(true))
         }
     };
-    if !is_open {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(!is_open, Failure::forbidden)?;
     if scope.level(call)? > 0 || Member::one(call, scope, user.id)?.is_some() {
         return Err(Failure::forbidden());
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
@@ -194,9 +194,7 @@ fn storage(call: &Call<'_>) -> Result<Answer> {
 /// The project, whose security settings developers see and maintainers change; others get 401. They
 /// are there from 16.11 on.
 fn secured(call: &Call<'_>) -> Result<Project> {
-    if !call.is_from(16, 11) {
-        return Err(Failure::no_route());
-    }
+    refuse_if(!call.is_from(16, 11), Failure::no_route)?;
     let least = if call.writes { MAINTAINER } else { DEVELOPER };
     let project = call.project_as(least).map_err(|failure| match failure.status {
         StatusCode::FORBIDDEN => Failure::unauthorized(),

@@ -7,7 +7,7 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::call::Call;
 use super::super::page;
 use super::super::profile::OBSERVED;
@@ -45,10 +45,8 @@ const LONGEST_NAME: usize = 1_024;
 fn changeable(call: &Call<'_>) -> Result<Project> {
     let project = writable(call)?;
     let locked = is_locked(call, RULES_LOCK)?;
-    match locked && !call.is_administrator() {
-        true => Err(Failure::forbidden()),
-        false => Ok(project),
-    }
+    refuse_if(locked && !call.is_administrator(), Failure::forbidden)?;
+    Ok(project)
 }
 
 fn json(call: &Call<'_>, rule: &ApprovalRule) -> Result<Value> {
@@ -256,10 +254,7 @@ fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<()> {
             .into_iter()
             .filter_map(|(field, text)| Some((field.to_owned(), json!([text?]))))
             .collect();
-    match complaints.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::message(StatusCode::BAD_REQUEST, complaints)),
-    }
+    refuse_if(!complaints.is_empty(), || Failure::message(StatusCode::BAD_REQUEST, complaints))
 }
 
 /// A rule for which nobody is named is for anybody, unless the call says its type. Before release

@@ -6,7 +6,7 @@ use rusqlite::params;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, OWNER, ids};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
@@ -228,9 +228,7 @@ pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(0)?;
     let level = call.level_in(&project)?;
     let may_open = !project.archived && call.may_use(&project, "merge_requests_access_level")?;
-    if level < MAINTAINER && !may_open {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(level < MAINTAINER && !may_open, Failure::forbidden)?;
     call.require_tier(Tier::Premium)?;
     Ok(project)
 }
@@ -245,10 +243,8 @@ pub(super) fn writable(call: &Call<'_>) -> Result<Project> {
 /// The group of a call, which has to be a top one.
 fn top_group(call: &Call<'_>) -> Result<Namespace> {
     let group = call.group_as(OWNER)?;
-    match call.tier() < Tier::Premium || group.parent_id.is_some() {
-        true => Err(Failure::forbidden()),
-        false => Ok(group),
-    }
+    refuse_if(call.tier() < Tier::Premium || group.parent_id.is_some(), Failure::forbidden)?;
+    Ok(group)
 }
 
 /// Whether a setting of the service is on.
@@ -306,9 +302,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 /// Changes what the call names.
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = writable(call)?;
-    if project.archived && call.release() >= OBSERVED {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(project.archived && call.release() >= OBSERVED, Failure::forbidden)?;
     let names = [BEFORE_MERGE].into_iter().chain(flags(call).map(|flag| flag.name));
     call.params.require_any(&names.collect::<Vec<_>>())?;
     let mut state = State::of(call, &project)?;

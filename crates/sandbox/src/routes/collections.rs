@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER, REPORTER};
-use super::super::answer::{Answer, Complaints, Failure, Result};
+use super::super::answer::{Answer, Complaints, Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::outbound::{self, Reach};
@@ -44,10 +44,8 @@ fn maintained(call: &Call<'_>) -> Result<Scope> {
 /// The group, likewise, for who has a level in it.
 fn led(call: &Call<'_>, level: i64) -> Result<Scope> {
     let group = call.group()?;
-    match call.level_in_group(&group)? < level {
-        true => Err(Failure::forbidden()),
-        false => Ok(Scope::Group(Box::new(group))),
-    }
+    refuse_if(call.level_in_group(&group)? < level, Failure::forbidden)?;
+    Ok(Scope::Group(Box::new(group)))
 }
 
 fn setting(row: &Record, name: &str) -> Value {
@@ -467,10 +465,7 @@ const CHECKS: Collection = Collection {
                 wrong.push(format!("{words} has already been taken"));
             }
         }
-        match wrong.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, wrong)),
-        }
+        refuse_if(!wrong.is_empty(), || Failure::message(StatusCode::UNPROCESSABLE_ENTITY, wrong))
     },
     json: |_, call, scope, row| check(call, scope, row),
     ..Collection::new("/projects/{id}/external_status_checks")

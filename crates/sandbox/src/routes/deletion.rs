@@ -9,7 +9,7 @@ use rusqlite::params;
 use serde_json::json;
 
 use super::super::access::{OWNER, ids};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
@@ -169,9 +169,7 @@ fn check_permanent(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
     if it.is_group() && it.above.is_empty() {
         return refused("`permanently_remove` option is only available for subgroups.");
     }
-    if !it.marked {
-        return Err(it.refused("must be marked for deletion first."));
-    }
+    refuse_if(!it.marked, || it.refused("must be marked for deletion first."))?;
     match path.as_deref() == Some(it.full_path) {
         true => Ok(()),
         false => refused(&format!(
@@ -187,9 +185,7 @@ fn restore(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
     if !call.is_from(18, 0) {
         call.require_tier(Tier::Premium)?;
     }
-    if !it.marked {
-        return Err(it.refused("has not been marked for deletion"));
-    }
+    refuse_if(!it.marked, || it.refused("has not been marked for deletion"))?;
     let original = |text: &str| text.strip_suffix(&it.suffix).unwrap_or(text).to_owned();
     let (mut name, mut path) = (original(it.name), original(it.path));
     let full_path = it.full_path_with(&path);

@@ -5,7 +5,7 @@ use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER, REPORTER};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::VISIBILITIES;
 use super::super::call::Call;
 use super::super::settings;
@@ -41,9 +41,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let visibility = wanted.unwrap_or_else(|| lower(&upstream.visibility, &namespace).to_owned());
     projects::check_visibility(&namespace, &visibility)?;
     let (name_taken, path_taken) = projects::taken(call, &namespace, &name, &path, None)?;
-    if name_taken || path_taken {
-        return Err(clash(call, name_taken, path_taken));
-    }
+    refuse_if(name_taken || path_taken, || clash(call, name_taken, path_taken))?;
     if let Some(description) = params.text("description")? {
         attributes.insert("description".to_owned(), description.into());
     }
@@ -151,9 +149,7 @@ fn relator(call: &Call<'_>) -> i64 {
 fn relate(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(relator(call))?;
     let upstream = call.visible_project(call.segment("forked_from_id"))?;
-    if project.forked_from_id.is_some() {
-        return Err(Failure::conflict("Project already forked"));
-    }
+    refuse_if(project.forked_from_id.is_some(), || Failure::conflict("Project already forked"))?;
     if upstream.id == project.id {
         return Err(Failure::bad_request("a project cannot be forked from itself"));
     }

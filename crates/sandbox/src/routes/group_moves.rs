@@ -4,7 +4,7 @@ use http::StatusCode;
 use rusqlite::params;
 
 use super::super::access::OWNER;
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::call::Call;
 use super::super::scope::Scope;
 use super::super::store::namespace::Namespace;
@@ -82,9 +82,7 @@ fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>
         Some(parent) => group_rules::may_create_below(call, parent)?,
         None => group_rules::may_create_at_the_top(call)?,
     };
-    if !may {
-        return Err(refused("You don't have enough permissions."));
-    }
+    refuse_if(!may, || refused("You don't have enough permissions."))?;
     if parent.is_some_and(|parent| parent.traversal.starts_with(&group.traversal)) {
         return Err(refused("Cannot transfer group to one of its subgroup."));
     }
@@ -153,9 +151,7 @@ fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
 
 fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    if call.level_in_group(&group)? < OWNER {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(call.level_in_group(&group)? < OWNER, Failure::forbidden)?;
     actions::locations(call, OWNER, |other| {
         group.parent_id != Some(other.id) && !other.traversal.starts_with(&group.traversal)
     })

@@ -8,7 +8,7 @@ use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::access::{OWNER, ids};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
@@ -384,9 +384,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 
 /// Archives a group with all that is in it, or ends that.
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
-    if call.release() < OBSERVED {
-        return Err(Failure::no_route());
-    }
+    refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let group = call.group_as(OWNER)?;
     let refused = |text: &str| Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, text));
     match (archived, OF_GROUPS.is_on(call.db, group.id, ARCHIVED)?) {

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::{Attribute, Null, TABLE, Tier};
 use super::super::call::Call;
 use super::super::outbound::{self, Reach};
@@ -209,9 +209,7 @@ impl Hook {
         }
         for flag in flags(call, scope).filter(|flag| params.has(flag.name)) {
             let on = params.flag(flag.name)?;
-            if on.is_none() && flag.null == Null::Unsaved {
-                return Err(Failure::not_null(flag.name));
-            }
+            refuse_if(on.is_none() && flag.null == Null::Unsaved, || Failure::not_null(flag.name))?;
             self.settings.insert(flag.name.to_owned(), on.into());
         }
         for text in texts(call).filter(|text| params.has(text.name)) {
@@ -455,9 +453,7 @@ fn remove_secret(call: &Call<'_>, scope: &Scope, sort: &Secrets) -> Result<Answe
 
 /// Nothing is delivered, so that every test succeeds.
 fn test(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    if !call.is_from(16, 11) {
-        return Err(Failure::no_route());
-    }
+    refuse_if(!call.is_from(16, 11), Failure::no_route)?;
     let trigger = call.segment("trigger");
     if !flags(call, scope).any(|flag| flag.name == trigger && trigger.ends_with("_events")) {
         return Err(Failure::no_valid_value("trigger"));

@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::call::Call;
 use super::super::params::Need;
 use super::super::params::flag;
@@ -67,9 +67,7 @@ fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
             None => Namespace::of_user(call.db, user.id)?,
         };
     let target = target.ok_or_else(|| Failure::not_found("Namespace"))?;
-    if call.level_in_group(&target)? < importer(call) {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(call.level_in_group(&target)? < importer(call), Failure::forbidden)?;
     let project = import(call, user.id, &target, [&name, &path], "archive")?;
     Answer::created(&state(call, &project)?)
 }
@@ -289,9 +287,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
     let project = Project::by_id(call.db, id)?
         .filter(|project| project.import_source.is_some())
         .ok_or_else(Failure::no_record)?;
-    if call.level_in(&project)? < DEVELOPER {
-        return Err(Failure::no_record());
-    }
+    refuse_if(call.level_in(&project)? < DEVELOPER, Failure::no_record)?;
     let status = project.import_status_at(call.now());
     if status != "scheduled" {
         let text = format!("The import cannot be canceled because it is {status}");
@@ -314,9 +310,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
 fn gists(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?.id;
     call.params.require(&["personal_access_token"])?;
-    if !call.service.profile.gists {
-        return Err(Failure::hidden());
-    }
+    refuse_if(!call.service.profile.gists, Failure::hidden)?;
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     if token.trim().is_empty() || token.starts_with("invalid") {
         return Err(errors(StatusCode::UNAUTHORIZED, DENIED));

@@ -4,7 +4,7 @@
 use rusqlite::params;
 
 use super::super::access::{GUEST, MAINTAINER, ids};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
 use super::super::store::holder::Holder;
@@ -78,9 +78,7 @@ fn invited_to_project(call: &Call<'_>) -> Result<Answer> {
 }
 
 fn could_be_invited(call: &Call<'_>) -> Result<Answer> {
-    if call.release() < OBSERVED {
-        return Err(Failure::no_route());
-    }
+    refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let project = call.project_as(MAINTAINER)?;
     let mut taken = invited(call, Holder::Project(project.id))?;
     taken.extend(ids(&project.namespace.traversal));

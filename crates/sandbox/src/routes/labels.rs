@@ -8,7 +8,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::super::access::{REPORTER, ids};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::call::Call;
 use super::super::page;
 use super::super::profile::OBSERVED;
@@ -57,9 +57,7 @@ impl Place {
             0 => call.project_as(0)?,
             level => call.writable_project_as(level)?,
         };
-        if level > 0 && is_without(call, &project)? {
-            return Err(Failure::forbidden());
-        }
+        refuse_if(level > 0 && is_without(call, &project)?, Failure::forbidden)?;
         Ok(Self::Project(Box::new(project)))
     }
 
@@ -362,9 +360,7 @@ fn promote(call: &Call<'_>) -> Result<Answer> {
     let group = project.namespace.as_ref().clone();
     let own = named(call, &place, false).ok().filter(|label| label.group_id.is_none());
     let mut label = own.filter(|_| group.is_group()).ok_or_else(|| Failure::not_found("Label"))?;
-    if call.level_in_group(&group)? < REPORTER {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(call.level_in_group(&group)? < REPORTER, Failure::forbidden)?;
     call.check_open(&project)?;
     label.promote(call.db, group.id)?;
     Answer::ok(&json(call, &Place::Group(Box::new(group)), &label)?)

@@ -9,7 +9,7 @@ use rusqlite::{Row, ToSql, params};
 use serde_json::{Map, Value, json};
 
 use super::super::access::{GUEST, LEVELS, MAINTAINER, MINIMAL, OWNER, PLANNER, ids, level_name};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::clock;
@@ -404,9 +404,7 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let Some(several) = named.several() else {
         let (Named::Ids(one) | Named::Names(one)) = &named;
         let user = named.find(call, one)?.ok_or_else(|| Failure::not_found("User"))?;
-        if Member::one(call, scope, user.id)?.is_some() {
-            return Err(already_member());
-        }
+        refuse_if(Member::one(call, scope, user.id)?.is_some(), already_member)?;
         let level = wanted_level(call, scope)?;
         let expires_at = wanted_expiry(call)?.flatten();
         set_one(call, scope, &user, level, expires_at.as_deref())?;
@@ -469,12 +467,8 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require(&["access_level"])?;
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     let level = wanted_level(call, scope)?;
-    if member.access_level > scope.level(call)? {
-        return Err(Failure::forbidden());
-    }
-    if is_last_owner(call, scope, &member)? {
-        return Err(call.last_owner());
-    }
+    refuse_if(member.access_level > scope.level(call)?, Failure::forbidden)?;
+    refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
     // There are no roles but the usual ones.
     if call.is_from(15, 9) && call.params.integer("member_role_id")?.is_some() {
         return Err(Failure::model("member_role", "not found"));
@@ -519,9 +513,7 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     if (!leaves && level < scope.manager()) || member.user.bot || member.access_level > level {
         return Err(Failure::forbidden());
     }
-    if is_last_owner(call, scope, &member)? {
-        return Err(call.last_owner());
-    }
+    refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
     call.check_unmodified(&member.created_at)?;
     call.db.execute("DELETE FROM members WHERE id = ?1", [member.id])?;
     if let Scope::Group(group) = scope

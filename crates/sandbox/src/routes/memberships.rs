@@ -11,7 +11,7 @@ use rusqlite::{Row, params};
 use serde_json::{Value, json};
 
 use super::super::access::{OWNER, level_name};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::call::Call;
 use super::super::page;
 use super::super::params::Need;
@@ -185,9 +185,7 @@ fn bad() -> Failure {
 fn root_group(call: &Call<'_>) -> Result<Namespace> {
     call.user()?;
     let group = call.group()?;
-    if group.parent_id.is_some() || call.level_in_group(&group)? < OWNER {
-        return Err(bad());
-    }
+    refuse_if(group.parent_id.is_some() || call.level_in_group(&group)? < OWNER, bad)?;
     Ok(group)
 }
 
@@ -248,9 +246,7 @@ fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
 
 /// The memberships of groups that are invited somewhere in the hierarchy.
 fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
-    if call.release() < OBSERVED {
-        return Err(Failure::no_route());
-    }
+    refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let group = root_group(call)?;
     let user = existing_user(call)?;
     let mut all = Vec::new();
@@ -292,9 +288,7 @@ fn remove_billable(call: &Call<'_>) -> Result<Answer> {
         return Err(Failure::not_found("User"));
     }
     let owns = |member: &&Membership| member.is_of(&group) && member.access_level == OWNER;
-    if all.iter().filter(owns).all(|member| member.user.id == user) {
-        return Err(call.last_owner());
-    }
+    refuse_if(all.iter().filter(owns).all(|member| member.user.id == user), || call.last_owner())?;
     remove_below(call, &group, user)?;
     Ok(Answer::no_content())
 }
@@ -415,16 +409,12 @@ impl Pending {
 fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
     let user = call.segment_id("user_id")?;
-    if call.service.profile.override_needs_directory {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(call.service.profile.override_needs_directory, Failure::forbidden)?;
     let changed = call.db.execute(
         "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2",
         params![group.id, user, on],
     )?;
-    if changed == 0 {
-        return Err(Failure::no_record());
-    }
+    refuse_if(changed == 0, Failure::no_record)?;
     let member =
         Member::one(call, &Scope::Group(Box::new(group)), user)?.ok_or_else(Failure::no_record)?;
     let mut body = member.json(call)?;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{GUEST, MAINTAINER, OWNER, REPORTER};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::call::Call;
 use super::super::clock;
 use super::super::page::{Items, Page};
@@ -177,9 +177,7 @@ fn refused(field: &str, complaint: &str) -> Failure {
 }
 
 fn checked_body(body: String) -> Result<String> {
-    if body.trim().is_empty() {
-        return Err(refused("note", "can't be blank"));
-    }
+    refuse_if(body.trim().is_empty(), || refused("note", "can't be blank"))?;
     if body.chars().count() > LONGEST {
         return Err(refused("note", &format!("is too long (maximum is {LONGEST} characters)")));
     }
@@ -213,9 +211,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let (place, author_id) = Place::writable(call)?;
     call.params.require(&["body"])?;
     let internal = call.params.is_set("internal")? || call.params.is_set("confidential")?;
-    if internal && place.level < REPORTER {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(internal && place.level < REPORTER, Failure::forbidden)?;
     let body = checked_body(call.params.text("body")?.unwrap_or_default())?;
     let (kept, commands) = without_commands(&body);
     if kept.trim().is_empty() {
@@ -243,9 +239,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 fn update(call: &Call<'_>) -> Result<Answer> {
     let (place, mut note) = Place::own(call)?;
     if let Some(body) = call.params.text("body")? {
-        if body.trim().is_empty() {
-            return Err(Failure::parameter("body", "is empty"));
-        }
+        refuse_if(body.trim().is_empty(), || Failure::parameter("body", "is empty"))?;
         note.body = checked_body(body)?;
         note.updated_at = call.now().to_owned();
         note.save(call.db)?;

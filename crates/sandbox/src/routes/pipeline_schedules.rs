@@ -8,7 +8,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Complaints, Failure, Result};
+use super::super::answer::{Answer, Complaints, Failure, Result, refuse_if};
 use super::super::call::Call;
 use super::super::cron::Cron;
 use super::super::page;
@@ -106,10 +106,8 @@ fn project(call: &Call<'_>, level: i64) -> Result<Project> {
         true => call.project_as(level)?,
         false => call.project_as(level)?,
     };
-    match has_pipelines(call, &project)? {
-        true => Ok(project),
-        false => Err(Failure::forbidden()),
-    }
+    refuse_if(!has_pipelines(call, &project)?, Failure::forbidden)?;
+    Ok(project)
 }
 
 fn find(call: &Call<'_>, project: &Project) -> Result<Record> {

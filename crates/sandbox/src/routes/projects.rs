@@ -5,7 +5,7 @@ use rusqlite::params;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 use super::super::call::Call;
 use super::super::page;
@@ -456,9 +456,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
             params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| project.visibility.clone())
         }
     };
-    if params.has("visibility") && call.level_in(project)? < OWNER {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(params.has("visibility") && call.level_in(project)? < OWNER, Failure::forbidden)?;
     if visibility != project.visibility {
         check_visibility(&project.namespace, &visibility)?;
     }

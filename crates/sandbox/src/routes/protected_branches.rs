@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
@@ -88,10 +88,8 @@ fn named(call: &Call<'_>, project: i64) -> Result<Protection> {
 fn changeable(call: &Call<'_>, project: &Project) -> Result<Protection> {
     let protection = named(call, project.id)?;
     check_change(call, project)?;
-    match grants::may_unprotect(call, project, &protection.grants)? {
-        true => Ok(protection),
-        false => Err(Failure::forbidden()),
-    }
+    refuse_if(!grants::may_unprotect(call, project, &protection.grants)?, Failure::forbidden)?;
+    Ok(protection)
 }
 
 /// As the service shows one. Users, groups and code owners are of the licensed build.
@@ -137,9 +135,7 @@ fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protec
         return Err(Failure::conflict(&format!("Protected branch '{name}' already exists")));
     }
     let mut plan = Plan::new(call, project, &[], &changes)?;
-    if !grants::may_unprotect(call, project, &plan.added)? {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(!grants::may_unprotect(call, project, &plan.added)?, Failure::forbidden)?;
     if name.trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::params::Params;
@@ -32,9 +32,7 @@ const KNOWN: [&str; 8] = [
 ];
 
 fn project(call: &Call<'_>) -> Result<Project> {
-    if !call.is_from(17, 6) {
-        return Err(Failure::no_route());
-    }
+    refuse_if(!call.is_from(17, 6), Failure::no_route)?;
     let project = call.project_as(MAINTAINER)?;
     call.require_tier(Tier::Premium)?;
     Ok(project)

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, ids};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::params::Params;
@@ -131,10 +131,7 @@ impl PushRule {
             }
             self.settings.insert(name.to_owned(), value);
         }
-        match complaints.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::message(StatusCode::BAD_REQUEST, complaints)),
-        }
+        refuse_if(!complaints.is_empty(), || Failure::message(StatusCode::BAD_REQUEST, complaints))
     }
 
     fn save(&mut self, call: &Call<'_>, (column, id): (&str, i64)) -> Result<()> {
@@ -207,9 +204,7 @@ fn project(call: &Call<'_>, writes: bool) -> Result<Scope> {
 /// The group, whose caller has to be a maintainer. Others are told that there is nothing.
 fn group(call: &Call<'_>) -> Result<Scope> {
     let group = call.group_as(0)?;
-    if call.level_in_group(&group)? < MAINTAINER {
-        return Err(Failure::hidden());
-    }
+    refuse_if(call.level_in_group(&group)? < MAINTAINER, Failure::hidden)?;
     call.require_tier(Tier::Premium)?;
     Ok(Scope::Group(Box::new(group)))
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use undrift_release::Release;
 
 use super::super::access::MAINTAINER;
-use super::super::answer::{Failure, Result};
+use super::super::answer::{Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::outbound::{self, Reach};
@@ -56,9 +56,7 @@ const REGEX_SINCE: Release = Release::new(16, 2);
 /// The project. Who lacks the right to it gets 401 here, not 403.
 fn project(call: &Call<'_>) -> Result<Scope> {
     let project = call.project_as(0)?;
-    if call.level_in(&project)? < MAINTAINER {
-        return Err(Failure::unauthorized());
-    }
+    refuse_if(call.level_in(&project)? < MAINTAINER, Failure::unauthorized)?;
     if call.writes {
         call.check_writable(&project)?;
     }

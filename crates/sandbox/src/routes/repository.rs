@@ -5,7 +5,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
@@ -34,10 +34,8 @@ pub(super) fn of<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
 /// private.
 pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
     let project = call.project()?;
-    match call.may_use(&project, "repository_access_level")? {
-        true => Ok(project),
-        false => Err(Failure::forbidden()),
-    }
+    refuse_if(!call.may_use(&project, "repository_access_level")?, Failure::forbidden)?;
+    Ok(project)
 }
 
 /// The commit to the branch that a call makes.
@@ -202,13 +200,9 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let name = call.params.text("branch")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
     let refuse = |text: String| Failure::message(StatusCode::BAD_REQUEST, text);
-    if !is_ref_name(&name) {
-        return Err(refuse("Branch name is invalid".to_owned()));
-    }
+    refuse_if(!is_ref_name(&name), || refuse("Branch name is invalid".to_owned()))?;
     let repository = of(call, &project);
-    if repository.branch(&name)?.is_some() {
-        return Err(refuse("Branch already exists".to_owned()));
-    }
+    refuse_if(repository.branch(&name)?.is_some(), || refuse("Branch already exists".to_owned()))?;
     let Some(commit) = repository.resolve(&reference)? else {
         return Err(refuse(format!("Invalid reference name: {reference}")));
     };

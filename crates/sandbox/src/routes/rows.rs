@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use serde_json::{Map, Value, json};
 
 use super::super::access::{MAINTAINER, REPORTER};
-use super::super::answer::{Answer, Complaints, Failure, Result};
+use super::super::answer::{Answer, Complaints, Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
@@ -346,9 +346,7 @@ impl Collection {
     }
 
     pub(super) fn answer(&self, verb: Verb, call: &Call<'_>) -> Result<Answer> {
-        if self.since.is_some_and(|since| call.release() < since) {
-            return Err(Failure::no_route());
-        }
+        refuse_if(self.since.is_some_and(|since| call.release() < since), Failure::no_route)?;
         let scope = self.scope(call)?;
         let body = |row: &Record| (self.json)(self, call, &scope, row);
         match verb {

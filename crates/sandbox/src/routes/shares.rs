@@ -6,7 +6,7 @@ use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER, ids};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::kept::OF_GROUPS;
@@ -121,12 +121,8 @@ fn share(call: &Call<'_>) -> Result<Answer> {
     let invited = Namespace::by_id(call.db, invitation.group)?
         .filter(Namespace::is_group)
         .ok_or_else(refused)?;
-    if !call.sees_group(&invited)? || !lets_in(call, namespace, &invited)? {
-        return Err(refused());
-    }
-    if invitation.level > call.level_in(&project)? {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(!call.sees_group(&invited)? || !lets_in(call, namespace, &invited)?, refused)?;
+    refuse_if(invitation.level > call.level_in(&project)?, Failure::forbidden)?;
     if ids(&namespace.traversal).any(|above| above == invited.id) {
         return Err(Failure::conflict(
             "Project cannot be shared with the group it is in or one of its ancestors.",
@@ -171,9 +167,7 @@ fn unshare(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let invited = call.segment_id("group_id")?;
     let holder = Holder::Project(project.id);
-    if level_of(call, holder, invited)? > call.level_in(&project)? {
-        return Err(Failure::forbidden());
-    }
+    refuse_if(level_of(call, holder, invited)? > call.level_in(&project)?, Failure::forbidden)?;
     end(call, holder, invited)?;
     Ok(Answer::no_content())
 }
@@ -183,9 +177,7 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(0)?;
     let invitation = Invitation::of(call)?;
     let invited = call.visible_group(&invitation.group.to_string())?;
-    if call.level_in_group(&group)? < OWNER || !lets_in(call, &group, &invited)? {
-        return Err(refused());
-    }
+    refuse_if(call.level_in_group(&group)? < OWNER || !lets_in(call, &group, &invited)?, refused)?;
     let text = "Shared group The group has already been shared with this group";
     invitation.store(call, Holder::Group(group.id))?.ok_or_else(|| Failure::conflict(text))?;
     Answer::created(&groups::plain(call, &group)?)
@@ -208,9 +200,7 @@ fn unshare_group(call: &Call<'_>) -> Result<Answer> {
 fn import_members(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
-    if call.level_in(&source)? < MAINTAINER {
-        return Err(Failure::forbidden_because("Project"));
-    }
+    refuse_if(call.level_in(&source)? < MAINTAINER, || Failure::forbidden_because("Project"))?;
     if source.id == project.id {
         return Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, "Import failed"));
     }

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::call::Call;
 use super::super::page;
 use super::super::store::project::Project;
@@ -79,13 +79,9 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let name = call.params.text("tag_name")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
     let message = call.params.text("message")?.unwrap_or_default();
-    if !is_ref_name(&name) {
-        return Err(refuse("Tag name invalid"));
-    }
+    refuse_if(!is_ref_name(&name), || refuse("Tag name invalid"))?;
     let repository = of(call, &project);
-    if repository.tag(&name)?.is_some() {
-        return Err(refuse(format!("Tag {name} already exists")));
-    }
+    refuse_if(repository.tag(&name)?.is_some(), || refuse(format!("Tag {name} already exists")))?;
     let Some(commit) = repository.resolve(&reference)? else {
         return Err(refuse(format!("Target {reference} is invalid")));
     };

@@ -7,7 +7,7 @@ use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::access::GUEST;
-use super::super::answer::{Answer, Failure, Result};
+use super::super::answer::{Answer, Failure, Result, refuse_if};
 use super::super::attributes::{Route as Accepts, Tier};
 use super::super::call::Call;
 use super::super::kept::{OF_USERS, Taking};
@@ -195,9 +195,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
 
 fn show(call: &Call<'_>) -> Result<Answer> {
     let id = call.segment_id("user_id")?;
-    if call.caller.is_none() {
-        return Err(Failure::forbidden_because("Not authorized!"));
-    }
+    refuse_if(call.caller.is_none(), || Failure::forbidden_because("Not authorized!"))?;
     let user = User::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("User"))?;
     let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     if !call.is_administrator() && !own {
@@ -265,9 +263,7 @@ fn check_free(call: &Call<'_>, email: &str, username: &str, own: Option<i64>) ->
     if super::project_rules::check_path_alone(username).is_err() {
         return Err(Failure::models("username", &USERNAMES));
     }
-    if !User::is_address(email) {
-        return Err(Failure::model("email", "is invalid"));
-    }
+    refuse_if(!User::is_address(email), || Failure::model("email", "is invalid"))?;
     let taken =
         |sql, value| Ok::<_, Failure>(call.db.prepare_cached(sql)?.exists(params![value, own])?);
     if taken("SELECT 1 FROM users WHERE email = ?1 AND id IS NOT ?2", email)? {
@@ -313,9 +309,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let caller = call.administrator()?;
     let user = call.named_user()?;
-    if user.id == caller.id {
-        return Err(Failure::bad_request("the caller cannot be deleted"));
-    }
+    refuse_if(user.id == caller.id, || Failure::bad_request("the caller cannot be deleted"))?;
     call.db.execute("DELETE FROM users WHERE id = ?1", [user.id])?;
     Ok(Answer::no_content())
 }

@@ -7,7 +7,7 @@ use rusqlite::params;
 use serde_json::{Value, json};
 
 use super::super::access::{MAINTAINER, OWNER};
-use super::super::answer::{Answer, Complaints, Failure, Result};
+use super::super::answer::{Answer, Complaints, Failure, Result, refuse_if};
 use super::super::attributes::Tier;
 use super::super::call::Call;
 use super::super::page;
@@ -251,10 +251,8 @@ fn project(call: &Call<'_>) -> Result<Scope> {
         true => call.writable_project_as(MAINTAINER)?,
         false => call.project_as(MAINTAINER)?,
     };
-    match has_pipelines(call, &project)? {
-        true => Ok(Scope::Project(Box::new(project))),
-        false => Err(Failure::forbidden()),
-    }
+    refuse_if(!has_pipelines(call, &project)?, Failure::forbidden)?;
+    Ok(Scope::Project(Box::new(project)))
 }
 
 /// Whether the CI/CD of a project is not disabled.
