@@ -1,18 +1,8 @@
 //! Access requests of groups and projects: users who ask to become members. Who asks is no member
 //! yet. The reference leaves them out; all of this is the real service's.
 
-use rusqlite::params;
-use serde_json::Value;
-
-use super::super::access::DEVELOPER;
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::call::Call;
-use super::super::kept::OF_GROUPS;
-use super::super::page;
-use super::super::scope::Scope;
-use super::super::store::user::User;
 use super::members::{self, Member};
-use super::{Route, delete, get, post, put};
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/access_requests", |call| list(call, &project(call)?)),

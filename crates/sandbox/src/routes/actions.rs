@@ -1,24 +1,12 @@
 //! Actions on a project and the reads that go with them: stars, users, uploads, housekeeping
 //! (reference 2, 4.2 and 4.4).
 
-use http::StatusCode;
-use rusqlite::{Row, params};
-use serde_json::{Value, json};
+use rusqlite::Row;
 use sha2::{Digest, Sha256};
 
-use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
-use super::super::page;
-use super::super::profile::OBSERVED;
-use super::super::scope::Scope;
-use super::super::store::namespace::Namespace;
-use super::super::store::project::Project;
-use super::super::store::stored::Stored as _;
-use super::super::store::user::User;
 use super::members;
-use super::{Route, get, post, projects, put};
+use super::prelude::*;
+use super::projects;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/users", users),

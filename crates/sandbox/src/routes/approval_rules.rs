@@ -4,20 +4,11 @@
 //! Users, groups and branches that a rule cannot name are dropped without a word: whoever needs them
 //! has to compare the answer.
 
-use http::StatusCode;
-use serde_json::{Map, Value, json};
-
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::call::Call;
-use super::super::page;
-use super::super::profile::OBSERVED;
 use super::super::store::approval_rule::{ANY, ApprovalRule};
-use super::super::store::namespace::Namespace;
-use super::super::store::project::Project;
 use super::super::store::protection::Protection;
-use super::super::store::user::User;
 use super::approvals::{RULES_LOCK, is_locked, readable, writable};
-use super::{Route, delete, get, grants, groups, post, protected_branches, put};
+use super::prelude::*;
+use super::{grants, groups, protected_branches};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/approval_rules", list),

@@ -2,20 +2,9 @@
 //! which says the opposite of some flags, and what its top group says of them. The reference leaves
 //! them out; all of this is the real service's.
 
-use rusqlite::params;
-use serde_json::{Map, Value, json};
-
-use super::super::access::{MAINTAINER, OWNER, ids};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
-use super::super::profile::OBSERVED;
 use super::super::store::approval_rule::{ANY, ApprovalRule};
-use super::super::store::holder::Holder;
-use super::super::store::namespace::Namespace;
-use super::super::store::project::Project;
-use super::{Route, get, instance, post, put};
-use undrift_release::Release;
+use super::instance;
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/approvals", show),

@@ -1,14 +1,10 @@
 //! Pictures of projects, groups and users: sent as multipart, shown as an address (reference 2,
 //! 4.3), served there to everybody, as the real service does.
 
-use http::StatusCode;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::OptionalExtension;
 
-use super::super::answer::{Answer, Failure, Result};
-use super::super::call::Call;
-use super::super::params::{Params, Upload};
-use super::super::store::holder::Holder;
-use super::{Route, get};
+use super::super::params::Upload;
+use super::prelude::*;
 
 /// Not below `/api/v4`.
 pub(super) const PAGES: &[Route] = &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download)];

@@ -2,18 +2,9 @@
 //!
 //! A project shows the badges of all groups above it among its own, and changes its own only.
 
-use serde_json::{Value, json};
-
-use super::super::access::OWNER;
-use super::super::answer::{Answer, Failure, Result};
-use super::super::call::Call;
 use super::super::outbound::{self, Reach};
-use super::super::scope::Scope;
-use super::super::store::holder::Holder;
-use super::super::store::project::Project;
-use super::super::store::record::Record;
+use super::prelude::*;
 use super::rows::{Collection, Field, Form, INHERITED};
-use super::{Route, get};
 
 pub(super) const COLLECTIONS: &[Collection] =
     &[BADGES, Collection { path: "/groups/{id}/badges", writes: OWNER, ..BADGES }];

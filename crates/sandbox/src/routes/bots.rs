@@ -1,21 +1,13 @@
 //! Access tokens of projects and groups. Each belongs to a bot, a user that is a member there:
 //! whoever keeps members in order meets bots in the lists and has to leave them alone.
 
-use http::StatusCode;
-use rusqlite::{Row, params};
-use serde_json::Value;
+use rusqlite::Row;
 
-use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER, REPORTER, Token};
-use super::super::answer::{Answer, Failure, Result};
-use super::super::call::Call;
-use super::super::page;
-use super::super::params::Need;
-use super::super::profile::OBSERVED;
-use super::super::scope::Scope;
-use super::super::store::stored::Stored as _;
-use super::super::store::user::{NewUser, User};
+use super::super::access::Token;
+use super::super::store::user::NewUser;
 use super::members;
-use super::{Route, delete, get, post, tokens};
+use super::prelude::*;
+use super::tokens;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/access_tokens", |call| list(call, &project(call)?)),

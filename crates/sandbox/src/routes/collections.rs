@@ -1,26 +1,15 @@
 //! Plain collections below projects and groups, which the reference leaves out: milestones,
 //! environments, their protection, deploy tokens and external status checks.
 
-use http::StatusCode;
-use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::super::access::{DEVELOPER, MAINTAINER, OWNER, REPORTER};
-use super::super::answer::{Answer, Complaints, Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
 use super::super::outbound::{self, Reach};
-use super::super::page;
 use super::super::params::{flag, integer, number_of};
-use super::super::profile::OBSERVED;
-use super::super::scope::Scope;
-use super::super::store::namespace::Namespace;
 use super::super::store::protection::Protection;
-use super::super::store::record::Record;
-use super::super::store::user::User;
 use super::super::view::{self, Wanted};
+use super::grants;
+use super::prelude::*;
 use super::rows::{Collection, Field, Form, is_taken};
-use super::{Route, get, grants, post};
 
 pub(super) const COLLECTIONS: &[Collection] = &[
     MILESTONES,

@@ -2,13 +2,9 @@
 //! projects and filters them by these (2, 4.1); here are the real service's operations that set
 //! them.
 
-use rusqlite::{Connection, params};
-use serde_json::{Value, json};
+use rusqlite::Connection;
 
-use super::super::answer::{Answer, Failure, Result};
-use super::super::call::Call;
-use super::super::store::holder::Holder;
-use super::{Route, delete, get, put};
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/custom_attributes", |call| list(call, project(call)?)),

@@ -4,18 +4,8 @@
 //! something new (a group from release 18.0 on). It can be restored until its days are over, and
 //! removed at once by who spells out its path.
 
-use http::StatusCode;
-use rusqlite::params;
-use serde_json::json;
-
-use super::super::access::{OWNER, ids};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
-use super::super::profile::OBSERVED;
-use super::super::store::namespace::Namespace;
-use super::super::store::project::Project;
-use super::{Route, delete, group_moves, groups, post, projects};
+use super::prelude::*;
+use super::{group_moves, groups, projects};
 
 pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}", |call| {

@@ -8,18 +8,13 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use md5::Md5;
-use rusqlite::{Connection, OptionalExtension, params};
-use serde_json::{Value, json};
+use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
-use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Complaints, Failure, Result};
-use super::super::call::Call;
-use super::super::profile::OBSERVED;
-use super::super::store::project::Project;
-use super::super::store::stored::{Stored as _, stored};
-use super::super::{clock, page};
-use super::{Route, delete, get, post, projects, put};
+use super::super::clock;
+use super::super::store::stored::stored;
+use super::prelude::*;
+use super::projects;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/deploy_keys", list_all),

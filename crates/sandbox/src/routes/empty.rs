@@ -1,13 +1,7 @@
 //! What the sandbox never has any of, such as issues and pipelines: lists without items, for
 //! whoever may read them, so that clients that look find nothing instead of no service.
 
-use serde_json::json;
-
-use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Failure, Result};
-use super::super::call::Call;
-use super::super::page;
-use super::{Route, get};
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     // For everybody who sees the project.

@@ -5,18 +5,12 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
-use http::StatusCode;
-use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::super::access::DEVELOPER;
-use super::super::answer::{Answer, Failure, Result};
-use super::super::call::Call;
-use super::super::page;
-use super::super::store::project::Project;
 use super::super::store::repository::{Commit, Edit, File, id_of, is_ref_name};
+use super::prelude::*;
+use super::protected_branches;
 use super::repository::{default_branch, fill, may_push, new_commit, of, readable};
-use super::{Route, delete, get, post, protected_branches, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/tree", tree),

@@ -1,18 +1,10 @@
 //! Forks and the relation of a fork to its upstream (reference 2, 4.4).
 
-use http::StatusCode;
-use rusqlite::params;
-use serde_json::{Value, json};
-
-use super::super::access::{DEVELOPER, MAINTAINER, OWNER, REPORTER};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::VISIBILITIES;
-use super::super::call::Call;
 use super::super::settings;
-use super::super::store::namespace::Namespace;
-use super::super::store::project::{Import, NewProject, Project};
+use super::super::store::project::{Import, NewProject};
+use super::prelude::*;
 use super::project_rules::{self, Wanted as Identity};
-use super::{Route, delete, post, projects};
+use super::projects;
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/fork", fork),

@@ -1,12 +1,8 @@
 //! Freeze periods of a project, in which nothing is deployed. The reference leaves them out; all of
 //! this is the real service's.
 
-use super::super::access::{MAINTAINER, REPORTER};
-use super::super::answer::{Complaints, Failure, Result};
-use super::super::call::Call;
 use super::super::cron::{self, Cron};
-use super::super::scope::Scope;
-use super::super::store::record::Record;
+use super::prelude::*;
 use super::rows::{Collection, Field, Form};
 use super::variables::has_pipelines;
 

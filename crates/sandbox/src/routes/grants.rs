@@ -3,17 +3,10 @@
 //! Such a list is a difference. An element without `id` adds a grant, one with `id` changes that
 //! grant, one with `id` and `_destroy` takes it away; grants that no element names stay.
 
-use serde_json::{Map, Value, json};
-
-use super::super::access::{self, DEVELOPER, MAINTAINER, OWNER, Standing};
-use super::super::answer::{Failure, Result};
-use super::super::attributes::Tier;
-use super::super::call::Call;
-use super::super::params::{Params, flag, integer, number_of};
-use super::super::store::namespace::Namespace;
-use super::super::store::project::Project;
+use super::super::access::{self, Standing};
+use super::super::params::{flag, integer, number_of};
 use super::super::store::protection::{self, Action, Grant, Grantee};
-use super::super::store::user::User;
+use super::prelude::*;
 
 /// Nobody.
 const NO_ONE: i64 = 0;

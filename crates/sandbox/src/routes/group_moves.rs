@@ -1,15 +1,8 @@
 //! Groups that move or change their path, with everything below them.
 
-use http::StatusCode;
-use rusqlite::params;
-
-use super::super::access::OWNER;
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::call::Call;
-use super::super::scope::Scope;
-use super::super::store::namespace::Namespace;
 use super::group_rules::{self, rank};
-use super::{Route, actions, get, group_settings, groups, members, post, projects};
+use super::prelude::*;
+use super::{actions, group_settings, groups, members, projects};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/groups/{id}/transfer", transfer),

@@ -1,16 +1,8 @@
 //! What the name, path and visibility of a group have to be, and who may make groups.
 
-use rusqlite::params;
-use serde_json::Value;
-
-use super::super::access::{MAINTAINER, OWNER, ids};
-use super::super::answer::{Complaints, Failure, Result};
-use super::super::attributes::{Route as Accepts, VISIBILITIES};
-use super::super::call::Call;
-use super::super::kept::{OF_GROUPS, OF_USERS};
-use super::super::profile::OBSERVED;
-use super::super::store::namespace::Namespace;
+use super::super::kept::OF_USERS;
 use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
+use super::prelude::*;
 use super::{group_settings, instance};
 
 pub(super) const SHORTEST_PATH: usize = 2;

@@ -2,21 +2,10 @@
 
 use std::net::IpAddr;
 
-use rusqlite::params;
-use serde_json::{Map, Value, json};
-
-use super::super::access::{DEVELOPER, MAINTAINER, OWNER, ids};
-use super::super::answer::{Complaints, Failure, Result};
-use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
-use super::super::call::Call;
-use super::super::kept::{OF_GROUPS, Taking};
+use super::super::kept::Taking;
 use super::super::params::{flag, integer};
-use super::super::profile::OBSERVED;
-use super::super::store::holder::Holder;
-use super::super::store::namespace::Namespace;
-use super::super::store::project::Project;
 use super::super::store::repository::is_ref_name;
-use super::super::store::user::User;
+use super::prelude::*;
 use super::{avatars, instance};
 
 pub(super) const BRANCH_PROTECTION: &str = "default_branch_protection";

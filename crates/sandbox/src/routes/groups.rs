@@ -3,27 +3,14 @@
 //!
 //! A group is answered in two forms: lists have the short one; alone it has more.
 
-use http::StatusCode;
-use rusqlite::params;
-use serde_json::{Value, json};
-
-use super::super::access::{OWNER, ids};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
-use super::super::call::Call;
-use super::super::kept::OF_GROUPS;
-use super::super::page;
-use super::super::profile::OBSERVED;
-use super::super::scope::Scope;
-use super::super::store::holder::Holder;
-use super::super::store::namespace::{Namespace, NewGroup};
-use super::super::store::stored::Stored as _;
+use super::super::store::namespace::NewGroup;
 use super::super::view;
 use super::group_rules::{self, SHORTEST_PATH, Wanted, in_one_text};
 use super::group_settings::ARCHIVED;
+use super::prelude::*;
 use super::{
-    Route, avatars, custom_attributes, deletion, get, group_moves, group_settings, instance,
-    members, post, project_list, put, shares,
+    avatars, custom_attributes, deletion, group_moves, group_settings, instance, members,
+    project_list, shares,
 };
 
 pub(super) const ROUTES: &[Route] = &[

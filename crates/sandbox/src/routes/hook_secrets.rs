@@ -1,12 +1,10 @@
 //! The two sorts of secrets that a hook has by key: headers that it sends, and variables of its URL.
 //! Only the keys are ever shown.
 
-use serde_json::{Map, Value, json};
+use undrift_release::REFERENCE;
 
-use super::super::answer::{Failure, Result};
-use super::super::call::Call;
-use super::super::params::{self, Params};
-use undrift_release::{REFERENCE, Release};
+use super::super::params::{self};
+use super::prelude::*;
 
 /// One sort of secrets.
 pub(super) struct Secrets {

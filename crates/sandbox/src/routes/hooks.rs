@@ -3,24 +3,15 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-use http::StatusCode;
-use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde_json::{Map, Value, json};
+use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::super::access::{MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::{Attribute, Null, TABLE, Tier};
-use super::super::call::Call;
+use super::super::attributes::{Attribute, Null, TABLE};
 use super::super::outbound::{self, Reach};
-use super::super::page;
-use super::super::params::Params;
-use super::super::profile::{AbsentDelete, OBSERVED};
+use super::super::profile::AbsentDelete;
 use super::super::re2;
-use super::super::scope::Scope;
 use super::super::store::repository::is_ref_name;
 use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
-use super::{Route, delete, get, post, put};
-use undrift_release::Release;
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/hooks", |call| list(call, &project(call, false)?)),

@@ -1,19 +1,12 @@
 //! Imports from external hosts (reference 1, 4.2). No host is ever contacted and no credential is
 //! kept: a project appears at once, and its import is done when the clock says so.
 
-use http::StatusCode;
-use serde_json::{Value, json};
-
-use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::call::Call;
-use super::super::params::Need;
 use super::super::params::flag;
 use super::super::settings;
-use super::super::store::namespace::Namespace;
-use super::super::store::project::{Import, NewProject, Project};
+use super::super::store::project::{Import, NewProject};
 use super::super::store::protection;
-use super::{Route, get, post, project_rules, projects};
+use super::prelude::*;
+use super::{project_rules, projects};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/import", status),

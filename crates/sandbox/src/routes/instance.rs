@@ -5,12 +5,8 @@
 use std::sync::LazyLock;
 
 use rusqlite::{Connection, OptionalExtension};
-use serde_json::{Map, Value, json};
 
-use super::super::answer::{Answer, Failure, Result};
-use super::super::call::Call;
-use super::super::page;
-use super::{Route, get, put};
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/application/settings", show),

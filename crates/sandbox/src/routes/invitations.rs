@@ -2,19 +2,11 @@
 //! pending members of a root group (1, 2.6) and has no operation that invites; the real service's
 //! are here.
 
-use rusqlite::{Row, params};
-use serde_json::{Map, Value, json};
+use rusqlite::Row;
 use sha2::{Digest, Sha256};
 
-use super::super::access::{MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure, Result};
-use super::super::call::Call;
-use super::super::page;
-use super::super::params::Need;
-use super::super::scope::Scope;
-use super::super::store::user::User;
 use super::members;
-use super::{Route, delete, get, post, put};
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/invitations", |call| list(call, &Scope::project(call, MAINTAINER)?)),

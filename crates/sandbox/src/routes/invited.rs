@@ -1,15 +1,8 @@
 //! Lists of invitations from both ends: the groups that are invited, those that invite, and those
 //! that could be.
 
-use rusqlite::params;
-
-use super::super::access::{GUEST, MAINTAINER, ids};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::call::Call;
-use super::super::profile::OBSERVED;
-use super::super::store::holder::Holder;
-use super::super::store::namespace::Namespace;
-use super::{Route, actions, get, groups};
+use super::prelude::*;
+use super::{actions, groups};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/groups/shared", inviting),

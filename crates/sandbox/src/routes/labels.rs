@@ -4,21 +4,13 @@
 //! labels of its own project or group depends on the call: reading sees those of all groups above;
 //! changing and removing through a project see those of the group that the project is in.
 
-use http::{Method, StatusCode};
-use serde_json::{Value, json};
+use http::Method;
 
-use super::super::access::{REPORTER, ids};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::call::Call;
-use super::super::page;
-use super::super::profile::OBSERVED;
-use super::super::store::holder::Holder;
 use super::super::store::label::Label;
-use super::super::store::namespace::Namespace;
-use super::super::store::project::Project;
 use super::colors::{self, Color};
+use super::group_settings;
 use super::group_settings::ARCHIVED;
-use super::{Route, delete, get, group_settings, post, put};
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/labels", |call| list(call, &Place::project(call, 0)?)),

@@ -5,22 +5,12 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use rusqlite::{Row, ToSql, params};
-use serde_json::{Map, Value, json};
+use rusqlite::{Row, ToSql};
 
-use super::super::access::{GUEST, LEVELS, MAINTAINER, MINIMAL, OWNER, PLANNER, ids, level_name};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
+use super::super::access::{LEVELS, MINIMAL, PLANNER, level_name};
 use super::super::clock;
-use super::super::page;
-use super::super::params::{Need, Params};
-use super::super::profile::OBSERVED;
-use super::super::scope::Scope;
-use super::super::store::namespace::Namespace;
-use super::super::store::stored::Stored as _;
-use super::super::store::user::User;
-use super::{Route, delete, get, group_settings, post, put};
+use super::group_settings;
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/members", |call| list(call, &Scope::project(call, 0)?)),

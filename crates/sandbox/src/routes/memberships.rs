@@ -6,22 +6,12 @@
 
 use std::cmp::Reverse;
 
-use http::StatusCode;
-use rusqlite::{Row, params};
-use serde_json::{Value, json};
+use rusqlite::Row;
 
-use super::super::access::{OWNER, level_name};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::call::Call;
-use super::super::page;
-use super::super::params::Need;
-use super::super::profile::OBSERVED;
-use super::super::scope::Scope;
-use super::super::store::namespace::Namespace;
-use super::super::store::stored::Stored as _;
-use super::super::store::user::User;
+use super::super::access::level_name;
 use super::members::{Member, STATES, remove_below};
-use super::{Route, delete, get, post, put, users};
+use super::prelude::*;
+use super::users;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/billable_members", billable),

@@ -33,6 +33,7 @@ pub(crate) mod memberships;
 mod names;
 mod notes;
 mod pipeline_schedules;
+mod prelude;
 pub(crate) mod project_list;
 pub(crate) mod project_rules;
 pub(crate) mod projects;

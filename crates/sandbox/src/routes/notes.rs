@@ -5,17 +5,11 @@
 //! out of a list after that was cut into pages, so that pages are short, and nothing says so.
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
 
-use super::super::access::{GUEST, MAINTAINER, OWNER, REPORTER};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::call::Call;
 use super::super::clock;
 use super::super::page::{Items, Page};
 use super::super::store::merge_request::{Listing, MergeRequest, Note};
-use super::super::store::project::Project;
-use super::super::store::user::User;
-use super::{Route, delete, get, post, put};
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/merge_requests/{merge_request_iid}", show_merge_request),

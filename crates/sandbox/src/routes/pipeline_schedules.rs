@@ -4,23 +4,13 @@
 //! A schedule does what its owner may do, so that only the owner changes it: who else wants to,
 //! becomes the owner first.
 
-use http::StatusCode;
-use serde_json::{Map, Value, json};
-
-use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Complaints, Failure, Result, refuse_if};
-use super::super::call::Call;
 use super::super::cron::Cron;
-use super::super::page;
-use super::super::params::{self, Need};
-use super::super::store::holder::Holder;
-use super::super::store::project::Project;
-use super::super::store::record::{Record, Records};
+use super::super::params::{self};
+use super::super::store::record::Records;
 use super::super::store::repository::Repository;
-use super::super::store::user::User;
 use super::freeze_periods::{ZONE, take_cron, take_zone};
+use super::prelude::*;
 use super::variables::has_pipelines;
-use super::{Route, delete, get, post, put};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/pipeline_schedules", list),

@@ -2,20 +2,12 @@
 
 use std::collections::HashMap;
 
-use http::StatusCode;
 use rusqlite::ToSql;
-use serde_json::Value;
 
-use super::super::access::{GUEST, OWNER};
-use super::super::answer::{Answer, Failure, Result};
-use super::super::attributes::{Tier, VISIBILITIES};
-use super::super::call::Call;
-use super::super::page::{self, COUNTED, Items, Page};
-use super::super::store::namespace::Namespace;
-use super::super::store::project::Project;
-use super::super::store::user::User;
+use super::super::page::{COUNTED, Items, Page};
 use super::super::view::{self, Wanted};
-use super::{Route, get, members};
+use super::members;
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects", all),

@@ -1,10 +1,8 @@
 //! The rules of the names and paths of projects, with the words in which the service's models
 //! refuse them: each fault is told of the project and of its namespace of one.
 
-use super::super::answer::{Complaints, Failure, Result};
-use super::super::call::Call;
-use super::super::store::namespace::Namespace;
 use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
+use super::prelude::*;
 use super::projects::taken;
 
 const SHORT: &str = "is too short (minimum is 1 character)";

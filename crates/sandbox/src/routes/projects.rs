@@ -1,30 +1,15 @@
 //! Single projects: read, create, edit, archive, delete (reference 2, 4.2 to 4.4).
 
-use http::StatusCode;
-use rusqlite::params;
-use serde_json::{Map, Value, json};
-
-use super::super::access::{DEVELOPER, MAINTAINER, OWNER};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
-use super::super::call::Call;
-use super::super::page;
-use super::super::params::Params;
-use super::super::profile::OBSERVED;
-use super::super::scope::Scope;
 use super::super::settings;
-use super::super::store::holder::Holder;
-use super::super::store::namespace::Namespace;
-use super::super::store::project::{Import, NewProject, Project};
-use super::super::store::user::User;
+use super::super::store::project::{Import, NewProject};
 use super::super::view::{self, Wanted};
 use super::approvals::{self, BEFORE_MERGE};
 use super::members;
+use super::prelude::*;
 use super::project_rules::{self, Wanted as Identity};
 use super::remote_mirrors::masked;
 use super::{
-    Route, avatars, bots, get, group_settings, post, protected_branches, pull_mirror, push_rules,
-    put, repository,
+    avatars, bots, group_settings, protected_branches, pull_mirror, push_rules, repository,
 };
 
 pub(super) const ROUTES: &[Route] = &[

@@ -3,25 +3,13 @@
 
 use std::borrow::Cow;
 
-use http::StatusCode;
-use serde_json::{Value, json};
-
-use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
-use super::super::kept::OF_GROUPS;
-use super::super::page;
-use super::super::params::Params;
-use super::super::profile::OBSERVED;
-use super::super::store::namespace::Namespace;
-use super::super::store::project::Project;
 use super::super::store::protection::{
     self, Action, Grant, Grantee, NewProtection, Protection, covers,
 };
 use super::grants::{self, Plan};
 use super::group_settings::BRANCH_PROTECTION;
-use super::{Route, delete, get, instance, patch, post, repository};
+use super::prelude::*;
+use super::{instance, repository};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/protected_branches", list),

@@ -1,19 +1,10 @@
 //! Protected tags of a project. The reference leaves them out; all of this is the real service's.
 //! There is no update: who changes one removes it and protects again.
 
-use http::StatusCode;
-use serde_json::{Value, json};
-
-use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Failure, Result};
-use super::super::attributes::Tier;
-use super::super::call::Call;
-use super::super::page;
-use super::super::store::project::Project;
 use super::super::store::protected_tag::ProtectedTag;
 use super::super::store::protection::Action;
 use super::grants::{self, Plan};
-use super::{Route, delete, get, post};
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/protected_tags", list),

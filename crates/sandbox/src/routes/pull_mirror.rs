@@ -2,17 +2,9 @@
 //! with an address and the credentials to it, of which only is kept that there are some. Nothing is
 //! ever pulled.
 
-use serde_json::{Map, Value, json};
-
-use super::super::access::MAINTAINER;
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
-use super::super::params::Params;
 use super::super::re2;
-use super::super::store::project::Project;
+use super::prelude::*;
 use super::remote_mirrors::{checked_url, masked};
-use super::{Route, get, put};
 
 pub(super) const ROUTES: &[Route] =
     &[get("/projects/{id}/mirror/pull", show), put("/projects/{id}/mirror/pull", update)];

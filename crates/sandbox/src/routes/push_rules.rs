@@ -1,22 +1,11 @@
 //! The push rule of a project (reference 2, 4.6; Premium), and that of a group, which the reference
 //! leaves out: new projects get a copy of it.
 
-use http::StatusCode;
-use rusqlite::{OptionalExtension, params};
-use serde_json::{Map, Value, json};
+use rusqlite::OptionalExtension;
 
-use super::super::access::{MAINTAINER, ids};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
-use super::super::params::Params;
 use super::super::profile::AbsentDelete;
 use super::super::re2;
-use super::super::scope::Scope;
-use super::super::store::holder::Holder;
-use super::super::store::namespace::Namespace;
-use super::{Route, delete, get, post, put};
-use undrift_release::Release;
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/push_rule", |call| show(call, &project(call, false)?)),

@@ -4,18 +4,9 @@
 //! The URL of a mirror is said when it is created, and never changes; its credentials are in no
 //! answer.
 
-use serde_json::{Value, json};
-use undrift_release::Release;
-
-use super::super::access::MAINTAINER;
-use super::super::answer::{Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
 use super::super::outbound::{self, Reach};
-use super::super::profile::OBSERVED;
 use super::super::re2;
-use super::super::scope::Scope;
-use super::super::store::record::Record;
+use super::prelude::*;
 use super::rows::{Collection, Field, Form};
 
 pub(super) const MIRRORS: Collection = Collection {

@@ -1,19 +1,12 @@
 //! Branches of a repository, and how one comes into being. The reference leaves repositories out;
 //! all of this is the real service's. Nothing of Git is there: see [`super::super::store::repository`].
 
-use http::StatusCode;
-use serde_json::{Value, json};
-
-use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::call::Call;
-use super::super::page;
-use super::super::store::project::Project;
 use super::super::store::protection::{
     Action, Grant, Grantee, NewProtection, Protection, covers, grant, revoke,
 };
 use super::super::store::repository::{Branch, Commit, Edit, NewCommit, Repository, is_ref_name};
-use super::{Route, delete, get, grants, post, protected_branches, put};
+use super::prelude::*;
+use super::{grants, protected_branches};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/branches", list),

@@ -12,20 +12,11 @@ use std::sync::LazyLock;
 use http::Method;
 use matchit::Router;
 use rusqlite::Connection;
-use serde_json::{Map, Value, json};
 
-use super::super::access::{MAINTAINER, REPORTER};
-use super::super::answer::{Answer, Complaints, Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
-use super::super::page;
-use super::super::scope::Scope;
-use super::super::store::record::{Record, Records};
+use super::super::store::record::Records;
 use super::collections::{changed, next_grant};
-use super::{
-    Handler, Operation, Route, badges, collections, freeze_periods, remote_mirrors, saml_links,
-};
-use undrift_release::Release;
+use super::prelude::*;
+use super::{Handler, Operation, badges, collections, freeze_periods, remote_mirrors, saml_links};
 
 /// Every collection that the sandbox has.
 const COLLECTIONS: [&[Collection]; 5] = [

@@ -1,14 +1,9 @@
 //! Groups of an identity provider whose members become members of a group when they sign in. A service
 //! answers 401 to everybody until SAML is set up for groups; here it is.
 
-use http::StatusCode;
-
-use super::super::access::{GUEST, LEVELS, MINIMAL, OWNER, PLANNER};
-use super::super::answer::Failure;
-use super::super::attributes::Tier;
-use super::super::scope::Scope;
+use super::super::access::{LEVELS, MINIMAL, PLANNER};
+use super::prelude::*;
 use super::rows::{Collection, Field, Form, is_taken};
-use undrift_release::Release;
 
 pub(super) const LINKS: Collection = Collection {
     entry: "saml_group_name",
@@ -24,10 +19,8 @@ pub(super) const LINKS: Collection = Collection {
     is_edited: false,
     scope: |_, call| {
         let group = call.group().map_err(|_| Failure::unauthorized())?;
-        match call.level_in_group(&group)? < OWNER {
-            true => Err(Failure::unauthorized()),
-            false => Ok(Scope::Group(Box::new(group))),
-        }
+        refuse_if(call.level_in_group(&group)? < OWNER, Failure::unauthorized)?;
+        Ok(Scope::Group(Box::new(group)))
     },
     settle: |_, call, _, row, stored| {
         let level = call.params.number_of(LEVEL, |level| {
@@ -39,13 +32,10 @@ pub(super) const LINKS: Collection = Collection {
                 }
         })?;
         row.set(LEVEL, level);
-        match is_taken(stored, row, NAME) {
-            false => Ok(()),
-            true => Err(Failure::message(
-                StatusCode::BAD_REQUEST,
-                "Saml group name has already been taken",
-            )),
-        }
+        refuse_if(is_taken(stored, row, NAME), || {
+            let words = "Saml group name has already been taken";
+            Failure::message(StatusCode::BAD_REQUEST, words)
+        })
     },
     json: |of, call, _, row| {
         let mut body = of.plain(call, row);

@@ -1,20 +1,8 @@
 //! Groups invited to a project or to another group, and members copied from another project
 //! (reference 2, 4.4).
 
-use http::StatusCode;
-use rusqlite::params;
-use serde_json::{Value, json};
-
-use super::super::access::{MAINTAINER, OWNER, ids};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
-use super::super::kept::OF_GROUPS;
-use super::super::params::Need;
-use super::super::store::holder::Holder;
-use super::super::store::namespace::Namespace;
-use super::super::store::stored::Stored as _;
-use super::{Route, delete, group_settings, groups, members, post};
+use super::prelude::*;
+use super::{group_settings, groups, members};
 
 pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/share", share),

@@ -1,16 +1,8 @@
 //! What clients ask about the service itself. The reference does not cover it, real clients cannot
 //! do without.
 
-use http::StatusCode;
-use serde_json::{Value, json};
-
-use super::super::access::OWNER;
-use super::super::answer::{Answer, Failure, Result};
-use super::super::call::Call;
-use super::super::page;
-use super::super::store::namespace::Namespace;
-use super::super::store::stored::Stored as _;
-use super::{Route, get, post, project_list, users};
+use super::prelude::*;
+use super::{project_list, users};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/version", version),

@@ -1,18 +1,11 @@
 //! Tags of a repository. The reference leaves them out; all of this is the real service's.
 
-use http::StatusCode;
-use serde_json::{Value, json};
-
-use super::super::access::{DEVELOPER, MAINTAINER};
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::call::Call;
-use super::super::page;
-use super::super::store::project::Project;
 use super::super::store::protected_tag::ProtectedTag;
 use super::super::store::protection::{Grantee, covers};
 use super::super::store::repository::{Tag, is_ref_name};
+use super::grants;
+use super::prelude::*;
 use super::repository::{commit_json, is_found, of, readable};
-use super::{Route, delete, get, grants, post};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/repository/tags", list),

@@ -2,17 +2,8 @@
 //! issue open (reference 1, 5). Personal and impersonation tokens are told apart by their addresses
 //! only.
 
-use http::StatusCode;
-use rusqlite::params;
-use serde_json::{Value, json};
-
 use super::super::access::{self, Token};
-use super::super::answer::{Answer, Failure, Result};
-use super::super::call::Call;
-use super::super::page;
-use super::super::profile::OBSERVED;
-use super::super::store::stored::Stored as _;
-use super::{Route, delete, get, post};
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     post("/users/{user_id}/personal_access_tokens", create),

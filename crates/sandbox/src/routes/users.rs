@@ -2,22 +2,10 @@
 
 use std::borrow::Cow;
 
-use http::StatusCode;
-use rusqlite::params;
-use serde_json::{Value, json};
-
-use super::super::access::GUEST;
-use super::super::answer::{Answer, Failure, Result, refuse_if};
-use super::super::attributes::{Route as Accepts, Tier};
-use super::super::call::Call;
 use super::super::kept::{OF_USERS, Taking};
-use super::super::page;
-use super::super::params::Need;
-use super::super::store::holder::Holder;
-use super::super::store::namespace::Namespace;
-use super::super::store::stored::Stored as _;
-use super::super::store::user::{NewUser, User};
-use super::{Route, avatars, custom_attributes, delete, get, group_moves, post, put};
+use super::super::store::user::NewUser;
+use super::prelude::*;
+use super::{avatars, custom_attributes, group_moves};
 
 pub(super) const ROUTES: &[Route] = &[
     get("/user", me),

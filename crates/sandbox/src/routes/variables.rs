@@ -3,20 +3,9 @@
 
 use std::borrow::Cow;
 
-use rusqlite::params;
-use serde_json::{Value, json};
-
-use super::super::access::{MAINTAINER, OWNER};
-use super::super::answer::{Answer, Complaints, Failure, Result, refuse_if};
-use super::super::attributes::Tier;
-use super::super::call::Call;
-use super::super::page;
-use super::super::params::Params;
 use super::super::profile::Profile;
-use super::super::scope::Scope;
-use super::super::store::project::Project;
-use super::super::store::stored::{Stored as _, stored};
-use super::{Route, delete, get, post, put};
+use super::super::store::stored::stored;
+use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/variables", |call| list(call, &project(call)?)),
