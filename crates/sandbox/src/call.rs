@@ -140,6 +140,11 @@ impl Call<'_> {
     }
 
     /// A segment of the path by its name in the route.
+    /// Whether the operation is one of a group.
+    pub(crate) fn is_of_group(&self) -> bool {
+        self.target.starts_with("/api/v4/groups/")
+    }
+
     pub(crate) fn segment(&self, name: &str) -> &str {
         self.segments.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }

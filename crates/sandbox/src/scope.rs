@@ -25,6 +25,23 @@ impl Scope {
         Ok(Self::Project(Box::new(project)))
     }
 
+    /// The project or group of the call, for who has a level in it: one for each.
+    pub(crate) fn of(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
+        match call.is_of_group() {
+            true => Self::group(call, group),
+            false => Self::project(call, project),
+        }
+    }
+
+    /// The same, where archived projects can be read by whoever has the level.
+    pub(crate) fn kept_by(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
+        Ok(match (call.is_of_group(), call.writes) {
+            (true, _) => Self::group(call, group)?,
+            (false, true) => Self::Project(Box::new(call.writable_project_as(project)?)),
+            (false, false) => Self::Project(Box::new(call.project_as(project)?)),
+        })
+    }
+
     /// The group of the call, likewise.
     pub(crate) fn group(call: &Call<'_>, level: i64) -> Result<Self> {
         Ok(Self::Group(Box::new(call.group_as(level)?)))

@@ -4,25 +4,16 @@
 use super::members::{self, Member};
 use super::prelude::*;
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/access_requests", |call| list(call, &project(call)?)),
-    post("/projects/{id}/access_requests", |call| ask(call, &project(call)?)),
-    put("/projects/{id}/access_requests/{user_id}/approve", |call| approve(call, &project(call)?)),
-    delete("/projects/{id}/access_requests/{user_id}", |call| deny(call, &project(call)?)),
-    get("/groups/{id}/access_requests", |call| list(call, &group(call)?)),
-    post("/groups/{id}/access_requests", |call| ask(call, &group(call)?)),
-    put("/groups/{id}/access_requests/{user_id}/approve", |call| approve(call, &group(call)?)),
-    delete("/groups/{id}/access_requests/{user_id}", |call| deny(call, &group(call)?)),
+pub(super) const OF_BOTH: &[Route] = &[
+    get("/access_requests", |call| list(call, &scope(call)?)),
+    post("/access_requests", |call| ask(call, &scope(call)?)),
+    put("/access_requests/{user_id}/approve", |call| approve(call, &scope(call)?)),
+    delete("/access_requests/{user_id}", |call| deny(call, &scope(call)?)),
 ];
 
-/// The project, for every user who sees it.
-fn project(call: &Call<'_>) -> Result<Scope> {
-    Scope::project(call, 0)
-}
-
-/// The group, likewise.
-fn group(call: &Call<'_>) -> Result<Scope> {
-    Scope::group(call, 0)
+/// The project or group, for every user who sees it.
+fn scope(call: &Call<'_>) -> Result<Scope> {
+    Scope::of(call, [0, 0])
 }
 
 /// 403 unless the caller manages members here.

@@ -25,16 +25,13 @@ const BADGES: Collection = Collection {
     ..Collection::new("/projects/{id}/badges")
 };
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/badges/render", |call| preview(call, &BADGES)),
-    get("/groups/{id}/badges/render", |call| preview(call, &COLLECTIONS[1])),
-];
+pub(super) const OF_BOTH: &[Route] = &[get("/badges/render", preview)];
 
 const URLS: [&str; 2] = ["link_url", "image_url"];
 
 /// The project or group; it is read by everybody who sees it, also without a token.
 fn scope(of: &Collection, call: &Call<'_>) -> Result<Scope> {
-    Ok(match of.path.starts_with("/groups/") {
+    Ok(match call.is_of_group() {
         _ if call.writes => of.place(call, of.writes)?,
         true => Scope::Group(Box::new(call.group()?)),
         false => Scope::Project(Box::new(call.project()?)),
@@ -91,11 +88,11 @@ fn check(badge: &Record) -> Result<()> {
 }
 
 /// What a badge would look like.
-fn preview(call: &Call<'_>, of: &Collection) -> Result<Answer> {
-    let scope = of.scope(call)?;
+fn preview(call: &Call<'_>) -> Result<Answer> {
+    let scope = scope(&BADGES, call)?;
     call.params.require(&URLS)?;
     let mut badge = Record::new(call.now());
-    of.take(call, &mut badge)?;
+    BADGES.take(call, &mut badge)?;
     check(&badge)?;
     let mut body = json(call, &scope, &badge)?;
     if let Some(body) = body.as_object_mut() {

@@ -9,32 +9,23 @@ use super::members;
 use super::prelude::*;
 use super::tokens;
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/access_tokens", |call| list(call, &project(call)?)),
-    post("/projects/{id}/access_tokens", |call| create(call, &project(call)?)),
-    get("/projects/{id}/access_tokens/{token_id}", |call| show(call, &project(call)?)),
-    delete("/projects/{id}/access_tokens/{token_id}", |call| revoke(call, &project(call)?)),
-    get("/groups/{id}/access_tokens", |call| list(call, &group(call)?)),
-    post("/groups/{id}/access_tokens", |call| create(call, &group(call)?)),
-    get("/groups/{id}/access_tokens/{token_id}", |call| show(call, &group(call)?)),
-    delete("/groups/{id}/access_tokens/{token_id}", |call| revoke(call, &group(call)?)),
+pub(super) const OF_BOTH: &[Route] = &[
+    get("/access_tokens", |call| list(call, &scope(call)?)),
+    post("/access_tokens", |call| create(call, &scope(call)?)),
+    get("/access_tokens/{token_id}", |call| show(call, &scope(call)?)),
+    delete("/access_tokens/{token_id}", |call| revoke(call, &scope(call)?)),
 ];
 
-fn project(call: &Call<'_>) -> Result<Scope> {
-    let project = call.project_as(MAINTAINER).map_err(|failure| refused(call, failure))?;
-    Ok(Scope::Project(Box::new(project)))
-}
-
-fn group(call: &Call<'_>) -> Result<Scope> {
-    Scope::group(call, OWNER).map_err(|failure| refused(call, failure))
-}
-
-/// Who may not read them is taken for nobody.
-fn refused(call: &Call<'_>, failure: Failure) -> Failure {
-    match failure.status {
+/// The project or group. Who may not read them is taken for nobody.
+fn scope(call: &Call<'_>) -> Result<Scope> {
+    let scope = match call.is_of_group() {
+        true => Scope::group(call, OWNER),
+        false => call.project_as(MAINTAINER).map(|project| Scope::Project(Box::new(project))),
+    };
+    scope.map_err(|failure| match failure.status {
         StatusCode::FORBIDDEN if !call.writes => Failure::unauthorized(),
         _ => failure,
-    }
+    })
 }
 
 /// A bot that is a member with this level; answers its id.

@@ -7,18 +7,17 @@ use rusqlite::Connection;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/custom_attributes", |call| list(call, project(call)?)),
-    get("/projects/{id}/custom_attributes/{key}", |call| show(call, project(call)?)),
-    put("/projects/{id}/custom_attributes/{key}", |call| set(call, project(call)?)),
-    delete("/projects/{id}/custom_attributes/{key}", |call| remove(call, project(call)?)),
-    get("/groups/{id}/custom_attributes", |call| list(call, group(call)?)),
-    get("/groups/{id}/custom_attributes/{key}", |call| show(call, group(call)?)),
-    put("/groups/{id}/custom_attributes/{key}", |call| set(call, group(call)?)),
-    delete("/groups/{id}/custom_attributes/{key}", |call| remove(call, group(call)?)),
     get("/users/{user_id}/custom_attributes", |call| list(call, user(call)?)),
     get("/users/{user_id}/custom_attributes/{key}", |call| show(call, user(call)?)),
     put("/users/{user_id}/custom_attributes/{key}", |call| set(call, user(call)?)),
     delete("/users/{user_id}/custom_attributes/{key}", |call| remove(call, user(call)?)),
+];
+
+pub(super) const OF_BOTH: &[Route] = &[
+    get("/custom_attributes", |call| list(call, holder(call)?)),
+    get("/custom_attributes/{key}", |call| show(call, holder(call)?)),
+    put("/custom_attributes/{key}", |call| set(call, holder(call)?)),
+    delete("/custom_attributes/{key}", |call| remove(call, holder(call)?)),
 ];
 
 /// All of a holder, as an array of keys and values.
@@ -48,18 +47,14 @@ pub(crate) fn wanted(call: &Call<'_>, holder: Holder) -> Result<bool> {
         .all(|(key, value)| has.iter().any(|own| own["key"] == *key && own["value"] == *value)))
 }
 
-fn project(call: &Call<'_>) -> Result<Holder> {
+fn holder(call: &Call<'_>) -> Result<Holder> {
     call.user()?;
-    let project = call.project()?;
+    let holder = match call.is_of_group() {
+        true => Holder::Group(call.group()?.id),
+        false => Holder::Project(call.project()?.id),
+    };
     call.administrator()?;
-    Ok(Holder::Project(project.id))
-}
-
-fn group(call: &Call<'_>) -> Result<Holder> {
-    call.user()?;
-    let group = call.group()?;
-    call.administrator()?;
-    Ok(Holder::Group(group.id))
+    Ok(holder)
 }
 
 fn user(call: &Call<'_>) -> Result<Holder> {

@@ -13,43 +13,17 @@ use super::super::store::repository::is_ref_name;
 use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
 use super::prelude::*;
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/hooks", |call| list(call, &project(call, false)?)),
-    post("/projects/{id}/hooks", |call| create(call, &project(call, true)?)),
-    get("/projects/{id}/hooks/{hook_id}", |call| show(call, &project(call, false)?)),
-    put("/projects/{id}/hooks/{hook_id}", |call| update(call, &project(call, true)?)),
-    delete("/projects/{id}/hooks/{hook_id}", |call| remove(call, &project(call, true)?)),
-    get("/groups/{id}/hooks", |call| list(call, &group(call)?)),
-    post("/groups/{id}/hooks", |call| create(call, &group(call)?)),
-    get("/groups/{id}/hooks/{hook_id}", |call| show(call, &group(call)?)),
-    put("/groups/{id}/hooks/{hook_id}", |call| update(call, &group(call)?)),
-    delete("/groups/{id}/hooks/{hook_id}", |call| remove(call, &group(call)?)),
-    put("/projects/{id}/hooks/{hook_id}/url_variables/{key}", |call| {
-        set_secret(call, &project(call, true)?, &URL_VARIABLES)
-    }),
-    delete("/projects/{id}/hooks/{hook_id}/url_variables/{key}", |call| {
-        remove_secret(call, &project(call, true)?, &URL_VARIABLES)
-    }),
-    put("/projects/{id}/hooks/{hook_id}/custom_headers/{key}", |call| {
-        set_secret(call, &project(call, true)?, &HEADERS)
-    }),
-    delete("/projects/{id}/hooks/{hook_id}/custom_headers/{key}", |call| {
-        remove_secret(call, &project(call, true)?, &HEADERS)
-    }),
-    post("/projects/{id}/hooks/{hook_id}/test/{trigger}", |call| test(call, &project(call, true)?)),
-    put("/groups/{id}/hooks/{hook_id}/url_variables/{key}", |call| {
-        set_secret(call, &group(call)?, &URL_VARIABLES)
-    }),
-    delete("/groups/{id}/hooks/{hook_id}/url_variables/{key}", |call| {
-        remove_secret(call, &group(call)?, &URL_VARIABLES)
-    }),
-    put("/groups/{id}/hooks/{hook_id}/custom_headers/{key}", |call| {
-        set_secret(call, &group(call)?, &HEADERS)
-    }),
-    delete("/groups/{id}/hooks/{hook_id}/custom_headers/{key}", |call| {
-        remove_secret(call, &group(call)?, &HEADERS)
-    }),
-    post("/groups/{id}/hooks/{hook_id}/test/{trigger}", |call| test(call, &group(call)?)),
+pub(super) const OF_BOTH: &[Route] = &[
+    get("/hooks", |call| list(call, &scope(call)?)),
+    post("/hooks", |call| create(call, &scope(call)?)),
+    get("/hooks/{hook_id}", |call| show(call, &scope(call)?)),
+    put("/hooks/{hook_id}", |call| update(call, &scope(call)?)),
+    delete("/hooks/{hook_id}", |call| remove(call, &scope(call)?)),
+    put("/hooks/{hook_id}/url_variables/{key}", |call| set_secret(call, &URL_VARIABLES)),
+    delete("/hooks/{hook_id}/url_variables/{key}", |call| remove_secret(call, &URL_VARIABLES)),
+    put("/hooks/{hook_id}/custom_headers/{key}", |call| set_secret(call, &HEADERS)),
+    delete("/hooks/{hook_id}/custom_headers/{key}", |call| remove_secret(call, &HEADERS)),
+    post("/hooks/{hook_id}/test/{trigger}", |call| test(call, &scope(call)?)),
 ];
 
 /// How many hooks a project may have, and how many a group.
@@ -83,20 +57,13 @@ const LONGEST_URL: usize = 8_192;
 const FILTER: &str = "push_events_branch_filter";
 const LONGEST_FILTER: usize = 4_000;
 
-/// The project, whose caller has to be a maintainer.
-fn project(call: &Call<'_>, writes: bool) -> Result<Scope> {
-    let project = match writes {
-        true => call.writable_project_as(MAINTAINER)?,
-        false => call.project_as(MAINTAINER)?,
-    };
-    Ok(Scope::Project(Box::new(project)))
-}
-
-/// The group, whose caller has to be an owner.
-fn group(call: &Call<'_>) -> Result<Scope> {
-    let group = Scope::group(call, OWNER)?;
-    call.require_tier(Tier::Premium)?;
-    Ok(group)
+/// The project or group, for who manages it.
+fn scope(call: &Call<'_>) -> Result<Scope> {
+    let scope = Scope::kept_by(call, [MAINTAINER, OWNER])?;
+    if call.is_of_group() {
+        call.require_tier(Tier::Premium)?;
+    }
+    Ok(scope)
 }
 
 /// The flags of the hooks of a project or group.
@@ -417,7 +384,8 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 }
 
 /// Sets one header or variable.
-fn set_secret(call: &Call<'_>, scope: &Scope, sort: &Secrets) -> Result<Answer> {
+fn set_secret(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
+    let scope = &scope(call)?;
     sort.require(call)?;
     call.params.require(&["value"])?;
     let mut hook = find(call, scope)?;
@@ -429,7 +397,8 @@ fn set_secret(call: &Call<'_>, scope: &Scope, sort: &Secrets) -> Result<Answer> 
     Ok(Answer::no_content())
 }
 
-fn remove_secret(call: &Call<'_>, scope: &Scope, sort: &Secrets) -> Result<Answer> {
+fn remove_secret(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
+    let scope = &scope(call)?;
     sort.require(call)?;
     let mut hook = find(call, scope)?;
     let before = hook.settings.clone();

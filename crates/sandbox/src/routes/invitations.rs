@@ -8,20 +8,16 @@ use sha2::{Digest, Sha256};
 use super::members;
 use super::prelude::*;
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/invitations", |call| list(call, &Scope::project(call, MAINTAINER)?)),
-    post("/projects/{id}/invitations", |call| create(call, &Scope::project(call, MAINTAINER)?)),
-    put("/projects/{id}/invitations/{email}", |call| {
-        update(call, &Scope::project(call, MAINTAINER)?)
-    }),
-    delete("/projects/{id}/invitations/{email}", |call| {
-        remove(call, &Scope::project(call, MAINTAINER)?)
-    }),
-    get("/groups/{id}/invitations", |call| list(call, &Scope::group(call, OWNER)?)),
-    post("/groups/{id}/invitations", |call| create(call, &Scope::group(call, OWNER)?)),
-    put("/groups/{id}/invitations/{email}", |call| update(call, &Scope::group(call, OWNER)?)),
-    delete("/groups/{id}/invitations/{email}", |call| remove(call, &Scope::group(call, OWNER)?)),
+pub(super) const OF_BOTH: &[Route] = &[
+    get("/invitations", |call| list(call, &scope(call)?)),
+    post("/invitations", |call| create(call, &scope(call)?)),
+    put("/invitations/{email}", |call| update(call, &scope(call)?)),
+    delete("/invitations/{email}", |call| remove(call, &scope(call)?)),
 ];
+
+fn scope(call: &Call<'_>) -> Result<Scope> {
+    Scope::of(call, [MAINTAINER, OWNER])
+}
 
 /// The invitations to a group or project, of one address or of all.
 fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>> {

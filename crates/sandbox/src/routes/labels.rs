@@ -12,23 +12,17 @@ use super::group_settings;
 use super::group_settings::ARCHIVED;
 use super::prelude::*;
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/labels", |call| list(call, &Place::project(call, 0)?)),
-    post("/projects/{id}/labels", |call| create(call, &Place::project(call, REPORTER)?)),
-    get("/projects/{id}/labels/{name}", |call| show(call, &Place::project(call, 0)?)),
+pub(super) const ROUTES: &[Route] = &[put("/projects/{id}/labels/{name}/promote", promote)];
+
+pub(super) const OF_BOTH: &[Route] = &[
+    get("/labels", |call| list(call, &place(call, 0)?)),
+    post("/labels", |call| create(call, &place(call, REPORTER)?)),
+    get("/labels/{name}", |call| show(call, &place(call, 0)?)),
     // The old forms, which name the label among their parameters.
-    put("/projects/{id}/labels", |call| update(call, &Place::project(call, REPORTER)?)),
-    delete("/projects/{id}/labels", |call| remove(call, &Place::project(call, 0)?)),
-    put("/projects/{id}/labels/{name}", |call| update(call, &Place::project(call, REPORTER)?)),
-    delete("/projects/{id}/labels/{name}", |call| remove(call, &Place::project(call, 0)?)),
-    put("/projects/{id}/labels/{name}/promote", promote),
-    get("/groups/{id}/labels", |call| list(call, &Place::group(call, 0)?)),
-    post("/groups/{id}/labels", |call| create(call, &Place::group(call, REPORTER)?)),
-    get("/groups/{id}/labels/{name}", |call| show(call, &Place::group(call, 0)?)),
-    put("/groups/{id}/labels", |call| update(call, &Place::group(call, REPORTER)?)),
-    delete("/groups/{id}/labels", |call| remove(call, &Place::group(call, 0)?)),
-    put("/groups/{id}/labels/{name}", |call| update(call, &Place::group(call, REPORTER)?)),
-    delete("/groups/{id}/labels/{name}", |call| remove(call, &Place::group(call, 0)?)),
+    put("/labels", |call| update(call, &place(call, REPORTER)?)),
+    delete("/labels", |call| remove(call, &place(call, 0)?)),
+    put("/labels/{name}", |call| update(call, &place(call, REPORTER)?)),
+    delete("/labels/{name}", |call| remove(call, &place(call, 0)?)),
 ];
 
 const LONGEST: usize = 255;
@@ -36,57 +30,30 @@ const LONGEST: usize = 255;
 /// The color of a label that has none of its own.
 const PLAIN: &str = "#6699cc";
 
-/// The project or group of a call.
-enum Place {
-    Project(Box<Project>),
-    Group(Box<Namespace>),
+/// The project or group of a call, where level 0 is for reading: for every user who sees it.
+fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
+    let place = Scope::of(call, [level, level])?;
+    let is_closed = match &place {
+        Scope::Project(project) => level > 0 && is_without(call, project)?,
+        Scope::Group(group) => {
+            call.writes && group_settings::is_set_above(call, group, ARCHIVED, true)?
+        }
+    };
+    refuse_if(is_closed, Failure::forbidden).map(|()| place)
 }
 
-impl Place {
-    /// The project, which level 0 is for reading: for every user who sees it.
-    fn project(call: &Call<'_>, level: i64) -> Result<Self> {
-        let project = match level {
-            0 => call.project_as(0)?,
-            level => call.writable_project_as(level)?,
-        };
-        refuse_if(level > 0 && is_without(call, &project)?, Failure::forbidden)?;
-        Ok(Self::Project(Box::new(project)))
+/// The labels that are here: with those of all groups above, or without. Without them a project
+/// still has those of the group that it is in.
+fn labels(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Vec<Label>> {
+    let mut groups = place.groups();
+    if !with_above {
+        groups.drain(..groups.len().saturating_sub(1));
     }
-
-    /// The group, likewise.
-    fn group(call: &Call<'_>, level: i64) -> Result<Self> {
-        let group = call.group_as(level)?;
-        if call.writes && group_settings::is_set_above(call, &group, ARCHIVED, true)? {
-            return Err(Failure::forbidden());
-        }
-        Ok(Self::Group(Box::new(group)))
-    }
-
-    fn holder(&self) -> Holder {
-        match self {
-            Self::Project(project) => Holder::Project(project.id),
-            Self::Group(group) => Holder::Group(group.id),
-        }
-    }
-
-    /// The labels that are here: with those of all groups above, or without. Without them a project
-    /// still has those of the group that it is in.
-    fn labels(&self, call: &Call<'_>, with_above: bool) -> Result<Vec<Label>> {
-        let (projects, groups) = match self {
-            Self::Project(project) => {
-                let namespace = &project.namespace;
-                let groups = match (namespace.is_group(), with_above) {
-                    (false, _) => Vec::new(),
-                    (true, true) => ids(&namespace.traversal).collect(),
-                    (true, false) => vec![namespace.id],
-                };
-                (vec![project.id], groups)
-            }
-            Self::Group(group) if with_above => (Vec::new(), ids(&group.traversal).collect()),
-            Self::Group(group) => (Vec::new(), vec![group.id]),
-        };
-        Ok(Label::of(call.db, &projects, &groups)?)
-    }
+    let projects: &[i64] = match place {
+        Scope::Project(project) => &[project.id],
+        Scope::Group(_) => &[],
+    };
+    Ok(Label::of(call.db, projects, &groups)?)
 }
 
 /// Whether a project has nothing that could have a label: no issues, no merge requests.
@@ -97,7 +64,7 @@ fn is_without(call: &Call<'_>, project: &Project) -> Result<bool> {
 }
 
 /// As the service shows one. Only a project says whose it is, and how important.
-fn json(call: &Call<'_>, place: &Place, label: &Label) -> Result<Value> {
+fn json(call: &Call<'_>, place: &Scope, label: &Label) -> Result<Value> {
     let mut body = json!({
         "id": label.id,
         "name": label.title,
@@ -112,7 +79,7 @@ fn json(call: &Call<'_>, place: &Place, label: &Label) -> Result<Value> {
             body[name] = 0.into();
         }
     }
-    if let Place::Project(project) = place {
+    if let Scope::Project(project) = place {
         body["priority"] = label.priority(call.db, project.id)?.into();
         body["is_project_label"] = label.group_id.is_none().into();
     }
@@ -142,12 +109,12 @@ fn name(call: &Call<'_>) -> Result<String> {
 }
 
 /// The label that the call names, by id or else by title.
-fn named(call: &Call<'_>, place: &Place, with_above: bool) -> Result<Label> {
+fn named(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Label> {
     let name = name(call)?;
-    let mut all = place.labels(call, with_above)?;
+    let mut all = labels(call, place, with_above)?;
     // An edit of a group's label also finds those of the projects in it, and of one title the
     // oldest.
-    if let (Place::Group(group), true) = (place, call.method == Method::PUT) {
+    if let (Scope::Group(group), true) = (place, call.method == Method::PUT) {
         let sql = "SELECT id FROM projects WHERE namespace_id = ?1";
         let mut statement = call.db.prepare_cached(sql)?;
         let projects = statement.query_map([group.id], |row| row.get(0))?;
@@ -159,14 +126,14 @@ fn named(call: &Call<'_>, place: &Place, with_above: bool) -> Result<Label> {
     found.map(|at| all.swap_remove(at)).ok_or_else(|| Failure::not_found("Label"))
 }
 
-fn list(call: &Call<'_>, place: &Place) -> Result<Answer> {
+fn list(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let with_above = call.params.flag("include_ancestor_groups")?.unwrap_or(true);
     let mut labels = match place {
-        Place::Project(project) if is_without(call, project)? => Vec::new(),
-        _ => place.labels(call, with_above)?,
+        Scope::Project(project) if is_without(call, project)? => Vec::new(),
+        _ => labels(call, place, with_above)?,
     };
-    if let Place::Group(group) = place {
+    if let Scope::Group(group) = place {
         labels.extend(below(call, group)?);
         labels.sort_by(|one, other| (&one.title, one.id).cmp(&(&other.title, other.id)));
         labels.dedup_by_key(|label| label.id);
@@ -198,7 +165,7 @@ fn below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Label>> {
     Ok(Label::of(call.db, &projects, if deep { &groups } else { &[] })?)
 }
 
-fn show(call: &Call<'_>, place: &Place) -> Result<Answer> {
+fn show(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     let with_above = call.params.flag("include_ancestor_groups")?.unwrap_or(true);
     let label = named(call, place, with_above)?;
     Answer::ok(&json(call, place, &label)?)
@@ -243,8 +210,8 @@ fn wanted_priority(call: &Call<'_>) -> Result<Option<Option<i64>>> {
     }
 }
 
-fn take_priority(call: &Call<'_>, place: &Place, label: &Label) -> Result<()> {
-    if let Place::Project(project) = place
+fn take_priority(call: &Call<'_>, place: &Scope, label: &Label) -> Result<()> {
+    if let Scope::Project(project) = place
         && let Some(priority) = wanted_priority(call)?
     {
         label.set_priority(call.db, project.id, priority)?;
@@ -253,17 +220,17 @@ fn take_priority(call: &Call<'_>, place: &Place, label: &Label) -> Result<()> {
 }
 
 /// A title is taken here if a label of a group above has it.
-fn create(call: &Call<'_>, place: &Place) -> Result<Answer> {
+fn create(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     call.params.require(&["name", "color"])?;
     let title = call.params.text("name")?.unwrap_or_default();
-    if place.labels(call, true)?.iter().any(|label| label.title == title) {
+    if labels(call, place, true)?.iter().any(|label| label.title == title) {
         return Err(Failure::conflict("Label already exists"));
     }
     let mut label = Label {
         id: 0,
         group_id: match place {
-            Place::Project(_) => None,
-            Place::Group(group) => Some(group.id),
+            Scope::Project(_) => None,
+            Scope::Group(group) => Some(group.id),
         },
         title: checked_title(&title)?,
         color: wanted_color(call)?,
@@ -277,11 +244,11 @@ fn create(call: &Call<'_>, place: &Place) -> Result<Answer> {
 }
 
 /// 400 when another label of the same project or group has the title.
-fn check_free(call: &Call<'_>, place: &Place, label: &Label) -> Result<()> {
+fn check_free(call: &Call<'_>, place: &Scope, label: &Label) -> Result<()> {
     let others = match (place, label.group_id) {
         (_, Some(group)) => Label::of(call.db, &[], &[group])?,
-        (Place::Project(project), None) => Label::of(call.db, &[project.id], &[])?,
-        (Place::Group(_), None) => Vec::new(),
+        (Scope::Project(project), None) => Label::of(call.db, &[project.id], &[])?,
+        (Scope::Group(_), None) => Vec::new(),
     };
     match others.iter().any(|other| other.title == label.title && other.id != label.id) {
         true => Err(Failure::model("title", "has already been taken")),
@@ -291,9 +258,9 @@ fn check_free(call: &Call<'_>, place: &Place, label: &Label) -> Result<()> {
 
 /// The label that a call changes or removes. Through a project that may be one of its group, which
 /// takes the right to the group.
-fn named_to_change(call: &Call<'_>, place: &Place) -> Result<Label> {
+fn named_to_change(call: &Call<'_>, place: &Scope) -> Result<Label> {
     let label = named(call, place, false)?;
-    if let (Place::Project(_), Some(group)) = (place, label.group_id)
+    if let (Scope::Project(_), Some(group)) = (place, label.group_id)
         && let Some(group) = Namespace::by_id(call.db, group)?
         && call.level_in_group(&group)? < REPORTER
     {
@@ -302,9 +269,9 @@ fn named_to_change(call: &Call<'_>, place: &Place) -> Result<Label> {
     Ok(label)
 }
 
-fn update(call: &Call<'_>, place: &Place) -> Result<Answer> {
+fn update(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     let mut known = vec!["new_name", "color", "description"];
-    if matches!(place, Place::Project(_)) {
+    if matches!(place, Scope::Project(_)) {
         known.push("priority");
     }
     if call.release() >= OBSERVED {
@@ -329,14 +296,14 @@ fn update(call: &Call<'_>, place: &Place) -> Result<Answer> {
 }
 
 /// What is not there is 404, also for who may not remove it.
-fn remove(call: &Call<'_>, place: &Place) -> Result<Answer> {
-    if matches!(place, Place::Group(_)) && call.segment("name").is_empty() {
+fn remove(call: &Call<'_>, place: &Scope) -> Result<Answer> {
+    if matches!(place, Scope::Group(_)) && call.segment("name").is_empty() {
         call.params.require(&["name"])?;
     }
     named(call, place, false)?;
     match place {
-        Place::Project(_) => call.writable_project_as(REPORTER).map(drop)?,
-        Place::Group(_) => call.group_as(REPORTER).map(drop)?,
+        Scope::Project(_) => call.writable_project_as(REPORTER).map(drop)?,
+        Scope::Group(_) => call.group_as(REPORTER).map(drop)?,
     }
     let label = named_to_change(call, place)?;
     call.check_unmodified(&label.updated_at)?;
@@ -348,12 +315,12 @@ fn remove(call: &Call<'_>, place: &Place) -> Result<Answer> {
 /// into it.
 fn promote(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(0)?;
-    let place = Place::Project(Box::new(project.clone()));
+    let place = Scope::Project(Box::new(project.clone()));
     let group = project.namespace.as_ref().clone();
     let own = named(call, &place, false).ok().filter(|label| label.group_id.is_none());
     let mut label = own.filter(|_| group.is_group()).ok_or_else(|| Failure::not_found("Label"))?;
     refuse_if(call.level_in_group(&group)? < REPORTER, Failure::forbidden)?;
     call.check_open(&project)?;
     label.promote(call.db, group.id)?;
-    Answer::ok(&json(call, &Place::Group(Box::new(group)), &label)?)
+    Answer::ok(&json(call, &Scope::Group(Box::new(group)), &label)?)
 }

@@ -12,21 +12,14 @@ use super::super::clock;
 use super::group_settings;
 use super::prelude::*;
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/members", |call| list(call, &Scope::project(call, 0)?)),
-    get("/projects/{id}/members/all", |call| list_all(call, &Scope::project(call, 0)?)),
-    get("/projects/{id}/members/{user_id}", |call| show(call, &Scope::project(call, 0)?)),
-    get("/projects/{id}/members/all/{user_id}", |call| show_any(call, &Scope::project(call, 0)?)),
-    post("/projects/{id}/members", |call| add(call, &unlocked(call)?)),
-    put("/projects/{id}/members/{user_id}", |call| edit(call, &Scope::project(call, MAINTAINER)?)),
-    delete("/projects/{id}/members/{user_id}", |call| remove(call, &Scope::project(call, 0)?)),
-    get("/groups/{id}/members", |call| list(call, &Scope::group(call, 0)?)),
-    get("/groups/{id}/members/all", |call| list_all(call, &Scope::group(call, 0)?)),
-    get("/groups/{id}/members/{user_id}", |call| show(call, &Scope::group(call, 0)?)),
-    get("/groups/{id}/members/all/{user_id}", |call| show_any(call, &Scope::group(call, 0)?)),
-    post("/groups/{id}/members", |call| add(call, &Scope::group(call, OWNER)?)),
-    put("/groups/{id}/members/{user_id}", |call| edit(call, &Scope::group(call, OWNER)?)),
-    delete("/groups/{id}/members/{user_id}", |call| remove(call, &Scope::group(call, 0)?)),
+pub(super) const OF_BOTH: &[Route] = &[
+    get("/members", |call| list(call, &Scope::of(call, [0, 0])?)),
+    get("/members/all", |call| list_all(call, &Scope::of(call, [0, 0])?)),
+    get("/members/{user_id}", |call| show(call, &Scope::of(call, [0, 0])?)),
+    get("/members/all/{user_id}", |call| show_any(call, &Scope::of(call, [0, 0])?)),
+    post("/members", |call| add(call, &unlocked(call)?)),
+    put("/members/{user_id}", |call| edit(call, &Scope::of(call, [MAINTAINER, OWNER])?)),
+    delete("/members/{user_id}", |call| remove(call, &Scope::of(call, [0, 0])?)),
 ];
 
 /// The states of a membership.
@@ -375,14 +368,16 @@ impl Named {
     }
 }
 
-/// The project of a call that adds members; a group above it may keep them out.
+/// The project or group of a call that adds members; a group above a project may keep them out.
 fn unlocked(call: &Call<'_>) -> Result<Scope> {
-    let project = call.writable_project_as(MAINTAINER)?;
-    if group_settings::is_set_above(call, &project.namespace, "membership_lock", true)? {
+    let scope = Scope::of(call, [MAINTAINER, OWNER])?;
+    if let Scope::Project(project) = &scope
+        && group_settings::is_set_above(call, &project.namespace, "membership_lock", true)?
+    {
         let text = "405 Method Not Allowed";
-        return Err(Failure::message(http::StatusCode::METHOD_NOT_ALLOWED, text));
+        return Err(Failure::message(StatusCode::METHOD_NOT_ALLOWED, text));
     }
-    Ok(Scope::Project(Box::new(project)))
+    Ok(scope)
 }
 
 /// One alone is refused for what is wrong. Of several, those who are unknown are left out, and those

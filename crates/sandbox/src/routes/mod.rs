@@ -201,12 +201,9 @@ pub(crate) fn all() -> impl Iterator<Item = (String, &'static Route)> {
 
 fn operations() -> impl Iterator<Item = &'static Route> {
     [
-        access_requests::ROUTES,
         actions::ROUTES,
         approval_rules::ROUTES,
         approvals::ROUTES,
-        badges::ROUTES,
-        bots::ROUTES,
         collections::ROUTES,
         custom_attributes::ROUTES,
         deletion::ROUTES,
@@ -216,13 +213,10 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         forks::ROUTES,
         group_moves::ROUTES,
         groups::ROUTES,
-        hooks::ROUTES,
         imports::ROUTES,
         instance::ROUTES,
-        invitations::ROUTES,
         invited::ROUTES,
         labels::ROUTES,
-        members::ROUTES,
         memberships::ROUTES,
         notes::ROUTES,
         pipeline_schedules::ROUTES,
@@ -231,19 +225,41 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         protected_branches::ROUTES,
         protected_tags::ROUTES,
         pull_mirror::ROUTES,
-        push_rules::ROUTES,
         repository::ROUTES,
         shares::ROUTES,
         system::ROUTES,
         tags::ROUTES,
         tokens::ROUTES,
         users::ROUTES,
-        variables::ROUTES,
     ]
     .into_iter()
     .flatten()
+    .chain(OF_BOTH.iter())
     .chain(rows::ROUTES.iter())
 }
+
+/// Operations of projects and groups alike: their tables have the paths from the id on.
+static OF_BOTH: LazyLock<Vec<Route>> = LazyLock::new(|| {
+    let tables = [
+        access_requests::OF_BOTH,
+        badges::OF_BOTH,
+        bots::OF_BOTH,
+        custom_attributes::OF_BOTH,
+        hooks::OF_BOTH,
+        invitations::OF_BOTH,
+        labels::OF_BOTH,
+        members::OF_BOTH,
+        push_rules::OF_BOTH,
+        variables::OF_BOTH,
+    ];
+    let whole = |of: &Route, above: &str| Route {
+        method: of.method.clone(),
+        path: format!("{above}{}", of.path).leak(),
+        handler: of.handler,
+    };
+    let both = |of| ["/projects/{id}", "/groups/{id}"].map(|above| whole(of, above));
+    tables.into_iter().flatten().flat_map(both).collect()
+});
 
 #[cfg(test)]
 mod tests {

@@ -7,15 +7,11 @@ use super::super::profile::AbsentDelete;
 use super::super::re2;
 use super::prelude::*;
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/push_rule", |call| show(call, &project(call, false)?)),
-    post("/projects/{id}/push_rule", |call| create(call, &project(call, true)?)),
-    put("/projects/{id}/push_rule", |call| update(call, &project(call, true)?)),
-    delete("/projects/{id}/push_rule", |call| remove(call, &project(call, true)?)),
-    get("/groups/{id}/push_rule", |call| show(call, &group(call)?)),
-    post("/groups/{id}/push_rule", |call| create(call, &group(call)?)),
-    put("/groups/{id}/push_rule", |call| update(call, &group(call)?)),
-    delete("/groups/{id}/push_rule", |call| remove(call, &group(call)?)),
+pub(super) const OF_BOTH: &[Route] = &[
+    get("/push_rule", |call| show(call, &scope(call)?)),
+    post("/push_rule", |call| create(call, &scope(call)?)),
+    put("/push_rule", |call| update(call, &scope(call)?)),
+    delete("/push_rule", |call| remove(call, &scope(call)?)),
 ];
 
 /// What a value of a rule is.
@@ -180,22 +176,13 @@ pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> R
     Ok(())
 }
 
-/// The project, whose caller has to be a maintainer; 404 where push rules are not licensed.
-fn project(call: &Call<'_>, writes: bool) -> Result<Scope> {
-    let project = match writes {
-        true => call.writable_project_as(MAINTAINER)?,
-        false => call.project_as(MAINTAINER)?,
-    };
-    call.require_tier(Tier::Premium)?;
-    Ok(Scope::Project(Box::new(project)))
-}
-
-/// The group, whose caller has to be a maintainer. Others are told that there is nothing.
-fn group(call: &Call<'_>) -> Result<Scope> {
-    let group = call.group_as(0)?;
-    refuse_if(call.level_in_group(&group)? < MAINTAINER, Failure::hidden)?;
-    call.require_tier(Tier::Premium)?;
-    Ok(Scope::Group(Box::new(group)))
+/// The project or group, whose caller has to be a maintainer; 404 where push rules are not licensed,
+/// and for everybody else in a group.
+fn scope(call: &Call<'_>) -> Result<Scope> {
+    let scope = Scope::kept_by(call, [MAINTAINER, 0])?;
+    let is_hidden = call.is_of_group() && scope.level(call)? < MAINTAINER;
+    refuse_if(is_hidden, Failure::hidden)?;
+    call.require_tier(Tier::Premium).map(|()| scope)
 }
 
 fn find(call: &Call<'_>, (column, id): (&str, i64)) -> Result<Option<PushRule>> {

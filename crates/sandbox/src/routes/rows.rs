@@ -377,11 +377,7 @@ impl Collection {
 
     /// The project or group, for who has a level in it.
     pub(super) fn place(&self, call: &Call<'_>, level: i64) -> Result<Scope> {
-        Ok(match (self.path.starts_with("/groups/"), call.writes) {
-            (true, _) => Scope::Group(Box::new(call.group_as(level)?)),
-            (false, true) => Scope::Project(Box::new(call.writable_project_as(level)?)),
-            (false, false) => Scope::Project(Box::new(call.project_as(level)?)),
-        })
+        Scope::kept_by(call, [level, level])
     }
 
     /// The own row that the path names.

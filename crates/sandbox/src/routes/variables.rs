@@ -7,17 +7,12 @@ use super::super::profile::Profile;
 use super::super::store::stored::stored;
 use super::prelude::*;
 
-pub(super) const ROUTES: &[Route] = &[
-    get("/projects/{id}/variables", |call| list(call, &project(call)?)),
-    post("/projects/{id}/variables", |call| create(call, &project(call)?)),
-    get("/projects/{id}/variables/{key}", |call| show(call, &project(call)?)),
-    put("/projects/{id}/variables/{key}", |call| update(call, &project(call)?)),
-    delete("/projects/{id}/variables/{key}", |call| remove(call, &project(call)?)),
-    get("/groups/{id}/variables", |call| list(call, &Scope::group(call, OWNER)?)),
-    post("/groups/{id}/variables", |call| create(call, &Scope::group(call, OWNER)?)),
-    get("/groups/{id}/variables/{key}", |call| show(call, &Scope::group(call, OWNER)?)),
-    put("/groups/{id}/variables/{key}", |call| update(call, &Scope::group(call, OWNER)?)),
-    delete("/groups/{id}/variables/{key}", |call| remove(call, &Scope::group(call, OWNER)?)),
+pub(super) const OF_BOTH: &[Route] = &[
+    get("/variables", |call| list(call, &scope(call)?)),
+    post("/variables", |call| create(call, &scope(call)?)),
+    get("/variables/{key}", |call| show(call, &scope(call)?)),
+    put("/variables/{key}", |call| update(call, &scope(call)?)),
+    delete("/variables/{key}", |call| remove(call, &scope(call)?)),
 ];
 
 /// How many variables a project may have, and how many a group.
@@ -233,15 +228,14 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(
     if exists { Ok(()) } else { variable.save(call, scope) }
 }
 
-/// The project, whose caller has to be a maintainer. Closed while its CI/CD is disabled, also for
-/// reading.
-fn project(call: &Call<'_>) -> Result<Scope> {
-    let project = match call.writes {
-        true => call.writable_project_as(MAINTAINER)?,
-        false => call.project_as(MAINTAINER)?,
-    };
-    refuse_if(!has_pipelines(call, &project)?, Failure::forbidden)?;
-    Ok(Scope::Project(Box::new(project)))
+/// The project or group, for who manages it. A project is closed while its CI/CD is disabled, also
+/// for reading.
+fn scope(call: &Call<'_>) -> Result<Scope> {
+    let scope = Scope::kept_by(call, [MAINTAINER, OWNER])?;
+    match &scope {
+        Scope::Project(project) if !has_pipelines(call, project)? => Err(Failure::forbidden()),
+        _ => Ok(scope),
+    }
 }
 
 /// Whether the CI/CD of a project is not disabled.
