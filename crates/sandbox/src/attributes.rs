@@ -221,6 +221,9 @@ pub(crate) struct Attribute {
     /// Dropped without a word when anybody but an administrator sends it.
     #[serde(default)]
     pub(crate) administrators: bool,
+    /// Only a group at the top shows it, and takes it.
+    #[serde(default)]
+    pub(crate) tops: bool,
     /// The same for anybody but an owner.
     #[serde(default)]
     pub(crate) owners: bool,
@@ -279,6 +282,11 @@ impl Attribute {
     /// Whether it is read back at a release that has it.
     pub(crate) fn is_shown_at(&self, release: Release) -> bool {
         self.reads != Reads::Never && self.shown_since <= release
+    }
+
+    /// Whether lists have it, too.
+    pub(crate) fn is_in_lists(&self) -> bool {
+        self.reads != Reads::Detail
     }
 
     /// How the model calls it where it refuses a value.

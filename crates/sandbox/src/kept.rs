@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
 
 use super::answer::{Failure, Result};
-use super::attributes::{Attribute, Edition, Kind, Reads, Route, TABLE};
+use super::attributes::{Attribute, Edition, Kind, Route, TABLE};
 use super::params::{Params, flag as flag_of};
 use super::settings;
 
@@ -38,14 +38,12 @@ impl Kept {
         db: &Connection,
         id: i64,
         edition: Edition,
-        in_list: bool,
+        is_seen: impl Fn(&Attribute) -> bool,
     ) -> Result<Map<String, Value>> {
         let set = self.set(db, id)?;
-        let rows = (self.rows)().iter().filter(|row| {
-            row.is_of(edition)
-                && row.is_shown_at(edition.release)
-                && !(in_list && row.reads == Reads::Detail)
-        });
+        let rows = (self.rows)()
+            .iter()
+            .filter(|row| row.is_of(edition) && row.is_shown_at(edition.release) && is_seen(row));
         let value = |row: &Attribute| match row.kind {
             Kind::OppositeOf(target) => (set.get(target) != Some(&Value::Bool(true))).into(),
             _ => set.get(row.name).cloned().unwrap_or_else(|| row.preset.clone()),

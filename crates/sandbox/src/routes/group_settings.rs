@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::super::attributes::{Attribute, Seen, TABLE};
 use super::super::kept::Taking;
 use super::super::params::{flag, integer};
 use super::super::store::repository::is_ref_name;
@@ -24,45 +25,17 @@ const FULL: i64 = 2;
 /// The level of nobody.
 const NO_ONE: i64 = 0;
 pub(super) const GIT_ACCESS: &str = "enabled_git_access_protocol";
-/// Settings of whole hierarchies, which only the group at the top can change.
-const OF_HIERARCHIES: [&str; 2] = ["prevent_sharing_groups_outside_hierarchy", NO_FORKS];
 
 /// Settings of later releases that show what holds together with the groups above.
 const NO_EMAILS: &str = "emails_disabled";
 const DIFFS: &str = "show_diff_preview_in_email";
 /// What these do not say themselves, the next group above that does says.
 const CASCADING: [&str; 2] = ["math_rendering_limits_enabled", "duo_features_enabled"];
+/// A setting of a whole hierarchy, which only the group at the top can change.
 const NO_FORKS: &str = "prevent_forking_outside_group";
 const DEFAULTS: &str = "default_branch_protection_defaults";
 const WATCHERS: &str = "unique_project_download_limit_alertlist";
 const EXEMPT: &str = "unique_project_download_limit_allowlist";
-/// Settings that only the group at the top shows.
-const OF_TOPS: [&str; 9] = [
-    OF_HIERARCHIES[0],
-    GIT_ACCESS,
-    "duo_namespace_access_rules",
-    "service_access_tokens_expiration_enforced",
-    DOWNLOADS[0],
-    DOWNLOADS[1],
-    EXEMPT,
-    WATCHERS,
-    "auto_ban_user_on_excessive_projects_download",
-];
-/// What only owners are shown.
-const OF_OWNERS: [&str; 10] = [
-    GIT_ACCESS,
-    "duo_core_features_enabled",
-    "duo_features_enabled",
-    "lock_duo_features_enabled",
-    "duo_namespace_access_rules",
-    DOWNLOADS[0],
-    DOWNLOADS[1],
-    EXEMPT,
-    WATCHERS,
-    "auto_ban_user_on_excessive_projects_download",
-];
-/// What only administrators are shown.
-const STORAGE: &str = "repository_storage";
 
 /// Adds what a group has to an answer. Unset settings show what holds instead.
 pub(super) fn show(
@@ -72,16 +45,16 @@ pub(super) fn show(
     body: &mut Value,
 ) -> Result<()> {
     let set = OF_GROUPS.set(call.db, group.id)?;
-    let owner = call.level_in_group(group)? >= OWNER;
-    let is_hidden = |name: &str| {
-        (group.parent_id.is_some() && OF_TOPS.contains(&name))
-            || (!owner && OF_OWNERS.contains(&name))
-            || (name == STORAGE && !call.is_administrator())
+    let level = call.level_in_group(group)?;
+    let is_seen = |row: &Attribute| {
+        let is_shown = match row.seen {
+            Seen::By(least) => level >= least,
+            Seen::ByAdministrators => call.is_administrator(),
+            _ => true,
+        };
+        is_shown && (group.parent_id.is_none() || !row.tops) && (!in_list || row.is_in_lists())
     };
-    for (name, value) in OF_GROUPS.shown(call.db, group.id, call.edition(), in_list)? {
-        if is_hidden(&name) {
-            continue;
-        }
+    for (name, value) in OF_GROUPS.shown(call.db, group.id, call.edition(), is_seen)? {
         let holds = match name.as_str() {
             BRANCH_PROTECTION if !set.contains_key(BRANCH_PROTECTION) => {
                 instance::setting(call.db, BRANCH_PROTECTION)?
@@ -201,8 +174,8 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
     }
     let mut dropped = Vec::new();
     if group.parent_id.is_some() {
-        dropped.extend(OF_HIERARCHIES);
-        dropped.extend(OF_TOPS);
+        dropped.push(NO_FORKS);
+        dropped.extend(TABLE.groups.iter().filter(|row| row.tops).map(|row| row.name));
     }
     let owners = instance::setting(call.db, "group_owners_can_manage_default_branch_protection")?;
     if call.tier() >= Tier::Premium && !call.is_administrator() && owners == Value::Bool(false) {

@@ -115,7 +115,8 @@ fn extend(body: &mut Value, more: Value) {
 /// What everybody reads who may read about users. Others see less of somebody who is shut out.
 fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     let mut body = user.brief(call);
-    let settings = OF_USERS.shown(call.db, user.id, call.edition(), in_brief)?;
+    let settings =
+        OF_USERS.shown(call.db, user.id, call.edition(), |row| !in_brief || row.is_in_lists())?;
     extend(&mut body, Value::Object(settings));
     let more = json!({
         "bot": user.bot,
@@ -309,74 +310,30 @@ enum Outcome {
     Becomes(&'static str),
     /// 201 with this body: nothing changed.
     Stays(Option<bool>),
-    /// 403.
+    /// 403 with this text.
     Refused(&'static str),
+    /// 403: not for users in this state.
+    Impossible,
 }
-use Outcome::{Becomes, Refused, Stays};
+use Outcome::{Becomes, Impossible, Refused, Stays};
 
+const NOT_UNBLOCKED: Outcome =
+    Refused("403 Forbidden - Deactivated users cannot be unblocked by the API");
 const NOT_ACTIVATED: Outcome =
     Refused("Error occurred. A blocked user must be unblocked to be activated");
 const NOT_DEACTIVATED: Outcome = Refused("Error occurred. A blocked user cannot be deactivated");
 
+/// The states of a user, in the order of the next table.
+const STATES: [&str; 4] = [ACTIVE, BLOCKED, DEACTIVATED, BANNED];
+
 /// What each act does, by the state that the user has.
-const ACTS: [(&str, [(&str, Outcome); 4]); 6] = [
-    (
-        "block",
-        [
-            (ACTIVE, Becomes(BLOCKED)),
-            (BLOCKED, Stays(None)),
-            (DEACTIVATED, Becomes(BLOCKED)),
-            (BANNED, Stays(None)),
-        ],
-    ),
-    (
-        "unblock",
-        [
-            (ACTIVE, Stays(Some(false))),
-            (BLOCKED, Becomes(ACTIVE)),
-            (
-                DEACTIVATED,
-                Refused("403 Forbidden - Deactivated users cannot be unblocked by the API"),
-            ),
-            (BANNED, Becomes(ACTIVE)),
-        ],
-    ),
-    (
-        "ban",
-        [
-            (ACTIVE, Becomes(BANNED)),
-            (BLOCKED, Refused("You cannot ban blocked users.")),
-            (DEACTIVATED, Refused("You cannot ban deactivated users.")),
-            (BANNED, Refused("You cannot ban banned users.")),
-        ],
-    ),
-    (
-        "unban",
-        [
-            (ACTIVE, Refused("You cannot unban active users.")),
-            (BLOCKED, Refused("You cannot unban blocked users.")),
-            (DEACTIVATED, Refused("You cannot unban deactivated users.")),
-            (BANNED, Becomes(ACTIVE)),
-        ],
-    ),
-    (
-        "deactivate",
-        [
-            (ACTIVE, Becomes(DEACTIVATED)),
-            (BLOCKED, NOT_DEACTIVATED),
-            (DEACTIVATED, Stays(None)),
-            (BANNED, NOT_DEACTIVATED),
-        ],
-    ),
-    (
-        "activate",
-        [
-            (ACTIVE, Stays(Some(true))),
-            (BLOCKED, NOT_ACTIVATED),
-            (DEACTIVATED, Becomes(ACTIVE)),
-            (BANNED, NOT_ACTIVATED),
-        ],
-    ),
+const ACTS: [(&str, [Outcome; 4]); 6] = [
+    ("block", [Becomes(BLOCKED), Stays(None), Becomes(BLOCKED), Stays(None)]),
+    ("unblock", [Stays(Some(false)), Becomes(ACTIVE), NOT_UNBLOCKED, Becomes(ACTIVE)]),
+    ("ban", [Becomes(BANNED), Impossible, Impossible, Impossible]),
+    ("unban", [Impossible, Impossible, Impossible, Becomes(ACTIVE)]),
+    ("deactivate", [Becomes(DEACTIVATED), NOT_DEACTIVATED, Stays(None), NOT_DEACTIVATED]),
+    ("activate", [Stays(Some(true)), NOT_ACTIVATED, Becomes(ACTIVE), NOT_ACTIVATED]),
 ];
 
 fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
@@ -391,9 +348,11 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
         let text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
         return Err(Failure::message(StatusCode::FORBIDDEN, text));
     }
-    let states = ACTS.iter().find(|(known, _)| *known == act).map_or(&[][..], |(_, states)| states);
-    match states.iter().find(|(state, _)| *state == user.state) {
-        Some((_, Refused(text))) => Err(Failure::message(StatusCode::FORBIDDEN, *text)),
+    let refused = |text: &str| Err(Failure::message(StatusCode::FORBIDDEN, text));
+    let outcomes = ACTS.iter().find(|(known, _)| *known == act).map_or(&[][..], |(_, of)| of);
+    match STATES.iter().zip(outcomes).find(|(state, _)| **state == user.state) {
+        Some((_, Refused(text))) => refused(text),
+        Some((state, Impossible)) => refused(&format!("You cannot {act} {state} users.")),
         Some((_, Stays(answer))) => Answer::created(answer),
         Some((_, Becomes(state))) => {
             call.db
