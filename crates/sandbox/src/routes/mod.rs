@@ -200,7 +200,7 @@ pub(crate) fn all() -> impl Iterator<Item = (String, &'static Route)> {
 }
 
 fn operations() -> impl Iterator<Item = &'static Route> {
-    [
+    let tables = [
         actions::ROUTES,
         approval_rules::ROUTES,
         approvals::ROUTES,
@@ -231,11 +231,8 @@ fn operations() -> impl Iterator<Item = &'static Route> {
         tags::ROUTES,
         tokens::ROUTES,
         users::ROUTES,
-    ]
-    .into_iter()
-    .flatten()
-    .chain(OF_BOTH.iter())
-    .chain(rows::ROUTES.iter())
+    ];
+    OF_BOTH.iter().chain(tables.into_iter().flatten()).chain(rows::ROUTES.iter())
 }
 
 /// Operations of projects and groups alike: their tables have the paths from the id on.
