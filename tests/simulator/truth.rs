@@ -106,7 +106,7 @@ impl Truth {
             };
             let hook = |row: Object| {
                 let mut fields = row["settings"].as_object().cloned().unwrap_or_default();
-                fields.insert("token".to_owned(), row["token"].clone());
+                fields.entry("token").or_insert(Json::Null);
                 fields
             };
             let label = |row: Object| {

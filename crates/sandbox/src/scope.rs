@@ -54,11 +54,6 @@ impl Scope {
         }
     }
 
-    /// The column that holds its id, and the id.
-    pub(crate) fn key(&self) -> (&'static str, i64) {
-        self.holder().key()
-    }
-
     /// The column that holds its id.
     pub(crate) fn column(&self) -> &'static str {
         self.holder().key().0

@@ -3,6 +3,7 @@
 //! them out; all of this is the real service's.
 
 use super::super::store::approval_rule::{ANY, ApprovalRule};
+use super::super::store::record::Records;
 use super::instance;
 use super::prelude::*;
 
@@ -36,6 +37,7 @@ struct Flag {
     since: Release,
 }
 
+const SETTINGS: Records = Records("approval_settings");
 const FIRST: Release = Release::new(15, 8);
 const RESET: &str = "reset_approvals_on_push";
 const SELECTIVE: &str = "selective_code_owner_removals";
@@ -242,22 +244,14 @@ pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
 }
 
 fn stored(call: &Call<'_>, holder: Holder) -> Result<Option<Map<String, Value>>> {
-    let (column, id) = holder.key();
-    let sql = format!("SELECT settings FROM approval_settings WHERE {column} = ?1");
-    let text: Option<String> = call.maybe(&sql, [id])?;
-    text.map(|text| serde_json::from_str(&text).map_err(|error| Failure::internal(&error)))
-        .transpose()
+    Ok(SETTINGS.one(call.db, holder)?.map(|record| record.settings))
 }
 
 fn save(call: &Call<'_>, holder: Holder, settings: &Map<String, Value>) -> Result<()> {
-    let (column, id) = holder.key();
-    let sql = format!(
-        "INSERT INTO approval_settings ({column}, settings) VALUES (?1, ?2)
-         ON CONFLICT ({column}) DO UPDATE SET settings = excluded.settings"
-    );
-    let settings = Value::Object(settings.clone()).to_string();
-    call.db.prepare_cached(&sql)?.execute(params![id, settings])?;
-    Ok(())
+    let stored = SETTINGS.one(call.db, holder)?;
+    let mut record = stored.unwrap_or_else(|| Record::new(call.now()));
+    settings.clone_into(&mut record.settings);
+    Ok(SETTINGS.save(call.db, holder, &mut record, call.now())?)
 }
 
 fn older(call: &Call<'_>, project: &Project) -> Result<Value> {

@@ -3,12 +3,13 @@
 
 use std::{borrow::Cow, collections::HashSet};
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension};
 
 use super::super::attributes::{Attribute, Null, TABLE};
 use super::super::outbound::{self, Reach};
 use super::super::profile::AbsentDelete;
 use super::super::re2;
+use super::super::store::record::Records;
 use super::super::store::repository::is_ref_name;
 use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
 use super::prelude::*;
@@ -27,8 +28,8 @@ pub(super) const OF_BOTH: &[Route] = &[
 ];
 
 /// How many hooks a project may have, and how many a group.
-const MOST: i64 = 100;
-const MOST_OF_GROUP: i64 = 50;
+const MOST: usize = 100;
+const MOST_OF_GROUP: usize = 50;
 
 /// A text of hooks, kept as sent.
 struct Text {
@@ -54,6 +55,7 @@ const STRATEGIES: [&str; 3] = ["wildcard", "regex", "all_branches"];
 const STRATEGY_SINCE: Release = Release::new(17, 2);
 /// The longest URL.
 const LONGEST_URL: usize = 8_192;
+const TOKEN: &str = "token";
 const FILTER: &str = "push_events_branch_filter";
 const LONGEST_FILTER: usize = 4_000;
 
@@ -86,179 +88,135 @@ fn has_strategy(call: &Call<'_>) -> bool {
     call.release() >= STRATEGY_SINCE
 }
 
-struct Hook {
-    id: i64,
-    settings: Map<String, Value>,
-    token: Option<String>,
-    created_at: String,
+const HOOKS: Records = Records("hooks");
+
+fn new(call: &Call<'_>, scope: &Scope) -> Record {
+    let mut hook = Record::new(call.now());
+    reset_flags(&mut hook, call, scope);
+    hook
 }
 
-impl Hook {
-    fn new(call: &Call<'_>, scope: &Scope) -> Self {
-        let created_at = call.now().to_owned();
-        let mut hook = Self { id: 0, settings: Map::new(), token: None, created_at };
-        hook.reset_flags(call, scope);
-        hook
+fn reset_flags(hook: &mut Record, call: &Call<'_>, scope: &Scope) {
+    for flag in flags(call, scope) {
+        hook.set(flag.name, flag.preset.clone());
     }
+}
 
-    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let settings: String = row.get(1)?;
-        Ok(Self {
-            id: row.get(0)?,
-            settings: serde_json::from_str(&settings).unwrap_or_default(),
-            token: row.get(2)?,
-            created_at: row.get(3)?,
-        })
+/// As the service shows one; `listed` is one of a list. What a hook was never told, it has as a
+/// new one.
+fn json(hook: &Record, call: &Call<'_>, scope: &Scope, listed: bool) -> Value {
+    let mut body = json!({
+        "id": hook.id,
+        "url": hook.text("url"),
+        "created_at": hook.created_at,
+        "alert_status": "executable",
+        "disabled_until": null,
+        "repository_update_events": false,
+        scope.column(): scope.id(),
+    });
+    let shown = |name| hook.settings.get(name).cloned();
+    for flag in flags(call, scope) {
+        body[flag.name] = shown(flag.name).unwrap_or_else(|| flag.preset.clone());
     }
-
-    fn reset_flags(&mut self, call: &Call<'_>, scope: &Scope) {
-        for flag in flags(call, scope) {
-            self.settings.insert(flag.name.to_owned(), flag.preset.clone());
-        }
+    for name in texts(call).map(|text| text.name).chain([FILTER]) {
+        body[name] = shown(name).into();
     }
-
-    fn text(&self, name: &str) -> &str {
-        self.settings.get(name).and_then(Value::as_str).unwrap_or_default()
+    if has_strategy(call) {
+        body[STRATEGY] = shown(STRATEGY).unwrap_or_else(|| STRATEGIES[0].into());
     }
-
-    /// As the service shows one; `listed` is one of a list. What a hook was never told, it has as a
-    /// new one.
-    fn json(&self, call: &Call<'_>, scope: &Scope, listed: bool) -> Value {
-        let mut body = json!({
-            "id": self.id,
-            "url": self.text("url"),
-            "created_at": self.created_at,
-            "alert_status": "executable",
-            "disabled_until": null,
-            "repository_update_events": false,
-            scope.column(): scope.id(),
-        });
-        let shown = |name| self.settings.get(name).cloned();
-        for flag in flags(call, scope) {
-            body[flag.name] = shown(flag.name).unwrap_or_else(|| flag.preset.clone());
-        }
-        for name in texts(call).map(|text| text.name).chain([FILTER]) {
-            body[name] = shown(name).into();
-        }
-        if has_strategy(call) {
-            body[STRATEGY] = shown(STRATEGY).unwrap_or_else(|| STRATEGIES[0].into());
-        }
-        // Lists of projects leave them out from 16.7 on.
-        if !listed || matches!(scope, Scope::Group(_)) || !call.is_from(16, 7) {
-            for sort in SORTS.iter().filter(|sort| sort.is_known(call)) {
-                body[sort.name] = sort.shown(&self.settings);
-            }
-        }
-        body
-    }
-
-    /// Takes what the call says.
-    fn take(&mut self, call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
-        let before = self.settings.clone();
-        if params.has("url") || !self.settings.contains_key("url") {
-            let url = params.text("url")?.unwrap_or_default().trim().to_owned();
-            if self.text("url") != url {
-                self.token = None;
-            }
-            self.settings.insert("url".to_owned(), url.into());
-        }
-        if params.has("token") {
-            self.token = params.text("token")?.filter(|token| !token.is_empty());
-        }
-        for flag in flags(call, scope).filter(|flag| params.has(flag.name)) {
-            let on = params.flag(flag.name)?;
-            refuse_if(on.is_none() && flag.null == Null::Unsaved, || Failure::not_null(flag.name))?;
-            self.settings.insert(flag.name.to_owned(), on.into());
-        }
-        for text in texts(call).filter(|text| params.has(text.name)) {
-            self.settings.insert(text.name.to_owned(), params.text(text.name)?.into());
-        }
-        if params.has(FILTER) {
-            self.settings.insert(FILTER.to_owned(), params.text(FILTER)?.into());
-        }
-        if has_strategy(call)
-            && let Some(strategy) = params.one_of(STRATEGY, &STRATEGIES)?
-        {
-            self.settings.insert(STRATEGY.to_owned(), strategy.into());
-        }
+    // Lists of projects leave them out from 16.7 on.
+    if !listed || matches!(scope, Scope::Group(_)) || !call.is_from(16, 7) {
         for sort in SORTS.iter().filter(|sort| sort.is_known(call)) {
-            sort.add(&mut self.settings, sort.sent(params)?);
-        }
-        self.check(call, &before)
-    }
-
-    /// Refuses what a hook cannot be. Secrets do not survive that the hook calls another address
-    /// than `before`, those of the same call neither.
-    fn check(&mut self, call: &Call<'_>, before: &Map<String, Value>) -> Result<()> {
-        hook_secrets::reset(&mut self.settings, before);
-        let refused = |words: &str| Err(Failure::unprocessable(words));
-        let address = hook_secrets::address(&self.settings);
-        if self.text("url").len() > LONGEST_URL
-            || address.is_none_or(|url| {
-                outbound::refused(&url, &["http", "https"], Reach::Outside).is_some()
-            })
-        {
-            return refused("Invalid url given");
-        }
-        if !self.check_filter() {
-            return refused("Invalid branch filter given");
-        }
-        if self.token.as_ref().is_some_and(|token| token.contains('\n')) {
-            return refused("Token is invalid");
-        }
-        for text in texts(call) {
-            if self.text(text.name).chars().count() > text.longest {
-                let Text { title, longest, .. } = text;
-                return refused(&format!("{title} is too long (maximum is {longest} characters)"));
-            }
-        }
-        match SORTS.iter().find(|sort| !sort.is_sound(&self.settings)) {
-            Some(sort) => refused(&format!("{} must be a valid json schema", sort.title)),
-            None => Ok(()),
+            body[sort.name] = sort.shown(&hook.settings);
         }
     }
+    body
+}
 
-    /// Whether the filter of branches is one; a filter by name loses needless blanks, and where all
-    /// branches are meant there is none.
-    fn check_filter(&mut self) -> bool {
-        let filter = self.text(FILTER);
-        match self.text(STRATEGY) {
-            "all_branches" => {
-                self.settings.insert(FILTER.to_owned(), Value::Null);
-                true
-            }
-            "regex" => re2::refusal(filter).is_none(),
-            _ => {
-                let filter = filter.split_whitespace().collect::<Vec<_>>().join(" ");
-                let good = filter.is_empty()
-                    || is_ref_name(&filter.replace('*', "x")) && filter.len() <= LONGEST_FILTER;
-                if self.settings.get(FILTER).is_some_and(Value::is_string) {
-                    self.settings.insert(FILTER.to_owned(), filter.into());
-                }
-                good
-            }
+/// Takes what the call says.
+fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
+    let before = hook.settings.clone();
+    if params.has("url") || !hook.settings.contains_key("url") {
+        let url = params.text("url")?.unwrap_or_default().trim().to_owned();
+        if hook.text("url") != url {
+            hook.settings.remove(TOKEN);
+        }
+        hook.set("url", url);
+    }
+    if params.has(TOKEN) {
+        hook.set(TOKEN, params.text(TOKEN)?.filter(|token| !token.is_empty()));
+    }
+    for flag in flags(call, scope).filter(|flag| params.has(flag.name)) {
+        let on = params.flag(flag.name)?;
+        refuse_if(on.is_none() && flag.null == Null::Unsaved, || Failure::not_null(flag.name))?;
+        hook.set(flag.name, on);
+    }
+    for text in texts(call).filter(|text| params.has(text.name)) {
+        hook.set(text.name, params.text(text.name)?);
+    }
+    if params.has(FILTER) {
+        hook.set(FILTER, params.text(FILTER)?);
+    }
+    if has_strategy(call)
+        && let Some(strategy) = params.one_of(STRATEGY, &STRATEGIES)?
+    {
+        hook.set(STRATEGY, strategy);
+    }
+    for sort in SORTS.iter().filter(|sort| sort.is_known(call)) {
+        sort.add(&mut hook.settings, sort.sent(params)?);
+    }
+    check(hook, call, &before)
+}
+
+/// Refuses what a hook cannot be. Secrets do not survive that the hook calls another address
+/// than `before`, those of the same call neither.
+fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Result<()> {
+    hook_secrets::reset(&mut hook.settings, before);
+    let refused = |words: &str| Err(Failure::unprocessable(words));
+    let address = hook_secrets::address(&hook.settings);
+    if hook.text("url").len() > LONGEST_URL
+        || address
+            .is_none_or(|url| outbound::refused(&url, &["http", "https"], Reach::Outside).is_some())
+    {
+        return refused("Invalid url given");
+    }
+    if !check_filter(hook) {
+        return refused("Invalid branch filter given");
+    }
+    if hook.text(TOKEN).contains('\n') {
+        return refused("Token is invalid");
+    }
+    for text in texts(call) {
+        if hook.text(text.name).chars().count() > text.longest {
+            let Text { title, longest, .. } = text;
+            return refused(&format!("{title} is too long (maximum is {longest} characters)"));
         }
     }
+    match SORTS.iter().find(|sort| !sort.is_sound(&hook.settings)) {
+        Some(sort) => refused(&format!("{} must be a valid json schema", sort.title)),
+        None => Ok(()),
+    }
+}
 
-    fn save(&mut self, call: &Call<'_>, scope: &Scope) -> Result<()> {
-        let sql = format!(
-            "INSERT INTO hooks (id, {}, settings, token, created_at)
-             VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5)
-             ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, token = excluded.token
-             RETURNING id",
-            scope.column()
-        );
-        self.id = call.one(
-            &sql,
-            params![
-                self.id,
-                scope.id(),
-                Value::Object(self.settings.clone()).to_string(),
-                self.token,
-                self.created_at
-            ],
-        )?;
-        Ok(())
+/// Whether the filter of branches is one; a filter by name loses needless blanks, and where all
+/// branches are meant there is none.
+fn check_filter(hook: &mut Record) -> bool {
+    let filter = hook.text(FILTER);
+    match hook.text(STRATEGY) {
+        "all_branches" => {
+            hook.set(FILTER, Value::Null);
+            true
+        }
+        "regex" => re2::refusal(filter).is_none(),
+        _ => {
+            let filter = filter.split_whitespace().collect::<Vec<_>>().join(" ");
+            let good = filter.is_empty()
+                || is_ref_name(&filter.replace('*', "x")) && filter.len() <= LONGEST_FILTER;
+            if hook.settings.get(FILTER).is_some_and(Value::is_string) {
+                hook.set(FILTER, filter);
+            }
+            good
+        }
     }
 }
 
@@ -272,66 +230,48 @@ pub(crate) fn plant(
     if !known.insert(params.text("url")?.unwrap_or_default()) {
         return Ok(());
     }
-    let mut hook = Hook::new(call, scope);
-    hook.take(call, scope, params)?;
-    hook.save(call, scope)
+    let mut hook = new(call, scope);
+    take(&mut hook, call, scope, params)?;
+    Ok(HOOKS.save(call.db, scope.holder(), &mut hook, call.now())?)
 }
 
 /// The addresses of all hooks.
 pub(crate) fn addresses(call: &Call<'_>, scope: &Scope) -> Result<HashSet<String>> {
-    let sql =
-        format!("SELECT id, settings, token, created_at FROM hooks WHERE {} = ?1", scope.column());
-    let mut statement = call.db.prepare_cached(&sql)?;
-    let hooks = statement.query_map([scope.id()], Hook::from_row)?;
-    Ok(hooks.map(|hook| Ok(hook?.text("url").to_owned())).collect::<rusqlite::Result<_>>()?)
+    let hooks = HOOKS.all(call.db, scope.holder())?;
+    Ok(hooks.iter().map(|hook| hook.text("url").to_owned()).collect())
 }
 
 /// The secret of a hook.
 pub(crate) fn token(db: &Connection, hook: i64) -> Result<Option<String>> {
     let found = db
-        .query_row("SELECT token FROM hooks WHERE id = ?1", [hook], |row| row.get(0))
+        .query_row("SELECT settings ->> 'token' FROM hooks WHERE id = ?1", [hook], |row| row.get(0))
         .optional()?;
     Ok(found.flatten())
 }
 
 /// The hook of the call.
-fn find(call: &Call<'_>, scope: &Scope) -> Result<Hook> {
+fn find(call: &Call<'_>, scope: &Scope) -> Result<Record> {
     seek(call, scope)?.ok_or_else(Failure::no_record)
 }
 
-fn seek(call: &Call<'_>, scope: &Scope) -> Result<Option<Hook>> {
-    let id = call.segment_id("hook_id")?;
-    let sql = format!(
-        "SELECT id, settings, token, created_at FROM hooks WHERE {} = ?1 AND id = ?2",
-        scope.column()
-    );
-    let mut statement = call.db.prepare_cached(&sql)?;
-    Ok(statement.query_row([scope.id(), id], Hook::from_row).optional()?)
+fn seek(call: &Call<'_>, scope: &Scope) -> Result<Option<Record>> {
+    Ok(HOOKS.find(call.db, scope.holder(), call.segment_id("hook_id")?)?)
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let sql = format!(
-        "SELECT id, settings, token, created_at FROM hooks WHERE {} = ?1 ORDER BY id",
-        scope.column()
-    );
-    let all: Vec<Hook> = call
-        .db
-        .prepare_cached(&sql)?
-        .query_map([scope.id()], Hook::from_row)?
-        .collect::<Result<_, _>>()?;
-    page::list_of(call, &all, |hook| Ok(Cow::Owned(hook.json(call, scope, true))))
+    let all = HOOKS.all(call.db, scope.holder())?;
+    page::list_of(call, &all, |hook| Ok(Cow::Owned(json(hook, call, scope, true))))
 }
 
 fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    Answer::ok(&find(call, scope)?.json(call, scope, false))
+    Answer::ok(&json(&find(call, scope)?, call, scope, false))
 }
 
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require(&["url"])?;
-    let mut hook = Hook::new(call, scope);
-    hook.take(call, scope, &call.params)?;
-    let count: i64 = call
-        .one(&format!("SELECT count(*) FROM hooks WHERE {} = ?1", scope.column()), [scope.id()])?;
+    let mut hook = new(call, scope);
+    take(&mut hook, call, scope, &call.params)?;
+    let count = HOOKS.all(call.db, scope.holder())?.len();
     let most = match scope {
         Scope::Project(_) => MOST,
         Scope::Group(_) => MOST_OF_GROUP,
@@ -340,8 +280,8 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         let text = format!("Maximum number of {} hooks ({most}) exceeded", scope.name());
         return Err(Failure::unprocessable(&text));
     }
-    hook.save(call, scope)?;
-    Answer::created(&hook.json(call, scope, false))
+    HOOKS.save(call.db, scope.holder(), &mut hook, call.now())?;
+    Answer::created(&json(&hook, call, scope, false))
 }
 
 /// Needs anything; the reference says that a project's hook needs the URL.
@@ -351,7 +291,7 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         call.params.require(&["url"])?;
     }
     let params = &call.params;
-    let mut known = ["url", "token", FILTER, STRATEGY]
+    let mut known = ["url", TOKEN, FILTER, STRATEGY]
         .into_iter()
         .chain(texts(call).map(|text| text.name))
         .chain(flags(call, scope).map(|flag| flag.name))
@@ -361,11 +301,11 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         return Err(Failure::error(StatusCode::BAD_REQUEST, "No parameters provided"));
     }
     if call.service.profile.put_resets_omitted_flags {
-        hook.reset_flags(call, scope);
+        reset_flags(&mut hook, call, scope);
     }
-    hook.take(call, scope, params)?;
-    hook.save(call, scope)?;
-    Answer::ok(&hook.json(call, scope, false))
+    take(&mut hook, call, scope, params)?;
+    HOOKS.save(call.db, scope.holder(), &mut hook, call.now())?;
+    Answer::ok(&json(&hook, call, scope, false))
 }
 
 /// Idempotent for a project (reference 2, 4.5), unless a dialect says otherwise.
@@ -375,7 +315,7 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     match seek(call, scope)? {
         Some(hook) => {
             call.check_unmodified(&hook.created_at)?;
-            call.db.execute("DELETE FROM hooks WHERE id = ?1", [hook.id])?;
+            HOOKS.remove(call.db, &hook)?;
         }
         None if strict => return Err(Failure::no_record()),
         None => {}
@@ -392,8 +332,8 @@ fn set_secret(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
     let before = hook.settings.clone();
     let value = call.params.text("value")?;
     sort.add(&mut hook.settings, [(call.segment("key").to_owned(), value.into())]);
-    hook.check(call, &before).map_err(|_| Failure::unprocessable("Illegal key or value"))?;
-    hook.save(call, scope)?;
+    check(&mut hook, call, &before).map_err(|_| Failure::unprocessable("Illegal key or value"))?;
+    HOOKS.save(call.db, scope.holder(), &mut hook, call.now())?;
     Ok(Answer::no_content())
 }
 
@@ -406,8 +346,8 @@ fn remove_secret(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
         return Err(Failure::not_found(sort.one));
     }
     let text = format!("Could not unset {}", sort.one);
-    hook.check(call, &before).map_err(|_| Failure::unprocessable(&text))?;
-    hook.save(call, scope)?;
+    check(&mut hook, call, &before).map_err(|_| Failure::unprocessable(&text))?;
+    HOOKS.save(call.db, scope.holder(), &mut hook, call.now())?;
     Ok(Answer::no_content())
 }
 

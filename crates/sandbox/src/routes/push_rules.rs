@@ -1,10 +1,9 @@
 //! The push rule of a project (reference 2, 4.6; Premium), and that of a group, which the reference
 //! leaves out: new projects get a copy of it.
 
-use rusqlite::OptionalExtension;
-
 use super::super::profile::AbsentDelete;
 use super::super::re2;
+use super::super::store::record::Records;
 use super::prelude::*;
 
 pub(super) const OF_BOTH: &[Route] = &[
@@ -56,78 +55,57 @@ fn attributes(call: &Call<'_>) -> impl Iterator<Item = (&'static str, Kind)> {
     known.map(|(name, kind, _)| (*name, *kind))
 }
 
-/// A rule, with what was ever set of it.
-struct PushRule {
-    id: i64,
-    settings: Map<String, Value>,
-    created_at: String,
+const RULES: Records = Records("push_rules");
+
+/// That of a group does not say whose it is.
+fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
+    let mut body = json!({ "id": rule.id, "created_at": rule.created_at });
+    let project = match scope {
+        Scope::Project(project) => Some(project.id),
+        Scope::Group(_) => None,
+    };
+    if let Some(project) = project {
+        body["project_id"] = project.into();
+    }
+    for (name, kind) in attributes(call) {
+        body[name] = match (rule.settings.get(name), kind) {
+            (Some(Value::Bool(false)), Kind::Off) if project.is_some() => Value::Null,
+            (Some(stored), _) => stored.clone(),
+            (None, Kind::Flag) => false.into(),
+            (None, Kind::Size) => 0.into(),
+            (None, _) => Value::Null,
+        };
+    }
+    body
 }
 
-impl PushRule {
-    fn new(now: String) -> Self {
-        Self { id: 0, settings: Map::new(), created_at: now }
-    }
-
-    /// That of a group does not say whose it is.
-    fn json(&self, call: &Call<'_>, scope: &Scope) -> Value {
-        let mut body = json!({ "id": self.id, "created_at": self.created_at });
-        let project = match scope {
-            Scope::Project(project) => Some(project.id),
-            Scope::Group(_) => None,
+/// Takes what the call says; it has to say something.
+fn take(rule: &mut Record, call: &Call<'_>, params: &Params) -> Result<()> {
+    let sent: Vec<_> = attributes(call).filter(|(name, _)| params.has(name)).collect();
+    params.require_any(&attributes(call).map(|(name, _)| name).collect::<Vec<_>>())?;
+    let mut complaints = Map::new();
+    for (name, kind) in sent {
+        let (value, wrong): (Value, Vec<String>) = match kind {
+            Kind::Regex | Kind::LongRegex => {
+                let regex = params.text(name)?;
+                let wrong = regex_complaints(call, kind, regex.as_deref().unwrap_or_default());
+                (regex.into(), wrong)
+            }
+            Kind::Size => {
+                let size = params.integer(name)?;
+                (size.into(), size_complaint(size).into_iter().map(str::to_owned).collect())
+            }
+            Kind::Flag | Kind::Unset | Kind::Off => (params.flag(name)?.into(), Vec::new()),
         };
-        if let Some(project) = project {
-            body["project_id"] = project.into();
+        if kind == Kind::Flag && value.is_null() {
+            return Err(Failure::internal(&format!("{name} is null")));
         }
-        for (name, kind) in attributes(call) {
-            body[name] = match (self.settings.get(name), kind) {
-                (Some(Value::Bool(false)), Kind::Off) if project.is_some() => Value::Null,
-                (Some(stored), _) => stored.clone(),
-                (None, Kind::Flag) => false.into(),
-                (None, Kind::Size) => 0.into(),
-                (None, _) => Value::Null,
-            };
+        if !wrong.is_empty() {
+            complaints.insert(name.to_owned(), wrong.into());
         }
-        body
+        rule.set(name, value);
     }
-
-    /// Takes what the call says; it has to say something.
-    fn take(&mut self, call: &Call<'_>, params: &Params) -> Result<()> {
-        let sent: Vec<_> = attributes(call).filter(|(name, _)| params.has(name)).collect();
-        params.require_any(&attributes(call).map(|(name, _)| name).collect::<Vec<_>>())?;
-        let mut complaints = Map::new();
-        for (name, kind) in sent {
-            let (value, wrong): (Value, Vec<String>) = match kind {
-                Kind::Regex | Kind::LongRegex => {
-                    let regex = params.text(name)?;
-                    let wrong = regex_complaints(call, kind, regex.as_deref().unwrap_or_default());
-                    (regex.into(), wrong)
-                }
-                Kind::Size => {
-                    let size = params.integer(name)?;
-                    (size.into(), size_complaint(size).into_iter().map(str::to_owned).collect())
-                }
-                Kind::Flag | Kind::Unset | Kind::Off => (params.flag(name)?.into(), Vec::new()),
-            };
-            if kind == Kind::Flag && value.is_null() {
-                return Err(Failure::internal(&format!("{name} is null")));
-            }
-            if !wrong.is_empty() {
-                complaints.insert(name.to_owned(), wrong.into());
-            }
-            self.settings.insert(name.to_owned(), value);
-        }
-        refuse_if(!complaints.is_empty(), || Failure::message(StatusCode::BAD_REQUEST, complaints))
-    }
-
-    fn save(&mut self, call: &Call<'_>, (column, id): (&str, i64)) -> Result<()> {
-        let sql = format!(
-            "INSERT INTO push_rules ({column}, settings, created_at) VALUES (?1, ?2, ?3)
-             ON CONFLICT ({column}) DO UPDATE SET settings = excluded.settings RETURNING id"
-        );
-        let settings = Value::Object(self.settings.clone()).to_string();
-        self.id = call.one(&sql, params![id, settings, self.created_at])?;
-        Ok(())
-    }
+    refuse_if(!complaints.is_empty(), || Failure::message(StatusCode::BAD_REQUEST, complaints))
 }
 
 /// What is wrong with an expression.
@@ -152,13 +130,13 @@ fn size_complaint(size: Option<i64>) -> Option<&'static str> {
 
 /// Adds the push rule as a call with these parameters would, unless there is one.
 pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
-    let holder = Holder::Project(project).key();
-    if find(call, holder)?.is_some() {
+    let holder = Holder::Project(project);
+    if RULES.one(call.db, holder)?.is_some() {
         return Ok(());
     }
-    let mut rule = PushRule::new(call.now().to_owned());
-    rule.take(call, params)?;
-    rule.save(call, holder)
+    let mut rule = Record::new(call.now());
+    take(&mut rule, call, params)?;
+    Ok(RULES.save(call.db, holder, &mut rule, call.now())?)
 }
 
 /// Gives a new project a copy of the rule of the next group above it that has one.
@@ -168,9 +146,9 @@ pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> R
     }
     let above: Vec<i64> = ids(&namespace.traversal).collect();
     for group in above.into_iter().rev() {
-        if let Some(rule) = find(call, Holder::Group(group).key())? {
-            let mut copy = PushRule { settings: rule.settings, ..PushRule::new(call.now().into()) };
-            return copy.save(call, Holder::Project(project).key());
+        if let Some(rule) = RULES.one(call.db, Holder::Group(group))? {
+            let mut copy = Record { settings: rule.settings, ..Record::new(call.now()) };
+            return Ok(RULES.save(call.db, Holder::Project(project), &mut copy, call.now())?);
         }
     }
     Ok(())
@@ -185,18 +163,8 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
     call.require_tier(Tier::Premium).map(|()| scope)
 }
 
-fn find(call: &Call<'_>, (column, id): (&str, i64)) -> Result<Option<PushRule>> {
-    let sql = format!("SELECT id, settings, created_at FROM push_rules WHERE {column} = ?1");
-    let mut statement = call.db.prepare_cached(&sql)?;
-    let found = statement.query_row([id], |row| {
-        let settings: String = row.get(1)?;
-        Ok(PushRule {
-            id: row.get(0)?,
-            settings: serde_json::from_str(&settings).unwrap_or_default(),
-            created_at: row.get(2)?,
-        })
-    });
-    Ok(found.optional()?)
+fn find(call: &Call<'_>, scope: &Scope) -> Result<Option<Record>> {
+    Ok(RULES.one(call.db, scope.holder())?)
 }
 
 fn absent(call: &Call<'_>) -> Failure {
@@ -204,17 +172,17 @@ fn absent(call: &Call<'_>) -> Failure {
 }
 
 fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    match (find(call, scope.key())?, scope) {
-        (Some(rule), _) => Answer::ok(&rule.json(call, scope)),
+    match (find(call, scope)?, scope) {
+        (Some(rule), _) => Answer::ok(&json(&rule, call, scope)),
         (None, Scope::Group(_)) => Err(Failure::hidden()),
         (None, _) => Answer::ok(&Value::Null),
     }
 }
 
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let mut rule = PushRule::new(call.now().to_owned());
-    rule.take(call, &call.params)?;
-    if find(call, scope.key())?.is_some() {
+    let mut rule = Record::new(call.now());
+    take(&mut rule, call, &call.params)?;
+    if find(call, scope)?.is_some() {
         let text = match scope {
             Scope::Project(_) => "Project push rule exists",
             Scope::Group(_) => "Group push rule exists, try updating",
@@ -224,23 +192,25 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
             false => Failure::unprocessable(text),
         });
     }
-    rule.save(call, scope.key())?;
-    Answer::created(&rule.json(call, scope))
+    RULES.save(call.db, scope.holder(), &mut rule, call.now())?;
+    Answer::created(&json(&rule, call, scope))
 }
 
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let mut rule = find(call, scope.key())?.ok_or_else(|| absent(call))?;
-    rule.take(call, &call.params)?;
-    rule.save(call, scope.key())?;
-    Answer::ok(&rule.json(call, scope))
+    let mut rule = find(call, scope)?.ok_or_else(|| absent(call))?;
+    take(&mut rule, call, &call.params)?;
+    RULES.save(call.db, scope.holder(), &mut rule, call.now())?;
+    Answer::ok(&json(&rule, call, scope))
 }
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let (column, id) = scope.key();
-    let sql = format!("DELETE FROM push_rules WHERE {column} = ?1");
-    match (call.db.prepare_cached(&sql)?.execute([id])?, scope) {
-        (0, Scope::Group(_)) => Err(Failure::hidden()),
-        (0, _) if call.service.profile.absent_delete == AbsentDelete::NotFound => Err(absent(call)),
-        _ => Ok(Answer::no_content()),
+    match (find(call, scope)?, scope) {
+        (Some(rule), _) => RULES.remove(call.db, &rule)?,
+        (None, Scope::Group(_)) => return Err(Failure::hidden()),
+        (None, _) if call.service.profile.absent_delete == AbsentDelete::NotFound => {
+            return Err(absent(call));
+        }
+        (None, _) => {}
     }
+    Ok(Answer::no_content())
 }

@@ -35,7 +35,7 @@ use image::Image;
 /// What makes the tables.
 const SCHEMA: &str = include_str!("schema.sql");
 /// The `PRAGMA user_version` of a file with these tables: another number for each change of them.
-const FORMAT: i64 = 24;
+const FORMAT: i64 = 25;
 /// Readers beyond this many are closed after use instead of being kept.
 const KEPT_READERS: usize = 8;
 /// A project's row has about eight kilobytes; in a page of the usual four, each would spill into a

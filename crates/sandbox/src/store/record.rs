@@ -59,6 +59,11 @@ impl Records {
         db.prepare_cached(&sql)?.query_map([holder], Record::from_row)?.collect()
     }
 
+    /// That of a holder that has one at most.
+    pub(crate) fn one(self, db: &Connection, of: Holder) -> Result<Option<Record>> {
+        Ok(self.all(db, of)?.pop())
+    }
+
     /// All of the service.
     pub(crate) fn every(self, db: &Connection) -> Result<Vec<Record>> {
         let sql =

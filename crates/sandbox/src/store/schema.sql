@@ -181,8 +181,8 @@ CREATE TABLE hooks (
     group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
     project_id INTEGER REFERENCES projects ON DELETE CASCADE,
     settings TEXT NOT NULL,
-    token TEXT,
     created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
     CHECK ((group_id IS NULL) <> (project_id IS NULL))
 );
 CREATE INDEX hooks_by_project ON hooks (project_id);
@@ -194,6 +194,7 @@ CREATE TABLE push_rules (
     project_id INTEGER UNIQUE REFERENCES projects ON DELETE CASCADE,
     settings TEXT NOT NULL,
     created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
     CHECK ((group_id IS NULL) <> (project_id IS NULL))
 );
 
@@ -301,9 +302,12 @@ CREATE INDEX label_priorities_by_label ON label_priorities (label_id);
 
 -- How merge requests are approved.
 CREATE TABLE approval_settings (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     project_id INTEGER UNIQUE REFERENCES projects ON DELETE CASCADE,
     group_id INTEGER UNIQUE REFERENCES namespaces ON DELETE CASCADE,
     settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
     CHECK ((group_id IS NULL) <> (project_id IS NULL))
 );
 

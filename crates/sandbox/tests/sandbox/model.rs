@@ -164,7 +164,7 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     let shop = row("projects", "full_path", "acme/shop".into());
     assert_eq!((&shop["attributes"]["description"], &shop["archived"]), (&json!("new"), &json!(0)));
     assert_eq!(row("projects", "full_path", "acme/site".into())["archived"], 1);
-    assert_eq!(row("hooks", "project_id", 1.into())["token"], "secret of the hook");
+    assert_eq!(row("hooks", "project_id", 1.into())["settings"]["token"], "secret of the hook");
     assert_eq!(model.hook_token(1).as_deref(), Some("secret of the hook"));
     assert_eq!(row("hooks", "project_id", 1.into())["settings"]["url"], "https://a.example/");
     assert_eq!(row("variables", "key", "A".into())["value"], "1");
