@@ -4,21 +4,12 @@
 //! word; what is missing afterwards is named. At most one rule is for anybody, and is known by that
 //! instead of by its name.
 
-use std::sync::LazyLock;
-
-use schemars::JsonSchema;
-
 use crate::{
-    field::{Accepted, FIELD, Named, Scope, When},
-    kind::{
-        Call, Capability, Change, Create, Effect, Fault, Handle, Home, Identity, Job, Kind, Place,
-        Removal, Rules, Section, Shape, Spec, Table, Unable, calls::Act, forms,
-    },
-    operation::{self, Request, Write},
-    page::Rows,
-    schema,
-    value::{Fields, Json, Object, Value},
+    kind::{Identity, Spec, forms},
+    operation::Request,
 };
+
+use super::prelude::*;
 
 /// Who has to approve merge requests, and how many of them.
 #[derive(JsonSchema)]

@@ -1,18 +1,9 @@
 //! How merge requests of a project are approved, apart from who has to: see
 //! [`super::approval_rule`]. One document, which is always there; the service changes it by POST.
 
-use std::sync::LazyLock;
+use crate::operation;
 
-use schemars::JsonSchema;
-
-use crate::{
-    field::{FIELD, Scope, When},
-    kind::{Change, Create, Fault, Home, Kind, Place, Removal, Rules, Shape, Table},
-    operation,
-    page::Rows,
-    schema,
-    value::{Fields, Value},
-};
+use super::prelude::*;
 
 /// How merge requests are approved. The service silently keeps what the installation or a group
 /// above does not let projects decide; then the run says that it was not saved.

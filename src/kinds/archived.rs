@@ -1,18 +1,8 @@
 //! Whether a project is archived: read-only, and out of the lists (reference 2, 4.4).
 
-use std::sync::LazyLock;
+use crate::operation;
 
-use schemars::JsonSchema;
-
-use crate::{
-    field::{Accepted, FIELD, Scope},
-    kind::{
-        Call, Capability, Effect, Home, Job, Kind, Place, Removal, Rules, Shape, Table, Unable,
-        calls::Act,
-    },
-    operation, schema,
-    value::{Fields, Json, Object, Value},
-};
+use super::prelude::*;
 
 /// `archived: true` archives the project, `archived: false` brings it back.
 // The project object carries the switch; what turns it is an operation of its own, never a field of

@@ -2,11 +2,11 @@
 //! PUT with what only an edit accepts, and each file on its own.
 
 use crate::{
-    field::{Field, Route},
-    kind::{Call, Former, Job, Section, Spec, Unable, calls::apart, forms, limits, needs},
-    operation::{Op, Request, Write},
-    value::{Fields, Json, Value},
+    kind::{Former, Spec, calls::apart, forms, limits, needs},
+    operation::Request,
 };
+
+use super::prelude::*;
 
 /// The requests that create a container.
 pub(super) struct Creation<'c> {

@@ -2,21 +2,12 @@
 //!
 //! A new project comes into being with this relation, as a fork: see [`source`](super::source).
 
-use std::sync::LazyLock;
-
-use schemars::JsonSchema;
-
 use crate::{
-    field::{Accepted, FIELD, Named, Scope},
-    kind::{
-        Call, Change, Create, Effect, Handle, HandlePlace, Home, Job, Kind, LiveEntry, Place,
-        Removal, Rules, Shape, Table, Unable, calls::Act, plain_text,
-    },
-    operation::{self, Request, Write},
-    page::Rows,
-    schema, text,
-    value::{Fields, Json, Object, Value},
+    kind::{HandlePlace, plain_text},
+    operation::Request,
 };
+
+use super::prelude::*;
 
 /// The name of the section, of its field, and of what `create` says with it.
 pub(super) const FORK_OF: &str = "fork_of";

@@ -1,17 +1,15 @@
 //! The group itself: how one is found, created, renamed, moved (beyond: groups, A.6) and restored
 //! (A.7). undrift never deletes one.
 
-use super::creation::{self, Creation};
 use crate::{
-    field::{Field, Route, Scope, Tier},
-    kind::{
-        Call, Facts, Former, Home, Itself, Job, Kind, Place, Removal, Rules, Shape, Unable,
-        calls::{Act, Turn},
-    },
+    kind::{Facts, Former, Itself, calls::Turn},
     level::OWNER,
     operation,
-    page::Rows,
-    value::{Json, Object},
+};
+
+use super::{
+    creation::{self, Creation},
+    prelude::*,
 };
 
 /// The group itself.

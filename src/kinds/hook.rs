@@ -4,24 +4,9 @@
 //! manifest may give it a name, which newer releases keep; where they do not, the hook is found by
 //! its URL, or by one that it had before. Its URL may hold a credential and is never shown whole.
 
-use std::sync::LazyLock;
+use crate::{kind::Identity, level::OWNER, operation, schema::TextOrSecret, secret::Reference};
 
-use schemars::JsonSchema;
-
-use crate::{
-    field::{FIELD, Scope, Secrecy, When},
-    kind::{
-        Change, Create, Fault, Handle, Home, Identity, Kind, Place, Removal, Rules, Section, Shape,
-        Table,
-    },
-    level::OWNER,
-    operation,
-    page::Rows,
-    schema::{self, TextOrSecret},
-    secret::Reference,
-    text,
-    value::{Fields, Json, Object, Value},
-};
+use super::prelude::*;
 
 /// A webhook: an address that the service calls when something happens in the project, or
 /// in any project of the group.

@@ -3,23 +3,14 @@
 //! Inherited members are never read, so they are never touched. A level is a word in manifests and
 //! in the plan, and a number in requests.
 
-use std::sync::LazyLock;
-
 use jiff::civil::Date;
-use schemars::JsonSchema;
 
 use crate::{
-    field::{Accepted, FIELD, Named, Scope},
-    kind::{
-        Beside, Call, Change, Create, Effect, Fault, Handle, Home, Job, Kind, Place, Removal,
-        Rules, Shape, Table, Unable, calls::Act,
-    },
+    kind::Beside,
     level::{Level, MINIMAL, OWNER},
-    operation::{self, Op, Write},
-    page::Rows,
-    schema,
-    value::{Fields, Json, Object, Value},
 };
+
+use super::prelude::*;
 
 /// A person who is a member of the project or group itself.
 // An edit has to carry the level, and forgets an expiry that it leaves out. A create names one

@@ -12,6 +12,7 @@ pub mod group;
 pub mod hook;
 pub mod member;
 pub mod operations;
+mod prelude;
 pub mod preset;
 pub mod project;
 pub mod protected_branch;

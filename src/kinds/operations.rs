@@ -5,15 +5,14 @@
 //! only names the section. So the two come together here, one layer above the table: each field
 //! that the request accepts becomes a parameter, under the name that requests use.
 
-use std::sync::LazyLock;
-
 use crate::{
-    field::{Codec, Field, Readback, Route, Scope, Secrecy, Tier},
-    kind::{Section, Spec},
-    operation::{self, Answer, AnyOp, OPERATIONS, Op, Operation, Parameter, Place, Read, Type},
+    field::{Codec, Readback},
+    kind::Spec,
+    operation::{Answer, AnyOp, OPERATIONS, Operation, Parameter, Place, Read, Type},
     release::Release,
-    value::Json,
 };
+
+use super::prelude::*;
 
 /// Every operation that undrift knows: those of the table, and those of kinds that are described.
 pub fn all() -> impl Iterator<Item = AnyOp> {

@@ -1,27 +1,19 @@
 //! The project itself (reference 2, 4.2 and 4.3): how one is found, created, renamed,
 //! moved, deleted and restored.
 
-use std::sync::LazyLock;
+use crate::{
+    kind::{
+        Arrival, Facts, Former, Itself, Namespace, NamespaceOwner, calls::Turn, needs, plain_text,
+    },
+    level::MAINTAINER,
+};
 
 use super::{
     creation::{self, Creation},
     fork::FORK_OF,
+    prelude::*,
     settings::fields::Create as CreateOnly,
     source,
-};
-use crate::{
-    field::{Field, Route, Scope, Tier},
-    kind::{
-        Arrival, Call, Capability, Effect, Facts, Fault, Former, Home, Itself, Job, Kind,
-        Namespace, NamespaceOwner, Place, Removal, Rules, Shape, Table, Unable,
-        calls::{Act, Turn},
-        needs, plain_text,
-    },
-    level::MAINTAINER,
-    operation::{self, Op, Write},
-    page::Rows,
-    schema, text,
-    value::{Fields, Json, Object, Value},
 };
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<CreateOnly>()));

@@ -5,22 +5,13 @@
 //! and which to remove. Where the service has no tiers, it knows one level for each rule, and no
 //! edit of it: then the protection is removed and added anew.
 
-use std::sync::LazyLock;
-
-use schemars::JsonSchema;
-
 use crate::{
-    field::{Accepted, FIELD, Named, Scope, Tier},
-    kind::{
-        Call, Capability, Change, Create, Effect, Fault, Handle, Home, Job, Kind, LiveEntry, Place,
-        RefRule, Removal, Rules, Shape, Table, Unable, calls::Act, forms,
-    },
+    kind::{RefRule, forms},
     level::{Level, RuleLevel},
     operation,
-    page::Rows,
-    schema,
-    value::{Fields, Json, Object, Value},
 };
+
+use super::prelude::*;
 
 /// A branch, or a pattern of branches, with who may do what.
 #[derive(JsonSchema)]

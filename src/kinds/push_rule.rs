@@ -1,16 +1,9 @@
 //! The push rule of a project or a group: what the service refuses to take from a push (reference 2, 4.6;
 //! reference 1, 2.10).
 
-use std::sync::LazyLock;
+use crate::operation;
 
-use schemars::JsonSchema;
-
-use crate::{
-    field::{FIELD, Scope, When},
-    kind::{Change, Create, Effect, Home, Kind, Place, Removal, Rules, Shape, Table},
-    operation, schema,
-    value::Object,
-};
+use super::prelude::*;
 
 /// What a push has to look like. `push_rule: null` removes the rule as a whole.
 // The service refuses to create a rule from nothing, hence the least number of properties.

@@ -2,13 +2,12 @@
 //! kinds: for a page in Markdown, and for `undrift explain`.
 
 use crate::{
-    field::{Accepted, Field, Readback, Route, Scope, Secrecy, Stake, Tier, When, Word},
-    kind::Section,
+    field::{Readback, Stake, Word},
     kinds,
     release::Release,
-    text,
-    value::Json,
 };
+
+use super::prelude::*;
 
 const INTRODUCTION: &str = "\
 # Fields of a manifest

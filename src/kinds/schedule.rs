@@ -5,22 +5,9 @@
 //! owner may change it: undrift becomes the owner of somebody else's before it does. Variables of
 //! schedules are left alone.
 
-use std::sync::LazyLock;
+use crate::{field::Compare, kind::same, operation};
 
-use schemars::JsonSchema;
-
-use crate::{
-    field::{Compare, FIELD},
-    kind::{
-        Call, Capability, Change, Create, Handle, Home, Job, Kind, Place, Removal, Rules, Section,
-        Shape, Table, Unable, same,
-    },
-    kind::{LiveEntry, calls::Act},
-    operation,
-    page::Rows,
-    schema,
-    value::{Fields, Json},
-};
+use super::prelude::*;
 
 /// A schedule on which a pipeline is started.
 #[derive(JsonSchema)]

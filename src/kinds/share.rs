@@ -3,22 +3,11 @@
 //! They are a list in the answer of the project or group itself. The service has no edit: a share that differs is
 //! removed and added anew.
 
-use std::sync::LazyLock;
+use crate::{level::Level, operation};
 
-use schemars::JsonSchema;
-
-use super::member::{check_day, ends, level};
-use crate::{
-    field::{Accepted, FIELD, Named, Scope},
-    kind::{
-        Capability, Change, Create, Effect, Fault, Handle, Home, Kind, Place, Removal, Rules,
-        Shape, Table,
-    },
-    level::Level,
-    operation,
-    page::Rows,
-    schema,
-    value::{Fields, Object},
+use super::{
+    member::{check_day, ends, level},
+    prelude::*,
 };
 
 /// A group whose members have access to the project, or to the group and all that is in it.

@@ -1,16 +1,13 @@
 //! What a new project gets its contents from: nothing, a readme, a template, an address, another
 //! project (reference 2, 4.3 and 4.4) or another host (reference 1, 4.2).
 
-use schemars::JsonSchema;
-
-use super::{creation::Creation, fork::FORK_OF};
 use crate::{
-    field::{Accepted, FIELD, Field, Named, Secrecy},
-    kind::{Call, Fault, Id, Job, Namespace, Table, Unable},
-    operation::{self, Op, Place, Write},
+    kind::{Id, Namespace},
+    operation::Place,
     secret::Reference,
-    value::{Fields, Object, Value},
 };
+
+use super::{creation::Creation, fork::FORK_OF, prelude::*};
 
 /// From where the repository is imported: one of the two.
 #[derive(JsonSchema)]

@@ -1,23 +1,14 @@
 //! CI/CD variables of a project (reference 1, 2.2 and 4.1) and of a group.
 
-use std::sync::LazyLock;
-
-use schemars::JsonSchema;
-
 use crate::{
     diagnostic::Severity,
-    field::{Accepted, FIELD, Scope, Secrecy, When},
-    kind::{
-        Call, Capability, Change, Create, Fault, Handle, Home, Job, Kind, Place, Removal, Rules,
-        Shape, Table, Unable, calls::Act,
-    },
     level::OWNER,
     operation,
-    page::Rows,
     release::{Known, Release},
-    schema::{self, TextOrSecret},
-    value::{Fields, Json, Object, Value},
+    schema::TextOrSecret,
 };
+
+use super::prelude::*;
 
 /// A CI/CD variable. Its key and its environment scope together tell it from others.
 // The reference requires the value in an edit and resets what is left out to its default (1, 4.1);

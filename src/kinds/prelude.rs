@@ -1,0 +1,17 @@
+//! What most kinds are written with.
+
+pub(super) use std::sync::LazyLock;
+
+pub(super) use schemars::JsonSchema;
+
+pub(super) use crate::{
+    field::{Accepted, FIELD, Field, Named, Route, Scope, Secrecy, Tier, When},
+    kind::{
+        Call, Capability, Change, Create, Effect, Fault, Handle, Home, Job, Kind, LiveEntry, Place,
+        Removal, Rules, Section, Shape, Table, Unable, calls::Act,
+    },
+    operation::{self, Op, Write},
+    page::Rows,
+    schema, text,
+    value::{Fields, Json, Object, Value},
+};
