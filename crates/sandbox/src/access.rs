@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
 use undrift_release::Release;
@@ -255,22 +255,16 @@ pub(crate) fn direct_level(
     project: i64,
     today: &str,
 ) -> rusqlite::Result<Option<i64>> {
-    db.prepare_cached(
-        "SELECT access_level FROM members WHERE project_id = ?1 AND user_id = ?2 AND state = 'active'
-         AND (expires_at IS NULL OR expires_at >= ?3)",
-    )?
-    .query_row(params![project, user, today], |row| row.get(0))
-    .optional()
+    Ok(direct_levels(db, user, vec![project], today)?.remove(&project).flatten())
 }
 
 /// The caller's direct level in each of some projects, if any.
 pub(crate) fn direct_levels(
     db: &Connection,
     user: i64,
-    projects: &[Project],
+    ids: Vec<i64>,
     today: &str,
 ) -> rusqlite::Result<HashMap<i64, Option<i64>>> {
-    let ids: Vec<i64> = projects.iter().map(|project| project.id).collect();
     let mut levels: HashMap<i64, Option<i64>> = ids.iter().map(|id| (*id, None)).collect();
     let mut statement = db.prepare_cached(
         "SELECT project_id, access_level FROM members

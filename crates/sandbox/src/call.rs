@@ -215,7 +215,8 @@ impl Call<'_> {
     /// Reads the caller's direct levels in all projects of a list at once.
     pub(crate) fn read_direct_levels(&self, projects: &[Project]) -> Result<()> {
         if let Some(user) = &self.caller {
-            let read = access::direct_levels(self.db, user.id, projects, self.today())?;
+            let ids = projects.iter().map(|project| project.id);
+            let read = access::direct_levels(self.db, user.id, ids.collect(), self.today())?;
             // Only lists ask, and a call lists once.
             let _ = self.direct.set(read);
         }

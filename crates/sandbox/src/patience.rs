@@ -60,19 +60,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         self.bounded(answer, context)
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let answer = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.bounded(answer, context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let answer = Pin::new(&mut self.stream).poll_flush(context);
         self.bounded(answer, context)

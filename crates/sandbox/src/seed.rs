@@ -302,7 +302,7 @@ impl Seed {
     /// What tells one seed from another.
     pub(super) fn digest(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
-        Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+        format!("{:x}", Sha256::digest(text.as_bytes()))
     }
 }
 

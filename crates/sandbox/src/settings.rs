@@ -7,7 +7,7 @@ use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::answer::{Failure, Result, refuse_if};
+use super::answer::{Complaints, Failure, Result, refuse_if};
 use super::attributes::{
     self, Attribute, Bounds, Edition, Kind, Null, OVERRIDE_ROLE, PACKAGES, PACKAGES_LEVEL,
     PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, Route, TABLE,
@@ -145,15 +145,12 @@ fn check_levels(stored: &Map<String, Value>) -> Result<()> {
         PUBLIC_LEVELS.iter().position(|known| level == *known)
     };
     let most = rank("repository_access_level");
-    let faults: Map<_, _> = ["merge_requests_access_level", "builds_access_level"]
-        .into_iter()
-        .filter(|feature| rank(feature) > most)
-        .map(|feature| {
-            let text = "cannot have higher visibility level than repository access level";
-            (format!("project_feature.{feature}"), json!([text]))
-        })
-        .collect();
-    refuse_if(!faults.is_empty(), || Failure::message(StatusCode::BAD_REQUEST, faults))
+    let mut complaints = Complaints::default();
+    for feature in ["merge_requests_access_level", "builds_access_level"] {
+        let text = "cannot have higher visibility level than repository access level";
+        complaints.add_if(rank(feature) > most, &format!("project_feature.{feature}"), text);
+    }
+    complaints.settle()
 }
 
 /// Some of it takes an owner; that a call merely names it may be refused.

@@ -96,6 +96,13 @@ impl Wanted {
     }
 }
 
+/// What one of the forms below writes.
+pub(crate) fn value(write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Value> {
+    let mut text = Vec::new();
+    write(&mut text)?;
+    serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))
+}
+
 /// Writes the simple form to the end of a JSON text.
 pub(crate) fn simple(
     call: &Call<'_>,
@@ -240,12 +247,8 @@ fn description_html(stored: &Map<String, Value>) -> String {
 
 /// Whether a project sends no e-mails: it says so itself, or a group above it does.
 fn are_emails_off(call: &Call<'_>, project: &Project) -> Result<bool> {
-    let own: Option<bool> = call
-        .db
-        .prepare_cached(
-            "SELECT json_extract(attributes, '$.emails_disabled') FROM projects WHERE id = ?1",
-        )?
-        .query_row([project.id], |row| row.get(0))?;
+    let sql = "SELECT json_extract(attributes, '$.emails_disabled') FROM projects WHERE id = ?1";
+    let own: Option<bool> = call.one(sql, [project.id])?;
     let above = || group_settings::is_set_above(call, &project.namespace, "emails_disabled", true);
     Ok(own == Some(true) || above()?)
 }
@@ -390,10 +393,7 @@ fn upstream_of(call: &Call<'_>, id: i64, wanted: Wanted) -> Result<Option<Value>
         Some(upstream) if call.sees(&upstream)? => upstream,
         _ => return Ok(None),
     };
-    let mut text = Vec::new();
-    simple(call, &upstream, wanted, &mut text)?;
-    let mut brief: Value =
-        serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))?;
+    let mut brief = value(|text| simple(call, &upstream, wanted, text))?;
     if call.release() < OBSERVED {
         brief["forks_count"] = upstream.forks_count.into();
         brief["license_url"] = Value::Null;

@@ -76,17 +76,22 @@ pub(super) fn locations(
             && call.level_in_group(&group)? >= level
             && call.sees_group(&group)?
         {
-            all.push(json!({
-                "id": group.id,
-                "web_url": group.web_url(&call.base),
-                "name": group.name,
-                "avatar_url": null,
-                "full_name": group.full_name,
-                "full_path": group.full_path,
-            }));
+            all.push(location(call, &group));
         }
     }
     page::list(call, &all)
+}
+
+/// A group as a place to go.
+pub(super) fn location(call: &Call<'_>, group: &Namespace) -> Value {
+    json!({
+        "id": group.id,
+        "web_url": group.web_url(&call.base),
+        "name": group.name,
+        "avatar_url": null,
+        "full_name": group.full_name,
+        "full_path": group.full_path,
+    })
 }
 
 fn star(call: &Call<'_>) -> Result<Answer> {
@@ -169,8 +174,7 @@ fn housekeeping(call: &Call<'_>) -> Result<Answer> {
 fn storage(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let project = call.project()?;
-    let digest = Sha256::digest(project.id.to_string());
-    let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = format!("{:x}", Sha256::digest(project.id.to_string()));
     Answer::ok(&json!({
         "disk_path": format!("@hashed/{}/{}/{name}", &name[..2], &name[2..4]),
         "project_id": project.id,

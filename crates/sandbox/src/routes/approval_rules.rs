@@ -240,12 +240,13 @@ fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<()> {
         }
     };
     let any = any.then(|| "any-approver for the project already exists".to_owned());
-    let complaints: Map<String, Value> =
+    let mut complaints = Complaints::default();
+    for (field, text) in
         [("name", name), (REQUIRED, required), ("report_type", report), ("rule_type", any)]
-            .into_iter()
-            .filter_map(|(field, text)| Some((field.to_owned(), json!([text?]))))
-            .collect();
-    refuse_if(!complaints.is_empty(), || Failure::message(StatusCode::BAD_REQUEST, complaints))
+    {
+        text.into_iter().for_each(|text| complaints.add(field, text));
+    }
+    complaints.settle()
 }
 
 /// A rule for which nobody is named is for anybody, unless the call says its type. Before release

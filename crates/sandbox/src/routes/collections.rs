@@ -193,17 +193,14 @@ fn slug(name: &str) -> String {
         return slug;
     }
     slug.truncate(17);
-    let mark = Sha256::digest(name.as_bytes());
-    let mark: String = mark.iter().take(3).map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-{mark}", slug.trim_end_matches('-'))
+    let mark = format!("{:x}", Sha256::digest(name.as_bytes()));
+    format!("{}-{}", slug.trim_end_matches('-'), &mark[..6])
 }
 
 fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
-    let mut text = Vec::new();
-    view::simple(call, project, Wanted::of(call)?, &mut text)?;
-    let project: Value =
-        serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))?;
+    let wanted = Wanted::of(call)?;
+    let project = view::value(|text| view::simple(call, project, wanted, text))?;
     let mut body = ENVIRONMENTS.plain(call, row);
     body["slug"] = setting(row, "slug");
     body["project"] = project;

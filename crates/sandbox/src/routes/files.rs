@@ -46,16 +46,21 @@ fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     }
 }
 
+/// What the call's `ref` says, and its commit, without which `what` is not found.
+fn asked(call: &Call<'_>, project: &Project, what: &str) -> Result<(String, Commit)> {
+    let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
+        Some(reference) if reference != "HEAD" => reference,
+        _ => default_branch(call, project)?,
+    };
+    let commit = of(call, project).resolve(&reference)?;
+    Ok((reference, commit.ok_or_else(|| Failure::not_found(what))?))
+}
+
 /// The file that a call names, with the commit and by what that was named.
 fn named(call: &Call<'_>) -> Result<(File, Commit, String)> {
     let project = readable(call)?;
     let path = path(call)?;
-    let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
-        Some(reference) if reference != "HEAD" => reference,
-        _ => default_branch(call, &project)?,
-    };
-    let commit = of(call, &project).resolve(&reference)?;
-    let commit = commit.ok_or_else(|| Failure::not_found("Commit"))?;
+    let (reference, commit) = asked(call, &project, "Commit")?;
     let file = of(call, &project).file(&commit.id, path)?;
     Ok((file.ok_or_else(|| Failure::not_found("File"))?, commit, reference))
 }
@@ -101,12 +106,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 /// The files and folders of a folder, folders first; with `recursive` those below them too.
 fn tree(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
-    let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
-        Some(reference) if reference != "HEAD" => reference,
-        _ => default_branch(call, &project)?,
-    };
-    let commit = of(call, &project).resolve(&reference)?;
-    let commit = commit.ok_or_else(|| Failure::not_found("Tree"))?;
+    let (_, commit) = asked(call, &project, "Tree")?;
     let folder = call.params.text("path")?.unwrap_or_default();
     let prefix = match folder.trim_matches('/') {
         "" => String::new(),
@@ -139,8 +139,7 @@ fn entry(id: &str, kind: &str, path: &str, mode: &str) -> Value {
 }
 
 fn json(file: &File, path: &str, reference: &str, commit: &str) -> Value {
-    let sum = Sha256::digest(&file.content);
-    let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    let sum = format!("{:x}", Sha256::digest(&file.content));
     json!({
         "file_name": path.rsplit('/').next(),
         "file_path": path,

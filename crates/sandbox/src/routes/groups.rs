@@ -381,7 +381,9 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
             let text = "Cannot archive group since one of the ancestor groups is already archived!";
             return refused(text);
         }
-        (true, false) if is_marked(call, &group)? => {
+        (true, false)
+            if deletion::is_any_marked(call, &ids(&group.traversal).collect::<Vec<_>>())? =>
+        {
             return refused("Cannot archive group since it is scheduled for deletion.");
         }
         _ => OF_GROUPS.put(call.db, group.id, ARCHIVED, archived)?,
@@ -390,12 +392,4 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
         true => Answer::ok(&with_projects(call, &group)?),
         false => Answer::ok(&whole(call, &group)?),
     }
-}
-
-/// Whether a group, or one above it, is marked for deletion.
-fn is_marked(call: &Call<'_>, group: &Namespace) -> Result<bool> {
-    let above: Vec<i64> = ids(&group.traversal).collect();
-    let sql = "SELECT EXISTS (SELECT 1 FROM namespaces WHERE marked_for_deletion_on IS NOT NULL
-                              AND id IN (SELECT value FROM json_each(?1)))";
-    call.one(sql, [Value::from(above).to_string()])
 }

@@ -31,23 +31,14 @@ pub(super) const OF_BOTH: &[Route] = &[
 const MOST: usize = 100;
 const MOST_OF_GROUP: usize = 50;
 
-/// A text of hooks, kept as sent.
-struct Text {
-    name: &'static str,
-    since: Release,
-    longest: usize,
-    /// What refusals call it.
-    title: &'static str,
-}
-
-const fn text(name: &'static str, since: Release, longest: usize, title: &'static str) -> Text {
-    Text { name, since, longest, title }
-}
+/// A text of hooks, kept as sent: its name, the first release that has it, the most characters, and
+/// what refusals call it.
+struct Text(&'static str, Release, usize, &'static str);
 
 const TEXTS: [Text; 3] = [
-    text("name", Release::new(17, 1), 255, "Name"),
-    text("description", Release::new(17, 1), 2_048, "Description"),
-    text("custom_webhook_template", Release::new(16, 10), 4_096, "Custom webhook template"),
+    Text("name", Release::new(17, 1), 255, "Name"),
+    Text("description", Release::new(17, 1), 2_048, "Description"),
+    Text("custom_webhook_template", Release::new(16, 10), 4_096, "Custom webhook template"),
 ];
 
 const STRATEGY: &str = "branch_filter_strategy";
@@ -81,7 +72,7 @@ fn flags(call: &Call<'_>, scope: &Scope) -> impl Iterator<Item = &'static Attrib
 /// The texts that a hook has.
 fn texts(call: &Call<'_>) -> impl Iterator<Item = &'static Text> {
     let release = call.release();
-    TEXTS.iter().filter(move |text| text.since <= release)
+    TEXTS.iter().filter(move |text| text.1 <= release)
 }
 
 fn has_strategy(call: &Call<'_>) -> bool {
@@ -118,7 +109,7 @@ fn json(hook: &Record, call: &Call<'_>, scope: &Scope, listed: bool) -> Value {
     for flag in flags(call, scope) {
         body[flag.name] = shown(flag.name).unwrap_or_else(|| flag.preset.clone());
     }
-    for name in texts(call).map(|text| text.name).chain([FILTER]) {
+    for name in texts(call).map(|text| text.0).chain([FILTER]) {
         body[name] = shown(name).into();
     }
     if has_strategy(call) {
@@ -151,8 +142,8 @@ fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope, params: &Params) -> R
         refuse_if(on.is_none() && flag.null == Null::Unsaved, || Failure::not_null(flag.name))?;
         hook.set(flag.name, on);
     }
-    for text in texts(call).filter(|text| params.has(text.name)) {
-        hook.set(text.name, params.text(text.name)?);
+    for text in texts(call).filter(|text| params.has(text.0)) {
+        hook.set(text.0, params.text(text.0)?);
     }
     if params.has(FILTER) {
         hook.set(FILTER, params.text(FILTER)?);
@@ -187,8 +178,8 @@ fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Res
         return refused("Token is invalid");
     }
     for text in texts(call) {
-        if hook.text(text.name).chars().count() > text.longest {
-            let Text { title, longest, .. } = text;
+        let Text(name, _, longest, title) = text;
+        if hook.text(name).chars().count() > *longest {
             return refused(&format!("{title} is too long (maximum is {longest} characters)"));
         }
     }
@@ -293,7 +284,7 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let params = &call.params;
     let mut known = ["url", TOKEN, FILTER, STRATEGY]
         .into_iter()
-        .chain(texts(call).map(|text| text.name))
+        .chain(texts(call).map(|text| text.0))
         .chain(flags(call, scope).map(|flag| flag.name))
         .filter(|name| params.has(name));
     let mut secrets = SORTS.iter().filter(|sort| sort.is_known(call));

@@ -92,10 +92,7 @@ fn is_insider(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<b
 /// The project, for whoever has the level. Closed while its CI/CD is disabled, also for reading,
 /// and to changes while it is archived.
 fn project(call: &Call<'_>, level: i64) -> Result<Project> {
-    let project = match call.writes {
-        true => call.project_as(level)?,
-        false => call.project_as(level)?,
-    };
+    let project = call.project_as(level)?;
     refuse_if(!has_pipelines(call, &project)?, Failure::forbidden)?;
     Ok(project)
 }

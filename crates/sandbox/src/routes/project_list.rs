@@ -26,15 +26,11 @@ const PUBLIC: &str = "p.visibility = 'public'";
 /// What `:group` is invited to.
 const SHARED: &str = "p.id IN (SELECT project_id FROM shares WHERE invited_id = :group)";
 
-/// Neither archived nor marked for deletion, and in no group that is.
-const ACTIVE: &str = "p.marked_for_deletion_on IS NULL AND NOT p.archived AND NOT EXISTS (
+/// Active ones, or others: active is neither archived nor marked for deletion, and in no group that is.
+const ACTIVE: &str = "(p.marked_for_deletion_on IS NULL AND NOT p.archived AND NOT EXISTS (
     SELECT 1 FROM namespaces above, namespaces own
     WHERE own.id = p.namespace_id AND above.marked_for_deletion_on IS NOT NULL
-        AND substr(own.traversal, 1, length(above.traversal)) = above.traversal)";
-const INACTIVE: &str = "(p.marked_for_deletion_on IS NOT NULL OR p.archived OR EXISTS (
-    SELECT 1 FROM namespaces above, namespaces own
-    WHERE own.id = p.namespace_id AND above.marked_for_deletion_on IS NOT NULL
-        AND substr(own.traversal, 1, length(above.traversal)) = above.traversal))";
+        AND substr(own.traversal, 1, length(above.traversal)) = above.traversal)) = :active";
 
 /// A group shows so many of its projects, and so many of those shared with it.
 const MOST_WITH_GROUP: i64 = 100;
@@ -211,11 +207,9 @@ pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value
     let own = projects.len();
     projects.append(&mut find(SHARED)?);
     call.read_direct_levels(&projects)?;
-    let mut shown = projects.iter().map(|project| {
-        let mut text = Vec::new();
-        view::full(call, project, Wanted::default(), &mut text)?;
-        serde_json::from_slice(&text).map_err(|error| Failure::internal(&error))
-    });
+    let mut shown = projects
+        .iter()
+        .map(|project| view::value(|text| view::full(call, project, Wanted::default(), text)));
     Ok([shown.by_ref().take(own).collect::<Result<_, _>>()?, shown.collect::<Result<_, _>>()?])
 }
 
@@ -344,10 +338,7 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
         query.and("p.archived = :archived").bind(":archived", archived);
     }
     if let Some(active) = params.flag("active")?.filter(|_| call.is_from(18, 0)) {
-        query.and(match active {
-            true => ACTIVE,
-            false => INACTIVE,
-        });
+        query.and(ACTIVE).bind(":active", active);
     }
     if let (Some(Some(day)), true) = (params.date("marked_for_deletion_on")?, call.is_from(17, 1)) {
         query.and("p.marked_for_deletion_on = :marked").bind(":marked", day.to_string());

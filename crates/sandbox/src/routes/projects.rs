@@ -9,7 +9,7 @@ use super::prelude::*;
 use super::project_rules::{self, Wanted as Identity};
 use super::remote_mirrors::masked;
 use super::{
-    avatars, bots, group_settings, protected_branches, pull_mirror, push_rules, repository,
+    actions, avatars, bots, group_settings, protected_branches, pull_mirror, push_rules, repository,
 };
 
 pub(super) const ROUTES: &[Route] = &[
@@ -92,14 +92,7 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
             && (!visible_only || call.sees_group(&group)?)
             && group.full_name.to_lowercase().contains(&search)
         {
-            all.push(json!({
-                "id": group.id,
-                "name": group.name,
-                "avatar_url": null,
-                "web_url": group.web_url(&call.base),
-                "full_name": group.full_name,
-                "full_path": group.full_path,
-            }));
+            all.push(actions::location(call, &group));
         }
     }
     page::list(call, &all)

@@ -83,7 +83,7 @@ fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
 fn take(rule: &mut Record, call: &Call<'_>, params: &Params) -> Result<()> {
     let sent: Vec<_> = attributes(call).filter(|(name, _)| params.has(name)).collect();
     params.require_any(&attributes(call).map(|(name, _)| name).collect::<Vec<_>>())?;
-    let mut complaints = Map::new();
+    let mut complaints = Complaints::default();
     for (name, kind) in sent {
         let (value, wrong): (Value, Vec<String>) = match kind {
             Kind::Regex | Kind::LongRegex => {
@@ -100,12 +100,10 @@ fn take(rule: &mut Record, call: &Call<'_>, params: &Params) -> Result<()> {
         if kind == Kind::Flag && value.is_null() {
             return Err(Failure::internal(&format!("{name} is null")));
         }
-        if !wrong.is_empty() {
-            complaints.insert(name.to_owned(), wrong.into());
-        }
+        wrong.into_iter().for_each(|text| complaints.add(name, text));
         rule.set(name, value);
     }
-    refuse_if(!complaints.is_empty(), || Failure::message(StatusCode::BAD_REQUEST, complaints))
+    complaints.settle()
 }
 
 /// What is wrong with an expression.
