@@ -119,6 +119,11 @@ pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer> {
     list_of(call, all, |item| Ok(Cow::Borrowed(item)))
 }
 
+/// The same, of bodies that may fail.
+pub(crate) fn each(call: &Call<'_>, all: impl Iterator<Item = Result<Value>>) -> Result<Answer> {
+    list(call, &all.collect::<Result<Vec<_>>>()?)
+}
+
 /// The same of things that `json` writes: only those of the page.
 pub(crate) fn list_of<'a, T>(
     call: &Call<'_>,

@@ -111,11 +111,8 @@ fn stored(call: &Call<'_>, project: i64, id: i64) -> Result<ApprovalRule> {
 
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
-    let all: Vec<Value> = ApprovalRule::all(call.db, project.id)?
-        .iter()
-        .map(|rule| json(call, rule))
-        .collect::<Result<_, _>>()?;
-    page::list(call, &all)
+    let all = ApprovalRule::all(call.db, project.id)?;
+    page::each(call, all.iter().map(|rule| json(call, rule)))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

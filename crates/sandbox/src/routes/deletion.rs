@@ -127,7 +127,7 @@ fn remove(call: &Call<'_>, it: &Deleted<'_>) -> Result<Answer> {
         return Err(it.refused("has already been marked for deletion"));
     } else if waits {
         // What is below a mark goes with it.
-        if !is_any_marked(call, &it.above)? {
+        if !is_any_marked(call, it.above.iter().copied())? {
             let with_suffix = |text: &str| format!("{text}{}", it.suffix);
             it.save(call, &with_suffix(it.name), &with_suffix(it.path), Some(call.today()))?;
         }
@@ -142,9 +142,12 @@ fn accepted() -> Result<Answer> {
 }
 
 /// Whether one of these groups is marked.
-pub(super) fn is_any_marked(call: &Call<'_>, groups: &[i64]) -> Result<bool> {
+pub(super) fn is_any_marked(
+    call: &Call<'_>,
+    groups: impl IntoIterator<Item = i64>,
+) -> Result<bool> {
     for id in groups {
-        let group = Namespace::by_id(call.db, *id)?;
+        let group = Namespace::by_id(call.db, id)?;
         if group.is_some_and(|group| group.marked_for_deletion_on.is_some()) {
             return Ok(true);
         }

@@ -171,9 +171,8 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let rest =
         "JOIN deploy_key_projects p ON p.key_id = k.id WHERE p.project_id = ?1 ORDER BY k.id";
     let keys = DeployKey::list(call.db, rest, [project])?;
-    let all: Vec<Value> =
-        keys.iter().map(|key| key.json_in(call, project)).collect::<Result<_, _>>()?;
-    page::list(call, &all)
+    let all = keys.iter().map(|key| key.json_in(call, project));
+    page::each(call, all)
 }
 
 /// All keys of all projects, each with those that may push with it. None of them is public.

@@ -211,10 +211,7 @@ impl Filters {
 
     fn match_group(&self, call: &Call<'_>, group: &Namespace) -> Result<bool> {
         let archived = || group_settings::is_set_above(call, group, ARCHIVED, true);
-        let marked = || {
-            let above: Vec<i64> = ids(&group.traversal).collect();
-            deletion::is_any_marked(call, &above)
-        };
+        let marked = || deletion::is_any_marked(call, ids(&group.traversal));
         Ok(!self.stored
             && self.visibility.as_ref().is_none_or(|wanted| *wanted == group.visibility)
             && (self.marked_on.is_none() || self.marked_on == group.marked_for_deletion_on)
@@ -381,9 +378,7 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
             let text = "Cannot archive group since one of the ancestor groups is already archived!";
             return refused(text);
         }
-        (true, false)
-            if deletion::is_any_marked(call, &ids(&group.traversal).collect::<Vec<_>>())? =>
-        {
+        (true, false) if deletion::is_any_marked(call, ids(&group.traversal))? => {
             return refused("Cannot archive group since it is scheduled for deletion.");
         }
         _ => OF_GROUPS.put(call.db, group.id, ARCHIVED, archived)?,

@@ -139,12 +139,11 @@ fn list(call: &Call<'_>, place: &Scope) -> Result<Answer> {
         labels.dedup_by_key(|label| label.id);
     }
     let found = |text: &str| text.to_lowercase().contains(&search);
-    let all: Vec<Value> = labels
+    let all = labels
         .iter()
         .filter(|label| found(&label.title) || label.description.as_deref().is_some_and(found))
-        .map(|label| json(call, place, label))
-        .collect::<Result<_, _>>()?;
-    page::list(call, &all)
+        .map(|label| json(call, place, label));
+    page::each(call, all)
 }
 
 /// What the list of a group has of what is below it, if the call asks for that.

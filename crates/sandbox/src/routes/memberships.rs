@@ -218,9 +218,8 @@ fn billable(call: &Call<'_>) -> Result<Answer> {
         .filter(|member| member.is_of(&group) && member.access_level == OWNER)
         .map(|member| member.user.id)
         .collect();
-    let all: Vec<Value> =
-        seats.iter().map(|seat| seat.json(call, &owners)).collect::<Result<_, _>>()?;
-    page::list(call, &all)
+    let all = seats.iter().map(|seat| seat.json(call, &owners));
+    page::each(call, all)
 }
 
 fn billable_memberships(call: &Call<'_>) -> Result<Answer> {

@@ -206,12 +206,11 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     let scope = call.params.one_of("scope", &["active", "inactive"])?;
     let wanted = scope.map(|scope| scope == "active");
     let schedules = SCHEDULES.all(call.db, Holder::Project(project.id))?;
-    let all: Vec<Value> = schedules
+    let all = schedules
         .iter()
         .filter(|schedule| wanted.is_none_or(|active| schedule.is_set("active") == active))
-        .map(|schedule| json(call, &project, schedule))
-        .collect::<Result<_, _>>()?;
-    page::list(call, &all)
+        .map(|schedule| json(call, &project, schedule));
+    page::each(call, all)
 }
 
 /// The only answer with variables, and only for the owner and for maintainers.

@@ -26,11 +26,8 @@ fn named(call: &Call<'_>, project: i64) -> Result<ProtectedTag> {
 
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_with(MAINTAINER)?;
-    let all: Vec<Value> = ProtectedTag::all(call.db, project.id)?
-        .iter()
-        .map(|tag| json(call, tag))
-        .collect::<Result<_, _>>()?;
-    page::list(call, &all)
+    let all = ProtectedTag::all(call.db, project.id)?;
+    page::each(call, all.iter().map(|tag| json(call, tag)))
 }
 
 fn show(call: &Call<'_>) -> Result<Answer> {

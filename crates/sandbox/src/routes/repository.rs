@@ -157,13 +157,9 @@ fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value> {
 fn list(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let search = call.params.text("search")?.unwrap_or_default();
-    let all: Vec<Value> = of(call, &project)
-        .branches()?
-        .iter()
-        .filter(|branch| is_found(&branch.name, &search))
-        .map(|branch| json(call, &project, branch))
-        .collect::<Result<_, _>>()?;
-    page::list(call, &all)
+    let mut all = of(call, &project).branches()?;
+    all.retain(|branch| is_found(&branch.name, &search));
+    page::each(call, all.iter().map(|branch| json(call, &project, branch)))
 }
 
 /// Whether a search finds a name: anywhere in it, or where `^` and `$` say.

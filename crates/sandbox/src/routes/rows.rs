@@ -426,7 +426,7 @@ impl Collection {
             }
         }
         let all = all.iter().map(|row| (self.json)(self, call, scope, row));
-        page::list(call, &all.collect::<Result<Vec<_>, _>>()?)
+        page::each(call, all)
     }
 
     pub(super) fn save(&self, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {

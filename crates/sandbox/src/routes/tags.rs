@@ -49,12 +49,9 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     if !upwards {
         tags.reverse();
     }
-    let all: Vec<Value> = tags
-        .iter()
-        .filter(|tag| is_found(&tag.name, &search))
-        .map(|tag| json(call, &project, tag))
-        .collect::<Result<_, _>>()?;
-    page::list(call, &all)
+    let all =
+        tags.iter().filter(|tag| is_found(&tag.name, &search)).map(|tag| json(call, &project, tag));
+    page::each(call, all)
 }
 
 fn named(call: &Call<'_>, project: &Project, name: &str) -> Result<Tag> {

@@ -83,10 +83,6 @@ impl ApprovalRule {
         }
         Ok(())
     }
-
-    pub(crate) fn remove(&self, db: &Connection) -> Result<()> {
-        db.execute("DELETE FROM approval_rules WHERE id = ?1", [self.id]).map(drop)
-    }
 }
 
 fn named(db: &Connection, (table, column): (&str, &str), rule: i64) -> Result<Vec<i64>> {

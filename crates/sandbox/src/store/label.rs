@@ -72,10 +72,6 @@ impl Label {
         Ok(())
     }
 
-    pub(crate) fn remove(&self, db: &Connection) -> Result<()> {
-        db.execute("DELETE FROM labels WHERE id = ?1", [self.id]).map(drop)
-    }
-
     /// How important a project holds it.
     pub(crate) fn priority(&self, db: &Connection, project: i64) -> Result<Option<i64>> {
         let sql = "SELECT priority FROM label_priorities WHERE project_id = ?1 AND label_id = ?2";

@@ -122,8 +122,4 @@ impl Note {
         let sql = "UPDATE notes SET body = ?2, updated_at = ?3 WHERE id = ?1";
         db.prepare_cached(sql)?.execute(params![self.id, self.body, self.updated_at]).map(drop)
     }
-
-    pub(crate) fn remove(&self, db: &Connection) -> Result<()> {
-        db.execute("DELETE FROM notes WHERE id = ?1", [self.id]).map(drop)
-    }
 }

@@ -49,10 +49,6 @@ impl ProtectedTag {
         }
         Ok(())
     }
-
-    pub(crate) fn remove(&self, db: &Connection) -> Result<()> {
-        db.execute("DELETE FROM protected_tags WHERE id = ?1", [self.id]).map(drop)
-    }
 }
 
 fn grants(db: &Connection, tag: i64) -> Result<Vec<Grant>> {

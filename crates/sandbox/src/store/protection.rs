@@ -191,11 +191,6 @@ impl Protection {
         .execute(params![self.id, self.allow_force_push, self.code_owner_approval_required, now])?;
         Ok(())
     }
-
-    pub(crate) fn remove(&self, db: &Connection) -> Result<()> {
-        db.execute("DELETE FROM protected_branches WHERE id = ?1", [self.id])?;
-        Ok(())
-    }
 }
 
 fn grants(db: &Connection, branch: i64) -> Result<Vec<Grant>> {

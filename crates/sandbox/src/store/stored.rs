@@ -1,6 +1,6 @@
 //! What is read from rows: one list of fields is both what a query selects and what is read.
 
-use rusqlite::{Connection, OptionalExtension as _, Params, Result, Row};
+use rusqlite::{Connection, OptionalExtension as _, Params, Result, Row, ToSql};
 
 #[cfg(test)]
 thread_local! {
@@ -28,6 +28,15 @@ pub(crate) trait Stored: Sized {
     /// All that [`Self::query`] finds.
     fn list(db: &Connection, rest: &str, with: impl Params) -> Result<Vec<Self>> {
         db.prepare_cached(&Self::query(rest))?.query_map(with, Self::from_row)?.collect()
+    }
+
+    /// Its id, which is its first column.
+    fn key(&self) -> &dyn ToSql;
+
+    /// Removes it.
+    fn remove(&self, db: &Connection) -> Result<()> {
+        let sql = format!("DELETE FROM {} WHERE id = ?1", Self::TABLE.replace(' ', " AS "));
+        db.prepare_cached(&sql)?.execute([self.key()]).map(drop)
     }
 
     /// Those, each with the columns `more`, which begin at [`Self::WIDTH`]: `read` makes one of both.
@@ -60,6 +69,10 @@ macro_rules! stored {
                 $(, ", ", $crate::store::stored::stored!(@ $alias $field $($column)?))*
             );
             const WIDTH: usize = [stringify!($first) $(, stringify!($field))*].len();
+
+            fn key(&self) -> &dyn rusqlite::ToSql {
+                &self.$first
+            }
 
             fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
                 #[cfg(test)]
