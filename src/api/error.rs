@@ -222,16 +222,6 @@ impl ApiError {
         self.refusal()?.moved_to
     }
 
-    /// 409.
-    pub fn is_conflict(&self) -> bool {
-        self.status() == Some(409)
-    }
-
-    /// 422.
-    pub fn is_unprocessable(&self) -> bool {
-        self.status() == Some(422)
-    }
-
     /// 429, or a wait that the service asked for is too long.
     pub fn is_rate_limited(&self) -> bool {
         self.status() == Some(429) || matches!(self.0.kind, Kind::Wait(_))

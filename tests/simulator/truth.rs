@@ -67,14 +67,10 @@ impl Truth {
             settings.insert("avatar".to_owned(), own("avatars").next().is_some().into());
             let flag = |row: &Object, name: &str| (row[name] == 1).into();
             let variable = |row: Object| {
-                let mut fields: Object = ["value", "variable_type"]
-                    .map(|name| (name.to_owned(), row[name].clone()))
-                    .into_iter()
-                    .collect();
-                fields.extend(
-                    ["protected", "masked", "raw"].map(|name| (name.to_owned(), flag(&row, name))),
-                );
-                ((text(&row, "key"), text(&row, "environment_scope")), fields)
+                let set = row["settings"].as_object().cloned().unwrap_or_default();
+                let fields = ["value", "variable_type", "protected", "masked", "raw"]
+                    .map(|name| (name.to_owned(), set.get(name).cloned().unwrap_or_default()));
+                ((text(&set, "key"), text(&set, "environment_scope")), fields.into_iter().collect())
             };
             let share = |row: Object| {
                 let fields = [

@@ -19,8 +19,8 @@ use super::routes::{
 };
 use super::scope::Scope;
 use super::seed::{
-    Seed, SeedError, SeedGroup, SeedMember, SeedMergeRequest, SeedProject, SeedState, SeedUser,
-    SeedVisibility,
+    Seed, SeedError, SeedGroup, SeedMember, SeedMergeRequest, SeedProject, SeedUser,
+    SeedVisibility, word,
 };
 use super::store::Store;
 use super::store::merge_request::{MergeRequest, Note};
@@ -167,10 +167,7 @@ fn add_user(call: &Call<'_>, user: &SeedUser) -> Result<(), SeedError> {
             username: &user.username,
             name: user.name.as_deref().unwrap_or(&user.username),
             email: &format!("{}@localhost", user.username),
-            state: match user.state {
-                SeedState::Active => "active",
-                SeedState::Blocked => "blocked",
-            },
+            state: &word(user.state),
             admin: user.administrator,
             bot: user.bot,
         };
@@ -206,11 +203,12 @@ fn namespace(
         Some(parent) => parent.visibility.as_str(),
         None => "private",
     };
+    let visibility = visibility.map(word);
     let new = NewGroup {
         name: name.unwrap_or(own),
         path: own,
         parent: parent.as_ref(),
-        visibility: visibility.map_or(inherited, |visibility| visibility.name()),
+        visibility: visibility.as_deref().unwrap_or(inherited),
     };
     groups::insert(call, new).map_err(refused(&format!("group {path}")))
 }
@@ -312,7 +310,7 @@ fn add_merge_request(
         id: 0,
         iid: 0,
         title: seed.title.clone(),
-        state: seed.state.name().to_owned(),
+        state: word(seed.state),
         discussion_locked: seed.discussion_locked,
         author_id: Some(author(seed.author.as_ref())?),
         source_branch: "change".to_owned(),

@@ -74,14 +74,12 @@ pub enum SeedVisibility {
     Public,
 }
 
-impl SeedVisibility {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Private => "private",
-            Self::Internal => "internal",
-            Self::Public => "public",
-        }
-    }
+/// The word that a seed has for a value.
+pub(super) fn word(value: impl Serialize) -> String {
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|word| word.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 /// A group of a seed.
@@ -232,17 +230,6 @@ pub enum SeedMergeState {
     Locked,
     /// It was merged.
     Merged,
-}
-
-impl SeedMergeState {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Opened => "opened",
-            Self::Closed => "closed",
-            Self::Locked => "locked",
-            Self::Merged => "merged",
-        }
-    }
 }
 
 /// A note of a merge request of a seed.

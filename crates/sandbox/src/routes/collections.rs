@@ -37,10 +37,6 @@ fn led(call: &Call<'_>, level: i64) -> Result<Scope> {
     Ok(Scope::Group(Box::new(group)))
 }
 
-fn setting(row: &Record, name: &str) -> Value {
-    row.settings.get(name).cloned().unwrap_or_default()
-}
-
 const MILESTONES: Collection = Collection {
     reads: 0,
     writes: REPORTER,
@@ -60,10 +56,10 @@ const MILESTONES: Collection = Collection {
             Scope::Group(group) => format!("groups/{}", group.full_path),
             Scope::Project(project) => project.full_path.clone(),
         };
-        let (due, iid) = (row.text("due_date"), setting(row, "iid"));
+        let (due, iid) = (row.text("due_date"), row.value("iid"));
         let mut body = of.plain(call, row);
         body[scope.column()] = scope.id().into();
-        body["state"] = setting(row, "state");
+        body["state"] = row.value("state");
         body["expired"] = (!due.is_empty() && due < call.today()).into();
         body["web_url"] = format!("{}/{address}/-/milestones/{iid}", call.base).into();
         body["iid"] = iid;
@@ -202,9 +198,9 @@ fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     let wanted = Wanted::of(call)?;
     let project = view::value(|text| view::simple(call, project, wanted, text))?;
     let mut body = ENVIRONMENTS.plain(call, row);
-    body["slug"] = setting(row, "slug");
+    body["slug"] = row.value("slug");
     body["project"] = project;
-    body["state"] = setting(row, "state");
+    body["state"] = row.value("state");
     Ok(body)
 }
 
@@ -226,7 +222,7 @@ const PROTECTED: Collection = Collection {
     order: &["name"],
     settle: settle_protected,
     json: |_, _, _, row| {
-        let shown = |name: &str| (name.to_owned(), setting(row, name));
+        let shown = |name: &str| (name.to_owned(), row.value(name));
         Ok(["name", LEVELS, COUNT, RULES].into_iter().map(shown).collect())
     },
     ..Collection::new("/projects/{id}/protected_environments")
@@ -271,8 +267,7 @@ fn settle_protected(
     let before = row.settings.get(COUNT).and_then(Value::as_i64);
     row.set(COUNT, count.or(before).unwrap_or(0));
     for list in [LEVELS, RULES] {
-        let changed =
-            changed(call, list, setting(row, list), |id, sent| grant(call, list, id, sent))?;
+        let changed = changed(call, list, row.value(list), |id, sent| grant(call, list, id, sent))?;
         if list == LEVELS && changed.is_empty() {
             return Err(Failure::message(
                 StatusCode::UNPROCESSABLE_ENTITY,
@@ -385,7 +380,7 @@ const TOKENS: Collection = Collection {
     ],
     is_edited: false,
     scope: |_, call| maintained(call),
-    settle: |_, _, _, row, _| match setting(row, "scopes").as_array().is_none_or(Vec::is_empty) {
+    settle: |_, _, _, row, _| match row.value("scopes").as_array().is_none_or(Vec::is_empty) {
         true => Err(Failure::message(StatusCode::BAD_REQUEST, "Scopes can't be blank")),
         false => Ok(()),
     },
@@ -398,10 +393,10 @@ fn token(call: &Call<'_>, row: &Record) -> Value {
     let usual = format!("gitlab+deploy-token-{}", row.id);
     let mut body = json!({
         "id": row.id,
-        "name": setting(row, "name"),
+        "name": row.value("name"),
         "username": if username.is_empty() { &usual } else { username },
         "expires_at": (!expires.is_empty()).then(|| format!("{expires}T00:00:00.000Z")),
-        "scopes": setting(row, "scopes"),
+        "scopes": row.value("scopes"),
         "revoked": false,
         "expired": !expires.is_empty() && expires <= call.today(),
     });
@@ -458,7 +453,7 @@ const CHECKS: Collection = Collection {
 };
 
 fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
-    let wanted = setting(row, "protected_branch_ids");
+    let wanted = row.value("protected_branch_ids");
     let wanted = wanted.as_array().cloned().unwrap_or_default();
     let branches = Protection::all(call.db, scope.id(), call.now())?;
     let branches = branches.iter().filter(|branch| wanted.contains(&branch.id.into()));
@@ -472,9 +467,9 @@ fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     });
     let mut body = json!({
         "id": row.id,
-        "name": setting(row, "name"),
+        "name": row.value("name"),
         "project_id": scope.id(),
-        "external_url": setting(row, "external_url"),
+        "external_url": row.value("external_url"),
         "protected_branches": branches.collect::<Vec<_>>(),
     });
     if call.release() >= OBSERVED {

@@ -225,11 +225,10 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     let new = NewProtection {
         project: project.id,
         name: branch,
-        allow_force_push: false,
-        code_owner_approval_required: false,
         grants: &[(Action::Push, push), (Action::Merge, merge)]
             .map(|(action, level)| Grant::new(action, Some(level), None)),
         due_at,
+        ..NewProtection::default()
     };
     Ok(Protection::insert(call.db, new, call.now())?)
 }

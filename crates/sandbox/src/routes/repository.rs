@@ -249,10 +249,8 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
             let new = NewProtection {
                 project: project.id,
                 name: &branch.name,
-                allow_force_push: false,
-                code_owner_approval_required: false,
                 grants: &grants,
-                due_at: None,
+                ..NewProtection::default()
             };
             Protection::insert(call.db, new, call.now())?;
         }

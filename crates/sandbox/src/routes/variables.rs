@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::super::profile::Profile;
-use super::super::store::stored::stored;
+use super::super::store::record::Records;
 use super::prelude::*;
 
 pub(super) const OF_BOTH: &[Route] = &[
@@ -16,216 +16,150 @@ pub(super) const OF_BOTH: &[Route] = &[
 ];
 
 /// How many variables a project may have, and how many a group.
-const MOST: i64 = 8_000;
-const MOST_OF_GROUP: i64 = 30_000;
+const MOST: usize = 8_000;
+const MOST_OF_GROUP: usize = 30_000;
 /// The longest key and description.
 const LONGEST: usize = 255;
 /// The shortest value that can be masked.
 const SHORTEST_MASKED: usize = 8;
 
-/// A variable; its fields are those of reference 1, 2.2.
-#[derive(Clone, Debug)]
-pub(crate) struct Variable {
-    id: i64,
-    key: String,
-    value: Option<String>,
-    variable_type: String,
-    protected: bool,
-    masked: bool,
-    raw: bool,
-    environment_scope: String,
-    /// From release 16.2 on.
-    description: Option<String>,
-    /// Whether no answer has its value; from release 17.4 on.
-    hidden: bool,
-    updated_at: String,
+/// The variables; their fields are those of reference 1, 2.2, `description` (from release 16.2 on) and
+/// `hidden`: whether no answer has the value (from release 17.4 on).
+const VARIABLES: Records = Records("variables");
+const FLAGS: [&str; 3] = ["protected", "masked", "raw"];
+const ENVIRONMENT: &str = "environment_scope";
+
+/// A new one with the key of a call.
+fn named(call: &Call<'_>, params: &Params) -> Result<Record> {
+    let mut variable = Record::new(call.now());
+    variable.set("key", params.text("key")?.unwrap_or_default().trim());
+    variable.set(ENVIRONMENT, "*");
+    reset(&mut variable);
+    Ok(variable)
 }
 
-stored!(Variable: variables v,
-    id, key, value, variable_type, protected, masked, raw, environment_scope, description, hidden, updated_at);
+/// Sets the type and the flags to those of a new one.
+fn reset(variable: &mut Record) {
+    variable.set("variable_type", "env_var");
+    FLAGS.iter().for_each(|name| variable.set(name, false));
+}
 
-impl Variable {
-    fn new(key: String) -> Self {
-        Self {
-            id: 0,
-            key,
-            value: None,
-            variable_type: "env_var".to_owned(),
-            protected: false,
-            masked: false,
-            raw: false,
-            environment_scope: "*".to_owned(),
-            description: None,
-            hidden: false,
-            updated_at: String::new(),
+fn json(variable: &Record, call: &Call<'_>) -> Value {
+    let mut body =
+        json!({ "variable_type": variable.value("variable_type"), "key": variable.text("key") });
+    body["value"] = if variable.is_set("hidden") { Value::Null } else { variable.value("value") };
+    for name in FLAGS.into_iter().chain([ENVIRONMENT]) {
+        body[name] = variable.value(name);
+    }
+    if call.is_from(16, 2) {
+        body["description"] = variable.value("description");
+    }
+    if call.is_from(17, 4) {
+        body["hidden"] = variable.is_set("hidden").into();
+    }
+    body
+}
+
+/// Hides a new variable, and masks it, if the call says so. Older releases do neither.
+fn hide(variable: &mut Record, call: &Call<'_>) -> Result<()> {
+    if call.is_from(17, 4) && call.params.is_set("masked_and_hidden")? {
+        variable.set("hidden", true);
+        variable.set("masked", true);
+    }
+    check(variable, &call.service.profile, Complaints::default())
+}
+
+/// Takes what the call says. Where scopes are not licensed, one is dropped without a word.
+fn take(variable: &mut Record, call: &Call<'_>, params: &Params, scoped: bool) -> Result<()> {
+    if params.has("value") {
+        variable.set("value", params.text("value")?);
+    }
+    if params.has("variable_type") {
+        let kind = params.one_of("variable_type", &["env_var", "file"])?;
+        variable.set("variable_type", kind.ok_or_else(|| Failure::not_null("variable_type"))?);
+    }
+    let mut wrong = Complaints::default();
+    for name in FLAGS {
+        match params.flag(name)? {
+            Some(on) => variable.set(name, on),
+            None if !params.has(name) => {}
+            None if name == "protected" => return Err(Failure::not_null(name)),
+            None => wrong.add(name, "is not included in the list"),
         }
     }
-
-    /// A new one with the key of a call.
-    fn named(params: &Params) -> Result<Self> {
-        let key = params.text("key")?.unwrap_or_default();
-        Ok(Self::new(key.trim().to_owned()))
+    if scoped && params.has(ENVIRONMENT) {
+        variable.set(ENVIRONMENT, params.text(ENVIRONMENT)?.unwrap_or_default().trim());
     }
-
-    fn json(&self, call: &Call<'_>) -> Value {
-        let mut body = json!({
-            "variable_type": self.variable_type,
-            "key": self.key,
-            "value": self.value.as_ref().filter(|_| !self.hidden),
-            "protected": self.protected,
-            "masked": self.masked,
-            "raw": self.raw,
-            "environment_scope": self.environment_scope,
-        });
-        if call.is_from(16, 2) {
-            body["description"] = self.description.clone().into();
-        }
-        if call.is_from(17, 4) {
-            body["hidden"] = self.hidden.into();
-        }
-        body
+    if call.is_from(16, 2) && params.has("description") {
+        variable.set("description", params.text("description")?);
     }
+    check(variable, &call.service.profile, wrong)
+}
 
-    /// Hides a new variable, and masks it, if the call says so. Older releases do neither.
-    fn hide(&mut self, call: &Call<'_>) -> Result<()> {
-        if call.is_from(17, 4) && call.params.is_set("masked_and_hidden")? {
-            self.hidden = true;
-            self.masked = true;
-        }
-        self.check(&call.service.profile, Complaints::default())
-    }
+fn check(variable: &Record, profile: &Profile, mut wrong: Complaints) -> Result<()> {
+    let too_long = format!("is too long (maximum is {LONGEST} characters)");
+    let letters = "can contain only letters, digits";
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let key = variable.text("key");
+    wrong.add_if(key.is_empty(), "key", "can't be blank");
+    wrong.add_if(key.chars().count() > LONGEST, "key", too_long.as_str());
+    wrong.add_if(key.is_empty() || !key.chars().all(word), "key", format!("{letters} and '_'."));
+    let place = |c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c);
+    let scope = variable.text(ENVIRONMENT);
+    wrong.add_if(scope.is_empty(), "environment_scope", "can't be blank");
+    wrong.add_if(
+        scope.is_empty() || !scope.chars().all(place),
+        "environment_scope",
+        format!("{letters}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
+    );
+    wrong.add_if(variable.text("description").chars().count() > LONGEST, "description", too_long);
+    wrong.add_if(
+        variable.is_set("masked") && !can_be_masked(variable, profile),
+        "value",
+        "is invalid",
+    );
+    wrong.settle()
+}
 
-    /// Takes what the call says. Where scopes are not licensed, one is dropped without a word.
-    fn take(&mut self, call: &Call<'_>, params: &Params, scoped: bool) -> Result<()> {
-        if params.has("value") {
-            self.value = params.text("value")?;
-        }
-        if params.has("variable_type") {
-            let kind = params.one_of("variable_type", &["env_var", "file"])?;
-            self.variable_type = kind.ok_or_else(|| Failure::not_null("variable_type"))?;
-        }
-        let mut wrong = Complaints::default();
-        for (name, flag) in [
-            ("protected", &mut self.protected),
-            ("masked", &mut self.masked),
-            ("raw", &mut self.raw),
-        ] {
-            match params.flag(name)? {
-                Some(on) => *flag = on,
-                None if !params.has(name) => {}
-                None if name == "protected" => return Err(Failure::not_null(name)),
-                None => wrong.add(name, "is not included in the list"),
-            }
-        }
-        if scoped && params.has("environment_scope") {
-            let scope = params.text("environment_scope")?.unwrap_or_default();
-            self.environment_scope = scope.trim().to_owned();
-        }
-        if call.is_from(16, 2) && params.has("description") {
-            self.description = params.text("description")?;
-        }
-        self.check(&call.service.profile, wrong)
-    }
+/// A masked value is long enough and one line, and, unless anything goes, of characters that
+/// never expand.
+fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
+    let anything = variable.is_set("raw") && !profile.raw_masks_plainly;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
+    let fits = |c: char| if anything { !c.is_whitespace() } else { plain(c) };
+    let value = variable.text("value");
+    value.chars().count() >= SHORTEST_MASKED && value.chars().all(fits)
+}
 
-    fn check(&self, profile: &Profile, mut wrong: Complaints) -> Result<()> {
-        let too_long = format!("is too long (maximum is {LONGEST} characters)");
-        let letters = "can contain only letters, digits";
-        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let key = &self.key;
-        wrong.add_if(key.is_empty(), "key", "can't be blank");
-        wrong.add_if(key.chars().count() > LONGEST, "key", too_long.as_str());
-        wrong.add_if(
-            key.is_empty() || !key.chars().all(word),
-            "key",
-            format!("{letters} and '_'."),
-        );
-        let place = |c: char| c.is_ascii_alphanumeric() || "_/\\${}. -*".contains(c);
-        let scope = &self.environment_scope;
-        wrong.add_if(scope.is_empty(), "environment_scope", "can't be blank");
-        wrong.add_if(
-            scope.is_empty() || !scope.chars().all(place),
-            "environment_scope",
-            format!("{letters}, '-', '_', '/', '$', '{{', '}}', '.', '*' and spaces"),
-        );
-        let description = self.description.as_deref().unwrap_or_default();
-        wrong.add_if(description.chars().count() > LONGEST, "description", too_long);
-        wrong.add_if(
-            self.masked && !self.can_be_masked(self.raw && !profile.raw_masks_plainly),
-            "value",
-            "is invalid",
-        );
-        wrong.settle()
-    }
+fn save(variable: &mut Record, call: &Call<'_>, scope: &Scope) -> Result<()> {
+    // That of a project is as long as it likes; for a group the database has a limit.
+    let is_long = variable.text(ENVIRONMENT).chars().count() > LONGEST;
+    refuse_if(is_long && matches!(scope, Scope::Group(_)), || {
+        Failure::internal(&"the scope is too long")
+    })?;
+    refuse_if(is_known(call, scope, variable)?, || {
+        Failure::model("key", format!("({}) has already been taken", variable.text("key")))
+    })?;
+    Ok(VARIABLES.save(call.db, scope.holder(), variable, call.now())?)
+}
 
-    /// A masked value is long enough and one line, and, unless anything goes, of characters that
-    /// never expand.
-    fn can_be_masked(&self, anything: bool) -> bool {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-        let fits = |c: char| if anything { !c.is_whitespace() } else { plain(c) };
-        let value = self.value.as_deref().unwrap_or_default();
-        value.chars().count() >= SHORTEST_MASKED && value.chars().all(fits)
-    }
-
-    fn save(&mut self, call: &Call<'_>, scope: &Scope) -> Result<()> {
-        let column = scope.column();
-        let is_long = self.environment_scope.chars().count() > LONGEST;
-        if is_long && matches!(scope, Scope::Group(_)) {
-            // That of a project is as long as it likes; here the database has a limit.
-            return Err(Failure::internal(&"the scope is too long"));
-        }
-        let sql = format!(
-            "SELECT EXISTS (SELECT 1 FROM variables WHERE {column} = ?1 AND key = ?2 AND environment_scope = ?3 AND id <> ?4)"
-        );
-        let taken: bool =
-            call.one(&sql, params![scope.id(), self.key, self.environment_scope, self.id])?;
-        if taken {
-            return Err(Failure::model("key", format!("({}) has already been taken", self.key)));
-        }
-        let sql = format!(
-            "INSERT INTO variables (id, {column}, key, value, variable_type, protected, masked, raw, environment_scope,
-                                    description, hidden, updated_at)
-             VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
-             ON CONFLICT (id) DO UPDATE SET value = excluded.value, variable_type = excluded.variable_type,
-                 protected = excluded.protected, masked = excluded.masked, raw = excluded.raw,
-                 environment_scope = excluded.environment_scope, description = excluded.description,
-                 updated_at = excluded.updated_at
-             RETURNING id"
-        );
-        self.id = call.one(
-            &sql,
-            params![
-                self.id,
-                scope.id(),
-                self.key,
-                self.value,
-                self.variable_type,
-                self.protected,
-                self.masked,
-                self.raw,
-                self.environment_scope,
-                self.description,
-                self.hidden,
-                call.now(),
-            ],
-        )?;
-        Ok(())
-    }
+/// Whether another one has the key and the scope.
+fn is_known(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<bool> {
+    let is_same = |other: &Record| {
+        ["key", ENVIRONMENT].iter().all(|name| other.text(name) == variable.text(name))
+    };
+    let all = VARIABLES.all(call.db, scope.holder())?;
+    Ok(all.iter().any(|other| other.id != variable.id && is_same(other)))
 }
 
 /// Adds a variable as a call with these parameters would; one that exists stays as it is.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
-    let mut variable = Variable::named(params)?;
-    variable.take(call, params, is_scoped(call, scope))?;
-    let sql = format!(
-        "SELECT 1 FROM variables WHERE {} = ?1 AND key = ?2 AND environment_scope = ?3",
-        scope.column()
-    );
-    let exists = call.db.prepare_cached(&sql)?.exists(params![
-        scope.id(),
-        variable.key,
-        variable.environment_scope
-    ])?;
-    if exists { Ok(()) } else { variable.save(call, scope) }
+    let mut variable = named(call, params)?;
+    take(&mut variable, call, params, is_scoped(call, scope))?;
+    match is_known(call, scope, &variable)? {
+        true => Ok(()),
+        false => save(&mut variable, call, scope),
+    }
 }
 
 /// The project or group, for who manages it. A project is closed while its CI/CD is disabled, also
@@ -271,17 +205,18 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
 }
 
 /// The variables with the key of the call, that which was not changed for longest first.
-fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<Variable>> {
-    let rest = format!(
-        "WHERE v.{} = ?1 AND v.key = ?2 AND (?3 IS NULL OR v.environment_scope = ?3)
-         ORDER BY v.updated_at, v.id LIMIT 2",
-        scope.column()
-    );
-    Ok(Variable::list(call.db, &rest, params![scope.id(), call.segment("key"), filter])?)
+fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<Record>> {
+    let mut all = VARIABLES.all(call.db, scope.holder())?;
+    all.retain(|variable| {
+        variable.text("key") == call.segment("key")
+            && filter.is_none_or(|filter| variable.text(ENVIRONMENT) == filter)
+    });
+    all.sort_by(|one, other| one.updated_at.cmp(&other.updated_at));
+    Ok(all)
 }
 
 /// The one variable with the key, in the scope of the filter if there is one.
-fn find(call: &Call<'_>, scope: &Scope) -> Result<Variable> {
+fn find(call: &Call<'_>, scope: &Scope) -> Result<Record> {
     let mut found = with_key(call, scope, filter(call)?)?;
     if found.len() > 1 {
         return Err(Failure::conflict(
@@ -293,7 +228,7 @@ fn find(call: &Call<'_>, scope: &Scope) -> Result<Variable> {
 
 /// The variable that PUT changes. That of a group is found by its key alone: of several, any one.
 /// Later releases heed the filter, but fall back to any one too.
-fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Variable> {
+fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Record> {
     if matches!(scope, Scope::Project(_)) {
         return find(call, scope);
     }
@@ -307,24 +242,20 @@ fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Variable> {
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let rest = format!("WHERE v.{} = ?1 ORDER BY v.id", scope.column());
-    let all = Variable::list(call.db, &rest, [scope.id()])?;
-    page::list_of(call, &all, |variable| Ok(Cow::Owned(variable.json(call))))
+    let all = VARIABLES.all(call.db, scope.holder())?;
+    page::list_of(call, &all, |variable| Ok(Cow::Owned(json(variable, call))))
 }
 
 fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    Answer::ok(&find(call, scope)?.json(call))
+    Answer::ok(&json(&find(call, scope)?, call))
 }
 
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require(&["key", "value"])?;
-    let mut variable = Variable::named(&call.params)?;
-    variable.take(call, &call.params, is_scoped(call, scope))?;
-    variable.hide(call)?;
-    let count: i64 = call.one(
-        &format!("SELECT count(*) FROM variables WHERE {} = ?1", scope.column()),
-        [scope.id()],
-    )?;
+    let mut variable = named(call, &call.params)?;
+    take(&mut variable, call, &call.params, is_scoped(call, scope))?;
+    hide(&mut variable, call)?;
+    let count = VARIABLES.all(call.db, scope.holder())?.len();
     let most = match scope {
         Scope::Project(_) => MOST,
         Scope::Group(_) => MOST_OF_GROUP,
@@ -335,8 +266,8 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
             format!("Maximum number of {} ci variables ({most}) exceeded", scope.name()),
         ));
     }
-    variable.save(call, scope)?;
-    Answer::created(&variable.json(call))
+    save(&mut variable, call, scope)?;
+    Answer::created(&json(&variable, call))
 }
 
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
@@ -346,22 +277,18 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     }
     let mut variable = find_to_change(call, scope)?;
     if profile.put_resets_omitted_flags {
-        let fresh = Variable::new(String::new());
-        variable.protected = fresh.protected;
-        variable.masked = fresh.masked;
-        variable.raw = fresh.raw;
-        variable.variable_type = fresh.variable_type;
+        reset(&mut variable);
     }
-    let masked = variable.masked;
-    variable.take(call, &call.params, is_scoped(call, scope))?;
-    if variable.hidden && variable.masked != masked {
+    let masked = variable.is_set("masked");
+    take(&mut variable, call, &call.params, is_scoped(call, scope))?;
+    if variable.is_set("hidden") && variable.is_set("masked") != masked {
         return Err(Failure::model(
             "base",
             "The visibility setting cannot be changed for masked and hidden variables.",
         ));
     }
-    variable.save(call, scope)?;
-    Answer::ok(&variable.json(call))
+    save(&mut variable, call, scope)?;
+    Answer::ok(&json(&variable, call))
 }
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
@@ -370,6 +297,6 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     if matches!(scope, Scope::Group(_)) {
         call.check_unmodified(&variable.updated_at)?;
     }
-    call.db.execute("DELETE FROM variables WHERE id = ?1", [variable.id])?;
+    VARIABLES.remove(call.db, &variable)?;
     Ok(Answer::no_content())
 }

@@ -109,7 +109,7 @@ pub(crate) struct Protection {
 }
 
 /// What a new protected branch needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NewProtection<'a> {
     pub(crate) project: i64,
     pub(crate) name: &'a str,

@@ -20,6 +20,10 @@ impl Record {
         self.settings.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
+    pub(crate) fn value(&self, name: &str) -> Value {
+        self.settings.get(name).cloned().unwrap_or_default()
+    }
+
     pub(crate) fn is_set(&self, name: &str) -> bool {
         self.settings.get(name) == Some(&Value::Bool(true))
     }

@@ -161,20 +161,13 @@ CREATE TABLE variables (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
     project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    key TEXT NOT NULL,
-    environment_scope TEXT NOT NULL,
-    value TEXT,
-    variable_type TEXT NOT NULL,
-    protected INTEGER NOT NULL,
-    masked INTEGER NOT NULL,
-    raw INTEGER NOT NULL,
-    description TEXT,
-    hidden INTEGER NOT NULL DEFAULT 0,
-    updated_at TEXT NOT NULL DEFAULT '',
-    CHECK ((group_id IS NULL) <> (project_id IS NULL)),
-    UNIQUE (project_id, key, environment_scope),
-    UNIQUE (group_id, key, environment_scope)
+    settings TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    CHECK ((group_id IS NULL) <> (project_id IS NULL))
 );
+CREATE INDEX variables_by_project ON variables (project_id);
+CREATE INDEX variables_by_group ON variables (group_id) WHERE group_id IS NOT NULL;
 
 CREATE TABLE hooks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
