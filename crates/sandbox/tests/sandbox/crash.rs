@@ -99,7 +99,7 @@ async fn a_killed_sandbox_has_lost_nothing_that_it_answered() {
         assert_eq!(sound, "ok", "round {round}");
         let lost: Vec<Value> = data
             .prepare(
-                "SELECT value FROM json_each(?1) WHERE value NOT IN (SELECT key FROM variables)",
+                "SELECT value FROM json_each(?1) WHERE value NOT IN (SELECT settings ->> 'key' FROM variables)",
             )
             .expect("a query")
             .query_map([Value::from(kept.clone()).to_string()], |row| {
