@@ -1,4 +1,5 @@
-//! Settings of groups: those that reach what is below, and those that have rules of their own.
+//! Settings of groups: those that reach what is below, and those that have rules of their own. The rest is
+//! rows of `attributes.jsonc`; this file is long because no two of these rules are alike.
 
 use std::net::IpAddr;
 
