@@ -10,8 +10,9 @@ use crate::{
     api::{
         Content, Failure, Freshness, InFlight, Phase, Settings, quote::Unquotable, retry::Outcome,
     },
-    field::Scope,
+    field::{Scope, Tier},
     operation as op,
+    operation::collection::{Below, Collection},
     page::Rows,
     secret::{Reference, Secrets},
     value::{Fields, Json, Value},
@@ -439,12 +440,22 @@ async fn after_a_401_nothing_more_is_sent() {
 /// Some collections answer as to a wrong token where they are switched off.
 #[tokio::test(start_paused = true)]
 async fn a_401_of_what_is_switched_off_is_a_denial_and_no_more() {
-    let described = crate::kinds::all().described().iter();
-    let links = described.filter_map(|op| match op {
-        op::AnyOp::Read(op) if op.row().id == "group-saml-group-link-list" => Some(*op),
-        _ => None,
-    });
-    let links = links.last().unwrap().request().arg("id", 7);
+    let collection = Collection {
+        below: Below::parse("/groups/:id/links").unwrap(),
+        section: "links",
+        noun: "link",
+        entry: op::collection::entry("name", "The link."),
+        query: Vec::new(),
+        beside: Vec::new(),
+        is_edited: false,
+        before_removal: None,
+        is_unique: true,
+        shows: true,
+        denies_with_401: true,
+        tier: Tier::Free,
+        since: None,
+    };
+    let links = collection.operations().list.request().arg("id", 7);
     let script = Script::new([json(401, r#"{"message":"401 Unauthorized"}"#), json(200, "{}")]);
     let client = reads(&script, settings());
     let denied = client.get(links).await.unwrap_err();
