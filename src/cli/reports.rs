@@ -62,8 +62,8 @@ impl std::str::FromStr for Target {
 /// Where a command's reports go.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct ReportArgs {
-    /// Write a report too, also when the run fails: json, markdown, gitlab-terraform, codequality or
-    /// html; `FORMAT=-` replaces the text on stdout; may be repeated
+    /// Write a report too, also when the run fails: json, markdown, gitlab-terraform, codequality,
+    /// html or concise; `FORMAT=-` replaces the text on stdout; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", help_heading = "Output")]
     pub(super) out: Vec<Target>,
     /// Name in the hidden marker of a Markdown report, so that the comments of several jobs are told
@@ -214,7 +214,7 @@ impl Reports {
 
     /// Keeps what was found in the manifests, for the report of a run that fails.
     pub(super) fn keep(&mut self, diagnostics: Diagnostics) {
-        self.diagnostics = diagnostics;
+        self.diagnostics.extend(diagnostics);
     }
 
     /// Reports what a run came to: as text, and in each format that somebody wants. What cannot be

@@ -11,7 +11,15 @@ use std::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Surroundings, faults::Findings, mask, read::files, schema, surroundings::Root};
+use super::{
+    Surroundings,
+    faults::Findings,
+    lints::{self, Lint},
+    mask,
+    read::files,
+    schema,
+    surroundings::Root,
+};
 use crate::{
     address::{Address, Ends, Glob, Globs},
     desired::Container,
@@ -47,6 +55,10 @@ pub struct Config {
     #[serde(default)]
     #[schemars(with = "Option<Vec<Managed>>")]
     pub manages: Option<Manages>,
+    /// How loud warnings about manifests are. The last one about a code and a file counts; with a base, the
+    /// louder of both sides.
+    #[serde(default)]
+    pub lints: Vec<Lint>,
     /// How many requests are in flight at once.
     #[serde(default)]
     #[schemars(range(min = 1, max = 64))]
@@ -271,6 +283,9 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
         config = Config::deserialize(&json).ok();
         for managed in document.get("manages").map_or(&[][..], |(_, list)| list.items()) {
             check_managed(managed, &mut findings);
+        }
+        for lint in document.get("lints").map_or(&[][..], |(_, list)| list.items()) {
+            lints::check(lint, &mut findings);
         }
     } else if !parsed.is_broken {
         findings

@@ -20,6 +20,7 @@ mod effective;
 mod faults;
 mod include;
 mod layer;
+mod lints;
 mod locate;
 mod mask;
 mod parallel;
@@ -31,6 +32,7 @@ mod surroundings;
 pub use config::Config;
 pub use include::Includes;
 pub use layer::{Fate, Link, Said, Told, Trace, What};
+pub use lints::{Lint, Warnings};
 pub(crate) use read::files::{MAX_FILE, MAX_FILES, MAX_TOTAL, RESERVED, folder_of};
 pub use report::{check_report, counted};
 pub use surroundings::Surroundings;
@@ -71,8 +73,10 @@ pub struct Loaded {
     pub includes: Option<Includes>,
     /// What `undrift.yaml` says, or the defaults.
     pub config: Config,
-    /// Everything that is wrong, and every warning.
+    /// Everything that is wrong, and every warning that is told.
     pub diagnostics: Diagnostics,
+    /// How loud warnings are.
+    pub warnings: Warnings,
     /// How what was named is put together, where somebody asked for that.
     pub traces: Vec<Trace>,
 }
@@ -123,10 +127,16 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     let empty = || around.seen(named).into();
     let files = found.iter().map(|file| file.name.clone()).collect();
     let paths = found.iter().map(|file| file.path.clone()).collect();
+    let below = |file: &File| {
+        let path = file.path.strip_prefix(&root.folder).unwrap_or(&file.path);
+        (file.name.clone(), path.to_string_lossy().to_lowercase())
+    };
+    let from_root = found.iter().map(below).collect();
     let named = found.iter().filter(|file| file.is_named).count();
     let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
     let Read { desired, includes, traces } =
         through_the_parts(found, context, options.traced, &mut diagnostics);
+    let warnings = lints::apply(&config.lints, &mut diagnostics, &from_root);
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
         // What came out empty is a slip, and "nothing to do" would hide it.
         let name = only.unwrap_or_else(empty);
@@ -144,6 +154,7 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         desired: (!diagnostics.has_errors()).then_some(desired),
         config,
         diagnostics,
+        warnings,
         traces,
     }
 }

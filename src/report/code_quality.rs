@@ -130,7 +130,8 @@ impl List<'_> {
         let about = about.unwrap_or_default();
         let acknowledged = matches!(item.group, Group::Acknowledged).then_some("acknowledged");
         let key = json!([object, told, acknowledged]);
-        self.add(format!("{about}{}", item.message), item.code, severity, item.place, &key);
+        let place = item.place.map(|(file, spot)| (file, spot.map(|(line, _)| line)));
+        self.add(format!("{about}{}", item.message), item.code, severity, place, &key);
     }
 
     /// A step, or a change of one, which so many others have at the same line.

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::{
-    code_quality, gitlab_terraform, html,
+    code_quality, concise, gitlab_terraform, html,
     json::{self, Sort},
     markdown,
     marker::Marker,
@@ -24,12 +24,20 @@ pub enum Format {
     CodeQuality,
     /// One page to look at.
     Html,
+    /// A line for each finding, for editors and `grep`.
+    Concise,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 5] =
-        [Self::Json, Self::Markdown, Self::GitlabTerraform, Self::CodeQuality, Self::Html];
+    pub const ALL: [Self; 6] = [
+        Self::Json,
+        Self::Markdown,
+        Self::GitlabTerraform,
+        Self::CodeQuality,
+        Self::Html,
+        Self::Concise,
+    ];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -39,6 +47,7 @@ impl Format {
             Self::GitlabTerraform => "gitlab-terraform",
             Self::CodeQuality => "codequality",
             Self::Html => "html",
+            Self::Concise => "concise",
         }
     }
 
@@ -64,6 +73,7 @@ impl Format {
             Self::GitlabTerraform => gitlab_terraform::report(report),
             Self::CodeQuality => code_quality::report(report, secrets),
             Self::Html => Ok(html::report(report, secrets)),
+            Self::Concise => Ok(concise::report(report, secrets)),
         }
     }
 }

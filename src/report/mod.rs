@@ -11,6 +11,7 @@
 pub mod canvas;
 pub mod code_quality;
 mod compare;
+pub mod concise;
 mod format;
 pub mod gitlab_terraform;
 pub mod html;

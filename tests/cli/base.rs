@@ -275,6 +275,41 @@ fn a_branch_cannot_lift_its_own_limits() {
 }
 
 #[test]
+fn a_branch_silences_no_warning() {
+    if !has_git() {
+        return;
+    }
+    let place = place();
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    let old = SHOP.replace("settings: {", "settings: {wiki_enabled: true, ");
+    assert_ne!(old, SHOP);
+    place.write("shop.yaml", &old);
+    let lints =
+        |level: &str| format!("version: 1\nlints: [{{code: deprecated, level: {level}}}]\n");
+    let config = std::fs::read_to_string(place.path().join("undrift.yaml")).unwrap_or_default();
+    assert!(!config.contains("lints"));
+    place.write("undrift.yaml", &lints("allow"));
+    let plan =
+        |base: &str| place.run(&format!("plan --sandbox --base {base} --out concise=found.txt"));
+    assert!(!plan("none").contains("deprecated"));
+    let told = plan("HEAD");
+    assert!(
+        told.contains("warning[deprecated]") && told.contains("at the base it counts"),
+        "{told}"
+    );
+    let found = std::fs::read_to_string(place.path().join("found.txt")).unwrap();
+    assert!(found.contains("shop.yaml:3:12: deprecated: "), "{found}");
+    place.write("undrift.yaml", &lints("deny"));
+    place.write("shop.yaml", SHOP);
+    git(&place, "add -A");
+    git(&place, "commit -qm lints");
+    place.write("undrift.yaml", &lints("warn"));
+    place.write("shop.yaml", &old);
+    assert_eq!(exit_code(&place, "plan --sandbox --base none"), 0);
+    assert_eq!(exit_code(&place, "plan --sandbox --base HEAD"), 3);
+}
+
+#[test]
 fn a_base_with_faults_is_named_and_no_reason_to_plan_nothing() {
     if !has_git() {
         return;

@@ -387,8 +387,8 @@ impl Trial {
             return Err(Failure::new(Exit::Internal, wrong));
         };
         // An embedded service is where the user stands.
-        let (root, config) = (PathBuf::from("."), loaded.config);
-        let manifests = Manifests { desired, includes: None, root, config };
+        let (root, config, warnings) = (PathBuf::from("."), loaded.config, loaded.warnings);
+        let manifests = Manifests { desired, includes: None, root, config, warnings };
         let args = SessionArgs::choosing(&self.folder, &[], &self.connect, Vec::new());
         let opening = Opening::of(&args);
         let session = opening.with(manifests, around.today, reports, cx).await?;

@@ -7,7 +7,7 @@ use crate::{
     cli::{Context, exit::Failure, reports::Reports},
     desired::{Container, Desired},
     diagnostic::Diagnostics,
-    manifest::{Config, Includes, Loaded},
+    manifest::{Config, Includes, Loaded, Warnings},
     secret::Secrets,
     value::Value,
 };
@@ -22,6 +22,8 @@ pub(in crate::cli) struct Manifests {
     pub(in crate::cli) root: PathBuf,
     /// What `undrift.yaml` says.
     pub(in crate::cli) config: Config,
+    /// How loud warnings are.
+    pub(in crate::cli) warnings: Warnings,
 }
 
 /// What was `loaded`, after saying what is wrong with it.
@@ -35,8 +37,8 @@ pub(in crate::cli) fn usable(
 ) -> Result<Manifests, Failure> {
     match (loaded.desired, tell(loaded.diagnostics, reports, cx)) {
         (Some(desired), _) => {
-            let (includes, root, config) = (loaded.includes, loaded.root, loaded.config);
-            Ok(Manifests { desired, includes, root, config })
+            let Loaded { includes, root, config, warnings, .. } = loaded;
+            Ok(Manifests { desired, includes, root, config, warnings })
         }
         (None, unusable) => Err(unusable),
     }

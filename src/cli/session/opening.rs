@@ -61,11 +61,20 @@ impl<'a> Opening<'a> {
         cx: &Context,
     ) -> Result<Session, Failure> {
         let (dir, around) = (&self.args.dir, Surroundings::of_process());
-        let manifests = usable(manifest::load(dir, &around), reports, cx)?;
+        let mut manifests = usable(manifest::load(dir, &around), reports, cx)?;
         let read = |(base, used): (base::Request, Use)| {
             base.read(dir, &around, !used.heals, cx).map(|found| (found, used))
         };
         let base = self.base.take().map(read).transpose()?;
+        if let Some(content) = base.as_ref().and_then(|(found, _)| found.content.as_ref()) {
+            let warnings = std::mem::take(&mut manifests.warnings);
+            let louder = warnings.louder_at(&content.config.lints);
+            let is_denied = louder.has_errors();
+            let failure = tell(louder, reports, cx);
+            if is_denied {
+                return Err(failure);
+            }
+        }
         let session = self.with(manifests, around.today, reports, cx).await?;
         Ok(match base {
             Some((found, used)) => session.against(found, used, cx),
@@ -91,7 +100,7 @@ impl<'a> Opening<'a> {
     /// Selects, and reads what the environment says. Without rules that bring in more a slip is told
     /// before anything is read.
     fn choose(&self, manifests: Manifests, today: Date, cx: &Context) -> Result<Chosen, Failure> {
-        let Manifests { mut desired, includes, root, config } = manifests;
+        let Manifests { mut desired, includes, root, config, .. } = manifests;
         let includes = includes.filter(|_| self.args.select.reaches_beyond(&desired));
         if includes.is_none() {
             desired = self.select(desired)?;

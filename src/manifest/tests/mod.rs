@@ -18,6 +18,7 @@ mod good;
 mod growth;
 mod include;
 mod layers;
+mod lints;
 mod properties;
 mod roots;
 

@@ -78,8 +78,8 @@ pub struct Item<'a> {
     pub address: Option<&'a Address>,
     /// What is so.
     pub message: Cow<'a, str>,
-    /// The file and the line, from 1, if they are known.
-    pub place: Option<(&'a str, Option<u32>)>,
+    /// The file, and the line and the column, from 1, if they are known.
+    pub place: Option<(&'a str, Option<(u32, u32)>)>,
     /// What to do about it.
     pub help: Option<Cow<'a, str>>,
     /// What a guard said, where an acknowledgement would let it pass.
@@ -126,14 +126,17 @@ impl<'a> Item<'a> {
 
     /// The file with the line, if it is known.
     pub fn place_text(&self) -> Option<String> {
-        self.place.map(|(file, line)| match line {
-            Some(line) => format!("{file}:{line}"),
+        self.place.map(|(file, spot)| match spot {
+            Some((line, _)) => format!("{file}:{line}"),
             None => file.to_owned(),
         })
     }
 
     fn at(self, origin: Option<&'a Origin>) -> Self {
-        Self { place: origin.map(|origin| (&*origin.file, Some(origin.line))), ..self }
+        Self {
+            place: origin.map(|origin| (&*origin.file, Some((origin.line, origin.column)))),
+            ..self
+        }
     }
 
     fn of(self, address: &'a Address) -> Self {
@@ -286,6 +289,10 @@ fn of_diagnostic(diagnostic: &Diagnostic) -> Item<'_> {
         Some(label) if !label.is_empty() => format!("{}: {label}", diagnostic.message).into(),
         _ => item.message.clone(),
     };
-    Item { message, place: place.map(|place: &Place| (&*place.file, place.line())), ..item }
-        .help(diagnostic.help.as_deref())
+    Item {
+        message,
+        place: place.map(|place: &Place| (&*place.file, place.line().zip(place.column()))),
+        ..item
+    }
+    .help(diagnostic.help.as_deref())
 }

@@ -1,0 +1,84 @@
+//! How loud warnings are.
+
+use super::*;
+use crate::{diagnostic::Severity, manifest::Lint};
+
+const OLD: &str = "kind: Project\npath: acme/old\nsettings: {wiki_enabled: true}\n";
+const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {wiki_enabled: true}\n";
+
+fn lints(lines: &str) -> String {
+    format!("version: 1\nlints:\n{lines}")
+}
+
+fn loaded(config: &str) -> Loaded {
+    load_files(&[("undrift.yaml", config), ("Legacy/old.yaml", OLD), ("shop.yaml", SHOP)])
+}
+
+/// The severity with which each file that has one is told of something deprecated.
+fn told(diagnostics: &Diagnostics) -> Vec<(Severity, String)> {
+    let of = |found: &&Diagnostic| found.code == "deprecated";
+    let file = |found: &Diagnostic| {
+        found.place.as_ref().unwrap().file.rsplit('/').next().unwrap().to_owned()
+    };
+    diagnostics.sorted().into_iter().filter(of).map(|one| (one.severity, file(one))).collect()
+}
+
+#[test]
+fn the_last_lint_about_a_code_and_a_file_counts() {
+    let (warning, error) = (Severity::Warning, Severity::Error);
+    let both =
+        |old: Severity, shop| vec![(old, "old.yaml".to_owned()), (shop, "shop.yaml".to_owned())];
+    for (lines, want) in [
+        ("- {code: date, level: deny}\n", both(warning, warning)),
+        ("- {code: deprecated, level: allow}\n", vec![]),
+        ("- {code: deprecated, level: deny}\n", both(error, error)),
+        ("- {code: deprecated, in: legacy/**, level: deny}\n", both(error, warning)),
+        (
+            "- {code: deprecated, level: deny}\n- {code: deprecated, in: legacy/**, level: allow}\n",
+            vec![(error, "shop.yaml".to_owned())],
+        ),
+        (
+            "- {code: deprecated, in: legacy/**, level: allow}\n- {code: deprecated, level: deny}\n",
+            both(error, error),
+        ),
+    ] {
+        let loaded = loaded(&lints(lines));
+        assert_eq!(told(&loaded.diagnostics), want, "{lines}");
+        assert_eq!(loaded.desired.is_none(), want.iter().any(|(how, _)| *how == error), "{lines}");
+    }
+}
+
+#[test]
+fn an_error_stays_one_and_what_is_wrong_with_a_lint_is_said() {
+    for (lint, code) in [
+        ("{code: unknown-field, level: allow}", "unknown-field"),
+        ("{code: deprecatd, level: allow}", "choice"),
+        ("{code: previously, level: allow}", "lints"),
+        ("{code: deprecated, level: loud}", "choice"),
+        ("{code: deprecated, in: '[', level: allow}", "glob"),
+        ("{code: deprecated}", "missing"),
+    ] {
+        let wrong = SHOP.replace("wiki_enabled", "wikki");
+        let config = lints(&format!("- {lint}\n"));
+        let loaded = load_files(&[("undrift.yaml", &config), ("shop.yaml", &wrong)]);
+        let codes: Vec<_> = loaded.diagnostics.sorted().into_iter().map(|one| one.code).collect();
+        assert!(codes.contains(&code) && codes.contains(&"unknown-field"), "{lint}: {codes:?}");
+    }
+}
+
+#[test]
+fn with_a_base_the_louder_of_both_sides_counts() {
+    let (allow, deny) =
+        ("- {code: deprecated, level: allow}\n", "- {code: deprecated, level: deny}\n");
+    let at_base = |lines: &str| loaded(&lints(lines)).config.lints;
+    let louder = |own: &str, base: &[Lint]| {
+        let found = told(&loaded(&lints(own)).warnings.louder_at(base));
+        found.into_iter().map(|(how, _)| how).collect::<Vec<_>>()
+    };
+    let (warnings, errors) = (vec![Severity::Warning; 2], vec![Severity::Error; 2]);
+    assert_eq!(louder(allow, &[]), warnings);
+    assert_eq!(louder(allow, &at_base(allow)), []);
+    assert_eq!(louder(allow, &at_base(deny)), errors);
+    assert_eq!(louder("- {code: date, level: warn}\n", &at_base(deny)), errors);
+    assert_eq!(louder(deny, &[]), []);
+}
