@@ -142,6 +142,11 @@ impl Diagnostics {
         self.0.push(diagnostic);
     }
 
+    /// Drops those that are not `wanted`.
+    pub fn retain(&mut self, wanted: impl Fn(&Diagnostic) -> bool) {
+        self.0.retain(wanted);
+    }
+
     /// Whether one of them is an error.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0

@@ -19,9 +19,14 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether it is everything.
+    pub fn is_all(&self) -> bool {
+        self.only.is_empty() && self.exclude.is_empty()
+    }
+
     /// The part of `desired` that is selected.
     pub fn of(&self, desired: Desired) -> Desired {
-        if self.only.is_empty() && self.exclude.is_empty() {
+        if self.is_all() {
             return desired;
         }
         let moves = &desired.moves;

@@ -75,6 +75,11 @@ pub(super) fn apply(
 }
 
 impl Warnings {
+    /// Drops those that are not `wanted`.
+    pub fn retain(&mut self, wanted: impl Fn(&Diagnostic) -> bool) {
+        self.0.retain(|(warning, ..)| wanted(warning));
+    }
+
     /// What is told louder by the `lints` of a base than by those of the branch.
     pub fn louder_at(self, lints: &[Lint]) -> Diagnostics {
         let globs = globs(lints);

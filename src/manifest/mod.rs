@@ -47,7 +47,7 @@ use surroundings::Root;
 use crate::{
     address::Glob,
     desired::Desired,
-    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
+    diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, Source},
     secret::Secrets,
     value::Json,
     yaml,
@@ -82,6 +82,15 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// Drops the warnings at places that are not `wanted`.
+    pub fn retain_warnings(&mut self, wanted: impl Fn(&Place) -> bool) {
+        let is_wanted = |diagnostic: &Diagnostic| {
+            diagnostic.severity == Severity::Error || diagnostic.place.as_ref().is_none_or(&wanted)
+        };
+        self.diagnostics.retain(is_wanted);
+        self.warnings.retain(is_wanted);
+    }
+
     /// Where the files are, by what messages call them.
     pub fn paths(&self) -> BTreeMap<FileName, PathBuf> {
         self.files.iter().cloned().zip(self.paths.iter().cloned()).collect()

@@ -76,6 +76,34 @@ fn a_guard_refuses_until_it_is_told_to_let_this_through() {
     insta::assert_snapshot!(story.join("\n"));
 }
 
+/// Of what is left out nothing is told but what is wrong with it.
+#[test]
+fn warnings_are_of_what_is_selected() {
+    let place = shop();
+    let old = |name: &str| {
+        format!("kind: Project\npath: acme/{name}\nsettings: {{wiki_enabled: true}}\n")
+    };
+    place.write("old.yaml", &format!("{}---\n{}", old("old"), old("older")));
+    let warned = |arguments: &str| -> Vec<usize> {
+        let told = place.run(&format!("plan --sandbox {arguments}"));
+        (1..=9)
+            .filter(|line| told.contains(&format!("is deprecated\n --> old.yaml:{line}:")))
+            .collect()
+    };
+    for (arguments, lines) in [
+        ("", vec![3, 7]),
+        ("--only acme/shop", vec![]),
+        ("--only acme/old", vec![3]),
+        ("--only acme/older#settings", vec![7]),
+        ("--exclude acme/old", vec![7]),
+        ("--exclude acme/old#variables", vec![3, 7]),
+    ] {
+        assert_eq!(warned(arguments), lines, "{arguments}");
+    }
+    place.write("old.yaml", &old("old").replace("wiki_enabled", "wikki"));
+    assert_eq!(exit_code(&place, "plan --sandbox --only acme/shop"), 3, "errors count always");
+}
+
 #[test]
 fn a_missing_secret_stops_apply_before_it_starts() {
     let place = shop();

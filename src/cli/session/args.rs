@@ -2,7 +2,7 @@
 //! depends on.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::Arc,
@@ -19,6 +19,7 @@ use crate::{
     },
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::Diagnostics,
+    manifest::Loaded,
     plan::{Holds, saved::SavedPlan},
     secret::Allowed,
     selection::Selection,
@@ -161,6 +162,25 @@ impl SelectArgs {
     /// Whether nothing is left out.
     pub(super) const fn is_everything(&self) -> bool {
         self.only.is_empty() && self.exclude.is_empty()
+    }
+
+    /// Drops the warnings of `loaded` at documents of groups and projects that are not selected.
+    pub(super) fn without_others(&self, loaded: &mut Loaded) {
+        let Some(desired) = loaded.desired.as_ref().filter(|_| !self.selection().is_all()) else {
+            return;
+        };
+        let is_selected = |container: &Container| {
+            (self.only.is_empty() || self.only.iter().any(|only| only.touches(&container.path)))
+                && !self.exclude.iter().any(|exclude| exclude.matches(&container.address()))
+        };
+        let start =
+            |one: &Container| ((one.origin.file.to_string(), one.origin.line), is_selected(one));
+        let starts: BTreeMap<_, _> = desired.containers.iter().map(start).collect();
+        loaded.retain_warnings(|place| {
+            let Some(line) = place.line() else { return true };
+            let before = starts.range(..=(place.file.to_string(), line)).next_back();
+            before.is_none_or(|((file, _), is_selected)| **file != *place.file || *is_selected)
+        });
     }
 
     fn selection(&self) -> Selection {

@@ -61,7 +61,9 @@ impl<'a> Opening<'a> {
         cx: &Context,
     ) -> Result<Session, Failure> {
         let (dir, around) = (&self.args.dir, Surroundings::of_process());
-        let mut manifests = usable(manifest::load(dir, &around), reports, cx)?;
+        let mut loaded = manifest::load(dir, &around);
+        self.args.select.without_others(&mut loaded);
+        let mut manifests = usable(loaded, reports, cx)?;
         let read = |(base, used): (base::Request, Use)| {
             base.read(dir, &around, !used.heals, cx).map(|found| (found, used))
         };
