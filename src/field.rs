@@ -1,5 +1,5 @@
 //! What the API does with one field: where it is accepted, how it reads back, on which tier it
-//! exists.
+//! exists. The file is long because it is the list of everything that a field may say.
 //!
 //! A kind's struct says this next to the field itself, as a schema transform:
 //!

@@ -1,5 +1,6 @@
 //! How a request gets its answer: admitted, sent as often as it takes and the rules allow, and
-//! judged. All clones of a client share one gate, one budget and one end.
+//! judged. All clones of a client share one gate, one budget and one end. One file, because an attempt
+//! depends on all that the ones before it left.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -145,7 +146,8 @@ impl Core {
         self.tally().counts.clone()
     }
 
-    /// Sends `request` as often as it takes and the rules allow.
+    /// Sends `request` as often as it takes and the rules allow. Long, because what comes next in the loop
+    /// depends on all that happened in it.
     pub(super) async fn call<E>(
         &self,
         request: &Request<E>,

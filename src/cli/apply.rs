@@ -168,6 +168,8 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
     outcome
 }
 
+/// Shows, asks, applies and reports, in one order; each way out says whether anything was changed, which is
+/// why it is long.
 async fn with_session(
     args: &Args,
     saved: Option<&Saved>,

@@ -171,7 +171,8 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 /// What was read of each group and project, by its path.
 type Lives = BTreeMap<Arc<str>, Live>;
 
-/// Reads everything. What comes of it is whole, or says what is missing.
+/// Reads everything, in the one order in which each step needs the one before. What comes of it is whole, or says
+/// what is missing.
 async fn read(
     args: &Args,
     endpoint: &Endpoint,

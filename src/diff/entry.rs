@@ -1,5 +1,5 @@
 //! One declared entry against the live one that it stands for: how each of its fields compares, and
-//! what follows from that.
+//! what follows from that. One file, because each step of it needs what the ones before found.
 
 use std::{
     borrow::Cow,

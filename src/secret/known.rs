@@ -404,7 +404,8 @@ mod tests {
 
     type Writing = (&'static str, fn(&str) -> String);
 
-    /// Ways in which others write a text, each of which is tried alone and on top of others.
+    /// Ways in which others write a text, each of which is tried alone and on top of others. Long, because it is
+    /// a list.
     fn writings() -> Vec<Writing> {
         fn bytes(text: &str, byte: impl Fn(u8) -> String) -> String {
             text.bytes().map(byte).collect()

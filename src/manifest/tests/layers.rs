@@ -150,6 +150,33 @@ fn mappings_merge_leaf_by_leaf_and_null_is_a_value() {
     );
 }
 
+/// Nothing, one thing and two things in a mapping: of two ranks, and in both orders of one.
+#[test]
+fn a_mapping_is_ambiguous_leaf_by_leaf() {
+    let policy = |text: &str| format!("settings: {{container_expiration_policy: {text}}}");
+    let both = json!({"keep_n": 5, "cadence": "7d"});
+    for (lower, higher, merged, is_ambiguous) in [
+        ("{keep_n: 5}", "{}", json!({"keep_n": 5}), false),
+        ("{}", "{keep_n: 5}", json!({"keep_n": 5}), false),
+        ("{keep_n: 5}", "{cadence: 7d}", both.clone(), false),
+        ("{keep_n: 5}", "{keep_n: 10}", json!({"keep_n": 10}), true),
+        ("{keep_n: 5, cadence: 7d}", "{keep_n: 5}", both, false),
+    ] {
+        let found = settings(&defaults("acme/**", &policy(lower)), &policy(higher));
+        assert_eq!(found, json!({"container_expiration_policy": merged}), "{lower} {higher}");
+        for (one, other) in [(lower, higher), (higher, lower)] {
+            let rules = [one, other].map(|text| defaults("acme/**", &policy(text))).concat();
+            let said = said(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
+            let found = said.iter().any(|fault| fault.starts_with("ambiguous-layers"));
+            assert_eq!(found, is_ambiguous, "{one} beside {other}: {said:?}");
+            // What outranks both decides.
+            let own = policy("{keep_n: 1, cadence: 1d}");
+            let said = self::said(&format!("{rules}---\nkind: Project\npath: acme/shop\n{own}\n"));
+            assert_eq!(said, [""; 0], "{one} beside {other}");
+        }
+    }
+}
+
 #[test]
 fn a_deprecated_spelling_and_its_successor_are_one_slot() {
     let rules = defaults("acme/**", "settings: {issues_enabled: true}");

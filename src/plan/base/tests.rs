@@ -197,6 +197,29 @@ fn what_is_watched_at_the_base_becomes_this_branchs_when_it_is_written() {
     assert_eq!(said(&watched, &own, &live).0, ["Update Change description=Change"]);
 }
 
+/// What is only watched is shown with whose it is, as what is written.
+#[test]
+fn what_is_watched_is_labelled_too() {
+    let describe = |text: &str| {
+        let declared = shop(&json!({"settings": {"description": text}}), Unlisted::Report);
+        Container { is_watched: true, ..declared }
+    };
+    let (own, settings) = (describe("b"), settings(&[]));
+    let live = here(&own, &json!({"settings": {"description": "a"}}));
+    for (base, want) in [
+        (Base::Unknown, Label::Unknown),
+        (Base::of([], &[]), Label::Change),
+        (Base::of([own.clone()], &[]), Label::Drift),
+        (Base::of([describe("a")], &[]), Label::Change),
+        (Base::of([describe("c")], &[]), Label::Both),
+    ] {
+        let mut plan = container(&own, &live, &settings);
+        base.label(&mut plan, &own, &live, &settings);
+        let labels: Vec<_> = plan.watched.iter().map(|step| step.label).collect();
+        assert_eq!((labels, plan.steps.len()), (vec![Some(want)], 0), "{base:?}");
+    }
+}
+
 #[test]
 fn what_remains_plans_nothing_of_what_is_left_alone() {
     let base = json!({
