@@ -295,6 +295,51 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// A step with one change, to `after`.
+    fn step(action: &str, replaces: bool, possible: bool, after: &str) -> Step {
+        serde_json::from_value(serde_json::json!({
+            "scope": "project", "path": "acme/shop", "section": "settings", "action": action,
+            "replaces": replaces, "possible": possible,
+            "origin": {"file": "a.yaml", "line": 1, "column": 1, "layer": "project"},
+            "changes": [{"field": "description", "before": Shown::Absent, "after": Shown::Value(after.into())}],
+            "calls": [],
+        }))
+        .unwrap()
+    }
+
+    /// What a plan says is the most that is done: a certain step is the same one; a possible one may be less
+    /// of it, by editing or by creating, and never a removal.
+    #[test]
+    fn a_step_is_within_the_saved_one_or_it_is_stale() {
+        let all = || {
+            let actions = ["create", "update", "delete"].into_iter();
+            let kinds = actions.flat_map(|action| [(action, false), (action, true)]);
+            kinds.flat_map(|(action, replaces)| {
+                [(action, replaces, false), (action, replaces, true)]
+            })
+        };
+        for saved in all() {
+            for now in all() {
+                for after in ["b", "c"] {
+                    let (action, replaces, possible) = now;
+                    let is_stale = beyond(
+                        Some(&step(saved.0, saved.1, saved.2, "b")),
+                        &step(action, replaces, possible, after),
+                    );
+                    let is_within = after == "b"
+                        && if saved.2 {
+                            action != "delete"
+                                && (replaces == saved.1 || !replaces && action != saved.0)
+                        } else {
+                            (action, replaces) == (saved.0, saved.1) && !possible
+                        };
+                    assert_eq!(is_stale.is_none(), is_within, "{saved:?} {now:?} {after}");
+                }
+            }
+        }
+        assert!(beyond(None, &step("update", false, false, "b")).is_some());
+    }
     use crate::operation::id_of;
 
     #[test]
