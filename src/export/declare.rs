@@ -262,7 +262,13 @@ impl Declaring<'_> {
                 let needed = spec.field.needs.as_ref();
                 let off = needed.and_then(|needs| live.fields.get(&*needs.switch)).map(is_off);
                 if spec.field.read != Readback::IfPresent && off != Some(true) {
-                    self.document.hidden.push(format!("{}.{}", of.section, spec.name));
+                    // What is there or not says all of itself; settings are also hidden by a role.
+                    match of.home.place {
+                        Place::Optional(_) => {
+                            self.lack(of, &entry.key, &spec.name, "the answer does not say it");
+                        }
+                        _ => self.document.hidden.push(format!("{}.{}", of.section, spec.name)),
+                    }
                 }
                 entry.unknown.push(spec.name.clone());
                 continue;
