@@ -79,7 +79,7 @@ fn has_strategy(call: &Call<'_>) -> bool {
     call.release() >= STRATEGY_SINCE
 }
 
-const HOOKS: Records = Records("hooks");
+pub(super) const HOOKS: Records = Records("hooks");
 
 fn new(call: &Call<'_>, scope: &Scope) -> Record {
     let mut hook = Record::new(call.now());

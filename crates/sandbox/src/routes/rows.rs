@@ -16,7 +16,10 @@ use rusqlite::Connection;
 use super::super::store::record::Records;
 use super::collections::{changed, next_grant};
 use super::prelude::*;
-use super::{Handler, Operation, badges, collections, freeze_periods, remote_mirrors, saml_links};
+use super::{
+    Handler, Operation, badges, collections, freeze_periods, hooks, remote_mirrors, saml_links,
+    variables,
+};
 
 /// Every collection that the sandbox has.
 const COLLECTIONS: [&[Collection]; 5] = [
@@ -72,9 +75,12 @@ impl Told {
     }
 }
 
+/// Tables of the same shape, whose routes are their own.
+const OTHERS: [Records; 2] = [hooks::HOOKS, variables::VARIABLES];
+
 /// Makes the tables that are missing, for all collections: each is of projects, of groups, or of both.
 pub(crate) fn make_room(db: &Connection, told: Option<&Told>) -> Result<(), rusqlite::Error> {
-    let mut holders: BTreeMap<_, [bool; 2]> = BTreeMap::new();
+    let mut holders: BTreeMap<_, _> = OTHERS.map(|records| (records.0, [true; 2])).into();
     for of in own().chain(told.iter().flat_map(|told| told.collections)) {
         let [projects, groups] = holders.entry(of.rows.0).or_default();
         let is_of_groups = of.path.starts_with("/groups/");

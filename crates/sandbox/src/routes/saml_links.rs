@@ -17,11 +17,7 @@ pub(super) const LINKS: Collection = Collection {
         Field { since: Some(Release::new(18, 2)), ..Field::new("provider", Form::Text) },
     ],
     is_edited: false,
-    scope: |_, call| {
-        let group = call.group().map_err(|_| Failure::unauthorized())?;
-        refuse_if(call.level_in_group(&group)? < OWNER, Failure::unauthorized)?;
-        Ok(Scope::Group(Box::new(group)))
-    },
+    scope: |_, call| Scope::group(call, OWNER).map_err(|_| Failure::unauthorized()),
     settle: |_, call, _, row, stored| {
         let level = call.params.number_of(LEVEL, |level| {
             LEVELS.iter().any(|(known, _)| *known == level)

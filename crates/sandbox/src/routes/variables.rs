@@ -25,7 +25,7 @@ const SHORTEST_MASKED: usize = 8;
 
 /// The variables; their fields are those of reference 1, 2.2, `description` (from release 16.2 on) and
 /// `hidden`: whether no answer has the value (from release 17.4 on).
-const VARIABLES: Records = Records("variables");
+pub(super) const VARIABLES: Records = Records("variables");
 const FLAGS: [&str; 3] = ["protected", "masked", "raw"];
 const ENVIRONMENT: &str = "environment_scope";
 

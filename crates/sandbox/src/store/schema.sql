@@ -157,30 +157,6 @@ BEGIN
         AND branch_id IN (SELECT id FROM protected_branches WHERE project_id = old.project_id);
 END;
 
-CREATE TABLE variables (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-CREATE INDEX variables_by_project ON variables (project_id);
-CREATE INDEX variables_by_group ON variables (group_id) WHERE group_id IS NOT NULL;
-
-CREATE TABLE hooks (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    group_id INTEGER REFERENCES namespaces ON DELETE CASCADE,
-    project_id INTEGER REFERENCES projects ON DELETE CASCADE,
-    settings TEXT NOT NULL,
-    created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
-    CHECK ((group_id IS NULL) <> (project_id IS NULL))
-);
-CREATE INDEX hooks_by_project ON hooks (project_id);
-CREATE INDEX hooks_by_group ON hooks (group_id) WHERE group_id IS NOT NULL;
-
 CREATE TABLE push_rules (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     group_id INTEGER UNIQUE REFERENCES namespaces ON DELETE CASCADE,
