@@ -158,6 +158,11 @@ impl Step {
         Self { live: Some(Sealed(live.clone())), ..self }
     }
 
+    /// Whether it differed before the branch that is compared with a base.
+    pub fn is_drift(&self) -> bool {
+        self.label == Some(Label::Drift)
+    }
+
     /// Whether `other`, planned anew, does the same to an object that is as it was, by calls that
     /// go to the same and carry nothing else.
     pub fn is_as(&self, other: &Self) -> bool {

@@ -33,6 +33,9 @@ const HIDDEN: [u16; 2] = [403, 404];
 /// It is switched off, or not for this caller: an answer that means a token ends the run instead.
 const OFF: u16 = 401;
 
+/// Why what every answer says is lacking.
+const UNSAID: &str = "the answer does not say it";
+
 /// What was found at the path of a group or project.
 pub(super) enum Found {
     /// What it will say.
@@ -265,7 +268,7 @@ impl Declaring<'_> {
                     // What is there or not says all of itself; settings are also hidden by a role.
                     match of.home.place {
                         Place::Optional(_) => {
-                            self.lack(of, &entry.key, &spec.name, "the answer does not say it");
+                            self.lack(of, &entry.key, &spec.name, UNSAID);
                         }
                         _ => self.document.hidden.push(format!("{}.{}", of.section, spec.name)),
                     }
@@ -296,7 +299,7 @@ impl Declaring<'_> {
                 _ => value.is_some_and(Json::is_string) || forms::is_hidden(field, live),
             };
             if !is_read {
-                self.lack(of, &entry.key, name, "the answer does not say it");
+                self.lack(of, &entry.key, name, UNSAID);
             }
         }
         // What can be removed is there even if it says nothing.

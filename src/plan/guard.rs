@@ -19,7 +19,7 @@ use crate::{
     diff::{Action, Context, Findings, Incomplete, Refusal, Step},
     kind::{Effect, RefRule, Weaker, weaker},
     level::{Level, MAINTAINER, OWNER},
-    live::{Inherited, Live, Question},
+    live::{Caller, Inherited, Live, Question},
     origin::Origin,
     text::{count, escape},
 };
@@ -143,9 +143,8 @@ pub(super) fn steps(
 ) -> Findings {
     let mut findings = access(steps, live, declared, context);
     findings.extend(own_shares(steps, live, declared, context));
-    findings
-        .refusals
-        .extend(steps.iter().filter_map(|step| of_unknown_people(step, context.caller)));
+    let unknown = steps.iter().filter_map(|step| of_unknown_people(step, context.caller));
+    findings.refusals.extend(unknown);
     findings.extend(transfer(steps, live));
     findings.refusals.extend(steps.iter().filter_map(visibility));
     let rules = rules(steps, live, declared);
@@ -255,7 +254,7 @@ fn own_shares(steps: &[Step], live: &Live, declared: &Container, context: Contex
 }
 
 /// Refuses to lower what is given to people of whom only a directory knows who they are.
-fn of_unknown_people(step: &Step, caller: &crate::live::Caller) -> Option<Refusal> {
+fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
     let lower = |effect: &Effect| match effect {
         Effect::Share { group: None, before, after, .. } if after < before => {
             Some((*before, *after))

@@ -46,7 +46,7 @@ use crate::{
     address::{Address, Selector},
     cause::Cause,
     desired::{Container, Desired, Exception, Groups, Moves, Roster},
-    diff::{Action, Findings, Incomplete, Label, Note, Problem, Reason, Shown, Step},
+    diff::{Action, Findings, Incomplete, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{Arrival, Created},
     live::{Caller, Live},
@@ -253,7 +253,7 @@ impl Plan {
 
     /// The steps of which a branch is the reason, as far as anybody knows; all, without a base.
     pub fn own(&self) -> impl Iterator<Item = &Step> + Clone {
-        self.steps.iter().filter(|step| step.label != Some(Label::Drift))
+        self.steps.iter().filter(|step| !step.is_drift())
     }
 
     /// How many live entries no manifest lists.

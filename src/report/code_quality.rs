@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     address::Address,
-    diff::{Action, Change, Label, Note, Step},
+    diff::{Action, Change, Note, Step},
     digest,
     secret::Secrets,
     text::{count, escape},
@@ -81,8 +81,8 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
     let line = |(step, change): &(&Step, Option<&Change>)| {
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let field = change.map(|change| change.field.clone());
-        let drifts = step.label == Some(Label::Drift);
-        (origin.file.clone(), origin.line, step.action, tail(&step.address), field, drifts)
+        let is_drift = step.is_drift();
+        (origin.file.clone(), origin.line, step.action, tail(&step.address), field, is_drift)
     };
     for same in gathered(&each.collect::<Vec<_>>(), line) {
         list.step(*same[0], same.len() - 1, report.sort);
@@ -136,7 +136,7 @@ impl List<'_> {
 
     /// A step, or a change of one, which so many others have at the same line.
     fn step(&mut self, (step, change): (&Step, Option<&Change>), others: usize, sort: Sort) {
-        let is_drift = matches!(sort, Sort::Drift) || step.label == Some(Label::Drift);
+        let is_drift = matches!(sort, Sort::Drift) || step.is_drift();
         let severity = if is_drift { Severity::Minor } else { Severity::Info };
         let check = if is_drift { "drift" } else { "change" };
         let head = format!("{} {}{}", model::word(step.action), step.address, also(others));

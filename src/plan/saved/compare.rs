@@ -295,10 +295,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::operation::id_of;
 
     /// A step with one change, to `after`.
     fn step(action: &str, replaces: bool, possible: bool, after: &str) -> Step {
-        serde_json::from_value(serde_json::json!({
+        serde_json::from_value(json!({
             "scope": "project", "path": "acme/shop", "section": "settings", "action": action,
             "replaces": replaces, "possible": possible,
             "origin": {"file": "a.yaml", "line": 1, "column": 1, "layer": "project"},
@@ -340,7 +341,6 @@ mod tests {
         }
         assert!(beyond(None, &step("update", false, false, "b")).is_some());
     }
-    use crate::operation::id_of;
 
     #[test]
     fn what_was_still_to_be_created_has_an_id_now() {

@@ -243,10 +243,10 @@ impl<'a> Report<'a> {
         let Some(plan) = self.plan() else { return Vec::new() };
         let outcomes = self.outcomes();
         // Without changes of the branch, drift is all there is to see.
-        let is_own = |step: &Step| step.label.is_some_and(|label| label != Label::Drift);
+        let is_own = |step: &Step| step.label.is_some() && !step.is_drift();
         let folds = plan.steps.iter().any(is_own);
         let of = |at: usize, step: &'a Step| {
-            let is_drift = folds && step.label == Some(Label::Drift);
+            let is_drift = folds && step.is_drift();
             let known = outcomes.as_ref().map(|known| known.get(&step.address).copied());
             let told = |known| outcome::outcome(known).1;
             let outcome = known.map(|known| known.map_or("left out", told));

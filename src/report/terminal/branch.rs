@@ -44,8 +44,7 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
 
 /// The steps of `plan`: those of this branch as they are, those that were there before below.
 pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, title: Title) {
-    let is_drift = |step: &&Step| step.label == Some(Label::Drift);
-    let (drift, own): (Vec<_>, Vec<_>) = plan.steps.iter().partition(is_drift);
+    let (drift, own): (Vec<_>, Vec<_>) = plan.steps.iter().partition(|step| step.is_drift());
     fold::projects(canvas, own);
     let words = "drift: these differed before this branch";
     if title == Title::Approval {
