@@ -19,14 +19,9 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Whether it is everything.
-    pub fn is_all(&self) -> bool {
-        self.only.is_empty() && self.exclude.is_empty()
-    }
-
     /// The part of `desired` that is selected.
     pub fn of(&self, desired: Desired) -> Desired {
-        if self.is_all() {
+        if self.only.is_empty() && self.exclude.is_empty() {
             return desired;
         }
         let moves = &desired.moves;
@@ -69,6 +64,17 @@ impl Selection {
         entries.retain(|entry| self.holds_in(&section.address_of(entry, of), moves));
         section.entries = entries;
         (!section.entries.is_empty()).then_some(section)
+    }
+
+    /// Whether something of `container` may be selected.
+    pub fn touches(&self, container: &Container, moves: &Moves) -> bool {
+        let address = container.address();
+        let is_so = |selector: &Selector| {
+            selector.touches(&address.path)
+                || moves.was(&address, |known| selector.touches(&known.path)).unwrap_or(false)
+        };
+        (self.only.is_empty() || self.only.iter().any(is_so))
+            && !self.excludes(&address, moves, Selector::matches)
     }
 
     /// Whether `address` is selected.

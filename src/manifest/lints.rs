@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{config::FILE, faults::Findings};
 use crate::{
     address::Glob,
-    diagnostic::{Diagnostic, Diagnostics, FileName, Severity, codes::CODES},
+    diagnostic::{Diagnostic, Diagnostics, FileName, Severity, codes},
     text::nearest,
     yaml::Node,
 };
@@ -51,13 +51,17 @@ const FIRM: [&str; 2] = ["previously", "too-many-faults"];
 #[derive(Debug, Default)]
 pub struct Warnings(Vec<(Diagnostic, String, Level)>);
 
-/// Makes each warning of `diagnostics` as loud as `lints` say; `paths` are the files from the root, in
-/// lower case.
+/// Makes each warning of `diagnostics` as loud as `lints` say. Where there is one, `paths` says where the
+/// files are from the root, in lower case.
 pub(super) fn apply(
     lints: &[Lint],
     diagnostics: &mut Diagnostics,
-    paths: &BTreeMap<FileName, String>,
+    paths: impl FnOnce() -> BTreeMap<FileName, String>,
 ) -> Warnings {
+    if diagnostics.count(Severity::Warning) == 0 {
+        return Warnings::default();
+    }
+    let paths = paths();
     let mut found = Warnings::default();
     let all = std::mem::take(diagnostics).into_iter();
     let globs = globs(lints);
@@ -127,8 +131,8 @@ pub(super) fn check(lint: &Node, findings: &mut Findings) {
     }
     let Some((code, span)) = under("code") else { return };
     let lowers = under("level").is_some_and(|(level, _)| level == "allow");
-    if !CODES.iter().any(|known| known.name == code) {
-        let near = nearest(code, CODES.iter().map(|known| known.name));
+    if codes::of(code).is_none() {
+        let near = nearest(code, codes::CODES.iter().map(|known| known.name));
         findings
             .error("choice", "there is no message with this code", span)
             .help_if(near.map(|near| format!("did you mean `{near}`?")));

@@ -134,18 +134,18 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     };
     let root_name = root.name_unless(named);
     let empty = || around.seen(named).into();
-    let files = found.iter().map(|file| file.name.clone()).collect();
-    let paths = found.iter().map(|file| file.path.clone()).collect();
-    let below = |file: &File| {
-        let path = file.path.strip_prefix(&root.folder).unwrap_or(&file.path);
-        (file.name.clone(), path.to_string_lossy().to_lowercase())
-    };
-    let from_root = found.iter().map(below).collect();
+    let files: Vec<_> = found.iter().map(|file| file.name.clone()).collect();
+    let paths: Vec<_> = found.iter().map(|file| file.path.clone()).collect();
     let named = found.iter().filter(|file| file.is_named).count();
     let only = if let [only] = &*found { Some(only.name.clone()) } else { None };
     let Read { desired, includes, traces } =
         through_the_parts(found, context, options.traced, &mut diagnostics);
-    let warnings = lints::apply(&config.lints, &mut diagnostics, &from_root);
+    let from_root = |path: &PathBuf| {
+        path.strip_prefix(&root.folder).unwrap_or(path).to_string_lossy().to_lowercase()
+    };
+    let warnings = lints::apply(&config.lints, &mut diagnostics, || {
+        files.iter().cloned().zip(paths.iter().map(from_root)).collect()
+    });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
         // What came out empty is a slip, and "nothing to do" would hide it.
         let name = only.unwrap_or_else(empty);

@@ -77,6 +77,13 @@ fn exit_code(place: &Place, arguments: &str) -> i32 {
     place.output(arguments).status.code().unwrap()
 }
 
+/// The place after it was applied; nothing without Git.
+fn applied() -> Option<Place> {
+    let place = has_git().then(place)?;
+    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    Some(place)
+}
+
 /// Somebody changes a description, adds a variable, and edits the one that the branch edits.
 fn drift(place: &Place) {
     for call in [
@@ -92,11 +99,7 @@ fn drift(place: &Place) {
 
 #[test]
 fn a_branch_writes_what_it_changes_and_leaves_drift_alone() {
-    if !has_git() {
-        return;
-    }
-    let place = place();
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    let Some(place) = applied() else { return };
     drift(&place);
     place.write(
         "shop.yaml",
@@ -118,11 +121,7 @@ fn a_branch_writes_what_it_changes_and_leaves_drift_alone() {
 
 #[test]
 fn a_report_says_whose_each_difference_is() {
-    if !has_git() {
-        return;
-    }
-    let place = place();
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    let Some(place) = applied() else { return };
     drift(&place);
     let code = |base| exit_code(&place, &format!("plan --sandbox --exit-code --base {base}"));
     assert_eq!(["HEAD", "none"].map(code), [0, 2], "drift is not the branch's");
@@ -276,11 +275,7 @@ fn a_branch_cannot_lift_its_own_limits() {
 
 #[test]
 fn a_branch_silences_no_warning() {
-    if !has_git() {
-        return;
-    }
-    let place = place();
-    assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
+    let Some(place) = applied() else { return };
     let old = SHOP.replace("settings: {", "settings: {wiki_enabled: true, ");
     assert_ne!(old, SHOP);
     place.write("shop.yaml", &old);

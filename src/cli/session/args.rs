@@ -18,7 +18,7 @@ use crate::{
         exit::{Exit, Failure},
     },
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
-    diagnostic::Diagnostics,
+    diagnostic::{Diagnostics, FileName},
     manifest::Loaded,
     plan::{Holds, saved::SavedPlan},
     secret::Allowed,
@@ -166,20 +166,21 @@ impl SelectArgs {
 
     /// Drops the warnings of `loaded` at documents of groups and projects that are not selected.
     pub(super) fn without_others(&self, loaded: &mut Loaded) {
-        let Some(desired) = loaded.desired.as_ref().filter(|_| !self.selection().is_all()) else {
+        let Some(desired) = loaded.desired.as_ref().filter(|_| !self.is_everything()) else {
             return;
         };
-        let is_selected = |container: &Container| {
-            (self.only.is_empty() || self.only.iter().any(|only| only.touches(&container.path)))
-                && !self.exclude.iter().any(|exclude| exclude.matches(&container.address()))
+        let selection = self.selection();
+        let start = |one: &Container| {
+            (
+                (FileName::clone(&one.origin.file), one.origin.line),
+                selection.touches(one, &desired.moves),
+            )
         };
-        let start =
-            |one: &Container| ((one.origin.file.to_string(), one.origin.line), is_selected(one));
         let starts: BTreeMap<_, _> = desired.containers.iter().map(start).collect();
         loaded.retain_warnings(|place| {
             let Some(line) = place.line() else { return true };
-            let before = starts.range(..=(place.file.to_string(), line)).next_back();
-            before.is_none_or(|((file, _), is_selected)| **file != *place.file || *is_selected)
+            let before = starts.range(..=(place.file.clone(), line)).next_back();
+            before.is_none_or(|((file, _), is_selected)| *file != place.file || *is_selected)
         });
     }
 
