@@ -25,10 +25,11 @@ pub(super) use by_data::collections;
 #[cfg(feature = "sandbox")]
 mod by_data {
     use crate::{
-        field::{Accepted, Scope, Tier},
-        kind::{Change, HandlePlace, Home, Place, Section, Spec},
+        field::{Accepted, Named, Scope, Tier},
+        kind::{Change, Create, HandlePlace, Home, Place, Section, Spec},
         kinds,
         level::MAINTAINER,
+        operation::Method,
         sandbox::{self, Collection, Form, serves},
     };
 
@@ -53,7 +54,9 @@ mod by_data {
         let (home, specs) = (of.home, of.table().specs());
         let sent = |name: &str| &*of.field(name).sent_name(name).to_owned().leak();
         let all = |names: &[&str]| &*names.iter().map(|name| sent(name)).collect::<Vec<_>>().leak();
-        let required: Vec<_> = of.identity.iter().chain(of.required).copied().collect();
+        let is_put = matches!(home.create, Create::With(op) if op.row().method == Method::Put);
+        let identity = if is_put { &[] } else { of.identity };
+        let required: Vec<_> = identity.iter().chain(of.required).copied().collect();
         let handle = home.handle.first()?;
         let mut told = Collection::new(path(home)?.replace(":id", "{id}").leak());
         if let HandlePlace::Path(name) = handle.place {
@@ -67,6 +70,7 @@ mod by_data {
         told.fields = specs.iter().map(field).collect::<Vec<_>>().leak();
         let shows = home.own.iter().map(|(name, value)| (*name, &*value.to_string().leak()));
         told.shows = shows.collect::<Vec<_>>().leak();
+        told.is_put = is_put;
         told.is_edited = !matches!(home.change, Change::Replace);
         if let Place::List(list) = home.place {
             (told.tier, told.since) = (tier(list.row().tier), list.row().since);
@@ -95,6 +99,16 @@ mod by_data {
             let names = spec.parts.iter().map(|(name, field)| field.sent_name(name));
             let alone = spec.field.alone_as.as_deref().unwrap_or_default();
             return Form::Rows(names.collect::<Vec<_>>().leak(), alone);
+        }
+        if let Some(named) = spec.field.names {
+            let by_name =
+                spec.field.live_name(&spec.name) != Some(spec.field.sent_name(&spec.name));
+            let of = match named {
+                Named::User => sandbox::Named::User,
+                Named::Group => sandbox::Named::Group,
+                Named::Project => sandbox::Named::Project,
+            };
+            return if by_name { Form::Named(of) } else { Form::Integer };
         }
         if let Some(words) = schema["enum"].as_array() {
             return Form::Word(

@@ -189,7 +189,20 @@ impl Job<'_> {
 
     fn add(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
         forms::single_out(self.section, &mut body);
-        self.told(self.target.addressed(op.request()).fields(body))
+        let mut request = self.target.addressed(op.request());
+        // What is added at its own path is named there, and not in the body.
+        let specs = self.section.table().specs();
+        for handle in self.section.home.handle {
+            let is_it = |spec: &&Spec| spec.field.live_name(&spec.name) == Some(handle.field);
+            if let HandlePlace::Path(argument) = handle.place
+                && op.row().path.split('/').any(|part| part.strip_prefix(':') == Some(argument))
+                && let Some(spec) = specs.iter().find(is_it)
+                && let Some(Value::Plain(name)) = body.remove(spec.field.sent_name(&spec.name))
+            {
+                request = request.arg(argument, forms::plain_text(&name));
+            }
+        }
+        self.told(request.fields(body))
     }
 
     /// The requests that edit it: one for data, one for each file.

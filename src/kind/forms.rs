@@ -143,15 +143,26 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     })
 }
 
-/// Declared to comparable: names in rows become ids where they are known.
+/// Declared to comparable: names in lists and rows, and others of which answers have the id, become
+/// ids where they are known.
 pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
-    let (Some(spec), Json::Array(items)) = (spec, declared) else { return declared.clone() };
+    let Some(spec) = spec else { return declared.clone() };
+    let Json::Array(items) = declared else {
+        let named = spec.field.names.filter(|_| is_by_id(spec));
+        let known = named.map(|named| comparable_name(named, declared, names));
+        return known.unwrap_or_else(|| declared.clone());
+    };
     let item = |item: &Json| match spec.field.names {
         _ if spec.has_rows() => spec.comparable_row(item, names),
         Some(named) => comparable_name(named, item, names),
         None => item.clone(),
     };
     items.iter().map(item).collect()
+}
+
+/// Whether answers have the id of what the field names, where requests have it.
+fn is_by_id(spec: &Spec) -> bool {
+    spec.field.live_name(&spec.name) == Some(spec.field.sent_name(&spec.name))
 }
 
 /// The id of what is named, if it is known.
@@ -162,10 +173,14 @@ fn comparable_name(named: Named, name: &Json, names: &Names) -> Json {
 
 /// Comparable to what people read: names where they are known, and no ids of rows.
 pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
-    let (Some(spec), Json::Array(items)) = (spec, comparable) else { return comparable.clone() };
+    let Some(spec) = spec else { return comparable.clone() };
     let called = |named, value: &Json| {
         let called = created_at(value).or_else(|| names.name(named, value.as_u64()?));
         called.map(Json::from)
+    };
+    let Json::Array(items) = comparable else {
+        let name = spec.field.names.and_then(|named| called(named, comparable));
+        return name.unwrap_or_else(|| comparable.clone());
     };
     let item = |item: &Json| match spec.field.names {
         Some(named) => called(named, item).unwrap_or_else(|| item.clone()),

@@ -86,6 +86,8 @@ pub struct Collection {
     pub beside: Vec<Parameter>,
     /// Whether entries are edited by PUT.
     pub is_edited: bool,
+    /// Whether the PUT that edits an entry adds it, too.
+    pub is_put: bool,
     /// The act that comes before an entry is removed.
     pub before_removal: Option<&'static str>,
     /// Whether the service refuses a second entry like one that is there.
@@ -94,6 +96,8 @@ pub struct Collection {
     pub shows: bool,
     /// Whether the service answers 401 to who may not.
     pub denies_with_401: bool,
+    /// Whether one answer has the whole list, without pages.
+    pub in_one: bool,
     /// The lowest tier of the service that has it.
     pub tier: Tier,
     /// The release of the service that brought it.
@@ -107,7 +111,7 @@ pub struct Operations {
     pub list: Op<Read>,
     /// Reads one entry.
     pub get: Op<Read>,
-    /// Adds one.
+    /// Adds one. Where the edit does that, it is the same.
     pub create: Op<Write>,
     /// Edits one, if the service does that.
     pub edit: Option<Op<Write>>,
@@ -121,7 +125,9 @@ impl Operations {
     /// All of them.
     pub fn all(&self) -> impl Iterator<Item = AnyOp> {
         let reads = [self.list, self.get].map(AnyOp::Read);
-        let writes = [Some(self.create), self.edit, self.before_removal, Some(self.delete)];
+        let is_edit = |op: Op<Write>| op.row() == self.create.row();
+        let create = Some(self.create).filter(|_| !self.edit.is_some_and(is_edit));
+        let writes = [create, self.edit, self.before_removal, Some(self.delete)];
         reads.into_iter().chain(writes.into_iter().flatten().map(AnyOp::Write))
     }
 }
@@ -172,8 +178,12 @@ impl Collection {
             &[query, List::Named("paging")],
         );
         let get = row("get", Method::Get, format!("get {one}"), Answer::One, Some(entry), &[]);
-        let create = row("create", Method::Post, format!("create {new}"), Answer::One, None, &[]);
         let again = if self.is_unique { Again::Refused } else { Again::Second };
+        let create = || {
+            let purpose = format!("create {new}");
+            let row = row("create", Method::Post, purpose, Answer::One, None, &[]);
+            self.write(fields(row, Route::Create).again(again))
+        };
         let edit = || {
             let beside = kept(self.beside.iter().copied());
             let purpose = format!("edit {one}");
@@ -189,11 +199,13 @@ impl Collection {
         let before_removal = self.before_removal.map(before_removal);
         let purpose = format!("delete {one}");
         let delete = row("delete", Method::Delete, purpose, Answer::Nothing, Some(entry), &[]);
+        let edit = self.is_edited.then(edit);
+        let list = Operation { in_one: self.in_one, ..list };
         Operations {
             list: read(list),
             get: read(get),
-            create: self.write(fields(create, Route::Create).again(again)),
-            edit: self.is_edited.then(edit),
+            create: edit.filter(|_| self.is_put).unwrap_or_else(create),
+            edit,
             delete: write(delete),
             before_removal,
         }
@@ -235,10 +247,11 @@ pub const fn beside(name: &'static str, about: &'static str) -> Parameter {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn badges(path: &str) -> Collection {
+    /// A collection of badges.
+    pub(crate) fn badges(path: &str) -> Collection {
         Collection {
             below: Below::parse(path).unwrap(),
             section: "badges",
@@ -247,10 +260,12 @@ mod tests {
             query: vec![asked("own", Type::Boolean, "Whether own ones count.")],
             beside: Vec::new(),
             is_edited: true,
+            is_put: false,
             before_removal: None,
             is_unique: false,
             shows: true,
             denies_with_401: false,
+            in_one: false,
             tier: Tier::Premium,
             since: Some(Release::new(16, 2)),
         }

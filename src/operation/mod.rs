@@ -120,6 +120,9 @@ pub struct Operation {
     /// into pages. A page may then be short, or empty, anywhere, so that such a list is never known
     /// to be whole.
     pub filtered_after_paging: bool,
+    /// Of a list: whether one answer has all of it, whatever page is asked for, and says nothing of
+    /// pages.
+    pub in_one: bool,
 }
 
 /// What another sending of a request would do, after one whose answer was lost.
@@ -199,6 +202,7 @@ impl Operation {
             by_keyset: false,
             a_minute: None,
             filtered_after_paging: false,
+            in_one: false,
         }
     }
 

@@ -9,7 +9,7 @@ use super::Contradiction;
 
 /// What the headers of one page say. `None` is what they do not say; an empty header says nothing,
 /// except `X-Next-Page`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     /// `X-Page`: which page this is.
     pub(super) page: Option<u64>,

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::operation::collection::{Collection, tests::badges as plain};
 use crate::operation::{HOOK_LIST, NOTE_LIST, PROJECT_LIST, VARIABLE_LIST};
 
 pub(super) fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
@@ -569,5 +570,26 @@ fn a_row_whose_path_is_no_text_is_no_row() {
         let row = json!({"id": 1, "path_with_namespace": path});
         let page = vec![row.as_object().unwrap().clone()];
         assert!(pager.accept(&HeaderMap::new(), page).is_err(), "{path}");
+    }
+}
+
+/// A service sends some lists whole, whatever page is asked for. What its headers say of pages still
+/// counts.
+#[test]
+fn a_list_in_one_answer_is_whole_after_it() {
+    let collection = Collection { in_one: true, ..plain("/projects/:id/odd") };
+    let op = collection.operations().list;
+    for (text, sent, is_whole) in [
+        ("", 0, true),
+        ("", 3, true),
+        ("", 150, true),
+        ("x-total: 3", 3, true),
+        ("x-total: 4", 3, false),
+        ("x-next-page: 2", 3, false),
+    ] {
+        let mut pager = Pager::new(op.request().arg("id", 1), Rows::with_id(&[])).unwrap();
+        let accepted = pager.accept(&said(text), ids(1..=sent)).is_ok();
+        let whole = accepted && pager.finish().is_ok();
+        assert_eq!(whole, is_whole, "{text} {sent}");
     }
 }

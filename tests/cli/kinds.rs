@@ -286,6 +286,100 @@ gates: [{name: south, height: 1}]
     assert!(!own.contains("rehearsed") && own.ends_with("---- exit code 0\n"), "{own}");
 }
 
+/// What the service adds by PUT is named in the path, whether the sandbox knows it itself or was told of
+/// it; and what names a project is sent as its id.
+#[test]
+fn what_is_added_at_its_own_path_is_put_there() {
+    let attributes = "section: attributes
+noun: attribute
+about: A word that administrators keep of a project.
+identity: [key]
+removal: nothing
+required: [value]
+create: put
+entry: {field: key, argument: key}
+fields:
+  - {name: key, about: Its name., type: text, weakens: never, create_only: true}
+  - {name: value, about: What is kept., type: text, weakens: never}
+homes: [{path: '/projects/:id/custom_attributes', paged: false}]
+";
+    let bridges = "section: bridges
+noun: bridge
+about: A way to a project.
+identity: [name]
+removal: nothing
+create: put
+entry: {field: name, argument: name}
+fields:
+  - {name: name, about: Its name., type: text, weakens: never, create_only: true}
+  - {name: to, about: The project it leads to., type: text, weakens: never, names: project, send_as: to_id}
+homes: [{path: '/projects/:id/bridges'}]
+";
+    let ways = "section: ways
+noun: way
+about: What leads to a project.
+identity: [to]
+removal: nothing
+unique: true
+edit: replace
+entry: {field: to_id, argument: to_id}
+fields:
+  - {name: to, about: The project it leads to., type: text, weakens: never, create_only: true, names: project, send_as: to_id, read_as: to_path}
+  - {name: length, about: How far it is., type: integer, weakens: never}
+homes: [{path: '/projects/:id/ways'}]
+";
+    let manifest = "kind: Project
+path: acme/shop
+ways: [{to: acme/Tool, length: 3}]
+attributes: [{key: cost centre/7, value: a}]
+bridges: [{name: north, to: acme/Tool}]
+";
+    let place = Place::new()
+        .file("kinds/attributes.yaml", attributes)
+        .file("kinds/bridges.yaml", bridges)
+        .file("kinds/ways.yaml", ways)
+        .file(
+            "m/sandbox.yaml",
+            "groups: [{path: acme}]\nprojects: [{path: acme/shop}, {path: acme/tool}, {path: acme/other}]\n",
+        )
+        .file("m/all.yaml", manifest);
+    let run = |arguments: &str| {
+        let kinds =
+            "--kinds kinds/attributes.yaml --kinds kinds/bridges.yaml --kinds kinds/ways.yaml";
+        place.run(&format!("{arguments} {kinds} --sandbox=s.db"))
+    };
+    let applied = run("apply m --yes --record run.jsonl");
+    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    let again = run("drift m");
+    assert!(again.ends_with("---- exit code 0\n"), "{again}");
+    for (from, to) in [
+        ("value: a", "value: b"),
+        ("north, to: acme/Tool", "north, to: acme/other"),
+        ("length: 3", "length: 4"),
+    ] {
+        place.write("m/all.yaml", &manifest.replace(from, to));
+        let drift = run("drift m");
+        assert!(drift.ends_with("---- exit code 2\n"), "{drift}");
+        let applied = run("apply m --yes");
+        assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+        assert!(run("drift m").ends_with("---- exit code 0\n"), "{to}");
+    }
+    let listed = run("call attribute-list id=acme/shop") + &run("call bridge-list id=acme/shop");
+    assert!(listed.contains("cost centre/7") && listed.contains("\"to_id\": 2"), "{listed}");
+    let exported = run("export acme -d out");
+    let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
+    assert!(written.contains("to: acme/tool"), "{exported}{written}");
+    let removed = manifest
+        .replace("north, to: acme/Tool", "north, state: absent")
+        .replace("length: 3", "state: absent");
+    place.write("m/all.yaml", &removed);
+    let applied = run("apply m --yes --ack removals:**");
+    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    place.write("m/all.yaml", &manifest.replacen("acme/Tool", "acme/gone", 1));
+    let unknown = run("plan m");
+    assert!(unknown.contains("the service has no project `acme/gone`"), "{unknown}");
+}
+
 /// What a user describes of whom something is granted is planned, guarded and changed row by row, as a
 /// protection that undrift knows itself.
 #[test]

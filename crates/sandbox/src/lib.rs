@@ -69,7 +69,7 @@ pub use facts::{FACTS, Fact, FactSource, table as facts_table};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
 pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile, Switch};
-pub use routes::rows::{Collection, Field, Form, serves};
+pub use routes::rows::{Collection, Field, Form, Named, serves};
 pub use seed::{Seed, SeedError};
 pub use store::Data;
 

@@ -448,10 +448,12 @@ async fn a_401_of_what_is_switched_off_is_a_denial_and_no_more() {
         query: Vec::new(),
         beside: Vec::new(),
         is_edited: false,
+        is_put: false,
         before_removal: None,
         is_unique: true,
         shows: true,
         denies_with_401: true,
+        in_one: false,
         tier: Tier::Free,
         since: None,
     };

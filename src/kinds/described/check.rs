@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    description::{Description, Edit, Field, Scalar, Value, Weakens},
+    description::{Create, Description, Edit, Field, Scalar, Value, Weakens},
     entry, make,
 };
 use crate::{
@@ -75,6 +75,7 @@ pub(super) fn check(
     let mut check = Check { description, faults: Vec::new() };
     check.section(known, reserved);
     check.removal();
+    check.creation();
     check.names();
     for (at, field) in description.fields.iter().enumerate() {
         check.field(&format!("fields/{at}"), field);
@@ -104,6 +105,25 @@ impl Check<'_> {
         if self.description.removal == Removal::Access && !self.has(Value::Level) {
             let help = "describe the field that says how much, with the type `level`";
             self.fault("removal", "no field gives access", help);
+        }
+    }
+
+    /// What is added at its own path has to say there what it is.
+    fn creation(&mut self) {
+        let Description { create, edit, identity, entry, .. } = self.description;
+        if *create == Create::Post {
+            return;
+        }
+        let named = entry.field.as_deref().and_then(|name| {
+            self.description
+                .fields
+                .iter()
+                .find(|field| field.read_as.as_deref().unwrap_or(&field.name) == name)
+        });
+        let is_named = named.is_some_and(|field| [field.name.as_str()] == identity[..]);
+        if !is_named || *edit == Edit::Replace {
+            let help = "give `entry: {field: …}` the one field of `identity`, and leave out `edit: replace`";
+            self.fault("create", "the path of a new entry would not be known", help);
         }
     }
 
@@ -227,6 +247,7 @@ impl Check<'_> {
         let height = matches!(field.weakens, Weakens::WhenLower | Weakens::WhenHigher);
         only("weakens", height, &number, "this goes with the type `integer`");
         only("nullable", field.nullable, &nullable, to_null);
+        only("names", field.names.is_some(), &text, "what is named is written as text");
         let granted = [Value::Grants];
         let is_wider = field.weakens == Weakens::WhenWider;
         only("weakens", is_wider, &granted, "this goes with the type `grants`");

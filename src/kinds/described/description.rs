@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    field::{Compare, Scope, Stake, Tier, When},
+    field::{Compare, Named, Scope, Stake, Tier, When},
     kind::Removal,
     level::Level,
     release::Release,
@@ -49,6 +49,9 @@ pub struct Description {
     /// switched off (default: `false`).
     #[serde(default)]
     pub denies_with_401: bool,
+    /// How an entry is added (default: `post`).
+    #[serde(default)]
+    pub create: Create,
     /// How an entry changes (default: `put`).
     #[serde(default)]
     pub edit: Edit,
@@ -105,6 +108,17 @@ impl From<Weakens> for Stake {
     }
 }
 
+/// How an entry is added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Create {
+    /// By POST to the collection.
+    #[default]
+    Post,
+    /// By PUT to the entry's own path, which its identity names: the request that edits one adds it.
+    Put,
+}
+
 /// How an entry changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -145,6 +159,9 @@ pub struct Home {
     /// What the list is asked besides, so that it holds what is wanted.
     #[serde(default)]
     pub query: Vec<Asked>,
+    /// Whether the list comes page by page (default: `true`). Otherwise one answer is all of it.
+    #[serde(default = "is_paged")]
+    pub paged: bool,
     /// The role from which on the service shows every entry (default: `maintainer`).
     #[serde(default)]
     #[schemars(with = "Level")]
@@ -159,6 +176,10 @@ pub struct Home {
     /// The release of the service that brought it, as text: `'16.2'`.
     #[serde(default)]
     pub since: Option<Release>,
+}
+
+const fn is_paged() -> bool {
+    true
 }
 
 /// What an edit takes besides.
@@ -231,6 +252,10 @@ pub struct Field {
     /// The most that an integer may be.
     #[serde(default)]
     pub maximum: Option<i64>,
+    /// What it names: a user by username, a group or a project by its path. Requests have the id, and
+    /// so have answers, under the same name (`send_as`), unless `read_as` is where they have the name.
+    #[serde(default)]
+    pub names: Option<Named>,
     /// An example.
     #[serde(default)]
     pub example: Option<Scalar>,

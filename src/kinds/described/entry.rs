@@ -94,11 +94,16 @@ fn treatment(field: &Field) -> field::Field {
         read: match &field.read_as {
             _ if field.write_only || field.value == Value::Secret => Readback::Never,
             Some(name) => Readback::As(name.clone().into()),
+            // Answers have the id where requests have it.
+            None if field.names.is_some() => {
+                Readback::As(field.send_as.clone().unwrap_or_else(|| field.name.clone()).into())
+            }
             None => Readback::Same,
         },
         compare: if field.value == Value::Grants { Compare::Rows } else { field.compare },
         alone_as: field.alone_as.clone().map(Into::into),
         send_as: field.send_as.clone().map(Into::into),
+        names: field.names,
         tier: field.tier,
         since: field.since,
         until: field.until,

@@ -5,7 +5,7 @@
 
 use super::{
     Described,
-    description::{Description, Edit, Home as Collected, Value},
+    description::{Create as Creation, Description, Edit, Home as Collected, Value},
     entry,
 };
 use crate::{
@@ -100,10 +100,12 @@ fn collection(description: &Description, home: &Collected, below: Below) -> Coll
         query: home.query.iter().map(query).collect(),
         beside: besides.map(|p| collection::beside(keep(&p.name), keep(&p.about))).collect(),
         is_edited: description.edit == Edit::Put,
+        is_put: description.create == Creation::Put,
         before_removal: description.before_removal.as_deref().map(keep),
         is_unique: description.unique,
         shows: description.answers_show_it,
         denies_with_401: description.denies_with_401,
+        in_one: !home.paged,
         tier: home.tier,
         since: home.since,
     }

@@ -370,6 +370,18 @@ fn faults(from: &str, to: &str) -> Vec<(String, String)> {
 fn what_is_wrong_is_said_where_it_stands() {
     let path = "/groups/:id/toys";
     for (from, to, at, message) in [
+        (
+            "unique: true",
+            "unique: true\ncreate: put",
+            "create",
+            "the path of a new entry would not be known",
+        ),
+        (
+            "type: integer, weakens: when_lower",
+            "type: integer, weakens: when_lower, names: user",
+            "fields/1/names",
+            "`names` does not fit to this type",
+        ),
         ("section: toys", "section: labels", "section", "there is a section `labels` already"),
         ("section: toys", "section: path", "section", "`path` is a key of documents"),
         ("noun: toy", "noun: hook", "noun", "there is an operation `hook-list` already"),

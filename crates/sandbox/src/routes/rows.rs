@@ -112,6 +112,30 @@ pub(crate) fn make_room(db: &Connection, told: Option<&Told>) -> Result<(), rusq
     Ok(())
 }
 
+/// What an id is of.
+#[derive(Clone, Copy, Debug)]
+pub enum Named {
+    /// A user.
+    User,
+    /// A group.
+    Group,
+    /// A project.
+    Project,
+}
+
+impl Named {
+    /// What it is called by; null if it is gone.
+    fn shown(self, call: &Call<'_>, id: &Value) -> Result<Value> {
+        let id = id.as_i64().unwrap_or_default();
+        Ok(match self {
+            Self::User => User::by_id(call.db, id)?.map(|user| user.username),
+            Self::Group => Namespace::by_id(call.db, id)?.map(|group| group.full_path),
+            Self::Project => Project::by_id(call.db, id)?.map(|project| project.full_path),
+        }
+        .into())
+    }
+}
+
 /// What a field takes.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -132,6 +156,8 @@ pub enum Form {
     Texts,
     /// A list of ids.
     Ids,
+    /// The id of something that answers show by its username or full path.
+    Named(Named),
     /// A list of objects that have one of these keys. Answers give each an id; an edit says what is
     /// added, and by their ids what changes or, with `_destroy`, goes. A new entry may say a list that
     /// is one object with the first of them by another name.
@@ -206,7 +232,7 @@ impl Field {
                 params.text(name)?.map(|text| text.trim().to_owned()).into()
             }
             Form::Text => params.text(name)?.into(),
-            Form::Integer => params.integer(name)?.into(),
+            Form::Integer | Form::Named(_) => params.integer(name)?.into(),
             Form::Flag => params.flag(name)?.into(),
             Form::Day => params.date(name)?.flatten().map(|day| day.to_string()).into(),
             Form::Word(words) => params.one_of(name, words)?.into(),
@@ -266,6 +292,8 @@ pub struct Collection {
     pub is_shown: bool,
     /// Whether entries can be edited.
     pub is_edited: bool,
+    /// Whether an edit adds what is not there, under the name in its path, and nothing else does.
+    pub is_put: bool,
     /// The table of its rows, which is called as the end of its path.
     pub(super) rows: Records,
     /// The project or group, for whoever may do what the call does.
@@ -315,6 +343,7 @@ impl Collection {
             shows: &[],
             is_shown: true,
             is_edited: true,
+            is_put: false,
             rows: Records(path.split_at(above.len()).1),
             scope: |of, call| of.place(call, if call.writes { of.writes } else { of.reads }),
             filters: &[],
@@ -322,7 +351,7 @@ impl Collection {
             inherited: |_, _, _| Ok(Vec::new()),
             settle: |of, _, _, row, stored| of.check_unique(row, stored),
             kept: |_| None,
-            json: |of, call, _, row| Ok(of.plain(call, row)),
+            json: |of, call, _, row| of.with_names(call, row),
         }
     }
 
@@ -333,7 +362,7 @@ impl Collection {
         };
         [
             route(true, Method::GET, self.path, Verb::List),
-            route(true, Method::POST, self.path, Verb::Create),
+            route(!self.is_put, Method::POST, self.path, Verb::Create),
             route(self.is_shown, Method::GET, one, Verb::Show),
             route(self.is_edited, Method::PUT, one, Verb::Update),
             route(true, Method::DELETE, one, Verb::Remove),
@@ -359,7 +388,10 @@ impl Collection {
                 Answer::created(&body(&row)?)
             }
             Verb::Update => {
-                let mut row = self.find(call, &scope)?;
+                let mut row = match self.find(call, &scope) {
+                    Err(_) if self.is_put => self.named(call)?,
+                    found => found?,
+                };
                 self.save(call, &scope, &mut row)?;
                 Answer::ok(&body(&row)?)
             }
@@ -391,12 +423,30 @@ impl Collection {
         self.pick(call, self.rows.all(call.db, scope.holder())?)
     }
 
+    /// A new row with the name in the path.
+    fn named(&self, call: &Call<'_>) -> Result<Record> {
+        call.params.require(self.required)?;
+        let mut row = Record::new(call.now());
+        row.set(self.keyed().map_or(self.key, |field| field.name), call.segment(self.entry));
+        Ok(row)
+    }
+
+    /// The field that names an entry in its path.
+    fn keyed(&self) -> Option<&Field> {
+        let is_it = |field: &&Field| match field.form {
+            Form::Named(_) => field.name == self.key,
+            _ => field.shown == self.key,
+        };
+        self.fields.iter().find(is_it)
+    }
+
     fn pick(&self, call: &Call<'_>, rows: Vec<Record>) -> Result<Record> {
-        let is_field = self.fields.iter().find(|field| field.shown == self.key);
-        let found = match is_field {
-            Some(field) => {
-                rows.into_iter().find(|row| row.text(field.name) == call.segment(self.entry))
-            }
+        let is_it = |value: &Value| match value.as_str() {
+            Some(text) => text == call.segment(self.entry),
+            None => value.to_string() == call.segment(self.entry),
+        };
+        let found = match self.keyed() {
+            Some(field) => rows.into_iter().find(|row| is_it(&row.value(field.name))),
             None => {
                 let id = call.segment_id(self.entry)?;
                 rows.into_iter().find(|row| row.id == id)
@@ -464,6 +514,21 @@ impl Collection {
         let mut wrong = Complaints::default();
         wrong.add_if(is_taken, first, "has already been taken");
         wrong.settle()
+    }
+
+    /// A row with what is in it, and with the names of what it has the ids of.
+    fn with_names(&self, call: &Call<'_>, row: &Record) -> Result<Value> {
+        let mut body = self.plain(call, row);
+        for field in self.fields {
+            if let Form::Named(of) = field.form {
+                let id = row.value(field.name);
+                body[field.shown] = of.shown(call, &id)?;
+                if field.name == self.key {
+                    body[self.key] = id;
+                }
+            }
+        }
+        Ok(body)
     }
 
     /// A row with what is in it.
