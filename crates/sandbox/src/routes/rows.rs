@@ -441,9 +441,10 @@ impl Collection {
     }
 
     fn pick(&self, call: &Call<'_>, rows: Vec<Record>) -> Result<Record> {
-        let is_it = |value: &Value| match value.as_str() {
-            Some(text) => text == call.segment(self.entry),
-            None => value.to_string() == call.segment(self.entry),
+        let named = call.segment(self.entry);
+        let is_it = |value: &Value| match value.as_i64() {
+            Some(id) => named.parse() == Ok(id),
+            None => value.as_str() == Some(named),
         };
         let found = match self.keyed() {
             Some(field) => rows.into_iter().find(|row| is_it(&row.value(field.name))),
