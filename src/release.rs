@@ -1,6 +1,6 @@
 //! Releases of the service: what a field needs, and what is known of the service at hand.
 
-pub use undrift_release::{REFERENCE, Release};
+pub use undrift_release::{REFERENCE, Release, time_zone};
 
 /// What is known of the release of the service at hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

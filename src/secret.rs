@@ -8,6 +8,7 @@
 //! not under another one.
 
 mod known;
+pub mod looks;
 mod lookup;
 mod names;
 mod view;

@@ -9,7 +9,6 @@ use std::{
 use super::{
     Settings, Values,
     document::{Document, Entry, Part, Reference, UNMANAGED, reference},
-    secret,
 };
 use crate::{
     address::Address,
@@ -22,7 +21,7 @@ use crate::{
     kinds::{self, preset},
     live::{Collection, Live, Presence},
     manifest::schema::refused,
-    secret::{Secret, is_reserved},
+    secret::{Secret, is_reserved, looks},
     text::{escape, mask_url},
     value::{Json, Object},
     yaml::is_forbidden,
@@ -383,16 +382,16 @@ impl Declaring<'_> {
         }
         let Some(text) = value.as_str() else { return Some("the service hides it".into()) };
         if spec.field.secrecy == Secrecy::Address {
-            let has_credential = mask_url(text) != text || secret::looks_so(text);
+            let has_credential = mask_url(text) != text || looks::looks_so(text);
             return has_credential.then(|| "it may hold a credential".into());
         }
         let names = of.identity.iter().filter_map(|name| live.fields.get(*name));
-        let is_named_so = names.clone().map(plain_text).any(|name| secret::is_named_so(&name));
+        let is_named_so = names.clone().map(plain_text).any(|name| looks::is_named_so(&name));
         let why = match of.rules.confidential(&live.fields) {
             _ if self.settings.values == Values::None => "no values are",
             Some(why) => why,
             None if is_named_so => "its name is that of a secret",
-            None if secret::looks_so(text) => "it looks like a secret",
+            None if looks::looks_so(text) => "it looks like a secret",
             None => return None,
         };
         Some(why.into())

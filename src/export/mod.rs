@@ -16,7 +16,6 @@ mod everything;
 mod excerpt;
 mod layout;
 mod rehearse;
-mod secret;
 #[cfg(test)]
 mod tests;
 

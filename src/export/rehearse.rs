@@ -131,7 +131,7 @@ fn stand_in(name: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::secret;
+    use crate::secret::looks;
 
     #[test]
     fn stand_ins_are_secrets_of_the_same_sort() {
@@ -141,7 +141,7 @@ mod tests {
             ("two\nlines", "glpat-rehearsal-"),
         ] {
             let stand_in = stand_in("NAME", value);
-            assert!(stand_in.starts_with(beginning) && secret::looks_so(&stand_in), "{stand_in}");
+            assert!(stand_in.starts_with(beginning) && looks::looks_so(&stand_in), "{stand_in}");
         }
     }
 }

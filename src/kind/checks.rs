@@ -5,9 +5,18 @@ use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 use super::{Fault, Section, Spec, limits::is_on};
 use crate::{
     diagnostic::Severity,
-    field::Compare,
+    field::{Compare, Secrecy},
+    release::time_zone,
+    secret::looks,
+    text,
     value::{Fields, Json, Value},
 };
+
+/// The code of a secret in plain text.
+const LITERAL: &str = "literal-secret";
+
+/// The format of the schema of a field that is a time zone.
+pub const TIME_ZONE: &str = "time-zone";
 
 impl Section {
     /// What is wrong with a declared entry, seen without the service: with its fields, whatever its
@@ -21,6 +30,12 @@ impl Section {
                     let help = "correct it; the service takes RE2 syntax, which has no look-around and no backreferences";
                     report(Fault { severity, ..Fault::error("expression", field, message, help) });
                 });
+            }
+            if spec.schema["format"] == TIME_ZONE
+                && let Some(zone) =
+                    value.text().map(str::trim).filter(|zone| !time_zone::is_known(zone))
+            {
+                report(unknown_zone(field, zone));
             }
             let is_url = matches!(spec.field.compare, Compare::Url | Compare::Location);
             let is_trimmed = is_url || spec.field.trimmed;
@@ -44,7 +59,58 @@ impl Section {
                 ));
             }
         }
-        self.rules.check(declared, written, report);
+        let mut reported = None;
+        self.rules.check(declared, written, &mut |fault| {
+            reported = Some(fault.field).filter(|_| fault.code == LITERAL).or(reported);
+            report(fault);
+        });
+        if written {
+            self.credentials(declared, reported, report);
+        }
+    }
+
+    /// Reports credentials that are written in plain text, but those that its rules `reported`.
+    fn credentials(self, declared: &Fields, reported: Option<&str>, report: &mut dyn FnMut(Fault)) {
+        for spec in self.table().specs().iter().filter(|spec| reported != Some(&spec.name)) {
+            let found = declared.get(&spec.name).and_then(Value::plain).and_then(credential);
+            let Some(what) = found else { continue };
+            let help = match spec.field.secrecy {
+                Secrecy::Open => {
+                    "take it out, and revoke it: all who can read the repository know it"
+                }
+                _ => {
+                    "write `{env: NAME}` or `{file: PATH}`, and use another one: all who can read the repository know it"
+                }
+            };
+            let message = format!("`{}` has {what} in plain text", spec.name);
+            let fault = Fault::error(LITERAL, spec.name.as_str(), message, help);
+            report(Fault { severity: Severity::Warning, ..fault });
+        }
+    }
+}
+
+/// A name that no time zone has. What follows the last `/` of one is a name that people use.
+fn unknown_zone(field: &'static str, zone: &str) -> Fault {
+    let last = |name: &'static str| name.rsplit('/').next().unwrap_or(name);
+    let city = zone.rsplit('/').next().unwrap_or(zone);
+    let near = time_zone::names()
+        .find(|name| last(name).eq_ignore_ascii_case(city))
+        .or_else(|| text::nearest(zone, time_zone::names()));
+    let help = match near {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => "write a name such as `Europe/Berlin` or `UTC`".to_owned(),
+    };
+    let message = format!("there is no time zone `{}`", text::escape(zone));
+    Fault::error("time-zone", field, message, help)
+}
+
+/// What is a credential in `value`, or in something within it.
+fn credential(value: &Json) -> Option<&'static str> {
+    match value {
+        Json::String(text) => looks::credential(text),
+        Json::Array(items) => items.iter().find_map(credential),
+        Json::Object(fields) => fields.values().find_map(credential),
+        _ => None,
     }
 }
 

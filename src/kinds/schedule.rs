@@ -5,7 +5,11 @@
 //! owner may change it: undrift becomes the owner of somebody else's before it does. Variables of
 //! schedules are left alone.
 
-use crate::{field::Compare, kind::same, operation};
+use crate::{
+    field::Compare,
+    kind::{TIME_ZONE, same},
+    operation,
+};
 
 use super::prelude::*;
 
@@ -25,7 +29,7 @@ pub struct Schedule {
     #[schemars(transform = FIELD.harmless(), regex(pattern = r"^\S+( +\S+){4}$"), example = &"0 4 * * *")]
     pub cron: Option<String>,
     /// The time zone of `cron`.
-    #[schemars(transform = FIELD.harmless(), length(min = 1), example = &"Europe/Berlin")]
+    #[schemars(transform = FIELD.harmless(), extend("format" = TIME_ZONE), example = &"Europe/Berlin")]
     pub cron_timezone: Option<String>,
     /// Whether it runs.
     #[schemars(transform = FIELD.harmless())]

@@ -1,6 +1,9 @@
-//! Releases of the service, such as 18.2: the one fact that undrift and its sandbox share.
+//! Releases of the service, such as 18.2, and names of time zones: the facts that undrift and its sandbox
+//! share.
 //!
 //! What has no release of its own is in [`REFERENCE`], the release that the reference describes.
+
+pub mod time_zone;
 
 use std::{borrow::Cow, fmt, str::FromStr};
 

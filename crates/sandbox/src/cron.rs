@@ -123,21 +123,6 @@ fn numbers(part: &str, (least, most, words): (u32, u32, &[&str])) -> Option<u64>
     (from <= to).then(|| (from..=to).step_by(step).fold(0, |bits, number| bits | 1 << number))
 }
 
-/// Names of time zones: those of the time zone database, a line each, and after a blank line the
-/// shorter names of some of them.
-const ZONES: &str = include_str!("time-zones.txt");
-
-/// Whether a text names a time zone, with its case: `UTC`, `Europe/Berlin`, `Pacific Time (US &
-/// Canada)`, or `+02:00`.
-pub(crate) fn is_time_zone(text: &str) -> bool {
-    let offset = text.strip_prefix(['+', '-']).and_then(|offset| offset.split_once(':'));
-    let number = |digits: &str, most: u8| {
-        digits.len() == 2 && digits.parse::<u8>().is_ok_and(|number| number <= most)
-    };
-    offset.is_some_and(|(hours, minutes)| number(hours, 14) && number(minutes, 59))
-        || !text.is_empty() && ZONES.lines().any(|zone| zone == text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,23 +170,6 @@ mod tests {
             let now = "2030-01-01T12:30:00Z".parse().expect("a time");
             let next = next.map(|next| next.parse().expect("a time"));
             assert_eq!(Cron::read(text).and_then(|cron| cron.next(now)), next, "{text}");
-        }
-    }
-
-    #[test]
-    fn time_zones_have_names() {
-        for (text, good) in [
-            ("UTC", true),
-            ("Pacific Time (US & Canada)", true),
-            ("America/St_Johns", true),
-            ("", false),
-            ("Berlin", true),
-            ("+02:00", true),
-            ("+25:00", false),
-            ("europe/berlin", false),
-            ("Nowhere", false),
-        ] {
-            assert_eq!(is_time_zone(text), good, "{text}");
         }
     }
 }

@@ -234,7 +234,8 @@ impl Check<'_> {
         only("words", has_words, &worded, of_words);
         let text = [Value::Text];
         only("pattern", field.pattern.is_some(), &text, "a pattern goes with the type `text`");
-        only("trimmed", field.trimmed, &text, "this goes with the type `text`");
+        let blank = [Value::Text, Value::TimeZone];
+        only("trimmed", field.trimmed, &blank, "this goes with the type `text`");
         only("expression", field.expression, &text, "an expression goes with the type `text`");
         let number = [Value::Integer];
         let of_number = "limits go with the type `integer`";

@@ -355,6 +355,8 @@ pub enum Value {
     Text,
     /// One of `words`.
     Word,
+    /// The name of a time zone.
+    TimeZone,
     /// A whole number.
     Integer,
     /// `true` or `false`.

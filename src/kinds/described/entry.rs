@@ -5,6 +5,7 @@ use serde_json::json;
 use super::description::{Description, Field, Value};
 use crate::{
     field::{self, Accepted, Codec, Compare, FIELD, KEYWORD, Limits, Readback, Secrecy, Stake},
+    kind::TIME_ZONE,
     kinds::protected_branch::Grant,
     level::Level,
     schema::{self, TextOrSecret},
@@ -31,6 +32,7 @@ pub(super) fn property(field: &Field) -> Json {
         Value::Secret => schema::of::<Reference>().to_value(),
         Value::Address => schema::of::<TextOrSecret>().to_value(),
         Value::Text | Value::Word => json!({"type": "string"}),
+        Value::TimeZone => json!({"type": "string", "format": TIME_ZONE}),
         Value::Date => {
             json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "format": "date"})
         }

@@ -11,6 +11,7 @@ use super::read::templates;
 use crate::{
     diagnostic::Source,
     field::{Field, Secrecy},
+    secret::looks,
     text::{self, is_name},
     value::Json,
     yaml::{Data, Key, Node, Parsed},
@@ -68,6 +69,9 @@ impl Walk<'_> {
     /// Adds what is secret of `node`, whose key ends at the byte `after`.
     fn node(&mut self, node: &Node, after: usize, schema: &Json) {
         let text = self.text;
+        if is_credential(node) {
+            return self.hidden.push(whole(text, &node.span));
+        }
         match &node.data {
             Data::Map(_) if self.is_layered && templates::within(node, schema).is_some() => {
                 for (after, value) in templates::within(node, schema).into_iter().flatten() {
@@ -107,10 +111,13 @@ impl Walk<'_> {
         let is_scalar = !matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable);
         match property.map(|property| (property, Field::of(property).secrecy)) {
             Some((property, Secrecy::Open)) => self.node(value, key.span.end, property),
-            Some((_, Secrecy::Address)) => self.address(key.span.end, value),
+            Some((_, Secrecy::Address)) if !is_credential(value) => {
+                self.address(key.span.end, value);
+            }
             // In the wrong place, but the value is what it would be in the right one; and no secret
             // is `true`.
             None if is_scalar
+                && !is_credential(value)
                 && schema.get("properties").is_some()
                 && (self.open().contains(&key.name)
                     || matches!(value.data, Data::Null | Data::Bool(_))) =>
@@ -161,6 +168,12 @@ impl Walk<'_> {
             (line_end < node.span.end).then(|| line_end.max(node.span.start)..node.span.end),
         );
     }
+}
+
+/// Whether it certainly is, or has in it, a credential, wherever it stands. What is one in a URL by
+/// its place there is hidden without the rest of that.
+fn is_credential(node: &Node) -> bool {
+    node.text().and_then(looks::credential).is_some_and(|what| what != looks::PASSWORD)
 }
 
 /// The value of a key that ends at `key_end`, from the colon on: an anchor or a tag before the

@@ -1,10 +1,11 @@
 //! Freeze periods of a project, in which nothing is deployed. The reference leaves them out; all of
 //! this is the real service's.
 
-use super::super::cron::{self, Cron};
+use super::super::cron::Cron;
 use super::prelude::*;
 use super::rows::{Collection, Field, Form};
 use super::variables::has_pipelines;
+use undrift_release::time_zone;
 
 pub(super) const PERIODS: Collection = Collection {
     entry: "freeze_period_id",
@@ -66,7 +67,7 @@ pub(super) fn take_zone(
     }
     match record.text(ZONE) {
         "" => wrong.add(ZONE, "can't be blank"),
-        zone => wrong.add_if(!cron::is_time_zone(zone), ZONE, "syntax is invalid"),
+        zone => wrong.add_if(!time_zone::is_known(zone), ZONE, "syntax is invalid"),
     }
     Ok(())
 }

@@ -32,7 +32,30 @@ const WORDS: [&str; 26] = [
     "SECRETS",
     "TOKEN",
 ];
-/// How tokens of well-known services begin.
+/// How tokens of well-known services begin, and nothing that people write.
+const TOKENS: [&str; 16] = [
+    "AKIA",
+    "AIza",
+    "dop_v1_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "github_pat_",
+    "glcbt-",
+    "gldt-",
+    "glft-",
+    "glpat-",
+    "glptt-",
+    "glrt-",
+    "xoxb-",
+    "xoxp-",
+    "xoxs-",
+];
+/// Addresses that let whoever knows them write.
+const ADDRESSES: [&str; 2] = ["hooks.slack.com/services/", "discord.com/api/webhooks/"];
+/// What a password in a URL is called.
+pub const PASSWORD: &str = "a password";
+/// How else secrets begin.
 const BEGINNINGS: [&str; 14] = [
     "-----BEGIN",
     "AKIA",
@@ -57,7 +80,7 @@ const LONG_HEX: usize = 32;
 const BITS: f64 = 3.5;
 
 /// Whether `name` is what secrets are called: one of its words, or what it ends with.
-pub(super) fn is_named_so(name: &str) -> bool {
+pub fn is_named_so(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
     let ends = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY"];
@@ -66,7 +89,7 @@ pub(super) fn is_named_so(name: &str) -> bool {
 
 /// Whether `value` looks like a secret: a key, an address with credentials, or a text so irregular
 /// that nobody made it up.
-pub(super) fn looks_so(value: &str) -> bool {
+pub fn looks_so(value: &str) -> bool {
     value.contains("PRIVATE KEY")
         || mask_url(value) != value && value.contains("://")
         || value.split(|c: char| !is_of_token(c)).any(is_random)
@@ -74,8 +97,30 @@ pub(super) fn looks_so(value: &str) -> bool {
 }
 
 fn begins_so(word: &str) -> bool {
-    let is_so = |rest: &str| rest.len() >= 8;
-    BEGINNINGS.iter().any(|beginning| word.strip_prefix(beginning).is_some_and(is_so))
+    BEGINNINGS.iter().any(|beginning| goes_on(word, beginning, 8))
+}
+
+/// Whether `word` begins so, and has at least so many bytes behind.
+fn goes_on(word: &str, beginning: &str, least: usize) -> bool {
+    word.strip_prefix(beginning).is_some_and(|rest| rest.len() >= least)
+}
+
+/// What certainly is a credential in `value`: a word for it, as the end of a sentence that starts with
+/// "it has".
+pub fn credential(value: &str) -> Option<&'static str> {
+    let is_token = |word: &str| TOKENS.iter().any(|beginning| goes_on(word, beginning, 12));
+    let has_password = |url: &url::Url| url.password().is_some_and(|password| !password.is_empty());
+    if value.split(|c: char| !is_of_token(c) || "+/=".contains(c)).any(is_token) {
+        Some("a token")
+    } else if value.contains("PRIVATE KEY-----") {
+        Some("a private key")
+    } else if url::Url::parse(value).as_ref().is_ok_and(has_password) {
+        Some(PASSWORD)
+    } else {
+        let is_open =
+            |address: &&str| value.split(address).nth(1).is_some_and(|rest| rest.len() >= 8);
+        ADDRESSES.iter().any(|address| is_open(address)).then_some("an address that is a secret")
+    }
 }
 
 fn is_of_token(c: char) -> bool {
@@ -166,6 +211,31 @@ mod tests {
             "2099-01-31T00:00:00Z",
         ] {
             assert!(!looks_so(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_credential_is_told_from_a_word() {
+        let slack = "https://hooks.slack.com/services/T0/B0/abcdefgh";
+        for (value, expected) in [
+            ("glpat-abcDEF123456789", Some("a token")),
+            ("use glrt-0123456789abcdefghij here", Some("a token")),
+            ("https://h/api?private_token=glpat-abcDEF123456789", Some("a token")),
+            ("ghp_0123456789abcdefghij", Some("a token")),
+            ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", Some("a private key")),
+            ("https://bob:hunter2@git.example.org/a.git", Some("a password")),
+            ("postgres://app:pw@db/app", Some("a password")),
+            (slack, Some("an address that is a secret")),
+            ("glpat-…", None),
+            ("the glpat-token", None),
+            ("https://bob@git.example.org/a.git", None),
+            ("ssh://git@git.example.org/a.git", None),
+            ("git@git.example.org:a.git", None),
+            ("https://bob:@git.example.org/a.git", None),
+            ("https://hooks.slack.com/services/", None),
+            ("key-2099", None),
+        ] {
+            assert_eq!(credential(value), expected, "{value}");
         }
     }
 }

@@ -1,0 +1,44 @@
+//! Time zones by name, as the service takes them.
+
+/// The names of the time zone database, a line each, and after a blank line the shorter names of
+/// some of them.
+const NAMES: &str = include_str!("time-zones.txt");
+
+/// All names.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.lines().filter(|name| !name.is_empty())
+}
+
+/// Whether a text names a time zone, with its case: `UTC`, `Europe/Berlin`, `Pacific Time (US &
+/// Canada)`, or `+02:00`.
+#[must_use]
+pub fn is_known(text: &str) -> bool {
+    let offset = text.strip_prefix(['+', '-']).and_then(|offset| offset.split_once(':'));
+    let number = |digits: &str, most: u8| {
+        digits.len() == 2 && digits.parse::<u8>().is_ok_and(|number| number <= most)
+    };
+    offset.is_some_and(|(hours, minutes)| number(hours, 14) && number(minutes, 59))
+        || names().any(|name| name == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_zones_have_names() {
+        for (text, good) in [
+            ("UTC", true),
+            ("Pacific Time (US & Canada)", true),
+            ("America/St_Johns", true),
+            ("", false),
+            ("Berlin", true),
+            ("+02:00", true),
+            ("+25:00", false),
+            ("europe/berlin", false),
+            ("Nowhere", false),
+        ] {
+            assert_eq!(is_known(text), good, "{text}");
+        }
+    }
+}
