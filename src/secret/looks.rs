@@ -118,8 +118,8 @@ pub fn credential(value: &str) -> Option<&'static str> {
         Some(PASSWORD)
     } else {
         let is_open =
-            |address: &&str| value.split(address).nth(1).is_some_and(|rest| rest.len() >= 8);
-        ADDRESSES.iter().any(|address| is_open(address)).then_some("an address that is a secret")
+            |address: &&str| value.split(*address).nth(1).is_some_and(|rest| rest.len() >= 8);
+        ADDRESSES.iter().any(is_open).then_some("an address that is a secret")
     }
 }
 
