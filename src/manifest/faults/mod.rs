@@ -18,6 +18,7 @@ use crate::{
 
 mod locate;
 mod sentences;
+mod slips;
 mod spot;
 
 pub(super) use sentences::missing;
@@ -192,18 +193,6 @@ impl Findings {
             let finding = self.error(code, message, span).help_if(help);
             if let Some(first) = first {
                 finding.related(first, "first written here");
-            }
-        }
-    }
-
-    /// Says of values that are empty because a `#` in front made them a comment what to do.
-    pub(super) fn explain_comments(&mut self, text: &str) {
-        for finding in self.findings.iter_mut().filter(|finding| finding.code == "null") {
-            let rest = text.get(finding.at.end..).and_then(|rest| rest.lines().next());
-            let value = rest.and_then(|rest| rest.trim_start().strip_prefix(": "));
-            let comment = value.and_then(|value| value.trim_start().strip_prefix('#'));
-            if comment.is_some_and(|text| text.starts_with(|c: char| c.is_alphanumeric())) {
-                finding.help("put it in quotes, as in `'#ff0000'`: ` #` starts a comment");
             }
         }
     }

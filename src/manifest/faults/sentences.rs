@@ -16,6 +16,7 @@ use crate::{
         self,
         words::{self, Meant},
     },
+    level::Level,
     manifest::schema::{PLANNED_FIELD, PLANNED_KEYS},
     text::{alternatives, is_name, nearest},
     value::Json,
@@ -125,9 +126,24 @@ impl Located<'_> {
             return finding;
         }
         let mut finding = Finding::error("unknown-field", format!("unknown {what} `{name}`"), span);
-        let help = meant.map(Meant::help).or_else(|| self.of_other_scope(name));
+        let help = meant.map(|meant| self.with_level(name, meant.help()));
+        let help = help.or_else(|| self.of_other_scope(name));
         finding.help_if(help.or_else(|| self.known_instead_of(name)));
         finding
+    }
+
+    /// What to write instead of `name`, with the level that is written there.
+    fn with_level(&self, name: &str, help: String) -> String {
+        let written = self.node.get(name).and_then(|(_, value)| {
+            let number = || Some(Level::parse(&value.to_json())?.word);
+            value.text().and_then(value::level).or_else(number)
+        });
+        match written {
+            Some(level) => {
+                help.replace("access_level: maintainer", &format!("access_level: {level}"))
+            }
+            None => help,
+        }
     }
 
     /// Of the document of another tool, what it is.

@@ -294,9 +294,16 @@ impl Rules {
 
     /// Says which rules come to nothing.
     pub(super) fn idle(&self, faults: &mut Faults) {
-        for Known { rule, is_used, declared } in &self.rules {
-            // What it brings in is known to the service alone.
-            if rule.includes && !is_used.load(Ordering::Relaxed) {
+        for (at, Known { rule, is_used, declared }) in self.rules.iter().enumerate() {
+            // What it brings in is known to the service alone; of two profiles of one name nobody can
+            // tell which is used.
+            let is_second = match &rule.holds {
+                Holds::Whoever { name, .. } => {
+                    self.profiles.get(&(rule.scope, name.clone())) != Some(&at)
+                }
+                Holds::Where { .. } => false,
+            };
+            if (rule.includes || is_second) && !is_used.load(Ordering::Relaxed) {
                 continue;
             }
             if !is_used.load(Ordering::Relaxed) {

@@ -61,7 +61,7 @@ pub(super) fn text(file: &File, text: &str) -> Read {
             Reader { source: &source, is_named: file.is_named, findings: &mut findings };
         documents.extend(reader.document(document));
     }
-    findings.explain_comments(text);
+    findings.explain_slips(text);
     if !findings.is_empty() {
         hide(&mut source, &parsed);
     }

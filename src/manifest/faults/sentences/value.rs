@@ -21,6 +21,14 @@ const MEANT: [(&str, &str); 4] = [
     ("developers + maintainers", "developer"),
 ];
 
+/// The level of access that a word or a number in quotes stands for.
+pub(super) fn level(text: &str) -> Option<&'static str> {
+    let meant = MEANT.iter().find(|(word, _)| word.eq_ignore_ascii_case(text));
+    let number = || text.parse::<u8>().ok().and_then(|number| Level::parse(&number.into()));
+    let known = || Level::parse(&text.into()).or_else(number);
+    meant.map(|(_, meant)| *meant).or_else(|| Some(known()?.word))
+}
+
 impl Located<'_> {
     /// A value that is not what its field takes.
     pub(super) fn wrong(&self, error: &ValidationError<'_>) -> Finding {
@@ -106,14 +114,40 @@ impl Located<'_> {
                 let help = first.map(|first| format!("write its fields, as in `{{{first}: ...}}`"));
                 ("type", help.or_else(|| self.description()))
             }
-            Data::Map(_) if wants("array") => {
-                help("type", "write a list of entries, each with `- ` in front")
-            }
+            Data::Map(_) if wants("array") => match self.example(None) {
+                Some(entry) => help("type", &format!("write a list of entries, as in `- {entry}`")),
+                None => help("type", "write a list of entries, each with `- ` in front"),
+            },
             Data::Text(_) | Data::Number(_) if wants("array") => {
-                help("type", "write it as a list: `[...]`")
+                let json = self.node.to_json();
+                let number = || Level::parse(&json).map(|level| level.word);
+                let written = json.as_str().map_or_else(number, level);
+                let entry = self.example(written).unwrap_or_else(|| "...".to_owned());
+                help("type", &format!("write it as a list: `[{entry}]`"))
             }
             _ => ("type", self.description()),
         }
+    }
+
+    /// An entry of the list that it should be: with the level `written`, where entries have one, or
+    /// with all that tells one from another.
+    fn example(&self, written: Option<&str>) -> Option<String> {
+        let items = self.schema.get("items")?;
+        let properties = items.get("properties")?.as_object()?;
+        if let Some(level) = written.filter(|_| properties.contains_key("access_level")) {
+            return Some(format!("{{access_level: {level}}}"));
+        }
+        let required = items["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        let first = properties.keys().map(String::as_str).take(1);
+        let names: Vec<_> = required.collect();
+        let names = if names.is_empty() { first.collect() } else { names };
+        let shown = names.into_iter().map(|name| {
+            let example = properties.get(name).map(|property| &property["examples"][0]);
+            let example = example.and_then(Json::as_str).filter(|text| !text.contains(": "));
+            format!("{name}: {}", example.unwrap_or("..."))
+        });
+        let shown: Vec<_> = shown.collect();
+        (!shown.is_empty()).then(|| format!("{{{}, ...}}", shown.join(", ")))
     }
 
     fn not_among(&self, options: &[String]) -> Finding {
@@ -123,9 +157,7 @@ impl Located<'_> {
             self.span(),
         );
         let near = self.node.text().and_then(|text| {
-            let meant = MEANT.iter().find(|(word, _)| word.eq_ignore_ascii_case(text));
-            let number = || text.parse::<u8>().ok().and_then(|number| Level::parse(&number.into()));
-            let meant = meant.map(|(_, meant)| *meant).or_else(|| Some(number()?.word));
+            let meant = level(text);
             let meant = meant.filter(|meant| options.iter().any(|option| option == meant));
             meant.or_else(|| nearest(text, options.iter().map(String::as_str)))
         });
