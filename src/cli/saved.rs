@@ -19,7 +19,7 @@ use crate::{
     digest::Key,
     plan::{
         Plan,
-        saved::{LARGEST, Made, Recording, SavedPlan, Sealed, Unusable},
+        saved::{self, LARGEST, Made, Recording, SavedPlan, Sealed, Unusable},
     },
     text,
 };
@@ -27,17 +27,14 @@ use crate::{
 /// Where the key is looked for.
 const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
 
-/// What the text of a saved plan begins with, its keys being in order.
-const BEGINNING: &[u8] = br#"{"caller":"#;
-
 /// Whether `path` is a saved plan and not manifests, by what it begins with. Whether it is a good
 /// one, [`read`] finds out.
 pub(super) fn is_file(path: &Path) -> bool {
-    let mut beginning = [0; BEGINNING.len()];
+    let mut beginning = [0; saved::BEGINNING.len()];
     path.is_file()
         && !is_yaml(path)
         && fs::File::open(path).is_ok_and(|mut file| file.read_exact(&mut beginning).is_ok())
-        && beginning == BEGINNING
+        && beginning == saved::BEGINNING.as_bytes()
 }
 
 fn is_yaml(path: &Path) -> bool {

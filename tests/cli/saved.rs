@@ -67,7 +67,11 @@ fn description(place: &Place, project: &str) -> Json {
 fn a_plan_is_saved_shown_and_applied() {
     let place = saved();
     let text = fs::read_to_string(place.path().join("plan.saved")).unwrap();
-    assert!(text.starts_with("{\"caller\":\"root\"") && !text.contains(TOKEN), "{text}");
+    assert!(
+        text.starts_with("{\"undrift\":\"saved_plan\",\"format_version\":0,")
+            && !text.contains(TOKEN),
+        "{text}"
+    );
     let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/saved-plan.schema.json");
     let schema: Json = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();

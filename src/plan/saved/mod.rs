@@ -79,6 +79,9 @@ impl fmt::Display for Unusable {
     }
 }
 
+/// What every file begins with.
+pub const BEGINNING: &str = r#"{"undrift":"saved_plan","#;
+
 const AGAIN: &str = "save the plan again with `undrift plan -o FILE`";
 
 impl SavedPlan {
@@ -181,7 +184,7 @@ impl SavedPlan {
 impl Sealed {
     /// The text of the file.
     pub fn to_text(&self) -> String {
-        digest::canonical(&json!(self)) + "\n"
+        text_of(json!(self))
     }
 
     /// Reads a file. Nothing but what [`Self::to_text`] wrote is accepted.
@@ -219,6 +222,15 @@ impl Sealed {
             }
         }
     }
+}
+
+/// The text of a file that says `plan`: what it is in which version, and then its keys in order.
+fn text_of(mut plan: Json) -> String {
+    let mut said =
+        |name| plan.as_object_mut().and_then(|keys| keys.remove(name)).unwrap_or_default();
+    let (_, version) = (said("undrift"), said("format_version"));
+    let rest = digest::canonical(&plan);
+    format!("{BEGINNING}\"format_version\":{version},{}\n", &rest[1..])
 }
 
 /// Whether `bytes` say that they are a saved plan in the present format.

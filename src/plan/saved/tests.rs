@@ -369,7 +369,7 @@ fn resealed(mut json: Json) -> String {
     object.remove("id");
     let id = digest::of(&json);
     json["id"] = id.into();
-    digest::canonical(&json) + "\n"
+    text_of(json)
 }
 
 /// A place in a file, and what becomes of it.
