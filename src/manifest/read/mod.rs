@@ -118,8 +118,16 @@ impl Reader<'_, '_> {
         let Some((key, node)) = document.get("kind") else {
             let first = document.entries().first();
             let at = first.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
-            let missing = self.findings.error("missing", "`kind` is missing", at);
-            missing.help("start the document with `kind: Project`");
+            match stranger(document, &self.source.name) {
+                Some((what, help)) => {
+                    let message = format!("this is {what}, not a manifest");
+                    self.findings.error("document", message, at).help(help);
+                }
+                None => {
+                    let missing = self.findings.error("missing", "`kind` is missing", at);
+                    missing.help("start the document with `kind: Project`");
+                }
+            }
             return None;
         };
         let kind = DocumentKind::of(document);
@@ -138,6 +146,35 @@ impl Reader<'_, '_> {
             }
         }
         kind
+    }
+}
+
+/// Keys that only documents of others begin with, and what those are.
+const STRANGERS: [(&str, &str); 6] = [
+    ("config_version", "a configuration of gitlabform"),
+    ("jobs", "a workflow of CI/CD"),
+    ("projects_and_groups", "a configuration of gitlabform"),
+    ("services", "a file of Docker Compose"),
+    ("stages", "a CI/CD pipeline"),
+    ("workflow", "a CI/CD pipeline"),
+];
+
+/// What a document without a `kind` in the file `name` is, and what to do about it, if its keys or the
+/// file tell.
+fn stranger(document: &Node, name: &str) -> Option<(&'static str, &'static str)> {
+    const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let is_list =
+        |key: &str| document.get(key).is_some_and(|(_, value)| matches!(value.data, Data::List(_)));
+    if file == "undrift.yaml" {
+        let help = "move it to the top of the folder of manifests, where it counts, or away";
+        Some(("a configuration of undrift", help))
+    } else if file == "sandbox.yaml" || ["users", "groups", "projects"].into_iter().any(is_list) {
+        let help = "call it `sandbox.yaml` at the top of the folder, or move it out and name it with `--seed`";
+        Some(("a seed of the sandbox", help))
+    } else {
+        let known = STRANGERS.iter().find(|(key, _)| document.get(key).is_some());
+        known.map(|(_, what)| (*what, MOVE))
     }
 }
 
