@@ -117,19 +117,19 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
 /// If it cannot be read or is not one.
 pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     let text = read(path, MOST_OF_SEED)?;
+    let name = path.display().to_string();
+    let faults = manifest::faults_of(&text, name.as_str().into(), seed_schema());
+    output.tell(&faults.render(output.stderr.into()));
+    if !faults.is_empty() {
+        return Err(Failure::said(Exit::Usage));
+    }
     let parsed = yaml::parse(&text);
     let seed = match &parsed.documents[..] {
-        [document] if parsed.faults.is_empty() => Seed::from_json(document.to_json()).ok(),
+        [document] => Seed::from_json(document.to_json()).ok(),
         _ => None,
     };
     seed.ok_or_else(|| {
-        let name = path.display().to_string();
-        let faults = manifest::faults_of(&text, name.as_str().into(), seed_schema());
-        output.tell(&faults.render(output.stderr.into()));
-        if faults.is_empty() {
-            return Failure::usage(format!("`{name}` is not a seed; see `undrift schema sandbox`"));
-        }
-        Failure::said(Exit::Usage)
+        Failure::usage(format!("`{name}` is not a seed; see `undrift schema sandbox`"))
     })
 }
 

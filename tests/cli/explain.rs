@@ -32,7 +32,7 @@ variables:
 const SEED: &str = "groups: [{path: acme, members: [{user: root, access_level: owner}]}]
 projects:
   - path: acme/shop
-    settings: {description: What we sell, merge_method: ff, topics: [acme, service], container_expiration_policy: {enabled: false, keep_n: 5}}
+    settings: {description: What we sell, merge_method: ff, topics: [acme, service], container_expiration_policy_attributes: {enabled: false, keep_n: 5}}
     variables:
       - {key: LEVEL, value: canary-live}
 ";

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::access;
-use super::attributes::Tier;
+use super::attributes::{Attribute, Route, TABLE, Tier};
 use undrift_release::Release;
 
 /// The content of `sandbox.yaml`.
@@ -160,6 +160,16 @@ fn role_words() -> Vec<String> {
     access::LEVELS.iter().map(|(_, name)| name.to_lowercase()).collect()
 }
 
+/// No others than those that the service takes: it ignores the rest in silence.
+fn attributes_of_projects(schema: &mut schemars::Schema) {
+    let taken = |row: &&Attribute| {
+        [Route::Create, Route::Edit].into_iter().any(|route| row.accepted_on(route))
+    };
+    let names = TABLE.projects.iter().filter(taken).map(|row| (row.name.to_owned(), true.into()));
+    schema.insert("properties".to_owned(), Value::Object(names.collect()));
+    schema.insert("additionalProperties".to_owned(), false.into());
+}
+
 /// A project of a seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -169,6 +179,7 @@ pub struct SeedProject {
     /// Attributes, in the service's own names: those that edit a project, and those that create
     /// one.
     #[serde(default)]
+    #[schemars(transform = attributes_of_projects)]
     pub settings: Map<String, Value>,
     /// CI/CD variables, in the service's own field names.
     #[serde(default)]
