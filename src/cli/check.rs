@@ -29,7 +29,15 @@ pub(super) struct Args {
 
 /// Runs it.
 pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
-    let loaded = manifest::load(&args.dir, &Surroundings::of_process());
+    let mut loaded = manifest::load(&args.dir, &Surroundings::of_process());
+    #[cfg(feature = "sandbox")]
+    let seed = super::embedded::seed_faults(&args.dir);
+    #[cfg(not(feature = "sandbox"))]
+    let seed = crate::diagnostic::Diagnostics::default();
+    if !seed.is_empty() {
+        loaded.desired = None;
+        loaded.diagnostics.extend(seed);
+    }
     let (text, code) = loaded.report(cx.output.style.into());
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
     let content = Checked::new(&loaded.diagnostics, projects);

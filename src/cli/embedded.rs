@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     api::Service,
+    diagnostic::Diagnostics,
     manifest,
     sandbox::{self, Data, Running, Seed, StartError},
     secret::Secret,
@@ -118,7 +119,7 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
 pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     let text = read(path, MOST_OF_SEED)?;
     let name = path.display().to_string();
-    let faults = manifest::faults_of(&text, name.as_str().into(), seed_schema());
+    let faults = faults_of(&text, &name);
     output.tell(&faults.render(output.stderr.into()));
     if !faults.is_empty() {
         return Err(Failure::said(Exit::Usage));
@@ -131,6 +132,17 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     seed.ok_or_else(|| {
         Failure::usage(format!("`{name}` is not a seed; see `undrift schema sandbox`"))
     })
+}
+
+/// What is wrong with the seed in the folder `root`, if there is one that can be read.
+pub(super) fn seed_faults(root: &Path) -> Diagnostics {
+    let path = root.strip_prefix(".").unwrap_or(root).join(SEED);
+    let text = path.is_file().then(|| read(&path, MOST_OF_SEED).ok()).flatten();
+    text.map(|text| faults_of(&text, &path.display().to_string())).unwrap_or_default()
+}
+
+fn faults_of(seed: &str, name: &str) -> Diagnostics {
+    manifest::faults_of(seed, name.into(), seed_schema())
 }
 
 /// The schema of a seed.

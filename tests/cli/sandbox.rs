@@ -286,3 +286,32 @@ fn an_interrupted_apply_finishes_its_calls_and_starts_no_more() {
         server.end("-TERM");
     }
 }
+
+/// A seed is checked like a manifest, and what the service would ignore is no setting.
+#[test]
+fn what_is_wrong_with_a_seed_is_said_by_check_too() {
+    for (seed, says, code) in [
+        ("group: [{path: acme}]\n", "did you mean `groups`?", 3),
+        ("groups: [acme]\n", "must be a mapping", 3),
+        (
+            "projects:\n  - {path: acme/shop, settings: {merge_metod: ff}}\n",
+            "did you mean `merge_method`?",
+            3,
+        ),
+        (
+            "groups: [{path: acme}]\nprojects: [{path: acme/shop, settings: {merge_method: ff}}]\n",
+            "",
+            0,
+        ),
+    ] {
+        let place = Place::new()
+            .file("m/shop.yaml", "kind: Project\npath: acme/shop\n")
+            .file("m/sandbox.yaml", seed);
+        for command in ["check m", "plan m --sandbox"] {
+            let said = place.run(command);
+            assert!(said.contains(says), "{said}");
+            assert_eq!(said.contains("m/sandbox.yaml:"), code == 3, "{said}");
+            assert!(said.ends_with(&format!("---- exit code {code}\n")), "{said}");
+        }
+    }
+}
