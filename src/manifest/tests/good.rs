@@ -127,7 +127,7 @@ fn the_configuration_is_read() {
     );
     assert_eq!(
         faults(&[("sub/undrift.yaml", "version: 1\n")]),
-        [("missing", 1)],
+        [("document", 1)],
         "only the one at the root configures"
     );
 }

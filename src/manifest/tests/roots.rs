@@ -79,7 +79,7 @@ fn the_configuration_is_not_looked_for_above_the_repository() {
     let (_, said) = load_below(&files, "repository", "repository");
     assert_eq!(
         said,
-        ["shop.yaml", "web/undrift.yaml", "missing web/undrift.yaml"],
+        ["shop.yaml", "web/undrift.yaml", "document web/undrift.yaml"],
         "one below the root is no configuration"
     );
     let (_, said) = load_below(&[files[0], ("plain/shop.yaml", SHOP)], "plain", "plain");
@@ -134,7 +134,7 @@ fn what_is_named_selects_and_all_of_the_root_is_loaded() {
         );
     }
     let (found, codes) = selected(&files, "undrift.yaml");
-    assert_eq!((found, codes), (vec![], vec!["missing"]), "named, it is a manifest");
+    assert_eq!((found, codes), (vec![], vec!["document"]), "named, it is a manifest");
     let (found, codes) = selected(&files, "acknowledge.yaml");
     assert_eq!((found, codes), (vec![], vec!["no-manifests"]));
 }

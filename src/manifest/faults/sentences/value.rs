@@ -7,6 +7,7 @@ use jsonschema::{
 
 use super::{Finding, Located};
 use crate::{
+    kinds,
     level::Level,
     text::{alternatives, nearest},
     value::Json,
@@ -108,7 +109,9 @@ impl Located<'_> {
                 let first = self.property_names().first().copied();
                 ("type", first.map(|first| format!("write its fields, as in `- {first}: ...`")))
             }
-            Data::Text(_) | Data::Number(_) | Data::Bool(_) if expected == ["object"] => {
+            Data::Text(_) | Data::Number(_) | Data::Bool(_)
+                if expected.iter().all(|kind| ["object", "null"].contains(kind)) =>
+            {
                 let required = self.schema["required"][0].as_str();
                 let first = required.or_else(|| self.property_names().first().copied());
                 let help = first.map(|first| format!("write its fields, as in `{{{first}: ...}}`"));
@@ -138,13 +141,19 @@ impl Located<'_> {
             return Some(format!("{{access_level: {level}}}"));
         }
         let required = items["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        let mut kinds = kinds::all().kinds().iter().filter(|_| self.depth == 1);
+        let kind = kinds.find(|kind| kind.section == self.section);
         let first = properties.keys().map(String::as_str).take(1);
-        let names: Vec<_> = required.collect();
+        let names: Vec<_> = match kind {
+            Some(kind) => kind.identity.to_vec(),
+            None => required.collect(),
+        };
         let names = if names.is_empty() { first.collect() } else { names };
-        let shown = names.into_iter().map(|name| {
+        let shown = names.into_iter().enumerate().filter_map(|(at, name)| {
             let example = properties.get(name).map(|property| &property["examples"][0]);
             let example = example.and_then(Json::as_str).filter(|text| !text.contains(": "));
-            format!("{name}: {}", example.unwrap_or("..."))
+            let is_shown = at == 0 || example.is_some();
+            is_shown.then(|| format!("{name}: {}", example.unwrap_or("...")))
         });
         let shown: Vec<_> = shown.collect();
         (!shown.is_empty()).then(|| format!("{{{}, ...}}", shown.join(", ")))
