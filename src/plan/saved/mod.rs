@@ -224,8 +224,9 @@ impl Sealed {
     }
 }
 
-/// The text of a file that says `plan`: what it is in which version, and then its keys in order.
-fn text_of(mut plan: Json) -> String {
+/// The text of a file that says `plan`, the JSON form of a [`Sealed`]: what it is in which version, and
+/// then its keys in order.
+pub fn text_of(mut plan: Json) -> String {
     let mut said =
         |name| plan.as_object_mut().and_then(|keys| keys.remove(name)).unwrap_or_default();
     let (_, version) = (said("undrift"), said("format_version"));

@@ -23,7 +23,10 @@ use undrift::{
     observe::Observer,
     operation::HOOK_LIST,
     page::{Pager, Rows},
-    plan::{Policy, saved::Sealed},
+    plan::{
+        Policy,
+        saved::{Sealed, text_of},
+    },
     secret::{Secret, Secrets},
     snapshot::{Offline, Snapshot},
     value::Object,
@@ -301,7 +304,7 @@ fn saved_plans_are_read_or_refused() {
             fields.remove("id");
             json["id"] = digest::of(&json).into();
             json["seal"] = seal;
-            (digest::canonical(&json) + "\n").into_bytes()
+            text_of(json).into_bytes()
         };
         let saved = match Sealed::read(&bytes) {
             Ok(saved) => saved,
