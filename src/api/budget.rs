@@ -1,15 +1,16 @@
-//! How many requests a service answers, as far as it says so or is known for it: decided without IO,
-//! from the times that it is given.
+//! The request budgets of a service, as announced in its answers or known from the table of
+//! operations. Decides without IO, from the times that callers pass in.
 //!
 //! | budget | known from | kept by |
 //! |---|---|---|
 //! | of the user | `RateLimit-Limit`, `-Remaining` and `-Reset` of any answer | sending no more than remain until the reset |
 //! | of an operation | the table of operations, where the service announces that of the user; else a 429 while requests of the user remain | sending as many in any minute, counted from answer to sending |
 //!
-//! A service counts in windows of a minute and does not say when those of an operation begin. A
-//! request that is sent a minute after the answer to another was never counted along with it, so
-//! that no window holds too many wherever it begins. What is in flight counts as used: the service
-//! may have counted it already. A service that announces nothing gets as many as it answers.
+//! A service counts requests in windows of one minute and does not announce when the window of an
+//! operation begins. A request sent one minute after the answer to another never falls into the
+//! same window. So no window holds too many requests, wherever it begins. Requests in flight count
+//! as used, because the service may have counted them already. A service that announces no budget
+//! gets as many requests as it answers.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -24,41 +25,41 @@ use super::{
 };
 use crate::operation::Operation;
 
-/// The period of a budget.
+/// The length of a window.
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 
-/// What is left of an operation's budget that was too large after all.
+/// The factor for the budget of an operation that proved too large.
 const REDUCED: f64 = 0.8;
 
-/// When a request has its turn.
+/// When a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// Now, and it is counted.
+    /// Now; the request is counted.
     Now,
-    /// After another answer at the earliest.
+    /// Not before another answer arrives.
     AfterAnswer,
-    /// At this time, as all others.
+    /// At this time; all other requests wait too.
     At(Duration),
-    /// At this time, while other operations go on.
+    /// At this time; other operations go on.
     OfOperation(Duration),
 }
 
-/// What an answer says of the user's budget.
+/// The user's budget in the headers of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// Requests a minute.
+    /// The limit: requests per minute.
     a_minute: u64,
-    /// How many of them are left.
+    /// Requests left in this window.
     left: u64,
-    /// When there are new ones, in seconds of the Unix epoch as the service has it.
+    /// When the window ends, in seconds of the Unix epoch by the service's clock.
     reset: u64,
-    /// How long that is.
+    /// The time until then.
     wait: Duration,
 }
 
 impl Told {
-    /// What the headers of an answer say. `wall` is for answers without a `Date`. Nonsense says
-    /// nothing, and neither does a reset that has passed or is too far away to be waited for.
+    /// Reads the headers of an answer. `wall` is for answers without a `Date`. Returns `None` for
+    /// malformed headers, and for a reset that has passed or is too far away to wait for.
     pub fn read(headers: &HeaderMap, wall: SystemTime) -> Option<Self> {
         let seconds = |name| number(headers, name);
         let now = date(headers, "date").unwrap_or(wall);
@@ -69,40 +70,40 @@ impl Told {
         (a_minute > 0 && wait <= MAX_WAIT).then_some(Self { a_minute, left, reset, wait })
     }
 
-    /// Whether a 429 with this is about its operation alone.
+    /// Whether a 429 with these headers concerns its operation alone.
     pub const fn spares_others(self) -> bool {
         self.left > 0
     }
 }
 
-/// What was heard of a request that was counted.
+/// The outcome of a request that was counted.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
-    /// When it was answered, or given up.
+    /// When the answer arrived, or when the client gave up.
     pub at: Duration,
-    /// What the answer says of the budget.
+    /// The user's budget in its headers.
     pub told: Option<Told>,
-    /// If its operation alone was asked for too often: for how long it is closed.
+    /// How long its operation alone is closed after a 429 for that operation.
     pub closed: Option<Duration>,
 }
 
-/// The user's budget, as the last answers have it.
+/// The user's budget, merged from the last answers.
 #[derive(Debug)]
 struct Announced {
     a_minute: u64,
     left: u64,
     reset: u64,
-    /// When there are new requests, on the client's clock.
+    /// When the window ends, on the client's clock.
     over_at: Duration,
 }
 
-/// What is known of an operation.
+/// The budget of an operation.
 #[derive(Debug, Default)]
 struct Route {
     in_flight: usize,
     /// When its answers of the last minute came.
     answered: VecDeque<Duration>,
-    /// How many a minute it takes, once it said that there were too many.
+    /// The limit per minute learned from a 429.
     learned: Option<usize>,
     closed_until: Duration,
 }
@@ -116,13 +117,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// How many requests a minute the service said that it answers.
+    /// The user's limit per minute, if the service announced it.
     pub fn a_minute(&self) -> Option<u64> {
         self.announced.as_ref().map(|announced| announced.a_minute)
     }
 
-    /// Asks for the turn of a request at `now`. If that is now, the request counts as in flight
-    /// until [`end`](Self::end).
+    /// Asks whether a request may be sent at `now`. If so, it counts as in flight until
+    /// [`end`](Self::end).
     pub fn take(&mut self, operation: &'static Operation, now: Duration) -> Turn {
         let is_announced = self.announced.is_some();
         if let Some(announced) = &mut self.announced {
@@ -146,7 +147,7 @@ impl Budget {
         turn
     }
 
-    /// Takes note of what was heard of a request that had its turn; of nothing, if it was not sent.
+    /// Records the outcome of a request that was counted, or `None` if it was not sent.
     pub fn end(&mut self, operation: &'static Operation, heard: Option<Counted>) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let route = self.routes.entry(operation.id).or_default();
@@ -158,14 +159,14 @@ impl Budget {
         if let Some(told) = told {
             self.announced = Some(merged(self.announced.take(), told, at));
         }
-        // Where nothing is limited, nothing needs to be remembered.
+        // Without a limit there is nothing to count.
         if self.announced.is_some() {
             route.answered.push_back(at);
         }
     }
 }
 
-/// Answers come in any order: of one window, the one that leaves least is the latest.
+/// Merges budgets from answers in any order: within one window, the lowest remainder is the latest.
 fn merged(known: Option<Announced>, told: Told, at: Duration) -> Announced {
     let Told { a_minute, left, reset, wait } = told;
     match known {
@@ -194,8 +195,9 @@ impl Route {
         }
     }
 
-    /// It was asked for too often: as many as it answered in the last minute are what it takes, or
-    /// less than what was believed. Those that were in flight along with the first say no more.
+    /// Learns a limit from the first 429: the number of answers in the last minute, or a part of
+    /// the limit assumed so far. A 429 for a request that was in flight at the same time teaches
+    /// nothing new.
     fn close(&mut self, known: Option<u32>, at: Duration, closed: Duration) {
         if self.closed_until <= at {
             let answered = self.answered.iter().filter(|then| at < then.saturating_add(MINUTE));
@@ -274,19 +276,19 @@ mod tests {
         assert_eq!(budget.take(hooks, seconds(1)), Turn::Now);
         assert_eq!(budget.take(hooks, seconds(1)), Turn::AfterAnswer, "both may be counted");
         budget.end(hooks, heard(seconds(2), told(0, 120, 18)));
-        // An answer that was overtaken says nothing new.
+        // An older answer that arrives late changes nothing.
         budget.end(hooks, heard(seconds(2), told(1, 120, 18)));
         assert_eq!(budget.take(hooks, seconds(19)), Turn::At(seconds(20)));
         assert_eq!(budget.take(hooks, seconds(20)), Turn::Now, "the window is over");
         budget.end(hooks, heard(seconds(21), told(1_999, 180, 59)));
         assert_eq!(budget.take(hooks, seconds(22)), Turn::Now);
-        // What was not sent is given back.
+        // A request that was not sent is given back.
         budget.end(hooks, None);
         assert_eq!((budget.in_flight, budget.a_minute()), (0, Some(2_000)));
     }
 
-    /// Whatever the answers take and wherever its windows begin: a service that allows so many of an
-    /// operation never counts more.
+    /// A service with a limit for an operation never counts more than that limit, however long
+    /// answers take and wherever its windows begin.
     #[test]
     fn no_window_holds_more_of_an_operation_than_it_takes() {
         let operation = PROJECT_GET.row();
@@ -298,7 +300,7 @@ mod tests {
             while arrived.len() < 2_000 {
                 match budget.take(operation, now) {
                     Turn::Now => {
-                        // It arrives at any time on its way.
+                        // It arrives at any time between sending and answer.
                         let share = arrived.len() as u32 % 7;
                         let way = Duration::from_millis(latency);
                         arrived.push(now + way * share / 7);
@@ -321,7 +323,7 @@ mod tests {
                 let window = arrived[at..].iter().take_while(|then| **then < *first + MINUTE);
                 assert!(window.count() <= limit, "{latency} ms: at {first:?}");
             }
-            // Five budgets take four minutes, and little more.
+            // Five budgets take four minutes, and only a little more.
             let most = 4.0 * 60.0 / 0.95;
             assert!(took.as_secs_f64() < most, "{latency} ms: {took:?}");
         }
@@ -340,7 +342,7 @@ mod tests {
             budget.end(hooks, heard(seconds(at), told(1_000, 900, 60)));
         }
         budget.end(hooks, complaint(seconds(10), 30));
-        // One that was in flight along with it says the same.
+        // A 429 for a request that was in flight at the same time has no further effect.
         budget.end(hooks, complaint(seconds(11), 30));
         assert_eq!(budget.routes[hooks.id].learned, Some(8));
         assert_eq!(budget.take(hooks, seconds(12)), Turn::OfOperation(seconds(41)));

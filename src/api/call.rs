@@ -1,6 +1,6 @@
-//! How a request gets its answer: admitted, sent as often as it takes and the rules allow, and
-//! judged. All clones of a client share one gate, one budget and one end. One file, because an attempt
-//! depends on all that the ones before it left.
+//! How a request gets its answer: it waits for its turn, is sent as often as needed and allowed,
+//! and its outcome is judged. All clones of a client share one gate, one budget and one end. This
+//! is one file because each attempt depends on what the attempts before it left behind.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,12 +34,11 @@ use crate::{
     value::Json,
 };
 
-/// After how many different things that are all forbidden, while nothing at all was answered, the
-/// rest is not tried: the caller is blocked.
+/// The number of different forbidden paths, with no success in between, after which nothing more is
+/// sent: the caller has no access at all.
 const BLOCKED_AFTER: usize = 3;
 
-/// How much later than it seems something may have been read: dates of answers are cut to seconds,
-/// and are on their way for a while.
+/// A margin for clocks: dates of answers are cut to seconds and are some time on their way.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 
 /// What all clones of a client share.
@@ -50,20 +49,19 @@ pub(super) struct Core {
     pub(super) secrets: Arc<Secrets>,
     pub(super) settings: Settings,
     gate: Gate,
-    /// Why nothing more is sent, once that is so.
+    /// Why nothing more is sent; `None` while requests go out.
     pub(super) end: watch::Sender<Option<End>>,
     tally: Mutex<Tally>,
-    /// The service's time when the client's clock began, as far as its answers tell: it was not
-    /// earlier.
+    /// The service's time when the client's clock began, as learned from answers: a lower bound.
     service_epoch: Mutex<Option<SystemTime>>,
 }
 
 /// Why nothing more is sent.
 #[derive(Clone, Debug)]
 pub(super) enum End {
-    /// An answer showed that nothing more can come of it.
+    /// An answer showed that further requests are useless.
     Error(ApiError),
-    /// Somebody asked for it.
+    /// The caller interrupted the run.
     Interrupted,
 }
 
@@ -76,23 +74,23 @@ impl From<End> for Kind {
     }
 }
 
-/// What a request is sent with besides what it says itself.
+/// What belongs to the sending of a request but is not in the request.
 #[derive(Default)]
 pub(super) struct Delivery {
     pub(super) content: Content,
-    /// What no text may quote of an answer.
+    /// What no message may quote from an answer.
     pub(super) unquotable: Unquotable,
-    /// If it goes stale: when, and how often it was sent before.
+    /// Set for a request that goes stale: when, and how often it was sent before.
     pub(super) freshness: Option<Freshness>,
-    /// When what it removes was read, on the client's clock.
+    /// When the object that it removes was read, on the client's clock.
     pub(super) read_at: Option<Duration>,
 }
 
-/// How long what a request was built from may be taken for what is there.
+/// How long the live values that a request was built from count as current.
 #[derive(Clone, Copy, Debug)]
 pub struct Freshness {
-    /// Until when, on the client's clock. A request that had to wait for anything but its turn is
-    /// stale before.
+    /// The end of that time, on the client's clock. A request that had to wait for anything but its
+    /// turn is stale even before.
     pub until: Duration,
     /// Which sending of the step this is, from 1.
     pub attempt: u32,
@@ -104,14 +102,15 @@ pub struct Freshness {
 struct Tally {
     sent: u64,
     counts: BTreeMap<&'static str, Count>,
-    /// The paths that were forbidden; `None` once anything was answered.
+    /// The forbidden paths; `None` once any request succeeded.
     forbidden: Option<BTreeSet<String>>,
 }
 
 /// Why a request is not sent.
 struct Late {
     why: Kind,
-    /// When it may be, on the client's clock, if that is known and others need not wait.
+    /// When it may be sent, on the client's clock, if that is known and concerns no other
+    /// operation.
     again_at: Option<Duration>,
 }
 
@@ -121,7 +120,7 @@ impl From<Kind> for Late {
     }
 }
 
-/// What is known after one sending.
+/// The verdict on one sending.
 pub(super) struct Verdict {
     pub(super) outcome: Outcome,
     asked: Option<Duration>,
@@ -146,8 +145,8 @@ impl Core {
         self.tally().counts.clone()
     }
 
-    /// Sends `request` as often as it takes and the rules allow. Long, because what comes next in the loop
-    /// depends on all that happened in it.
+    /// Sends `request` as often as needed and allowed. The function is long because each round of
+    /// its loop depends on all earlier rounds.
     pub(super) async fn call<E>(
         &self,
         request: &Request<E>,
@@ -195,7 +194,7 @@ impl Core {
             let is_alone = outcome == Outcome::Throttled && told.is_some_and(Told::spares_others);
             let closed = is_alone.then(|| asked.unwrap_or(MINUTE));
             place.hear(Counted { at: answered_at, told, closed });
-            // What concerns its operation alone says nothing of the others.
+            // A limit of one operation says nothing about the load of others.
             if !is_alone {
                 let took = answered_at.saturating_sub(sent_at);
                 if let Some(heard) = heard(request.operation, outcome, took) {
@@ -203,9 +202,9 @@ impl Core {
                 }
                 self.pause(outcome, asked, decision);
             }
-            // The permit is held until it is known whether this ends the run.
+            // Hold the permit until it is known whether this answer ends the run.
             match (decision, result) {
-                // What it was built from may be another thing after the wait.
+                // The live state may change during the wait.
                 (Decision::RetryAfter(wait), Err(kind)) if freshness.is_some() => {
                     let again_at = self.settings.clock.now().saturating_add(wait);
                     return Err(self.error(request, kind).in_doubt(in_doubt).again_at(again_at));
@@ -275,9 +274,9 @@ impl Core {
         Ok((permit, place))
     }
 
-    /// Waits until the budgets have room for another request. What goes stale is not sent after a
-    /// wait for the user's next window, and where only its operation has to wait, the error says for
-    /// how long: reading it again would not have to.
+    /// Waits until the budgets have room for another request. A request that goes stale does not
+    /// wait for the user's next window. If only its operation must wait, the error names the time,
+    /// because reading again needs no wait.
     async fn turn(
         &self,
         operation: &'static Operation,
@@ -316,7 +315,7 @@ impl Core {
         self.gate.a_minute()
     }
 
-    /// Sleeps, unless that would be too long or in vain.
+    /// Sleeps, unless the wait is too long or useless.
     pub(super) async fn sleep(&self, wait: Duration) -> Result<(), Kind> {
         if wait > MAX_WAIT + MAX_WAIT / 10 {
             return Err(Kind::Wait(wait));
@@ -340,15 +339,15 @@ impl Core {
     async fn ended(&self) -> End {
         let mut end = self.end.subscribe();
         let end = end.wait_for(Option::is_some).await.ok().and_then(|end| (*end).clone());
-        // The sender lives as long as this does.
+        // The sender lives as long as `self`.
         match end {
             Some(end) => end,
             None => std::future::pending().await,
         }
     }
 
-    /// Waits until a request that is under way has to be given up, and says why: at the deadline,
-    /// and a read also when the run ends.
+    /// Waits until a request in flight must be given up, and returns why: at the deadline, and for
+    /// a read also when the run ends.
     pub(super) async fn given_up(&self, again: Again) -> Kind {
         let clock = &self.settings.clock;
         let deadline = async {
@@ -401,7 +400,7 @@ impl Core {
         }
     }
 
-    /// Learns from an answer what time it is at the service.
+    /// Learns the service's time from an answer.
     fn learn_time(&self, headers: &HeaderMap) {
         let date = headers.get(DATE).and_then(|date| date.to_str().ok());
         let date = date.and_then(|date| httpdate::parse_http_date(date).ok());
@@ -411,8 +410,9 @@ impl Core {
         *known = (*known).max(epoch);
     }
 
-    /// The time since which what was read at `read_at`, on the client's clock, must not have changed,
-    /// by the service's clock: late enough that the service never means a change from before.
+    /// The time, by the service's clock, since which an object read at `read_at` (on the client's
+    /// clock) must not have changed. It is late enough to exclude every change from before the
+    /// reading.
     fn unchanged_since(&self, read_at: Duration) -> Option<SystemTime> {
         let known = *self.service_epoch.lock().unwrap_or_else(PoisonError::into_inner);
         known?.checked_add(read_at)?.checked_add(CLOCKS_DIFFER)
@@ -442,7 +442,7 @@ impl Core {
                     },
                 }
             }
-            // There was nothing to do: the star was there, the project was no fork.
+            // Nothing to do: the project had the star, or was no fork.
             304 if operation.may_be_done => {
                 let answer = Answer { status: 304, headers: response.headers, body: Json::Null };
                 Verdict { outcome: Outcome::Success, asked: None, result: Ok(answer) }
@@ -497,9 +497,9 @@ impl Core {
         }
     }
 
-    /// Ends the run on a 401, and on the third thing that is forbidden while nothing was answered
-    /// at all. Who the token belongs to and what it is do not count: the service tells that to a
-    /// token which may do nothing else, and may refuse to tell what a token is that it accepts.
+    /// Ends the run on a 401, and on the third forbidden path without any success. Requests for the
+    /// token's user and for the token itself do not count: the service answers the first for tokens
+    /// without any other right, and may refuse the second for tokens that it accepts.
     fn note_end<E>(&self, request: &Request<E>, error: Option<&ApiError>) {
         let status = error.map(ApiError::status);
         let of_token = request.operation == operation::OWN_TOKEN.row();
@@ -521,7 +521,7 @@ impl Core {
         }
     }
 
-    /// Sends nothing more, because of the first reason to do so.
+    /// Sends nothing more. The first reason stays.
     pub(super) fn end_with(&self, end: End) {
         self.end.send_if_modified(|present| {
             let first = present.is_none();
@@ -557,7 +557,7 @@ impl Core {
     }
 }
 
-/// What the fate of a request says of the service's load, if anything.
+/// What the outcome of a request shows about the service's load, if anything.
 const fn heard(operation: &'static Operation, outcome: Outcome, took: Duration) -> Option<Heard> {
     match outcome {
         Outcome::Success | Outcome::Refused => Some(Heard::Answered(operation.id, took)),
@@ -567,7 +567,7 @@ const fn heard(operation: &'static Operation, outcome: Outcome, took: Duration) 
     }
 }
 
-/// The content of an answer of success, or what is wrong with it.
+/// The content of a successful answer, or what is wrong with it.
 fn content(
     operation: &Operation,
     response: WireResponse,
@@ -590,8 +590,8 @@ fn content(
         return Err((Outcome::Unreadable, "something other than JSON"));
     }
     let body = parse(&body, wanted).ok_or((Outcome::Unreadable, "broken JSON"))?;
-    // What a write answers is only looked at where it is an object; that it is none does not undo
-    // the write.
+    // The body of a write's answer is used only if it is an object; anything else does not undo the
+    // write.
     if read && operation.answer == operation::Answer::One && !(body.is_object() || body.is_null()) {
         return Err((Outcome::Unreadable, "something other than an object"));
     }
@@ -604,7 +604,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// The id by which the service's log knows the request, if it looks like one.
+/// The request's id in the service's log, if it looks like one.
 fn request_id(headers: &HeaderMap) -> Option<String> {
     let id = headers.get("x-request-id")?.to_str().ok()?;
     let plausible = !id.is_empty()

@@ -1,4 +1,4 @@
-//! The client that reads: single things, and lists that are whole.
+//! The client that reads: single objects, and complete lists.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -20,10 +20,10 @@ use crate::{
     value::{Json, Object},
 };
 
-/// How often a list is read again whose answers contradict each other.
+/// How often a list is read again if its answers contradict each other.
 const REREADS: u32 = 2;
 
-/// What a client may do, and where it takes time and chance from.
+/// The limits of a client, and its sources of time and randomness.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How many requests may be in flight.
@@ -34,7 +34,7 @@ pub struct Settings {
     pub deadline: Option<Duration>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
+    /// The source of randomness.
     pub random: Arc<dyn Random>,
 }
 
@@ -50,19 +50,19 @@ impl Default for Settings {
     }
 }
 
-/// An answer of success.
+/// A successful answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status. A delete also succeeds with a 404: what it names was absent already.
+    /// The status. A delete also succeeds with a 404: the object was absent already.
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, as far as the request [keeps](Request::keeping) it; `null` if there was none.
+    /// The body, as far as the request [keeps](Request::keeping) it; `null` for an empty one.
     pub body: Json,
 }
 
 impl Answer {
-    /// The body's object, if it is one.
+    /// The body, if it is an object.
     pub const fn object(&self) -> Option<&Object> {
         match &self.body {
             Json::Object(object) => Some(object),
@@ -80,7 +80,7 @@ pub struct Count {
     pub retries: u64,
 }
 
-/// Sends requests that read, and nothing else. Clones share everything.
+/// Sends requests that read, and no others. Clones share all state.
 ///
 /// ```
 /// use undrift::{api::ReadClient, operation};
@@ -90,7 +90,7 @@ pub struct Count {
 /// }
 /// ```
 ///
-/// A request that writes is refused by the compiler:
+/// The compiler refuses a request that writes:
 ///
 /// ```compile_fail
 /// use undrift::{api::ReadClient, operation};
@@ -105,8 +105,8 @@ pub struct ReadClient {
 }
 
 impl ReadClient {
-    /// A client of `service`. What `secrets` knows is struck from every error; the token should be
-    /// among it.
+    /// A client of `service`. It removes the secrets in `secrets` from every error; the token must
+    /// be one of them.
     pub fn new(
         service: Service,
         transport: Arc<dyn Transport>,
@@ -116,12 +116,12 @@ impl ReadClient {
         Self { core: Arc::new(Core::new(service, transport, secrets, settings)) }
     }
 
-    /// How many requests a minute the service answers, as far as its answers said so.
+    /// The user's limit of requests per minute, if an answer announced it.
     pub fn a_minute(&self) -> Option<u64> {
         self.core.a_minute()
     }
 
-    /// Asks for one thing that has to be there.
+    /// Reads one object that must exist.
     ///
     /// # Errors
     /// [`ApiError`], also if the answer is `null` or empty.
@@ -134,10 +134,10 @@ impl ReadClient {
         }
     }
 
-    /// Asks for one object, which has to say what it is: it holds every one of `keys`.
+    /// Reads one object that must have each of `keys`.
     ///
     /// # Errors
-    /// [`ApiError`], also if a key is missing or null, or the object is that of another id.
+    /// [`ApiError`], also if a key is missing or null, or the object has another id.
     pub async fn get_known(
         &self,
         request: Request<Read>,
@@ -157,8 +157,8 @@ impl ReadClient {
         if known { Ok(answer) } else { Err(self.core.nameless(&request, &answer)) }
     }
 
-    /// Asks for one thing that may be absent, which the service says with `null` (a push rule,
-    /// reference 2, 4.6) or with nothing.
+    /// Reads one object that may be absent: the service then answers `null` (a push rule, reference
+    /// 2, 4.6) or an empty body.
     ///
     /// # Errors
     /// [`ApiError`]; a 404 is one too.
@@ -167,8 +167,7 @@ impl ReadClient {
         Ok(if answer.body.is_null() { None } else { Some(answer) })
     }
 
-    /// As [`get_optional`](Self::get_optional), for an object that has to say what it is: if it is
-    /// there, it holds every one of `keys`.
+    /// As [`get_optional`](Self::get_optional), but an object must have each of `keys`.
     ///
     /// # Errors
     /// [`ApiError`], also if a key is missing or null.
@@ -187,7 +186,7 @@ impl ReadClient {
         }
     }
 
-    /// Reads a whole collection to show it, whatever its entries are. To conclude from it that
+    /// Reads a complete collection to show it, whatever its entries hold. To conclude that
     /// something is absent, use [`list_known`](Self::list_known).
     ///
     /// # Errors
@@ -196,12 +195,12 @@ impl ReadClient {
         self.list_known(request, Rows::default()).await
     }
 
-    /// Reads a whole collection whose entries say what they are: each has what `rows` says. If the
-    /// answers contradict each other, the whole list is read again from the start, at most twice.
+    /// Reads a complete collection in which each entry holds what `rows` requires. If the answers
+    /// contradict each other, the whole list is read again from the start, at most twice.
     ///
     /// # Errors
-    /// [`ApiError`] if any page failed, or the list is not known to be whole
-    /// ([`page_error`](ApiError::page_error)); there is no such thing as half a list.
+    /// [`ApiError`] if any page failed, or if the list is not known to be complete
+    /// ([`page_error`](ApiError::page_error)). Part of a list is never returned.
     pub async fn list_known(
         &self,
         request: Request<Read>,
@@ -210,8 +209,8 @@ impl ReadClient {
         self.to_the_end(&request, || Pager::new(request.clone(), rows), Pager::finish).await
     }
 
-    /// Reads all that the service shows of a list that it filters after paging. What is not among it
-    /// may be there all the same.
+    /// Reads all visible entries of a list that the service filters after paging. An entry that is
+    /// not in the list may still exist.
     ///
     /// # Errors
     /// As of [`list_known`](Self::list_known).
@@ -224,7 +223,7 @@ impl ReadClient {
         self.to_the_end(&request, pager, Pager::into_shown).await
     }
 
-    /// Reads a list with a new pager, and again from the start where the answers contradict each
+    /// Reads a list with a new pager, and again from the start if the answers contradict each
     /// other.
     async fn to_the_end<T>(
         &self,
@@ -255,8 +254,8 @@ impl ReadClient {
     /// Reads the pager's next page and returns its entries; `None` at the end.
     ///
     /// # Errors
-    /// [`ApiError`]. Where the request failed, the same page may be asked for again; where the page
-    /// was refused ([`page_error`](ApiError::page_error)), the pager is of no more use.
+    /// [`ApiError`]. If the request failed, the same page may be requested again. If the
+    /// page was refused ([`page_error`](ApiError::page_error)), the pager cannot be used any more.
     pub async fn page<'p>(&self, pager: &'p mut Pager) -> Result<Option<&'p [Object]>, ApiError> {
         let Some(request) = pager.next() else { return Ok(None) };
         let mut answer = self.call(&request).await?;
@@ -274,36 +273,36 @@ impl ReadClient {
         self.core.counts()
     }
 
-    /// The clock that the client goes by.
+    /// The client's clock.
     pub fn clock(&self) -> &dyn Clock {
         &*self.core.settings.clock
     }
 
-    /// Ends the run in good order: from now on nothing is sent, reads that are under way are given
-    /// up, and writes get their answer.
+    /// Ends the run in good order: no request starts any more, reads in flight are given up, and
+    /// writes in flight wait for their answer.
     pub fn interrupt(&self) {
         if !Bug::GoOnAfterSignal.is_planted() {
             self.core.end_with(End::Interrupted);
         }
     }
 
-    /// Whether nothing more is sent, whatever the reason.
+    /// Whether requests have ended, for any reason.
     pub fn has_ended(&self) -> bool {
         self.core.end.borrow().is_some()
     }
 
-    /// Whether nothing more is sent because somebody asked for it.
+    /// Whether the caller interrupted the run.
     pub fn is_interrupted(&self) -> bool {
         matches!(*self.core.end.borrow(), Some(End::Interrupted))
     }
 
-    /// Waits until `instant` on the client's clock; not longer than the run may take, and not for
-    /// nothing. `false` if the run is over before that.
+    /// Waits until `instant` on the client's clock. Returns `false` if the run ends before, or if
+    /// its deadline comes first.
     pub async fn wait_until(&self, instant: Duration) -> bool {
         self.core.sleep(instant.saturating_sub(self.clock().now())).await.is_ok()
     }
 
-    /// Waits until the run is over: it was ended, or took as long as it may.
+    /// Waits until the run is over: it was ended, or its time is up.
     pub async fn wait_for_end(&self) {
         self.core.given_up(Again::Reads).await;
     }

@@ -1,4 +1,4 @@
-//! Time and chance, so that a test can supply its own.
+//! Time and randomness, so that tests can supply their own.
 
 use std::{
     fmt,
@@ -8,25 +8,25 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-/// Where the client takes the time from.
+/// The client's source of time.
 pub trait Clock: fmt::Debug + Send + Sync {
     /// The time since some fixed instant; it never goes back.
     fn now(&self) -> Duration;
 
-    /// What a clock on the wall shows, to read dates that an answer without a `Date` names.
+    /// The wall clock, to read the dates in answers without a `Date`.
     fn wall(&self) -> SystemTime;
 
     /// Waits.
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()>;
 }
 
-/// Where the client takes chance from, to spread retries.
+/// The client's source of randomness, to spread retries.
 pub trait Random: fmt::Debug + Send + Sync {
-    /// A number of `0.0..1.0`.
+    /// A number in `0.0..1.0`.
     fn unit(&self) -> f64;
 }
 
-/// The clock of the system. It follows tokio's clock, so it stands still where a test pauses that.
+/// The system's clock. It follows tokio's clock, so it stops while a test pauses that.
 #[derive(Debug)]
 pub struct SystemClock {
     start: Instant,
@@ -60,7 +60,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Chance from the system.
+/// Randomness from the system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemRandom;
 

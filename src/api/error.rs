@@ -1,4 +1,4 @@
-//! What can go wrong with a request, and what an answer's body says about it.
+//! How a request can fail, and what the body of a failure contains.
 
 use std::{error::Error, fmt, sync::Arc, time::Duration};
 
@@ -12,17 +12,17 @@ use crate::{
     value::{Json, Object},
 };
 
-/// The longest message that is kept of what the service said, in bytes.
+/// The maximum length of a message that is kept from an answer, in bytes.
 const MAX_MESSAGE: usize = 2048;
 
-/// What to do about too many requests.
+/// The hint for too many requests.
 const WAIT_HINT: &str = "try again later, or with fewer requests at once";
 
 /// A request that failed. Cheap to clone.
 ///
-/// Its text names the operation, the method and the path, the status, what the service said and the
-/// request's id; it never holds a body, a header or a secret. What to do about it is said by
-/// [`hint`](Self::hint).
+/// Its text names the operation, the method, the path, the status, the service's message and the
+/// request's id. It never contains a body, a header or a secret. [`hint`](Self::hint) names what to
+/// do about it.
 #[derive(Clone, Debug)]
 pub struct ApiError(Arc<Inner>);
 
@@ -31,7 +31,7 @@ struct Inner {
     operation: &'static Operation,
     path: String,
     kind: Kind,
-    /// When the last sending of a write began that may have been carried out.
+    /// When the last sending began whose outcome is unknown, for a write.
     in_doubt: Option<Duration>,
     again_at: Option<Duration>,
 }
@@ -39,60 +39,59 @@ struct Inner {
 /// What went wrong.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// The service answered, and not with success.
+    /// The service answered with a failure.
     Refused(Refusal),
     /// There is no answer.
     Unanswered(SendError),
-    /// The answer is none that the service gives.
+    /// The answer is not one that the service gives.
     Malformed { status: u16, why: &'static str, request_id: Option<String> },
     /// A collection could not be read to its end.
     Page(PageError),
-    /// A secret or a file of the body is missing.
+    /// A secret or a file for the body is missing.
     Body(String),
-    /// Nothing was sent, because what it was built from may be another thing by now.
+    /// Not sent: the live values that it was built from may be outdated.
     Stale,
-    /// Nothing was sent, because an earlier request showed that nothing more can come of it.
+    /// Not sent: an earlier request showed that further ones are useless.
     Stopped(ApiError),
-    /// Nothing was sent, because somebody asked the run to end.
+    /// Not sent: the caller interrupted the run.
     Interrupted,
-    /// Nothing was sent, because the run may take no more requests or time.
+    /// Not sent: the run has no requests or no time left.
     Budget(&'static str),
-    /// Nothing was sent, because the service asks to wait too long.
+    /// Not sent: the service asks for too long a wait.
     Wait(Duration),
 }
 
-/// What an answer that is not success says.
+/// The content of a failure.
 #[derive(Clone, Debug)]
 pub(super) struct Refusal {
     pub(super) status: u16,
-    /// Without a repetition of the status, bounded, and with neither secrets nor control
-    /// characters.
+    /// Without the status, bounded, and without secrets and control characters.
     pub(super) message: String,
     pub(super) request_id: Option<String>,
     pub(super) absence: Absence,
     /// The project that a redirect on this service leads to.
     pub(super) moved_to: Option<u64>,
-    /// The redirect leads to another place.
+    /// The redirect leads to another origin.
     pub(super) elsewhere: bool,
 }
 
 impl Refusal {
-    /// Whether the service said no more than its status.
+    /// Whether the answer contains no more than its status.
     fn is_bare(&self) -> bool {
         self.message.is_empty() || self.message.eq_ignore_ascii_case("forbidden")
     }
 }
 
-/// What a 404 says is absent.
+/// What a 404 reports as absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Absence {
-    /// The group or project, or the right to see it.
+    /// The group or project; or the caller may not see it.
     Container(Scope),
     /// The route; or the answer is not the service's own.
     Route,
-    /// Nothing that is named: the licence, a flag or a setting hides what was asked for.
+    /// Nothing named: a licence, a flag or a setting hides it.
     Hidden,
-    /// Something else, or it is no 404.
+    /// Something else, or the status is not 404.
     Other,
 }
 
@@ -101,12 +100,12 @@ impl ApiError {
         Self(Arc::new(Inner { operation, path, kind, in_doubt: None, again_at: None }))
     }
 
-    /// The same, where a sending that began at `since` may have been carried out.
+    /// The same error, in doubt because of a sending that began at `since`.
     pub(super) fn in_doubt(self, since: Option<Duration>) -> Self {
         Self(Arc::new(Inner { in_doubt: since, ..Arc::unwrap_or_clone(self.0) }))
     }
 
-    /// The same, where it may be sent again from `instant` on if it is built anew.
+    /// The same error for a request that may be built and sent anew from `instant` on.
     pub(super) fn again_at(self, instant: Duration) -> Self {
         Self(Arc::new(Inner { again_at: Some(instant), ..Arc::unwrap_or_clone(self.0) }))
     }
@@ -130,13 +129,13 @@ impl ApiError {
         }
     }
 
-    /// What the service said, if it refused: at most 2 KiB, without control characters and known
+    /// The service's message, if it refused: at most 2 KiB, without control characters and known
     /// secrets.
     pub fn message(&self) -> Option<&str> {
         self.refusal().map(|refusal| refusal.message.as_str())
     }
 
-    /// The id by which the service's own log knows the request.
+    /// The request's id in the service's log.
     pub fn request_id(&self) -> Option<&str> {
         match &self.0.kind {
             Kind::Refused(Refusal { request_id, .. }) | Kind::Malformed { request_id, .. } => {
@@ -146,30 +145,30 @@ impl ApiError {
         }
     }
 
-    /// Since when the write is in doubt, on the client's clock: its last sending that may have been
-    /// carried out all the same began then. Then look before sending it again.
+    /// When the last sending began whose outcome is unknown, on the client's clock, for a write.
+    /// Look at the live state before sending it again.
     pub fn in_doubt_since(&self) -> Option<Duration> {
         self.0.in_doubt
     }
 
-    /// From when on, on the client's clock, a write that goes stale is to be sent again, read and
-    /// built anew.
+    /// When a write that goes stale may be sent again, on the client's clock, after reading and
+    /// building it anew.
     pub fn retry_at(&self) -> Option<Duration> {
         self.0.again_at
     }
 
-    /// Nothing was sent, because what it was built from was read too long ago.
+    /// Not sent: the live values that it was built from were read too long ago.
     pub fn is_stale(&self) -> bool {
         matches!(self.0.kind, Kind::Stale)
     }
 
-    /// 404, whatever is absent.
+    /// Any 404.
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(404)
     }
 
-    /// 404 because there is no such group or project, or the caller must not see it. The only 404
-    /// after which one may be created.
+    /// 404 because the group or project does not exist, or the caller may not see it. This is the
+    /// only 404 after which one may be created.
     pub fn is_missing(&self, scope: Scope) -> bool {
         let says_so = |refusal: &Refusal| {
             refusal.absence == Absence::Container(scope) || Bug::AnyNotFoundIsMissing.is_planted()
@@ -177,31 +176,31 @@ impl ApiError {
         self.is_not_found() && self.refusal().is_some_and(says_so)
     }
 
-    /// 404 because there is no such group or project to hold what the request names.
+    /// 404 because the group or project that the request is for does not exist.
     pub fn is_container_missing(&self) -> bool {
         Scope::ALL.into_iter().any(|scope| self.is_missing(scope))
     }
 
-    /// 404 because the service has no such route or hides it, or because something before it
-    /// answered: the address is wrong, or a proxy changes paths. It does not say that what the
-    /// request names is absent.
+    /// 404 because the service has no such route or hides it, or because a proxy answered: the
+    /// address is wrong, or the proxy changes paths. It does not mean that the requested object is
+    /// absent.
     pub fn is_unknown_route(&self) -> bool {
         self.is_not_found()
             && self.refusal().is_some_and(|r| matches!(r.absence, Absence::Route | Absence::Hidden))
     }
 
-    /// 404 because a licence, a flag, a setting or the caller's role hides what was asked for; for some
-    /// things the same is said of what is absent.
+    /// 404 because a licence, a flag, a setting or the caller's role hides the object. For some
+    /// objects the service answers the same if they are absent.
     pub fn is_hidden(&self) -> bool {
         self.is_not_found() && self.refusal().is_some_and(|r| r.absence == Absence::Hidden)
     }
 
-    /// The token is not accepted, by this request or by the one that stopped the run.
+    /// The service does not accept the token, in this request or in the one that ended the run.
     pub fn is_unauthorized(&self) -> bool {
         self.cause().status() == Some(401) && !self.cause().operation().denies_with_401
     }
 
-    /// 403, of this request or of the one that stopped the run.
+    /// 403, in this request or in the one that ended the run.
     pub fn is_forbidden(&self) -> bool {
         match self.cause().status() {
             Some(401) => self.cause().operation().denies_with_401,
@@ -209,7 +208,7 @@ impl ApiError {
         }
     }
 
-    /// The project is known by another path now.
+    /// The project has another path now.
     pub fn is_moved(&self) -> bool {
         let renamed = |r: &Refusal| {
             r.status == 405 && r.message.to_ascii_lowercase().contains("moved project")
@@ -217,43 +216,43 @@ impl ApiError {
         self.moved_to().is_some() || self.refusal().is_some_and(renamed)
     }
 
-    /// The id of the project that the path led to, if the service said it.
+    /// The id of the project that a redirect leads to, if the service named it.
     pub fn moved_to(&self) -> Option<u64> {
         self.refusal()?.moved_to
     }
 
-    /// 429, or a wait that the service asked for is too long.
+    /// 429, or the service asks for too long a wait.
     pub fn is_rate_limited(&self) -> bool {
         self.status() == Some(429) || matches!(self.0.kind, Kind::Wait(_))
     }
 
-    /// There is no answer: no connection, or it broke off.
+    /// No answer: no connection, or it broke.
     pub fn is_unreachable(&self) -> bool {
         matches!(self.0.kind, Kind::Unanswered(_))
     }
 
-    /// No byte of the request left: there is no connection.
+    /// Nothing of the request was sent: there is no connection.
     pub fn is_not_sent(&self) -> bool {
         matches!(&self.0.kind, Kind::Unanswered(e) if e.phase == super::transport::Phase::NotSent)
     }
 
-    /// TLS failed: nobody trustworthy answered.
+    /// TLS failed: the other side is not trusted.
     pub fn is_tls(&self) -> bool {
         matches!(&self.0.kind, Kind::Unanswered(e) if e.failure == Failure::Tls)
     }
 
-    /// Nothing was sent, because an earlier request showed that nothing more can come of it (401,
-    /// or 403 for everything), or because somebody asked the run to end.
+    /// Not sent: an earlier request showed that further ones are useless (401, or 403 for
+    /// everything), or the caller interrupted the run.
     pub fn is_stopped(&self) -> bool {
         matches!(self.0.kind, Kind::Stopped(_) | Kind::Interrupted)
     }
 
-    /// Nothing was sent, because somebody asked the run to end.
+    /// Not sent: the caller interrupted the run.
     pub fn is_interrupted(&self) -> bool {
         matches!(self.0.kind, Kind::Interrupted)
     }
 
-    /// Whether another run may fare better although nobody mends anything.
+    /// Whether another run may succeed without any repair.
     pub fn is_transient(&self) -> bool {
         match &self.0.kind {
             Kind::Refused(refusal) => matches!(refusal.status, 408 | 409 | 423 | 429 | 500..),
@@ -271,12 +270,12 @@ impl ApiError {
         }
     }
 
-    /// Nothing was sent, because the run may take no more requests or time.
+    /// Not sent: the run has no requests or no time left.
     pub fn is_over_budget(&self) -> bool {
         matches!(self.0.kind, Kind::Budget(_))
     }
 
-    /// The collection could not be read to its end, and why.
+    /// Why the collection could not be read to its end.
     pub fn page_error(&self) -> Option<&PageError> {
         match &self.0.kind {
             Kind::Page(error) => Some(error),
@@ -349,7 +348,7 @@ impl ApiError {
         })
     }
 
-    /// The error that stopped the run, or this one.
+    /// The error that ended the run, or this one.
     fn cause(&self) -> &Self {
         match &self.0.kind {
             Kind::Stopped(cause) => cause,
@@ -415,11 +414,11 @@ impl fmt::Display for ApiError {
     }
 }
 
-/// With everything behind it, such as what broke the connection.
+/// Includes the sources, such as what broke the connection.
 impl From<&ApiError> for Cause {
     fn from(error: &ApiError) -> Self {
         let mut message = String::new();
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = error.describe(&mut message);
         let mut source = error.source();
         while let Some(cause) = source {
@@ -449,10 +448,9 @@ impl Error for ApiError {
     }
 }
 
-/// What the body of an answer that is not success says, in whatever of its shapes (service release
-/// 15.8 has at least seven).
+/// The message in the body of a failure, in any of its shapes (release 15.8 has at least seven).
 ///
-/// `redact` strikes secrets; it sees the text both as it came and as it is kept.
+/// `redact` removes secrets. It sees the text both as received and as kept.
 pub(super) fn message(
     status: u16,
     body: &[u8],
@@ -471,7 +469,8 @@ pub(super) fn message(
         {
             Absence::Container(Scope::Group)
         }
-        // Only the `F` tells this from "404 Not found", which is about a member or hook.
+        // The upper-case `F` distinguishes this from "404 Not found", which is for a member or
+        // hook.
         Some((Some(Json::String(message)), _)) if message == "404 Not Found" => Absence::Hidden,
         Some((None, Some(Json::String(error)))) if error.eq_ignore_ascii_case("404 Not Found") => {
             Absence::Route
@@ -482,8 +481,8 @@ pub(super) fn message(
     let text = match json {
         Some(json) if is_refusal(&json) => words(&json),
         Some(_) => String::new(),
-        // The whole text, however long: cut before it is redacted, it might end with half a secret
-        // that nothing recognises.
+        // The whole text, whatever its length: a text cut before redaction might end with half a
+        // secret, which nothing recognises.
         None => {
             let text = String::from_utf8_lossy(body);
             match text.trim_start().chars().next() {
@@ -500,8 +499,8 @@ pub(super) fn message(
     (bounded(text).to_owned(), absence)
 }
 
-/// Whether `body` is one of the shapes in which the service refuses. Anything else may be the object that
-/// was asked for, with a status that does not belong to it: that may hold secrets that nothing recognises.
+/// Whether `body` has one of the shapes of a refusal. Anything else may be the requested object
+/// with a wrong status, and may hold secrets that nothing recognises.
 fn is_refusal(body: &Json) -> bool {
     let is_text = |json: &Json| matches!(json, Json::String(_));
     let are_texts = |json: &Json| json.as_array().is_some_and(|items| items.iter().all(is_text));
@@ -515,12 +514,12 @@ fn is_refusal(body: &Json) -> bool {
     }
 }
 
-/// What a body says that was answered with success, on one line and without credentials.
+/// The message in the body of a success, on one line and without credentials.
 pub fn said(body: &Json) -> String {
     bounded(&crate::text::mask_url(&plain(&words(body)))).to_owned()
 }
 
-/// The texts of a body, whatever is nested in what.
+/// All texts of a body, however nested.
 fn words(json: &Json) -> String {
     let join = |parts: Vec<String>, with| {
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(with)
@@ -543,12 +542,12 @@ fn words(json: &Json) -> String {
     }
 }
 
-/// What is wrong with a field; `base` stands for the object as a whole.
+/// The faults of a field; `base` is the object as a whole.
 fn field_words(name: &str, value: &Json) -> String {
     if name == "base" { words(value) } else { format!("{name}: {}", words(value)) }
 }
 
-/// `text` on one line, without characters that steer a terminal or the direction of text.
+/// `text` on one line, without characters that control a terminal or the text direction.
 pub(super) fn plain(text: &str) -> String {
     let steers = |c: char| {
         c.is_control()
@@ -564,7 +563,7 @@ fn bounded(text: &str) -> &str {
     text[..end.unwrap_or_default()].trim_end()
 }
 
-/// The objects of a list's body, if it is one.
+/// The objects of a list's body; `None` if it is not a list.
 pub(super) fn objects(body: Json) -> Option<Vec<Object>> {
     let Json::Array(items) = body else { return None };
     items
@@ -602,7 +601,7 @@ mod tests {
             (r#"{"error":{"url":["is blocked"]}}"#, "url: is blocked"),
             (r#"{"name":["is short"],"url":["is blocked"]}"#, "name: is short; url: is blocked"),
             (r#"["one","two"]"#, "one, two"),
-            // The object that was asked for is no refusal, whatever the status.
+            // The requested object is not a refusal, whatever the status.
             (r#"{"key":"A","value":"hunter2"}"#, ""),
             (r#"[{"key":"A","value":"hunter2"}]"#, ""),
             (r#"[{"key":"A","value":"hun"#, "incomplete JSON"),

@@ -1,7 +1,7 @@
-//! How fast requests may go: one gate for all workers.
+//! The gate that paces all workers.
 //!
-//! The gate holds a pause that the service asked for, lets as many requests be in flight as
-//! [`Pace`] says, and no more be sent than the [`Budget`] has.
+//! It keeps the pauses that the service asks for, admits as many requests in flight as [`Pace`]
+//! allows, and sends no more than the [`Budget`] has.
 
 use std::{
     sync::{Mutex, MutexGuard, PoisonError},
@@ -22,7 +22,7 @@ use crate::{operation::Operation, planted::Bug};
 pub struct Gate {
     permits: Semaphore,
     state: Mutex<State>,
-    /// Wakes those that wait for an answer to others.
+    /// Wakes the requests that wait for the answer to another.
     answered: Notify,
 }
 
@@ -33,7 +33,7 @@ struct State {
     pace: Pace,
     budget: Budget,
     in_flight: usize,
-    /// How many permits are to be destroyed when they come back.
+    /// How many returned permits to destroy.
     debt: usize,
 }
 
@@ -54,7 +54,7 @@ pub struct Place<'g> {
 }
 
 impl Place<'_> {
-    /// Takes note of what was heard of this request.
+    /// Records the outcome of this request.
     pub const fn hear(&mut self, heard: Counted) {
         self.heard = Some(heard);
     }
@@ -68,7 +68,7 @@ impl Drop for Place<'_> {
 }
 
 impl Gate {
-    /// Lets as many requests be in flight as `range` says.
+    /// A gate for as many requests in flight as `range` allows.
     pub fn new(range: InFlight) -> Self {
         let pace = Pace::new(range);
         let permits = Semaphore::new(pace.limit());
@@ -77,10 +77,10 @@ impl Gate {
         Self { permits, state: Mutex::new(state), answered: Notify::new() }
     }
 
-    /// Asks at `now` for the turn of a request.
+    /// Asks whether a request may be sent at `now`.
     ///
     /// # Errors
-    /// When it has its turn; never [`Turn::Now`].
+    /// When it may be sent, if not now; never [`Turn::Now`].
     pub fn turn(&self, operation: &'static Operation, now: Duration) -> Result<Place<'_>, Turn> {
         match self.state().budget.take(operation, now) {
             Turn::Now => Ok(Place { gate: self, operation, heard: None }),
@@ -88,20 +88,20 @@ impl Gate {
         }
     }
 
-    /// Waits until a request that had its turn is over.
+    /// Waits until a counted request ends.
     pub fn answered(&self) -> Notified<'_> {
         self.answered.notified()
     }
 
-    /// How many requests a minute the service said that it answers.
+    /// The user's limit of requests per minute, if the service announced it.
     pub fn a_minute(&self) -> Option<u64> {
         self.state().budget.a_minute()
     }
 
-    /// Waits until another request may be in flight. It may still have to wait for
-    /// [`pause`](Self::pause) to pass.
+    /// Waits until another request may be in flight. The caller may still have to wait for
+    /// [`pause`](Self::pause).
     pub async fn enter(&self) -> Permit<'_> {
-        // The semaphore is never closed; without a permit, the limit alone is lost.
+        // The semaphore is never closed. Without a permit, only the limit is lost.
         let permit = self.permits.acquire().await.ok();
         let mut state = self.state();
         state.in_flight += 1;
@@ -109,12 +109,12 @@ impl Gate {
         Permit { gate: self, permit, ticket: state.pace.sent(in_flight) }
     }
 
-    /// How long it is, at `now`, until the next request may be sent.
+    /// How long to wait, from `now`, until the next request may be sent.
     pub fn pause(&self, now: Duration) -> Duration {
         self.state().open_at.saturating_sub(now)
     }
 
-    /// Sends nothing before `instant`. An earlier pause that lasts longer stays.
+    /// Sends nothing before `instant`, or before the end of an earlier, longer pause.
     pub fn pause_until(&self, instant: Duration) {
         let mut state = self.state();
         state.open_at = state.open_at.max(instant);
@@ -131,13 +131,13 @@ impl Gate {
 }
 
 impl Permit<'_> {
-    /// Takes note of what was heard of this request.
+    /// Records the outcome of this request.
     pub fn hear(&self, heard: Heard) {
         let mut state = self.gate.state();
         let before = state.pace.limit();
         state.pace.hear(heard, self.ticket);
         let now = state.pace.limit();
-        // Permits that are to be destroyed are kept instead of making new ones.
+        // Cancel pending destructions before adding new permits.
         let kept = state.debt.min(now.saturating_sub(before));
         state.debt += before.saturating_sub(now);
         state.debt -= kept;
@@ -159,13 +159,13 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// How long an answer asks to wait: `Retry-After` in seconds or as a date, else, if it says that
-/// requests were too many (429), `RateLimit-Reset` in seconds of the Unix epoch. Other answers name
-/// the reset too, but only to inform.
+/// The wait that an answer asks for: `Retry-After` in seconds or as a date; else, for a 429,
+/// `RateLimit-Reset` in seconds of the Unix epoch. Other answers name the reset only as
+/// information.
 ///
-/// Dates are read against the answer's own `Date`, so that a wrong clock here does no harm; `wall`
-/// is for answers without one. A date that has passed is a wait of zero, a number beyond all bounds
-/// the longest wait, and nonsense is no wish.
+/// Dates are compared with the answer's own `Date`, so a wrong local clock does no harm; `wall` is
+/// for answers without one. A date in the past is a wait of zero, a number beyond all bounds the
+/// longest wait, and a malformed value no wait.
 pub fn asked_wait(status: u16, headers: &HeaderMap, wall: SystemTime) -> Option<Duration> {
     if Bug::IgnoreRetryAfter.is_planted() {
         return None;
@@ -185,12 +185,12 @@ fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-/// A header that is a date.
+/// The value of a header, as a date.
 pub(super) fn date(headers: &HeaderMap, name: &str) -> Option<SystemTime> {
     httpdate::parse_http_date(text(headers, name)?).ok()
 }
 
-/// A header that is a whole number; one that is too large to hold is as large as can be.
+/// The value of a header, as a whole number; a number that is too large becomes the maximum.
 pub(super) fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
     let text = text(headers, name)?;
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -243,8 +243,7 @@ mod tests {
             (&[date, ("ratelimit-reset", "784111787"), ("retry-after", "nonsense")], Some(10)),
         ];
         for (pairs, wait) in table {
-            // The clock on this machine is far off; only an answer without a date is read against
-            // it.
+            // The local clock is far off; only an answer without a date is compared with it.
             assert_eq!(
                 asked_wait(429, &headers(pairs), at(5)).map(|w| w.as_secs()),
                 wait,

@@ -6,22 +6,22 @@
 //! Request<Write> --> WriteClient --+
 //! ```
 //!
-//! [`ReadClient`] accepts only requests that read; it is all that planning gets. [`WriteClient`]
-//! wraps one and sends the others; only `apply`, `comment` and `call` make one. All clones of a
-//! client share one gate ([`limit`]), so that a wait which the service asks for holds for all, as many are in
-//! flight as it takes well ([`pace`]) and no more are sent than it answers ([`budget`]), one count of
-//! calls, and one end: after a 401 nothing more is sent.
+//! [`ReadClient`] accepts only requests that read; planning gets nothing else. [`WriteClient`]
+//! wraps one and also sends writes; only `apply`, `comment` and `call` make one. All clones of a
+//! client share one gate ([`limit`]), so a wait that the service asks for holds for all of them.
+//! They also share the number of requests in flight ([`pace`]), the budget ([`budget`]), one count
+//! of calls, and one end: after a 401 nothing more is sent.
 //!
-//! What holds for every request:
+//! For every request:
 //!
-//! - It goes to the origin that [`Service`] names, and to no other. Redirects are not followed,
-//!   links are not taken at their word.
-//! - It is sent again only where [`retry`]'s table allows. A create whose answer was lost is not:
-//!   its error says since when it is [in doubt](ApiError::in_doubt_since), and the caller looks.
-//! - A read is an answer only if it is a complete JSON document of a status that means success.
-//!   Anything else is an error, and no error means absence but a 404 that says so.
-//! - Secrets enter a body when it is sent, and leave with it. No error, log or `Debug` text holds a
-//!   body.
+//! - It goes to the origin in [`Service`], and to no other. Redirects and links are not followed.
+//! - It is sent again only if [`retry`]'s table allows it. A create whose answer was lost is not:
+//!   its error holds the time since when it is [in doubt](ApiError::in_doubt_since), and the caller
+//!   looks.
+//! - A read succeeds only with a complete JSON document and a status of success. Anything else is
+//!   an error. No error means absence, except a 404 that states it.
+//! - Secrets enter a body when it is sent, and are kept nowhere else. No error, log or `Debug` text
+//!   contains a body.
 
 pub mod budget;
 mod call;

@@ -1,42 +1,42 @@
-//! How many requests may be in flight: decided from what answers say, without IO and without a
-//! clock.
+//! The number of requests in flight, adapted to the service's answers. Decides without IO and
+//! without a clock.
 //!
-//! It starts at a number that any service takes, and doubles while answers stay as fast as they
-//! were there. What is heard counts in rounds, of as many answers as may be in flight, and at
-//! least `SAMPLE` where their speed decides:
+//! It starts with a number that any service can take, and doubles while answers stay as fast as at
+//! the start. Answers are counted in rounds. A round has as many answers as may be in flight, and
+//! at least `SAMPLE` where speed decides:
 //!
-//! | a round | what follows |
+//! | a round | the new limit |
 //! |---|---|
-//! | has a 429 | half of it, at once |
-//! | has more than a tenth of answers that failed (5xx, none) | half of it, at once |
-//! | takes more than `SLOWER` times as long as usual | half of it, but not below the start |
-//! | takes at most `AS_FAST` times as long as usual | twice as many; after the first "half of it", one more |
-//! | anything else | as many |
+//! | has a 429 | half, at once |
+//! | has more than a tenth of failures (5xx, no answer) | half, at once |
+//! | takes more than `SLOWER` times as long as usual | half, but not below the start |
+//! | takes at most `AS_FAST` times as long as usual | double; one more after the first "half" |
+//! | anything else | the same |
 //!
-//! What is usual is learned for each operation, while no more are in flight than at the start. Only
-//! requests that were sent since the last change count. At the start, and after it doubled, the
-//! first requests that are sent, as many as may be in flight, do not count for the speed, because
-//! some of them wait for a connection to be opened. More than at the start are only allowed if as many as allowed were in flight. Below the
-//! start, where only complaints lead, each round without one allows one more.
+//! The usual time is learned for each operation, while the limit is not above the start. Only
+//! requests sent since the last change count. At the start and after each doubling, the first
+//! requests, as many as may be in flight, do not count for the speed, because some of them wait for
+//! a new connection. The limit rises above the start only if as many requests as allowed were in
+//! flight. Below the start, where only complaints lead, each round without a complaint adds one.
 
 use std::{collections::BTreeMap, time::Duration};
 
-/// How many answers it takes to say whether a service became slower, at least.
+/// The minimum number of answers to judge whether a service became slower.
 const SAMPLE: usize = 32;
 
-/// How many times as long as usual answers may take to count as fast.
+/// Answers that take up to this many times as long as usual count as fast.
 const AS_FAST: f64 = 1.25;
 
-/// How many times as long as usual answers take when the service has too much to do.
+/// Answers that take this many times as long as usual show an overloaded service.
 const SLOWER: f64 = 1.5;
 
-/// As how slow a single answer counts at most, so that one that was stuck does not decide alone.
+/// The maximum that a single answer counts for, so that one stuck answer does not decide alone.
 const SLOWEST: f64 = 4.0;
 
 /// Differences below this do not count, in seconds.
 const GRAIN: f64 = 0.001;
 
-/// How many requests are in flight at first, and how many may be at most.
+/// How many requests are in flight at first, and at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
     start: usize,
@@ -47,7 +47,7 @@ impl InFlight {
     /// From 16 up to 64, as fast as the service answers.
     pub const ADAPTING: Self = Self { start: 16, most: 64 };
 
-    /// At most `number` (of 1 to 1,000), and fewer only where the service complains.
+    /// At most `number` (1 to 1,000), and fewer only after complaints of the service.
     pub fn fixed(number: usize) -> Self {
         let number = number.clamp(1, 1_000);
         Self { start: number, most: number }
@@ -59,22 +59,22 @@ impl InFlight {
     }
 }
 
-/// What was heard of one request.
+/// The outcome of one request.
 #[derive(Clone, Copy, Debug)]
 pub enum Heard {
-    /// An answer to this operation, without a complaint, after so long.
+    /// An answer to this operation after this time, without a complaint.
     Answered(&'static str, Duration),
-    /// The service says that requests are too many.
+    /// The service reports too many requests.
     Throttled,
-    /// Nothing, or that the service failed.
+    /// No answer, or a failure of the service.
     Failed,
 }
 
-/// What was known of a request when it was sent, for [`Pace::hear`].
+/// The state when a request was sent, for [`Pace::hear`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ticket {
     epoch: u64,
-    /// Whether how long it takes says something of the service.
+    /// Whether its time counts for the speed.
     is_timed: bool,
 }
 
@@ -85,17 +85,17 @@ pub struct Pace {
     limit: usize,
     /// How often the limit changed.
     epoch: u64,
-    /// Whether it once was too much, so that more are tried one by one.
+    /// Whether the limit was too high once, so that it now rises one by one.
     careful: bool,
     round: Round,
-    /// How long answers take, by operation.
+    /// The usual time of answers, by operation.
     usual: BTreeMap<&'static str, Usual>,
 }
 
-/// What was heard since the limit changed or was last left as it is.
+/// The outcomes since the last decision.
 #[derive(Debug, Default)]
 struct Round {
-    /// Of how many requests that are sent next it does not count how long they take.
+    /// The number of requests still to be sent whose time does not count.
     settling: usize,
     answers: usize,
     failures: usize,
@@ -105,7 +105,7 @@ struct Round {
     full: bool,
 }
 
-/// How long answers take, in seconds.
+/// The usual time of answers, in seconds.
 #[derive(Debug, Default)]
 struct Usual {
     mean: f64,
@@ -113,7 +113,7 @@ struct Usual {
 }
 
 impl Usual {
-    /// The mean of the last answers, which follows a service that changes.
+    /// A mean of the latest answers, which follows a service that changes.
     fn learn(&mut self, took: f64) {
         self.answers = (self.answers + 1).min(SAMPLE);
         self.mean += (took - self.mean) / self.answers as f64;
@@ -132,7 +132,7 @@ impl Pace {
         self.limit
     }
 
-    /// Takes note that a request is sent, and that so many are in flight with it.
+    /// Records that a request is sent, with this many in flight.
     pub const fn sent(&mut self, in_flight: usize) -> Ticket {
         self.round.full |= in_flight >= self.limit;
         let is_timed = self.round.settling == 0;
@@ -140,7 +140,7 @@ impl Pace {
         Ticket { epoch: self.epoch, is_timed }
     }
 
-    /// Takes note of what was heard of a request.
+    /// Records the outcome of a request.
     pub fn hear(&mut self, heard: Heard, ticket: Ticket) {
         if ticket.epoch != self.epoch {
             return; // It was sent before the last change, and says nothing of what is now.
@@ -172,7 +172,7 @@ impl Pace {
         ((took + GRAIN) / (usual.mean + GRAIN)).min(SLOWEST)
     }
 
-    /// How many answers say something of the service.
+    /// How many answers decide about speed.
     fn sample(&self) -> usize {
         self.limit.max(SAMPLE)
     }
@@ -199,7 +199,7 @@ impl Pace {
         }
     }
 
-    /// Allows half as many, but not fewer than `least`.
+    /// Halves the limit, but not below `least`.
     fn halve(&mut self, least: usize) {
         self.careful = true;
         self.change((self.limit / 2).max(least));
@@ -223,9 +223,9 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    /// A service in which requests finish in the order of their answers, and a client that sends as
-    /// many as it may. `answer` says what becomes of the request with this number, of so many in
-    /// flight. Returns the limit after each answer.
+    /// Simulates a service in which requests finish in the order of their answers, and a client
+    /// that sends as many as allowed. `answer` decides the outcome of a request from its number and
+    /// how many are in flight. Returns the limit after each answer.
     fn play(
         pace: &mut Pace,
         answers: usize,
@@ -259,7 +259,7 @@ mod tests {
         let mut seen = limits.clone();
         seen.dedup();
         assert_eq!(seen, [16, 32, 64]);
-        // 16 and 32 answers at the start; 16 of old and 32 of each kind after that.
+        // 16 and 32 answers at the start, then 16 of old and 32 of each kind.
         assert!(limits[16 + 32 + 16 + 32 + 32] == 64, "{limits:?}");
     }
 
@@ -280,7 +280,7 @@ mod tests {
     fn what_a_service_does_side_by_side_is_not_exceeded_by_much() {
         for capacity in [1, 4, 16, 20, 40] {
             let mut pace = Pace::new(ADAPTING);
-            // More than it does at a time wait for their turn.
+            // Beyond what it handles at once, requests wait for their turn.
             let limits = play(&mut pace, 20_000, |_, in_flight| {
                 (millis(20).mul_f64((in_flight as f64 / f64::from(capacity)).max(1.0)), None)
             });
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(pace.limit(), 64);
         let limits = play(&mut pace, 400, |_, _| (millis(80), None));
         assert_eq!(limits.iter().min(), Some(&16), "{limits:?}");
-        // What is usual is learned again; it now grows with care.
+        // The usual time is learned again; the limit now rises one by one.
         let limits = play(&mut pace, 4_000, |_, _| (millis(80), None));
         assert!(limits.windows(2).all(|two| two[1] <= two[0] + 1), "{limits:?}");
         assert_eq!(limits.last(), Some(&64));
@@ -386,7 +386,7 @@ mod tests {
         assert_eq!(pace.limit(), 16);
     }
 
-    /// A round as a whole, as the table above has it.
+    /// The kinds of rounds in the table above.
     #[derive(Clone, Copy, Debug)]
     enum Kind {
         Fast,
@@ -396,7 +396,7 @@ mod tests {
         Failing,
     }
 
-    /// Every sequence of five rounds, against the table.
+    /// Every sequence of five rounds follows the table.
     #[test]
     fn every_sequence_of_rounds_does_what_the_table_says() {
         let kinds = [Kind::Fast, Kind::Middling, Kind::Slow, Kind::Throttled, Kind::Failing];
@@ -427,7 +427,7 @@ mod tests {
         }
     }
 
-    /// Plays one round. What is usual stays what it is.
+    /// Plays one round. The usual time stays the same.
     fn round(pace: &mut Pace, kind: Kind) {
         let seconds = match kind {
             Kind::Fast => 1.0,

@@ -1,4 +1,4 @@
-//! Reading an answer's JSON into what is wanted of it, without building the rest.
+//! Parses the JSON of an answer and builds only the wanted parts.
 
 use std::fmt;
 
@@ -9,10 +9,11 @@ use crate::{
     value::{Json, Object},
 };
 
-/// The JSON of `bytes`: of an object, or of the objects of a list, only what is `wanted`; anything
-/// else whole. `None` if it is broken, also where nobody looks.
+/// Parses `bytes`. Of an object, and of the objects of a list, only the `wanted` keys are kept;
+/// anything else is kept whole. `None` if the JSON is broken anywhere, also in parts that are
+/// skipped.
 pub(super) fn parse(bytes: &[u8], wanted: &Wanted) -> Option<Json> {
-    // A text that is passed over is not checked for this.
+    // Skipped texts would not be checked for valid UTF-8.
     let text = std::str::from_utf8(bytes).ok()?;
     let mut json = serde_json::Deserializer::from_str(text);
     let value = Part { wanted, is_entry: false }.deserialize(&mut json).ok()?;
@@ -58,7 +59,7 @@ impl<'de> Visitor<'de> for Part<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json, A::Error> {
         let mut entries = Vec::new();
-        // What stands in a list within a list is part of a value.
+        // A list within a list is part of a value.
         let wanted = if self.is_entry { &Wanted::All } else { self.wanted };
         while let Some(entry) = list.next_element_seed(Part { wanted, is_entry: true })? {
             entries.push(entry);
@@ -91,7 +92,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-/// A key: `None` for one that is not wanted.
+/// A key; `None` for an unwanted one.
 struct Key<'w>(&'w Wanted);
 
 impl<'de> DeserializeSeed<'de> for Key<'_> {

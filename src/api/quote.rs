@@ -1,8 +1,8 @@
-//! What no text may quote of an answer: the sensitive values that its request carried.
+//! What no message may quote from an answer: the sensitive values in its request.
 //!
-//! A service repeats what it refuses: "`hunter2…` is not a valid value". The values that a body
-//! carries besides known secrets, such as the live value of a variable that an edit repeats, are
-//! known to that one request only. Here they are struck from what is quoted.
+//! A service repeats what it refuses: "`hunter2…` is not a valid value". A body can hold values
+//! that are not known secrets, such as the live value of a variable that an edit repeats. Only that
+//! request knows them. This module removes them from quotations.
 
 use std::sync::OnceLock;
 
@@ -12,31 +12,30 @@ use crate::{
     text,
 };
 
-/// What stands in the place of a message that may not be quoted at all.
+/// Replaces a message that must not be quoted at all.
 const WITHHELD: &str = "(not quoted, because the request carried a short secret)";
 
-/// The fewest characters of a value that are recognised in a text. Fewer would hit innocent words.
+/// The minimum length of a value that is searched for. Shorter ones would match innocent words.
 const RECOGNISED: usize = 8;
 
 /// The sensitive values of one request's body.
 #[derive(Default)]
 pub(super) struct Unquotable {
     values: Vec<Secret>,
-    /// Made when it is first needed: most requests are not refused.
+    /// Built on first use: most requests are not refused.
     known: OnceLock<Secrets>,
 }
 
 impl Unquotable {
-    /// Strikes `value` from now on.
+    /// Removes `value` from now on.
     pub(super) fn add(&mut self, value: &str) {
         if !value.is_empty() {
             self.values.push(Secret::new(value));
         }
     }
 
-    /// `text` as it may be quoted: without the values, however they are written, without long
-    /// pieces of them, because a service may quote the beginning only, and without credentials in
-    /// addresses.
+    /// `text` without the values in any spelling, without long pieces of them (a service may quote
+    /// only the beginning), and without credentials in URLs.
     pub(super) fn strike(&self, text: &str) -> String {
         if Bug::QuoteEverything.is_planted() {
             return text.to_owned();

@@ -1,8 +1,8 @@
 //! Whether a request is sent again: a table without IO.
 //!
-//! What matters is what another sending could do, which the table of operations says ([`Again`]),
-//! and what is known about the first one: that it did not reach the service, that the service
-//! refused it, or neither.
+//! The decision depends on what a second sending could do, which is in the table of operations
+//! ([`Again`]), and on what is known about the first: it did not reach the service, the service
+//! refused it, or its outcome is unknown.
 //!
 //! | another sending | not sent | 429, 409 lock | 5xx, lost, unreadable answer | too large | refused, TLS |
 //! |---|---|---|---|---|---|
@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use crate::{operation::Again, planted::Bug};
 
-/// How often a request is sent again, at most.
+/// The maximum number of retries of a request.
 pub const MAX_RETRIES: u32 = 5;
 
-/// The longest wait that the service may ask for: the longest period that it counts requests over.
-/// It is never cut short; a longer one fails.
+/// The longest wait that the service may ask for: its longest rate-limit window. It is never cut
+/// short; a request with a longer wait fails.
 pub const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// The first back-off; it doubles with each retry.
@@ -31,33 +31,33 @@ const BASE: Duration = Duration::from_millis(500);
 /// The longest back-off.
 const CAP: Duration = Duration::from_secs(30);
 
-/// What became of one sending.
+/// The outcome of one sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The service answered as it should.
     Success,
-    /// The request did not leave, or did not arrive.
+    /// The request was not sent, or did not arrive.
     NotSent,
-    /// It may have arrived; there is no answer.
+    /// It may have arrived; there was no answer.
     Lost,
-    /// There is no trust in the other side.
+    /// The other side is not trusted.
     Untrusted,
     /// 429.
     Throttled,
-    /// 409 because someone else works on the same object right now.
+    /// 409 because the object is locked by another request.
     Locked,
-    /// A status that says the service, or something before it, failed.
+    /// A status for a failure of the service, or of a proxy.
     Faulty,
     /// A status of success with a body that cannot be read.
     Unreadable,
-    /// A body beyond all bounds.
+    /// A body above the size limit.
     Oversized,
-    /// The service said no and means it.
+    /// A final refusal by the service.
     Refused,
 }
 
 impl Outcome {
-    /// Whether a write may have been carried out although no answer says so.
+    /// Whether a write may have been carried out without an answer that confirms it.
     pub const fn is_ambiguous(self) -> bool {
         matches!(self, Self::Lost | Self::Faulty | Self::Unreadable | Self::Oversized)
     }
@@ -66,24 +66,24 @@ impl Outcome {
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing: it is done.
+    /// Nothing: the request succeeded.
     Done,
     /// Wait and send again.
     RetryAfter(Duration),
-    /// Do not send again: look whether it was carried out.
+    /// Do not send again: look whether the write was carried out.
     ReadBack,
-    /// Nothing: it failed.
+    /// Nothing: the request failed.
     Fail,
 }
 
-/// Whether `status` says that the service, or something before it, failed. 408 is what a proxy says
-/// that gave up waiting.
+/// Whether `status` means a failure of the service, or of a proxy. 408 comes from a proxy that
+/// stopped waiting.
 pub const fn is_faulty(status: u16) -> bool {
     matches!(status, 408 | 500 | 502..=504 | 520..=530)
 }
 
-/// What to do after the `attempt`th sending (counted from 1), if the service asked for a wait of
-/// `asked`; `jitter` is of `0.0..1.0`.
+/// What to do after sending number `attempt` (from 1). `asked` is the wait that the service asked
+/// for; `jitter` is in `0.0..1.0`.
 pub fn decide(
     again: Again,
     outcome: Outcome,
@@ -118,13 +118,12 @@ pub fn decide(
     }
 }
 
-/// How long to wait: never shorter than the service asked for, and up to a tenth longer, so that
-/// not all come back at once.
+/// How long to wait: never less than the service asked for, and up to a tenth more, so that clients
+/// do not all return at once.
 fn delay(outcome: Outcome, attempt: u32, asked: Option<Duration>, jitter: f64) -> Duration {
     let ceiling = BASE.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(CAP);
     let backoff = ceiling.mul_f64(jitter.clamp(0.0, 1.0));
-    // Who is throttled without being told for how long waits twice the ceiling, whatever chance
-    // says: at least a second.
+    // A 429 without a wait waits for twice the ceiling, without jitter: at least a second.
     let backoff =
         if outcome == Outcome::Throttled { ceiling.saturating_mul(2).min(CAP) } else { backoff };
     asked.map_or(backoff, |wait| (wait + wait.mul_f64(jitter.clamp(0.0, 1.0) / 10.0)).max(backoff))
@@ -139,7 +138,7 @@ mod tests {
     const AGAIN: [Again; 5] =
         [Again::Reads, Again::Same, Again::Refused, Again::Second, Again::Never];
 
-    /// What a cell of the table says: sent again while attempts are left, and what comes then.
+    /// The content of a cell: resend while attempts are left, and the result after that.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Cell {
         Retry(Decision),

@@ -4,15 +4,14 @@ use std::{fmt, net::IpAddr};
 
 use reqwest::Url;
 
-/// Where the service is. The token goes to this origin and to no other.
+/// The address of the service. The token goes to this origin and to no other.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Service {
     /// Without a trailing slash and without `/api/v4`.
     base: Url,
 }
 
-/// Why a text is not the address of a service. It never repeats the text, which may hold a
-/// password.
+/// Why a text is not a valid address. It never repeats the text, which may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServiceError {
     /// Not a URL.
@@ -23,7 +22,7 @@ pub enum ServiceError {
     /// Neither https nor http.
     #[error("the address of the service must start with https://")]
     Scheme,
-    /// http to another machine.
+    /// http to another machine than this one.
     #[error("the address of the service is plain http, which exposes the token; use https")]
     Plaintext,
     /// A user name or a password.
@@ -37,10 +36,9 @@ pub enum ServiceError {
 }
 
 impl Service {
-    /// Parses the address: `https://host[:port][/path]`, where a trailing slash and `/api/v4` are
-    /// taken off.
+    /// Parses an address `https://host[:port][/path]`. A trailing slash and `/api/v4` are removed.
     ///
-    /// Plain http is for this machine only, unless `allow_plaintext`.
+    /// Plain http is allowed only to this machine, unless `allow_plaintext`.
     ///
     /// # Errors
     /// [`ServiceError`] for anything else.
@@ -65,27 +63,27 @@ impl Service {
         Ok(service)
     }
 
-    /// Whether it is reached through TLS.
+    /// Whether it uses TLS.
     pub fn is_https(&self) -> bool {
         self.base.scheme() == "https"
     }
 
-    /// Whether it is on this machine, so far as the address says.
+    /// Whether the address is one of this machine.
     pub fn is_loopback(&self) -> bool {
         let host = self.base.host_str().unwrap_or_default();
         let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// The URL of a request's target (path and query below `/api/v4`); `None` if URLs cannot
+    /// The URL of a request's target (path and query below `/api/v4`); `None` if a URL cannot
     /// express it, as with a segment `..`.
     pub(super) fn url(&self, target: &str) -> Option<Url> {
         let text = format!("{self}/api/v4{target}");
         Url::parse(&text).ok().filter(|url| url.as_str() == text)
     }
 
-    /// The id of the project that `location`, from an answer's header, names. The service may know
-    /// itself by another origin than this one; the id is only asked for here.
+    /// The id of the project that a `Location` header points to. The service may use another origin
+    /// for itself than this one; only the id is taken.
     pub(super) fn project_at(&self, location: &str) -> Option<u64> {
         let url = self.base.join(location).ok()?;
         let path = url.path().strip_prefix(self.base.path().trim_end_matches('/'))?;

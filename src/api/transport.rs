@@ -1,4 +1,4 @@
-//! Sending one request and receiving its answer: the seam between what undrift decides and the
+//! Sends one request and receives its answer. Everything above this module is tested without a
 //! network.
 //!
 //! A [`Transport`] sends once: it neither retries nor follows redirects. [`HttpTransport`] is the
@@ -25,26 +25,25 @@ use tokio::time::timeout;
 use super::{error::plain, service::Service};
 use crate::{operation::Method, secret::Secret};
 
-/// The largest body that is read, in bytes after decompression. A page of 100 projects has less
-/// than one MiB.
+/// The maximum size of a body, in bytes after decompression. A page of 100 projects takes less than
+/// 1 MiB.
 const MAX_BODY: usize = 32 << 20;
 
-/// How long a connection may take to come about.
+/// The time limit for opening a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a read may take in all.
+/// The time limit for a read.
 pub(super) const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the answer to a read may stall. That to a write may stall as long as the write may
-/// take.
+/// How long the answer to a read may stall. The answer to a write may stall until its time limit.
 pub(super) const READ_IDLE: Duration = Duration::from_secs(20);
 
-/// How long a write may take in all: longer than the service lets a request run (60 s) and a
-/// connection takes to come about, so that a write which got no answer by then has been carried out
-/// or never will be.
+/// The time limit for a write. It is longer than the service lets a request run (60 s) plus the
+/// time to connect. So a write without an answer by then was carried out, or never will be.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(75);
 
-/// A request as it is sent. Its `Debug` does not show the content, which may hold secrets.
+/// A request in the form in which it is sent. Its `Debug` hides the content, which may hold
+/// secrets.
 #[derive(Clone)]
 pub struct WireRequest {
     /// The method.
@@ -53,9 +52,9 @@ pub struct WireRequest {
     pub target: String,
     /// The body.
     pub content: Content,
-    /// The time after which what it removes must not have changed, by the service's clock.
+    /// The object that it removes must not have changed after this time, by the service's clock.
     pub unmodified_since: Option<SystemTime>,
-    /// How long it may take in all.
+    /// The time limit.
     pub timeout: Duration,
     /// How long its answer may stall.
     pub idle: Duration,
@@ -70,7 +69,7 @@ impl fmt::Debug for WireRequest {
     }
 }
 
-/// A body as it is sent: with its secrets.
+/// A body in the form in which it is sent, with its secrets.
 #[derive(Clone, Default)]
 pub enum Content {
     /// None.
@@ -87,13 +86,13 @@ pub enum Content {
 pub struct Part {
     /// The field.
     pub name: String,
-    /// The name of the file, if it is one.
+    /// The file name, if the part is a file.
     pub file_name: Option<String>,
     /// The value.
     pub value: Bytes,
 }
 
-/// An answer whose status arrived.
+/// An answer, known from its status on.
 #[derive(Clone, Debug)]
 pub struct WireResponse {
     /// The status.
@@ -107,33 +106,33 @@ pub struct WireResponse {
 /// Why a body could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyError {
-    /// It broke off.
+    /// The connection broke.
     Cut,
-    /// It is beyond 32 MiB.
+    /// It is larger than 32 MiB.
     TooLarge,
 }
 
-/// How far a request came that got no answer.
+/// How far a request without an answer got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It did not reach the service.
     NotSent,
-    /// It may have.
+    /// It may have reached the service.
     MaybeSent,
 }
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The network.
+    /// The network failed.
     Network,
-    /// It took too long.
+    /// The time limit passed.
     Timeout,
-    /// The other side could not prove who it is.
+    /// The other side is not trusted.
     Tls,
-    /// The request cannot be expressed in HTTP.
+    /// HTTP cannot express the request.
     Request,
-    /// There is nobody to ask, and the answer is not known beforehand.
+    /// Offline, and the answer is not in the snapshot.
     Offline,
 }
 
@@ -141,7 +140,7 @@ pub enum Failure {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{reason}")]
 pub struct SendError {
-    /// How far the request came.
+    /// How far the request got.
     pub phase: Phase,
     /// Why there is no answer.
     pub failure: Failure,
@@ -149,7 +148,7 @@ pub struct SendError {
 }
 
 impl SendError {
-    /// There is no answer because of `reason`, which is shown.
+    /// No answer, for this `reason`, which is shown.
     pub fn new(phase: Phase, failure: Failure, reason: &str) -> Self {
         Self { phase, failure, reason: plain(reason) }
     }
@@ -161,30 +160,31 @@ pub trait Transport: fmt::Debug + Send + Sync {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>>;
 }
 
-/// What the network needs to know besides the address and the token.
+/// Network settings other than the address and the token.
 #[derive(Clone, Default)]
 pub struct HttpOptions {
     /// File of certificate authorities (PEM) to trust instead of the system's.
     pub ca: Option<Vec<u8>>,
-    /// The proxy. None is taken from the environment, which must not be able to reroute the token.
+    /// The proxy. It is never read from the environment, which must not be able to redirect the
+    /// token.
     pub proxy: Option<String>,
     /// How many requests will be in flight.
     pub concurrency: usize,
 }
 
-/// Why there can be no connection at all.
+/// Why a connection cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
-    /// The token cannot stand in a header.
+    /// The token is not valid in a header.
     #[error("the token is empty or has invalid characters")]
     Token,
-    /// No certificate in the file.
+    /// The file contains no certificate.
     #[error("the CA file holds no PEM certificate")]
     Authorities,
-    /// The system has no certificate authorities to trust.
+    /// The system has no certificate authorities.
     #[error("cannot read the system's certificate authorities ({0}); pass a file with `--ca-file`")]
     System(String),
-    /// The proxy is not one.
+    /// The proxy is not valid.
     #[error("the proxy is not a URL like http://proxy.example.org:3128")]
     Proxy,
     /// Anything else.
@@ -205,10 +205,10 @@ impl fmt::Debug for HttpTransport {
 }
 
 impl HttpTransport {
-    /// Prepares to send requests with `token` to `service`; it does not connect yet.
+    /// Prepares to send requests with `token` to `service`, without connecting.
     ///
     /// # Errors
-    /// [`SetupError`] if the token, the certificates or the proxy are of no use.
+    /// [`SetupError`] if the token, the certificates or the proxy are not valid.
     pub fn new(
         service: &Service,
         token: &Secret,
@@ -230,7 +230,7 @@ impl HttpTransport {
         let builder = Client::builder()
             .default_headers(headers)
             .user_agent(concat!("undrift/", env!("CARGO_PKG_VERSION")))
-            // `PRIVATE-TOKEN` would go along to wherever a redirect leads.
+            // `PRIVATE-TOKEN` would be sent to wherever a redirect leads.
             .redirect(redirect::Policy::none())
             .referer(false)
             .retry(reqwest::retry::never())
@@ -307,8 +307,8 @@ fn proxied(builder: ClientBuilder, proxy: Option<&str>) -> Result<ClientBuilder,
     Ok(builder.proxy(reqwest::Proxy::all(proxy).map_err(|_| SetupError::Proxy)?))
 }
 
-/// Whom to trust: the given authorities, else the system's; nobody where there is no TLS, so that
-/// no certificates are loaded for it.
+/// The trusted authorities: the given ones, else the system's; none without TLS, so that
+/// certificates are not loaded in vain.
 fn tls(service: &Service, ca: Option<&[u8]>) -> Result<ClientConfig, SetupError> {
     let builder =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -359,7 +359,7 @@ fn send_error(error: &reqwest::Error) -> SendError {
     SendError::new(phase, failure, &root_cause(error))
 }
 
-/// The errors behind `error`, itself first, also those that an IO error wraps.
+/// The chain of causes of `error`, from itself on, also those that an IO error wraps.
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| match error.downcast_ref::<std::io::Error>() {
         Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
@@ -371,7 +371,7 @@ fn is_tls(error: &(dyn Error + 'static)) -> bool {
     error.is::<rustls::Error>()
 }
 
-/// What lies at the bottom of an error, which says more than the layers above it, and no URL.
+/// The deepest cause of an error: it is more precise than the layers above it, and has no URL.
 fn root_cause(error: &reqwest::Error) -> String {
     causes(error)
         .skip(1)

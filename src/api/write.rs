@@ -18,15 +18,15 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// Sends requests that write, and, through [`reads`](Self::reads), those that read.
+/// Sends requests that write and, through [`reads`](Self::reads), requests that read.
 #[derive(Clone, Debug)]
 pub struct WriteClient {
     reads: ReadClient,
 }
 
 impl WriteClient {
-    /// Lets `reads` write too: same gate, same budget, same end. Only `apply`,
-    /// `comment` and `call` do this.
+    /// Adds writing to `reads`: the same gate, budget and end. Only `apply`, `comment` and `call`
+    /// do this.
     pub const fn new(reads: ReadClient) -> Self {
         Self { reads }
     }
@@ -36,20 +36,20 @@ impl WriteClient {
         &self.reads
     }
 
-    /// Sends a write. Its secrets and files are put in now. Any 2xx is success; so is a 404 to the
-    /// delete of a thing in a project that is there, because the thing was absent already.
+    /// Sends a write. Its secrets and files are filled in now. Any 2xx is success. A 404 to a
+    /// delete is also success if the project exists: the object was absent already.
     ///
     /// # Errors
-    /// [`ApiError`]. If it is [in doubt](ApiError::in_doubt_since), the write may have been carried
-    /// out all the same; it is up to the caller to wait and look.
+    /// [`ApiError`]. If it is [in doubt](ApiError::in_doubt_since), the write may have
+    /// been carried out; the caller must wait and look.
     pub async fn send(&self, request: Request<Write>) -> Result<Answer, ApiError> {
         self.deliver(request, None, None).await
     }
 
-    /// As [`send`](Self::send), for a request that was built from what was read as `freshness`
-    /// says. One that goes stale, because it [repeats](Request::repeated) live values or because a
-    /// second one would create a second object, is sent once at the most, and not after a wait;
-    /// where another would be sent again, the error says [when](ApiError::retry_at) to read and
+    /// As [`send`](Self::send), for a request built from live values that were read as `freshness`
+    /// states. A request goes stale if it [repeats](Request::repeated) live values, or if a second
+    /// one would create a second object. It is then sent at most once, and not after a wait. Where
+    /// others would be retried, its error holds the time [when](ApiError::retry_at) to read and
     /// build it again.
     ///
     /// # Errors
@@ -91,13 +91,13 @@ impl WriteClient {
     }
 }
 
-/// The body as it is sent, with its secrets, and what of it no text may quote.
+/// The body in the form in which it is sent, and its values that no message may quote.
 fn body(request: &Request<Write>, secrets: &Secrets) -> Result<(Content, Unquotable), String> {
     let mut unquotable = Unquotable::default();
     for (name, value) in request.body_fields().into_iter().flatten() {
         match value {
             Value::Secret(reference) => unquotable.add(secret(reference, secrets)?),
-            // A short literal stands in Git; only what can be recognised is struck.
+            // A short literal is in Git anyway; only what can be recognised is removed.
             Value::Plain(Json::String(text))
                 if request.is_sensitive(name) && text.chars().count() >= 8 =>
             {
@@ -155,7 +155,7 @@ fn form(fields: &Fields, secrets: &Secrets) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// Nested data as forms have it: `name[key]`, and `name[]` for each item of a list.
+/// Nested data as form fields: `name[key]`, and `name[]` for each item of a list.
 fn flatten(name: String, json: &Json, parts: &mut Vec<Part>) {
     match json {
         Json::Null => parts.push(text_part(name, String::new())),

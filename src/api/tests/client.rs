@@ -1,4 +1,4 @@
-//! What the client makes of answers.
+//! Tests of how the client judges answers.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn create() -> op::Request<op::Write> {
     op::VARIABLE_CREATE.request().arg("id", "acme/shop").fields(fields)
 }
 
-/// Everything that could be shown of an error.
+/// All texts that an error can show.
 fn shown(error: &crate::api::ApiError) -> String {
     format!("{error} {error:?} {:#} {:?}", anyhow::Error::new(error.clone()), error.hint())
 }
@@ -214,7 +214,7 @@ async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
     let client = reads(&script, settings());
     let list = client.list_known(hooks(), Rows { keys: &["id"], also: &["x"] }).await.unwrap();
     assert_eq!(Json::from(list[0].clone()), serde_json::json!({"id": 1, "a": {"b": 1}, "x": 2}));
-    // What tells its entries apart is not known.
+    // The key that identifies its entries is not known.
     assert_eq!(Json::from(client.list(hooks()).await.unwrap()[0].clone()).to_string(), body);
 
     for (body, why) in [
@@ -437,7 +437,7 @@ async fn after_a_401_nothing_more_is_sent() {
     assert_eq!(script.times().len(), 1);
 }
 
-/// Some collections answer as to a wrong token where they are switched off.
+/// Some collections answer 401 where they are switched off.
 #[tokio::test(start_paused = true)]
 async fn a_401_of_what_is_switched_off_is_a_denial_and_no_more() {
     let collection = Collection {
@@ -559,7 +559,7 @@ proptest! {
         });
         for (i, first) in sent.iter().enumerate() {
             let after = busy.get(i).map_or(0, |(_, after)| *after);
-            // Others that were in flight already did not know better.
+            // Others were already in flight.
             for later in sent.iter().skip(i + concurrency) {
                 prop_assert!(*later >= *first + Duration::from_secs(after), "{sent:?} {busy:?}");
             }
@@ -600,7 +600,7 @@ async fn workers_on_any_thread_share_a_client() {
     let seconds =
         |s: &Sent| (s.request.method, s.request.timeout.as_secs(), s.request.idle.as_secs());
     let sent: Vec<_> = script.sent.lock().unwrap().iter().map(seconds).collect();
-    // The service may take 60 s for a write, all of them silent.
+    // The service may take 60 s for a write without sending a byte.
     assert_eq!(sent, [(op::Method::Get, 30, 20), (op::Method::Post, 75, 75)]);
     assert_eq!(client.reads().counts().len(), 2);
 }
@@ -636,7 +636,7 @@ async fn an_error_says_what_to_do() {
     );
 }
 
-/// An edit of a variable that repeats what it found of the rest.
+/// An edit of a variable that repeats the live values of its other fields.
 fn edit() -> op::Request<op::Write> {
     let live = serde_json::json!({"value": "live-canary-77", "masked": false});
     let request = op::VARIABLE_UPDATE.request().arg("id", 1).arg("key", "A");
@@ -662,7 +662,7 @@ async fn what_an_edit_repeats_is_sent_as_it_was_read() {
 #[tokio::test(start_paused = true)]
 async fn what_an_edit_repeats_is_not_sent_after_a_wait() {
     let busy = || with(429, &[("retry-after", "2")], "");
-    // After its own wait it is to be built anew; the error says from when on.
+    // After its own wait it must be built anew; the error holds the time.
     let script = Script::new([busy(), json(200, "{}")]);
     let error = writes(&script).send_fresh(edit(), fresh()).await.unwrap_err();
     assert!(
@@ -670,7 +670,7 @@ async fn what_an_edit_repeats_is_not_sent_after_a_wait() {
         "{error:?}"
     );
     assert_eq!(script.times().len(), 1);
-    // After somebody else's wait too, and after a wait for its turn that was too long.
+    // The same after a wait for another request, and after too long a wait for its turn.
     let script = Script::new([busy(), json(200, "{}")]);
     let client = writes(&script);
     let (other, own) = tokio::join!(client.send(create()), async {
@@ -682,7 +682,7 @@ async fn what_an_edit_repeats_is_not_sent_after_a_wait() {
     let late = Freshness { until: Duration::ZERO, attempt: 1, read_at: Duration::ZERO };
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(client.send_fresh(edit(), late).await.unwrap_err().is_stale());
-    // What repeats nothing may wait as long as it takes.
+    // A request that repeats nothing may wait as long as needed.
     assert!(client.send_fresh(create(), late).await.is_ok());
 }
 
@@ -698,7 +698,7 @@ async fn an_edit_that_repeats_is_never_sent_twice_by_itself() {
         );
         assert!(error.retry_at().is_some(), "{reply:?}");
     }
-    // The last of its sendings says so by giving no time for another.
+    // The last attempt is marked by no time for another one.
     let last = Freshness { until: Duration::from_secs(5), attempt: 6, read_at: Duration::ZERO };
     let error = writes(&Script::new([json(429, "")])).send_fresh(edit(), last).await.unwrap_err();
     assert_eq!(error.retry_at(), None);
@@ -780,8 +780,8 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
         };
         (interrupted, start.elapsed().as_secs())
     };
-    // In this order: a write and a read that are under way, one that was told to wait, and one that
-    // waits for its turn.
+    // In this order: a write and a read in flight, one that was asked to wait, and one that waits
+    // for its turn.
     let (write, read, told_to_wait, queued, _) =
         tokio::join!(timed(false), timed(true), timed(false), timed(false), interrupt);
     assert_eq!([write, read, told_to_wait, queued], [(false, 30), (true, 1), (true, 1), (true, 1)]);
@@ -803,8 +803,7 @@ async fn only_who_gets_no_answer_at_all_is_blocked() {
     for id in 1..9 {
         assert!(!client.list(variables(id)).await.unwrap_err().is_stopped(), "a list was answered");
     }
-    // That the service says whose token it is means nothing: one without any right is told that
-    // too.
+    // The answer about the token's user counts for nothing: a token without any right gets it too.
     let script = Script::new([json(200, r#"{"id":1,"username":"a"}"#), json(403, "{}")]);
     let client = reads(&script, settings());
     client.get(op::CURRENT_USER.request()).await.unwrap();
@@ -868,14 +867,14 @@ async fn a_delete_says_since_when_nothing_may_have_changed_by_the_clock_of_the_s
         sent.last().unwrap().request.unmodified_since.map(httpdate::fmt_http_date)
     };
     let (noon, before) = ("Sun, 22 Nov 2026 12:00:00 GMT", "Sun, 22 Nov 2026 11:59:58 GMT");
-    // Three seconds after the service said that it was noon, and two more, because dates are cut to
-    // seconds and take a while. Of several dates the latest is the nearest to the truth.
+    // The service's clock showed noon three seconds ago; two more because dates are cut to seconds
+    // and take a while. Of several dates the latest is the most precise.
     let expected = Some("Sun, 22 Nov 2026 12:00:05 GMT".to_owned());
     for dates in [[noon, noon], [before, noon], [noon, before]] {
         let replies = vec![dated(dates[0]), dated(dates[1]), json(204, "")];
         assert_eq!(since(replies, delete()).await, expected, "{dates:?}");
     }
-    // Not without a date, nor of what the service does not check.
+    // Not without a date, nor for operations where the service does not check it.
     let undated = vec![json(200, r#"{"id":1}"#)];
     assert_eq!(since(undated, delete()).await, None);
     let other = op::VARIABLE_DELETE.request().arg("id", 1).arg("key", "A");

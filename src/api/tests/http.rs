@@ -16,7 +16,7 @@ use crate::{
     secret::Secret,
 };
 
-/// An authority that has signed nothing; its key is gone.
+/// A certificate authority that has signed nothing; its key is destroyed.
 const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----\n\
 MIIBhjCCASugAwIBAgIUG/EzUkGjYBM+VgzUUZTeKCA+TgUwCgYIKoZIzj0EAwIw\n\
 FzEVMBMGA1UEAwwMdW5kcmlmdC10ZXN0MCAXDTI2MTEyMTEwNDM1OVoYDzIxMjYx\n\
@@ -31,12 +31,12 @@ h3374duGxE3OfQ==\n\
 
 const TOKEN: &str = "token-of-undrift";
 
-/// Retries at once.
+/// Retries without delay.
 fn settings() -> Settings {
     Settings { random: Arc::new(Fixed(0.0)), ..Settings::default() }
 }
 
-/// A server that gives `answer` to each connection and closes it; it keeps what it was sent.
+/// A server that gives `answer` to each connection and closes it. It keeps the requests.
 async fn serve(answer: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -232,8 +232,7 @@ async fn a_proxy_is_used_if_it_is_named() {
 #[tokio::test]
 async fn no_proxy_is_taken_from_the_environment() {
     let (trap, requests) = serve(ok("{}")).await;
-    // The environment is that of the process, so another test runs once more in a process of its
-    // own.
+    // The environment belongs to the process, so another test runs again in its own process.
     let mut again = tokio::process::Command::new(std::env::current_exe().unwrap());
     again.args([
         "--exact",

@@ -1,5 +1,5 @@
-//! A transport that answers from a script and remembers what it was asked, and clocks and chance to
-//! go with it.
+//! A transport that answers from a script and records requests, with matching clocks and
+//! randomness.
 
 use std::{
     collections::VecDeque,
@@ -20,7 +20,7 @@ use crate::{
     secret::{Reference, Secret, Secrets},
 };
 
-/// The header by which an answer of the script is held back, in seconds.
+/// The header that delays an answer of the script, in seconds.
 const DELAY: &str = "x-delay";
 
 /// One answer of the script.
@@ -33,11 +33,11 @@ pub(super) struct Sent {
     pub(super) at: Duration,
 }
 
-/// Answers from a script, its last answer for ever.
+/// Answers from a script; repeats its last answer.
 pub(super) struct Script {
     replies: Mutex<VecDeque<Reply>>,
     pub(super) sent: Mutex<Vec<Sent>>,
-    /// How many requests are in flight, and how many were at most.
+    /// How many requests are in flight, and the maximum so far.
     pub(super) in_flight: Mutex<(usize, usize)>,
     start: Instant,
 }
@@ -56,7 +56,7 @@ impl Transport for Script {
         let mut in_flight = self.in_flight.lock().unwrap();
         *in_flight = (in_flight.0 + 1, in_flight.1.max(in_flight.0 + 1));
         Box::pin(async {
-            // Others get their turn while a request is in flight.
+            // Others run while a request is in flight.
             tokio::task::yield_now().await;
             let delay = reply
                 .as_ref()
@@ -100,7 +100,7 @@ impl Script {
     }
 }
 
-/// Chance that always says the same.
+/// Randomness that always returns the same number.
 #[derive(Debug)]
 pub(super) struct Fixed(pub(super) f64);
 
@@ -110,7 +110,7 @@ impl Random for Fixed {
     }
 }
 
-/// A secret that must not turn up in any text.
+/// A secret that must not appear in any text.
 pub(super) const CANARY: &str = "canary-5up3r-53cr3t";
 
 pub(super) fn canary() -> Reference {
@@ -185,7 +185,7 @@ pub(super) fn lost(phase: Phase, failure: Failure) -> Reply {
     Err(SendError::new(phase, failure, "connection reset"))
 }
 
-/// A JSON answer that takes so many seconds.
+/// A JSON answer that takes this many seconds.
 pub(super) fn slow(status: u16, seconds: u64, body: &str) -> Reply {
     with(status, &[(DELAY, &seconds.to_string())], body)
 }
