@@ -1,4 +1,4 @@
-//! What is declared, against what the group above allows.
+//! Compares declared values with what the group above allows.
 
 use super::{Context, Findings};
 use crate::{
@@ -10,18 +10,18 @@ use crate::{
     value::Value,
 };
 
-/// Why the group above keeps a field from becoming as declared.
+/// Why the group above prevents a declared value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// The service refuses it: what is wrong, and what to do.
     Refused(String, String),
-    /// It would not show; the end of a sentence that begins with `waits`.
+    /// It would have no effect; the end of a sentence that begins with `waits`.
     Waits(String),
 }
 
-/// Why the group above keeps the field `name` from becoming `value`, if it does. Where that depends on
-/// what nobody knows yet, it is asked. What a group of the run declares was compared when it was read,
-/// and is not compared with what is there before the run.
+/// Why the group above prevents `value` for the field `name`, if it does. Asks a question if that
+/// depends on an unknown fact. A group of the same run was checked against its declaration when the
+/// manifests were read; its live state before the run does not count.
 pub fn bound(
     field: &Field,
     name: &str,

@@ -1,5 +1,5 @@
-//! One declared entry against the live one that it stands for: how each of its fields compares, and
-//! what follows from that. One file, because each step of it needs what the ones before found.
+//! Compares one declared entry with its live entry, field by field, and concludes what to do. This
+//! is one file because each step needs the results of the steps before it.
 
 use std::{
     borrow::Cow,
@@ -32,18 +32,18 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// One declared entry under comparison.
+/// A declared entry under comparison.
 pub(super) struct Comparing<'a> {
     section: Section,
     entry: &'a Entry,
     context: Context<'a>,
     address: Address,
-    /// The fields as declared, without those that the service is too old to have and that steer
-    /// undrift alone there.
+    /// The declared fields, without local ones: fields that this release lacks and that then only
+    /// steer undrift.
     values: Fields,
-    /// All fields as declared.
+    /// All declared fields.
     declared: Fields,
-    /// Whether no other entry is addressed alike in paths.
+    /// Whether no other entry has the same address in paths.
     is_alone: bool,
 }
 
@@ -66,19 +66,20 @@ impl<'a> Comparing<'a> {
         Self { section, entry, context, address, values, declared, is_alone: true }
     }
 
-    /// The same with every condition on a list as the list that meets it, given what is `live`.
+    /// A copy in which each condition on a list is replaced by the list that meets it, given the
+    /// `live` entry.
     fn meeting(&self, live: &Object) -> Option<Self> {
         Some(self.with(forms::met(self.section, &self.values, live)?))
     }
 
-    /// The same with other values.
+    /// A copy with other values.
     fn with(&self, values: Fields) -> Self {
         let address = self.address.clone();
         let other = Self::of(self.section, self.entry, self.context, address, values);
         Self { is_alone: self.is_alone, ..other }
     }
 
-    /// The same with what a create has to send although nobody declares it.
+    /// A copy with the fields that a create must send although no manifest declares them.
     fn filled_in(&self) -> Option<Self> {
         let specs = self.section.table().specs().iter();
         let missing = specs.filter(|spec| !self.values.contains_key(&spec.name));
@@ -89,7 +90,8 @@ impl<'a> Comparing<'a> {
         (!is_whole).then(|| self.with(self.values.clone().into_iter().chain(missing).collect()))
     }
 
-    /// The same where `crowded` address several entries in paths.
+    /// A copy that knows whether `crowded`, the texts that address several entries in paths, has
+    /// its own.
     pub(super) fn among(self, crowded: &BTreeSet<String>) -> Self {
         let path = self.section.home.handle.first();
         let own = path.and_then(|path| self.values.get(path.field)?.text());
@@ -105,7 +107,7 @@ impl<'a> Comparing<'a> {
         self.section.field(name)
     }
 
-    /// `value` for comparing only: a secret that is known here as it is.
+    /// `value` for comparison only, with the secret if it is set.
     fn exposed<'v>(&self, value: &'v Value) -> Cow<'v, Value> {
         let secret = match value {
             Value::Secret(reference) => self.context.secrets.get(reference),
@@ -114,25 +116,25 @@ impl<'a> Comparing<'a> {
         secret.map_or(Cow::Borrowed(value), |secret| Cow::Owned(secret.expose().into()))
     }
 
-    /// All fields for comparing only, with every secret that is known here in place.
+    /// All fields for comparison only, with the secrets that are set.
     fn all_exposed(&self) -> Fields {
         let exposed =
             |(name, value): (&String, &Value)| (name.clone(), self.exposed(value).into_owned());
         self.declared.iter().map(exposed).collect()
     }
 
-    /// What tells it from others.
+    /// Its identity.
     pub(super) fn identity(&self) -> Identity {
         self.section.rules.identify(self.section, &forms::plain(&self.all_exposed()))
     }
 
-    /// Whether a part of what tells it from others is a secret that is not set here.
+    /// Whether its identity contains a secret that is not set.
     pub(super) fn is_unknown(&self) -> bool {
         let is_missing = |value: &Value| matches!(*self.exposed(value), Value::Secret(_));
         self.section.identity.iter().filter_map(|name| self.declared.get(*name)).any(is_missing)
     }
 
-    /// Whether a secret tells it from others, known here or not.
+    /// Whether its identity contains a secret.
     pub(super) fn is_told_by_secret(&self) -> bool {
         let is_secret = |name: &&str| matches!(self.values.get(*name), Some(Value::Secret(_)));
         self.section.identity.iter().any(is_secret)
@@ -144,7 +146,7 @@ impl<'a> Comparing<'a> {
             .push(Incomplete { address: self.address.clone(), reason: reason.into() });
     }
 
-    /// The step that removes a copy of what it stands for.
+    /// The step that removes a copy of its live entry.
     pub(super) fn copy(&self, copy: &LiveEntry) -> Step {
         let address = self.address.entry(format!("{}@{}", self.entry.key, copy.handle_text()));
         let step = removal(self.section, address, &self.entry.origin, copy, self.context);
@@ -154,7 +156,7 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// Something that is nearly the same is there.
+    /// The problem that a nearly identical entry is live.
     pub(super) fn near(&self, live: &LiveEntry) -> Problem {
         let name = self.section.name(&live.fields);
         let message = format!(
@@ -183,8 +185,8 @@ impl<'a> Comparing<'a> {
         Problem { address: self.address.clone(), code, message, help, origin: self.origin(field) }
     }
 
-    /// Whether the service has what a field declares and can be compared by it. If it depends on
-    /// what nobody knows yet, that is asked; if it has not, that is a problem.
+    /// Whether the service has a declared field, so that it can be compared. Asks a question if
+    /// that depends on an unknown release; adds a problem if the service lacks it.
     fn fits(&self, name: &str, value: &Value, findings: &mut Findings) -> bool {
         match fit(self.section, name, value, self.context.release) {
             Fit::Fits => return true,
@@ -198,14 +200,14 @@ impl<'a> Comparing<'a> {
         false
     }
 
-    /// Whether the service lacks something that is declared.
+    /// Whether the service lacks a declared field.
     fn is_unfit(&self, findings: &Findings) -> bool {
         let is_own = |p: &Problem| p.code == "release" && p.address == self.address;
         findings.problems.iter().any(is_own)
     }
 
-    /// Whether a field steers undrift, or is what tells entries apart, and is neither compared nor
-    /// shown as a change.
+    /// Whether a field only steers undrift or belongs to the identity, and so is neither compared
+    /// nor shown as a change.
     fn steers(&self, name: &str) -> bool {
         let field = self.field(name);
         let is_identity = self.section.identity.contains(&name);
@@ -222,7 +224,8 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// Says which secrets are not known here, so that a plan does not look more certain than it is.
+    /// Adds a note with the secrets that are not set, so that a plan does not look more certain
+    /// than it is.
     pub(super) fn secrets_missing(&self, findings: &mut Findings) {
         if self.entry.state == State::Absent {
             return;
@@ -243,8 +246,8 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// Says which secrets the service would refuse. What is written in a manifest was checked when
-    /// it was read.
+    /// Adds a problem for each secret that the service would refuse. Plain values were checked when
+    /// the manifests were read.
     pub(super) fn secrets_unfit(&self, findings: &mut Findings) {
         let is_secret = |name: &str| matches!(self.values.get(name), Some(Value::Secret(_)));
         if self.entry.state == State::Present && self.values.keys().any(|name| is_secret(name)) {
@@ -264,7 +267,7 @@ impl<'a> Comparing<'a> {
         Job { section: self.section, target, names, release, is_alone: self.is_alone, act }
     }
 
-    /// There are no calls.
+    /// Records why there are no calls.
     fn unable(&self, unable: Unable, findings: &mut Findings) {
         match unable {
             Unable::Unseen(cause) => self.incomplete(cause, findings),
@@ -281,7 +284,7 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// The entry is live.
+    /// Compares the entry with its live entry.
     pub(super) fn present(&self, live: &LiveEntry, findings: &mut Findings) {
         if let Some(why) = live.protected {
             findings.notes.push(self.note(Reason::Protected { why: why.into() }, Vec::new()));
@@ -299,7 +302,7 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// What becoming as declared takes.
+    /// Adds the step that changes the live entry.
     fn change_to(&self, live: &LiveEntry, findings: &mut Findings) {
         let mut changes = self.changes(live, findings);
         if changes.is_empty() || self.is_unfit(findings) {
@@ -338,8 +341,8 @@ impl<'a> Comparing<'a> {
         self.push(Step { effects, ..step.of(live) }, findings);
     }
 
-    /// Whether the service would refuse these changes, because something that nobody declares would
-    /// show more than it may then.
+    /// Whether the service would refuse these changes because an undeclared field would then show
+    /// more than allowed. Adds the problems.
     fn shows_too_much(
         &self,
         live: &LiveEntry,
@@ -369,7 +372,7 @@ impl<'a> Comparing<'a> {
         any
     }
 
-    /// The fields that differ from `live`. Why others are not compared becomes notes.
+    /// The fields that differ from `live`. Adds notes for fields that are not compared.
     fn changes(&self, live: &LiveEntry, findings: &mut Findings) -> Vec<Change> {
         let mut changes = Vec::new();
         let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
@@ -427,7 +430,7 @@ impl<'a> Comparing<'a> {
         changes
     }
 
-    /// The entry is not live.
+    /// Plans an entry that is not live.
     pub(super) fn absent(&self, findings: &mut Findings) {
         if self.entry.state == State::Absent {
             return;
@@ -459,7 +462,7 @@ impl<'a> Comparing<'a> {
         }
     }
 
-    /// The entry may turn out to be absent, or to differ, under `condition`.
+    /// Plans an entry that may turn out to be absent, or to differ, under `condition`.
     pub(super) fn possible(&self, condition: &'static str, findings: &mut Findings) {
         if let Some(step) = self.creation(findings) {
             self.push(Step { possible: Some(condition), ..step }, findings);
@@ -504,7 +507,7 @@ impl<'a> Comparing<'a> {
         Some(Step { effects, ..step })
     }
 
-    /// What `before` becomes, in comparable form.
+    /// The live object `before` with the declared changes, in comparable form.
     fn after(&self, before: &Object) -> Object {
         let mut after = before.clone();
         for (name, value) in forms::plain(&self.declared) {
@@ -514,7 +517,7 @@ impl<'a> Comparing<'a> {
         after
     }
 
-    /// Adds a step, unless the service would refuse it for what is known of the group above.
+    /// Adds a step, unless the service would refuse it because of the group above.
     fn push(&self, step: Step, findings: &mut Findings) {
         let access = step.effects.iter().find_map(|effect| match effect {
             Effect::Access { user: Some(user), .. } => Some(*user),
@@ -561,7 +564,7 @@ impl<'a> Comparing<'a> {
                 forms::comparable(self.spec(name), declared, self.context.names)
             }
             Value::Secret(_) => return Compared::SecretMissing,
-            // The service shows that there is a file, and not what is in it.
+            // The service shows that a file exists, but not its content.
             Value::File(_) if live.fields.get(name).is_some_and(|found| !found.is_null()) => {
                 return Compared::NotReadable;
             }
@@ -578,8 +581,8 @@ impl<'a> Comparing<'a> {
             None if footing == Footing::TurnedOn => Compared::Differs,
             None if footing == Footing::Off => Compared::Same,
             None if field.read == Readback::IfPresent => Compared::NotReadable,
-            // An answer may leave out what is null. Only where the service shows fields of that
-            // tier does it say so by leaving it out.
+            // An answer may leave out a null. A missing field means null only if the service shows
+            // fields of that tier.
             None if field.nullable && field.tier <= live.tier => {
                 if is_same(&Json::Null) {
                     Compared::Same
@@ -596,7 +599,7 @@ impl<'a> Comparing<'a> {
         let before = match live {
             None => Shown::Absent,
             Some(_) if !is_readable(field) => Shown::Unknown,
-            // What is declared as a secret is one on the service too.
+            // A value that is declared as a secret is secret on the service too.
             Some(live)
                 if matches!(self.values[name], Value::Secret(_))
                     && live.fields.contains_key(name) =>
@@ -616,16 +619,16 @@ impl<'a> Comparing<'a> {
     }
 }
 
-/// How one field compares.
+/// How a field compares.
 enum Compared {
     Same,
     Differs,
-    /// It steers undrift and is never sent.
+    /// It only steers undrift and is never sent.
     Local,
     /// The service never returns it.
     NotReadable,
-    /// The service returns it in general, but not here.
+    /// The service can return it, but did not.
     NotReturned,
-    /// Its declared value is a secret that is not set here.
+    /// Its declared value is a secret that is not set.
     SecretMissing,
 }

@@ -1,4 +1,4 @@
-//! What comparing and planning bring: steps, and why other things do not happen.
+//! The results of comparing and planning: steps, and why other things do not happen.
 
 use jiff::civil::Date;
 use schemars::JsonSchema;
@@ -9,31 +9,32 @@ use crate::{
     address::Address, cause::Cause, desired::Guard, kinds, live::Question, origin::Origin, text,
 };
 
-/// What was found: of a section, of a container, or of all that is declared.
+/// The results for a section, for a container, or for all declarations.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Findings {
-    /// What to do, in an order that keeps the edges.
+    /// What to do, in an order that respects the edges.
     pub steps: Vec<Step>,
-    /// What would have to be done to what is only watched; nobody does it.
+    /// Steps for objects that are only watched; they are never carried out.
     pub watched: Vec<Step>,
-    /// What is left alone until a day, whether it differs or not. What differs there is watched.
+    /// What a hold leaves unchanged until a day, whether it differs or not. Its differences are
+    /// watched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Held>,
     /// Why other things do not happen.
     pub notes: Vec<Note>,
-    /// What has to be put right before the container that it is about is touched.
+    /// What must be repaired before its container is changed.
     pub problems: Vec<Problem>,
-    /// What could not be read, so that nothing is planned there.
+    /// What could not be read; nothing is planned there.
     pub incomplete: Vec<Incomplete>,
     /// What the guards refuse.
     pub refusals: Vec<Refusal>,
-    /// What has to be known besides, before this is all.
+    /// What must be read before the result is complete.
     #[serde(skip)]
     pub questions: Vec<Question>,
 }
 
 impl Findings {
-    /// Takes in others.
+    /// Adds the results of `others`.
     pub fn extend(&mut self, others: Self) {
         self.steps.extend(others.steps);
         self.watched.extend(others.watched);
@@ -45,7 +46,7 @@ impl Findings {
         others.questions.into_iter().for_each(|question| self.ask(question));
     }
 
-    /// Takes in a removal, or why there is none.
+    /// Adds a removal, or the problem that prevents it.
     pub(super) fn remove(&mut self, removal: Result<Step, Option<Box<Problem>>>) {
         match removal {
             Ok(step) => self.steps.push(step),
@@ -53,7 +54,7 @@ impl Findings {
         }
     }
 
-    /// Takes in a question, once.
+    /// Adds a question, unless it is there already.
     pub fn ask(&mut self, question: Question) {
         if !self.questions.contains(&question) {
             self.questions.push(question);
@@ -61,19 +62,19 @@ impl Findings {
     }
 }
 
-/// What a run leaves alone because somebody changed it by hand in an emergency.
+/// An object that a run leaves unchanged, because somebody changed it by hand in an emergency.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Held {
     /// The group or project, the section or the entry.
     pub address: Address,
-    /// The last day on which it is left alone, `YYYY-MM-DD`.
+    /// The last day of the hold, `YYYY-MM-DD`.
     #[serde(serialize_with = "day")]
     #[schemars(with = "String")]
     pub until: Date,
 }
 
 impl Held {
-    /// Whether `address` is what is held, or in it.
+    /// Whether `address` is the held object, or in it.
     pub fn holds(&self, address: &Address) -> bool {
         let own = &self.address;
         own.path == address.path
@@ -86,14 +87,14 @@ fn day<S: Serializer>(day: &Date, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(day)
 }
 
-/// Why something that one might expect does not happen.
+/// Why something expected does not happen.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Note {
     /// The object.
     pub address: Address,
     /// The reason.
     pub reason: Reason,
-    /// The fields that it is about.
+    /// The fields concerned.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
     pub fields: Vec<String>,
     /// Where it is declared.
@@ -107,60 +108,60 @@ pub struct Note {
 pub enum Reason {
     /// It is live, and no manifest lists it.
     Unlisted,
-    /// It is live, no manifest lists it, and its section says that this is a difference.
+    /// It is live, no manifest lists it, and its section declares that this is a difference.
     UnlistedFails,
     /// It is a project of a declared group, and no manifest declares it.
     Undeclared {
-        /// What it is if it is not in use: `archived`, or `marked for deletion`.
+        /// Its state if it is not in use: `archived`, or `marked for deletion`.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
         state: Option<&'static str>,
     },
-    /// It is a project of a declared group, no manifest declares it, and the group says that this is
-    /// a difference.
+    /// It is a project of a declared group, no manifest declares it, and the group declares that
+    /// this is a difference.
     UndeclaredFails {
-        /// What it is if it is not in use: `archived`, or `marked for deletion`.
+        /// Its state if it is not in use: `archived`, or `marked for deletion`.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
         state: Option<&'static str>,
     },
-    /// It is live and unlisted, and is protected for the reason given.
+    /// It is live and unlisted, and protected from removal.
     Protected {
         /// The reason, for example `it is a bot`.
         why: String,
     },
     /// The service does not return these fields.
     CannotVerify,
-    /// These secrets are not set here.
+    /// These secrets are not set.
     SecretMissing {
         /// Where they come from: `env:NAME` or `file:PATH`.
         secrets: Vec<String>,
     },
-    /// The service's answer lacks these fields, which other installations, tiers or roles have, or the
-    /// service ignores them, because they are of a tier that it does not have.
+    /// The service's answer lacks these fields: they belong to another installation, tier or role,
+    /// or the service ignores them because it lacks their tier.
     NotReturned,
     /// It is archived, as declared; nothing below it is read or changed.
     Archived,
-    /// It was archived by hand, and its manifest declares something else; nothing below it is read
-    /// or changed.
+    /// It was archived by hand, although its manifest does not declare it archived. Nothing below
+    /// it is read or changed.
     ArchivedByHand,
-    /// A rule brought it in, and it was deleted, renamed or archived before it was read.
+    /// A rule included it, and it was deleted, renamed or archived before it was read.
     Vanished,
-    /// Something declared closes this section: it can be neither read nor changed.
+    /// A declared switch closes this section: it can be neither read nor changed.
     Closed {
-        /// What, as a sentence.
+        /// The switch, as a sentence.
         why: String,
     },
-    /// Removing it, also to add it anew, takes along what these grant to it, and no manifest
-    /// declares that they do.
+    /// Removing it also removes what these entries grant to it, and no manifest declares those
+    /// grants. This holds for a replacement too.
     TakesAlong {
-        /// The entries; a section stands for any of its entries where they were not read.
+        /// The entries; a section stands for all its entries if they were not read.
         grants_of: Vec<Address>,
     },
-    /// The step does something that its fields do not show.
+    /// The step has an effect that its fields do not show.
     Besides {
-        /// What, as a sentence that starts with `it`.
+        /// The effect, as a sentence that starts with `it`.
         what: String,
     },
-    /// These fields are not set yet, and wait for what the text says.
+    /// These fields are not set yet; the text says why.
     Waits {
         /// The end of a sentence that begins with `waits`.
         why: String,
@@ -168,12 +169,12 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether it is a difference that apply leaves alone.
+    /// Whether it is a difference that apply does not change.
     pub const fn is_difference(&self) -> bool {
         matches!(self, Self::UnlistedFails | Self::UndeclaredFails { .. } | Self::ArchivedByHand)
     }
 
-    /// Whether `drift --strict` takes it for a difference: nobody knows, or nobody manages it.
+    /// Whether it counts as a difference for `drift --strict`: unknown, or unmanaged.
     pub const fn is_open(&self) -> bool {
         self.is_difference()
             || matches!(
@@ -186,7 +187,7 @@ impl Reason {
             )
     }
 
-    /// Whether it is about something live that no manifest lists.
+    /// Whether it concerns a live entry that no manifest lists.
     pub const fn is_unlisted(&self) -> bool {
         matches!(
             self,
@@ -198,7 +199,7 @@ impl Reason {
     }
 }
 
-/// Something that has to be put right before its container is touched.
+/// What must be repaired before its container is changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Problem {
     /// The object.
@@ -216,13 +217,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Whether it says that a declared container is not there: in `drift` that is a difference.
+    /// Whether a declared container does not exist, which `drift` reports as a difference.
     pub fn is_missing(&self) -> bool {
         matches!(self.code, "missing-project" | "missing-group" | "missing-namespace")
     }
 }
 
-/// Something of which too little is known, so that nothing is planned there.
+/// Something of which too little could be read to plan anything.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Incomplete {
     /// The container, the section or the entry.
@@ -231,7 +232,7 @@ pub struct Incomplete {
     pub reason: Cause,
 }
 
-/// What a guard refuses.
+/// A refusal by a guard.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Refusal {
     /// The object.
@@ -240,16 +241,16 @@ pub struct Refusal {
     pub guard: Guard,
     /// Why, with numbers.
     pub reason: String,
-    /// How many objects it is about.
+    /// How many objects it concerns.
     pub objects: usize,
     /// Where it is declared.
     pub origin: Origin,
-    /// What lets this object through this guard, `GUARD:ADDRESS`.
+    /// The acknowledgement to pass, `GUARD:ADDRESS`.
     pub acknowledgement: String,
 }
 
 impl Refusal {
-    /// A refusal of something at `address`.
+    /// A refusal for the object at `address`.
     pub fn new(
         guard: Guard,
         address: &Address,

@@ -1,23 +1,23 @@
-//! Whose a difference is: of the branch that is reviewed, or of somebody who changed the service.
+//! Where a difference comes from: from the reviewed branch, or from a change of the service.
 //!
-//! It follows from three values: what was declared at the base of the branch, what is declared here,
-//! and what is there.
+//! This follows from three values: declared at the base of the branch, declared on the branch, and
+//! live.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Whose a difference is.
+/// Where a difference comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Label {
-    /// This branch asks for it.
+    /// The branch declares it.
     Change,
-    /// This branch edits what also drifted.
+    /// The branch edits a value that also drifted.
     Both,
-    /// The base declared it, and this branch does not.
+    /// The base declared it, and the branch does not.
     Removed,
-    /// It was there before: somebody changed the service.
+    /// It differed before the branch: somebody changed the service.
     Drift,
-    /// What was declared at the base is not known.
+    /// The declaration at the base is not known.
     Unknown,
 }

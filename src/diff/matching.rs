@@ -1,5 +1,4 @@
-//! Which live entry a declared one stands for: by what tells entries apart on the service, looked
-//! up and not searched.
+//! Finds the live entry for each declared one, by identity. Uses maps instead of searching.
 
 use std::collections::HashMap;
 
@@ -12,33 +11,33 @@ use crate::{
     value::{Json, Object},
 };
 
-/// Two live entries that were made within this many seconds of each other may be one create whose
-/// answer was lost, and its second sending.
+/// Two live entries created within this many seconds may come from one create whose answer was lost
+/// and from its second sending.
 const COPY_WITHIN: i64 = 15 * 60;
 
-/// What a declared entry stands for among the live ones.
+/// The live entry that a declared one matches.
 pub(super) enum Match<'l> {
-    /// Nothing.
+    /// None.
     None,
     /// This one, and its copies.
     One(&'l LiveEntry, Vec<&'l LiveEntry>),
-    /// One that another entry stands for already.
+    /// One that another declared entry matches already.
     Taken,
-    /// Nothing, but this one is probably meant.
+    /// None, but this one is probably meant.
     Near(&'l LiveEntry),
-    /// One of several that differ, and nothing tells which; the text says what to do, without a
-    /// credential.
+    /// One of several that differ, and nothing shows which one; the text names what to do, without
+    /// a credential.
     Ambiguous(String),
-    /// What tells it apart is a secret that is not set here.
+    /// Its identity contains a secret that is not set.
     Unknown,
 }
 
-/// The live entries of a section, by what tells them apart.
+/// The live entries of a section, by identity.
 pub(super) struct Matching<'l> {
     section: Section,
     live: &'l [LiveEntry],
     by_key: HashMap<String, Vec<usize>>,
-    /// Those that the service keeps a name of.
+    /// Those whose name the service keeps.
     by_name: HashMap<String, Vec<usize>>,
     taken: Vec<bool>,
     count: usize,
@@ -59,13 +58,13 @@ impl<'l> Matching<'l> {
         Self { section, live, by_key, by_name, taken: vec![false; live.len()], count: 0 }
     }
 
-    /// How many live entries a declared one stands for.
+    /// How many live entries have a declared one.
     pub(super) const fn taken(&self) -> usize {
         self.count
     }
 
-    /// What the declared entry with this identity stands for; `is_unknown` says that a part of it
-    /// is a secret that is not set here.
+    /// Finds the match for a declared entry with this identity. `is_unknown`: the identity contains
+    /// a secret that is not set.
     pub(super) fn find(&mut self, identity: &Identity, is_unknown: bool) -> Match<'l> {
         let found = self.called(identity).or_else(|| self.keyed(identity));
         let near = || {
@@ -99,7 +98,7 @@ impl<'l> Matching<'l> {
         Match::One(first, copies)
     }
 
-    /// The live entries that are called like it; of several, those that have its key too.
+    /// The live entries with its name; if there are several, those that also have its key.
     fn called(&self, identity: &Identity) -> Option<Vec<usize>> {
         let called = self.by_name.get(identity.called.as_ref()?)?;
         let free = called.iter().copied().inspect(|_| steps::step());
@@ -110,8 +109,8 @@ impl<'l> Matching<'l> {
         [both, free].into_iter().find(|found| !found.is_empty())
     }
 
-    /// The live entries with its key, or one that it had before: those that no other one stands
-    /// for, if there are any.
+    /// The live entries with its key, or with one of its former keys. Entries without another match
+    /// come first.
     fn keyed(&self, identity: &Identity) -> Option<Vec<usize>> {
         let found = identity.keys.iter().find_map(|key| self.by_key.get(key))?;
         let free = found.iter().copied().inspect(|_| steps::step());
@@ -119,7 +118,7 @@ impl<'l> Matching<'l> {
         Some(if free.is_empty() { found.clone() } else { free })
     }
 
-    /// The live entries that no declared one stands for.
+    /// The live entries without a declared one.
     pub(super) fn rest(&self) -> impl Iterator<Item = &'l LiveEntry> {
         self.live.iter().zip(&self.taken).filter(|(_, taken)| !**taken).map(|(entry, _)| entry)
     }
@@ -135,14 +134,14 @@ impl<'l> Matching<'l> {
     }
 }
 
-/// Why `other` is not `first` once more, as a create whose answer was lost can leave it behind;
-/// nothing if it is.
+/// Why `other` is not a copy of `first`, as a create whose answer was lost can leave behind; `None`
+/// if it is.
 fn no_copy(section: Section, first: &LiveEntry, other: &LiveEntry) -> Option<String> {
     let (Some(one), Some(two)) = (&first.whole, &other.whole) else {
         return Some("differ".to_owned());
     };
-    // What the service computes from the time of the request, from other fields, and from what came of
-    // using it.
+    // Values that the service computes: from the time of the request, from other fields, and from
+    // later use.
     let computed = [
         "id",
         "created_at",
@@ -162,14 +161,14 @@ fn no_copy(section: Section, first: &LiveEntry, other: &LiveEntry) -> Option<Str
     match (made_at(one), made_at(two)) {
         (Some(one), Some(two)) if (one.as_second() - two.as_second()).abs() <= COPY_WITHIN => None,
         (Some(_), Some(_)) => Some("were made more than 15 minutes apart".to_owned()),
-        // What hides nothing is the same in all that there is of it.
+        // If nothing is hidden, equal fields mean equal entries.
         (None, None) if shows_all(section, one) => None,
         _ => Some("do not say when they were made".to_owned()),
     }
 }
 
-/// Whether the service returns all that it keeps of an entry like this one: no field is write-only,
-/// and no credential is struck out of an address.
+/// Whether the service returns everything about an entry like this: no field is write-only, and no
+/// credential is removed from a URL.
 fn shows_all(section: Section, whole: &Object) -> bool {
     let is_kept_back = |value: &Json| value.as_str().is_some_and(|text| text.contains("***"));
     let is_shown = |spec: &Spec| match spec.field.read {

@@ -1,10 +1,10 @@
-//! What differs between a declared section and the live one.
+//! Compares a declared section with the live one.
 //!
-//! In: a [`DeclaredSection`], the live [`Collection`], and what both may look at besides
-//! ([`Context`]). Out: [`Findings`], with a step for each object that differs, not yet in order.
-//! It reads nothing, prints nothing and knows no section by name: the same input gives the same
-//! findings in the same order. What cannot be compared becomes a note, never a step, so that a run
-//! which changed nothing plans nothing.
+//! In: a [`DeclaredSection`], the live [`Collection`], and further facts in [`Context`]. Out:
+//! [`Findings`], with a step for each object that differs, not in order yet. This module reads
+//! nothing, prints nothing and knows no section by name: the same input gives the same findings in
+//! the same order. A field that cannot be compared becomes a note, never a step, so a run that
+//! changed nothing plans nothing.
 
 mod bound;
 mod entry;
@@ -45,32 +45,32 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// What a comparison may look at besides the two sides.
+/// Facts for a comparison other than the two sides.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The container.
     pub target: &'a Target,
     /// Its address.
     pub container: &'a Address,
-    /// Who asks.
+    /// The token's user.
     pub caller: &'a Caller,
     /// Whether its repository has no branch yet.
     pub is_empty: bool,
-    /// Whether the service has no licence, as the container shows.
+    /// Whether the container shows that the service has no licence.
     pub is_unlicensed: bool,
-    /// The user in whose personal namespace the container is.
+    /// The owner, if the container is in a personal namespace.
     pub personal_owner: Option<u64>,
-    /// The ids of what entries name.
+    /// The ids of the names in entries.
     pub names: &'a Names,
-    /// The levels of access from the group above, once they were asked for.
+    /// The access levels in the group above, once they were read.
     pub inherited: Option<&'a Inherited>,
-    /// What the group above says of itself, once it was asked for.
+    /// The object of the group above, once it was read.
     pub group_above: Option<&'a Object>,
-    /// What the groups of the run declare.
+    /// The declarations of the groups in the run.
     pub groups: &'a Groups,
-    /// The release of the service, once it was asked for.
+    /// The release of the service, once it was read.
     pub release: Known,
-    /// What secret references stand for, as far as it is known here.
+    /// The values of secret references, as far as they are set.
     pub secrets: &'a Secrets,
     /// The objects whose write-only fields are sent again.
     pub resend: &'a [Selector],
@@ -79,7 +79,7 @@ pub struct Context<'a> {
 /// Compares a declared section with the live one.
 ///
 /// # Errors
-/// Why the live section does not say enough: then nothing is concluded.
+/// Why the live section is not known well enough; nothing is concluded then.
 pub fn section(
     declared: &DeclaredSection,
     live: &Collection,
@@ -118,8 +118,8 @@ pub fn section(
     Ok(findings)
 }
 
-/// The texts that address several entries, live or declared, in paths, where only the query tells
-/// them apart.
+/// The texts that address several entries, live or declared, in paths; only the query tells those
+/// entries apart.
 fn crowded(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
     let section = declared.of;
     let [path, .., _] = section.home.handle else { return BTreeSet::new() };
@@ -139,8 +139,8 @@ fn crowded(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
     names.into_keys().collect()
 }
 
-/// What a section that cannot be read yet may need once it can be, under `condition`: each entry as
-/// if it were not there. Nothing is ever removed so.
+/// Plans a section that can be read only later, under `condition`, as if each entry were absent.
+/// Nothing is ever removed this way.
 pub fn possible(
     declared: &DeclaredSection,
     condition: &'static str,
@@ -156,20 +156,20 @@ pub fn possible(
     findings
 }
 
-/// What an unlisted live entry may be all the same.
+/// Why an unlisted live entry may still be a declared one.
 #[derive(Clone, Copy, Default)]
 struct Doubt {
-    /// A declared one could not be told from others, so this may be it.
+    /// The match of a declared entry is ambiguous, so it may be this one.
     unmatched: bool,
-    /// A declared one that is told by a secret was not found: what tells this one may be that
-    /// secret, or what it was before.
+    /// A declared entry with a secret in its identity was not found. This entry may have that
+    /// secret, or its former value.
     secret: bool,
 }
 
-/// Why a live entry is spared that may be a declared one of which too little is known.
+/// Why a live entry that may be a declared one is not removed.
 const UNMATCHED: &str = "may be a declared one: ambiguous";
 
-/// What happens to a live entry that no manifest lists.
+/// Plans a live entry that no manifest lists.
 fn unlisted(
     declared: &DeclaredSection,
     live: &LiveEntry,
@@ -207,8 +207,8 @@ fn unlisted(
         (Unlisted::Delete, Some(why)) => {
             findings.notes.push(note(Reason::Protected { why: why.into() }));
         }
-        // Bots come and go with the tokens that they belong to, and nobody is asked to declare the
-        // access that the run itself needs: a report of them would never end.
+        // Nobody is expected to declare bots, which come and go with their tokens, or the access of
+        // the run itself: reports of them would never end.
         _ if never.is_some() => {}
         _ if doubt.unmatched => {
             findings.notes.push(note(Reason::Protected { why: UNMATCHED.into() }));
@@ -218,8 +218,8 @@ fn unlisted(
     }
 }
 
-/// The address of a live entry that no manifest lists. Where the service may hold the same thing
-/// twice, only its id tells it from others.
+/// The address of a live entry that no manifest lists. If the service may hold the same entry
+/// twice, only the id identifies it.
 fn unlisted_address(
     section: Section,
     live: &LiveEntry,
@@ -237,17 +237,17 @@ fn unlisted_address(
     container.section(section.section).entry(entry)
 }
 
-/// The user that a live entry is about.
+/// The user in a live entry.
 fn user_of(section: Section, live: &LiveEntry) -> Option<u64> {
     live.id().filter(|_| subject(section).is_some_and(|(_, named)| named == Named::User))
 }
 
-/// The user, or the group, that a live entry is about.
+/// The user or group in a live entry.
 fn whom(section: Section, live: &LiveEntry) -> Option<u64> {
     live.id().filter(|_| subject(section).is_some())
 }
 
-/// The field that names the user, or the group, that an entry is about.
+/// The field with the user or group of an entry.
 fn subject(section: Section) -> Option<(&'static str, Named)> {
     let mut names = section.identity.iter().map(|name| (*name, section.field(name).names));
     names.find_map(|(name, named)| {
@@ -258,7 +258,7 @@ fn subject(section: Section) -> Option<(&'static str, Named)> {
 /// The step that removes `live`.
 ///
 /// # Errors
-/// Why there is none: undrift never removes one, or the service would refuse it.
+/// Why there is none: undrift never removes it, or the service would refuse.
 fn removal(
     section: Section,
     address: Address,
@@ -296,12 +296,12 @@ fn removal(
     Ok(Step { effects, ..step.of(live) })
 }
 
-/// What calls do that the fields of their step do not show.
+/// The effects of calls that the fields of their step do not show.
 fn besides(sends: &[kind::Call]) -> impl Iterator<Item = Effect> {
     sends.iter().filter_map(|call| call.besides).map(|what| Effect::Besides(what.to_owned()))
 }
 
-/// A live value as it may be shown.
+/// A live value in a form that may be shown.
 pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> Shown {
     let secrecy = spec.map_or(Secrecy::Open, |spec| spec.field.secrecy);
     match (value, secrecy) {
@@ -313,7 +313,7 @@ pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> S
     }
 }
 
-/// A value of `field` that is declared along with those in `beside`, as it may be shown.
+/// A declared value of `field` in a form that may be shown; `beside` holds the other fields.
 pub fn shown_declared(field: &Field, value: &Value, beside: &Fields) -> Shown {
     match value {
         Value::Secret(reference) => Shown::Secret(reference.to_string()),
@@ -335,7 +335,7 @@ pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> 
     }
 }
 
-/// Plain data without the credentials that an address may hold.
+/// Plain data without the credentials that a URL may hold.
 fn shown_plain(secrecy: Secrecy, value: &Json) -> Json {
     match (secrecy, value) {
         (Secrecy::Address, Json::String(url)) => text::mask_url(url).into(),
@@ -343,7 +343,7 @@ fn shown_plain(secrecy: Secrecy, value: &Json) -> Json {
     }
 }
 
-/// Why there are no calls, as a problem; nothing if none are needed.
+/// The problem that explains why there are no calls; `None` if none are needed.
 pub fn problem(
     unable: Unable,
     address: &Address,

@@ -1,4 +1,4 @@
-//! What is declared, against the release of the service.
+//! Compares declarations with the release of the service.
 
 use super::Problem;
 use crate::{
@@ -12,22 +12,22 @@ use crate::{
 /// Whether the service can do what a field declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It can, as far as anybody knows.
+    /// It can, as far as known.
     Fits,
-    /// It has no such field, which then steers undrift alone.
+    /// It has no such field; the field then only steers undrift.
     Local,
-    /// That depends on its release, for which nobody asked yet.
+    /// That depends on its release, which was not read yet.
     Depends,
     /// It cannot.
     Unfit(Misfit),
 }
 
-/// Why a service cannot do it, and its release.
+/// Why the service cannot do it, and its release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misfit(Unfit, Release);
 
 impl Misfit {
-    /// What has to be put right, at `address`.
+    /// The problem to repair at `address`.
     pub fn problem(self, address: Address, origin: Origin) -> Problem {
         let Self(unfit, release) = self;
         let message = format!("{}; the service has release {release}", unfit.message);

@@ -14,34 +14,34 @@ use crate::{
     value::Json,
 };
 
-/// What is done to an object.
+/// What a step does to an object.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// It is brought into being.
+    /// The object is created.
     Create,
-    /// Some of its fields change.
+    /// Some fields of the object change.
     Update,
-    /// It is removed.
+    /// The object is removed.
     Delete,
 }
 
-/// One side of a change, as it may be shown to anybody.
+/// One side of a change, in a form that may be shown to anybody.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", content = "value", rename_all = "snake_case")]
 pub enum Shown {
-    /// Nothing is there.
+    /// There is no value.
     Absent,
-    /// The service does not say.
+    /// The service does not return the value.
     Unknown,
     /// Plain data.
     Value(Json),
-    /// Something is there that is not shown: a live value of a sensitive field, or a literal that
-    /// is declared to be masked.
+    /// There is a value that is not shown: a live value of a sensitive field, or a literal that is
+    /// declared to be masked.
     Hidden,
-    /// The value of a secret, by where it comes from: `env:NAME` or `file:PATH`.
+    /// The value of a secret, by its source: `env:NAME` or `file:PATH`.
     Secret(String),
     /// The content of a file.
     File(String),
@@ -53,25 +53,24 @@ pub struct Change {
     /// Its name in the manifest.
     #[serde(serialize_with = "kinds::serialize_name")]
     pub field: String,
-    /// What is there.
+    /// The live value.
     pub before: Shown,
-    /// What is to be there.
+    /// The declared value.
     pub after: Shown,
-    /// Where it is declared; a removal has none of its own.
+    /// Where it is declared; the removal of a field has no place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Whose it is, if the plan was made against a base.
+    /// Where it comes from, if the plan was made against a base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
 }
 
-/// A step that comes first, and why.
+/// A step that comes first, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Edge {
-    /// The step that comes first. A section stands for all of its steps that come earlier in the
-    /// plan.
+    /// The step that comes first. A section stands for all its steps that come earlier in the plan.
     pub address: Address,
-    /// Why.
+    /// The reason.
     #[serde(serialize_with = "crate::text::word")]
     pub reason: &'static str,
 }
@@ -79,52 +78,54 @@ pub struct Edge {
 /// One object to create, change or remove.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Step {
-    /// Whether it is about a group or a project, or about something in one.
+    /// Whether it concerns a group or a project, also for something inside one.
     pub scope: Scope,
     /// The object.
     pub address: Address,
-    /// What is done to it.
+    /// What it does to the object.
     pub action: Action,
-    /// Whether it is removed and added anew, because the service cannot edit it: for a moment it is
-    /// not there.
+    /// Whether the object is removed and added anew, because the service cannot edit it; it is gone
+    /// for a moment.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
-    /// The condition of a step that may turn out to be needless, or a smaller change: what it is
-    /// about can be read only once a step before it was carried out.
+    /// The condition of a possible step: its object can be read only after an earlier step, and it
+    /// may then prove unnecessary or a smaller change.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::word_if_any")]
     pub possible: Option<&'static str>,
-    /// What of it is not under that condition, if something is.
+    /// The part that does not depend on the condition, if any.
     #[serde(skip)]
     pub certain: Option<Box<Step>>,
-    /// Where it is declared: the entry, or the line of `unlisted` that says so.
+    /// Where it is declared: the entry, or the line of `unlisted` that removes it.
     pub origin: Origin,
     /// What changes, field by field.
     pub changes: Vec<Change>,
-    /// Whose it is, if the plan was made against a base: that of its changes that comes first in the
-    /// order of [`Label`]; `both` if what is missing is to be there in another way than at the base.
+    /// Where it comes from, if the plan was made against a base: the label of its changes that
+    /// comes first in the order of [`Label`]. It is `both` if the missing entry was declared with
+    /// other values at the base.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<Label>,
     /// The calls, in order.
     pub calls: Vec<ShownCall>,
-    /// What comes first, with the reasons.
+    /// The steps that come first, with reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Edge>,
-    /// The calls as they are sent. They hold secret references, and live values that are not shown.
+    /// The calls in the form in which they are sent. They hold secret references, and live values
+    /// that are not shown.
     #[serde(skip)]
     pub sends: Vec<kind::Call>,
-    /// What it does beyond the object itself.
+    /// Its effects beyond the object itself.
     #[serde(skip)]
     pub effects: Vec<Effect>,
-    /// Whether what it removes is there twice.
+    /// Whether it removes a copy of another entry.
     #[serde(skip)]
     pub is_copy: bool,
-    /// What was found, to tell later whether it moved.
+    /// The live entry, to detect later whether it changed meanwhile.
     #[serde(skip)]
     pub(crate) live: Option<Sealed>,
 }
 
 impl Step {
-    /// A step that nothing else is known of yet.
+    /// A step with nothing more than these parts.
     pub fn new(
         scope: Scope,
         address: Address,
@@ -152,19 +153,18 @@ impl Step {
         }
     }
 
-    /// With what was found.
+    /// Adds the live entry.
     #[must_use]
     pub fn of(self, live: &LiveEntry) -> Self {
         Self { live: Some(Sealed(live.clone())), ..self }
     }
 
-    /// Whether it differed before the branch that is compared with a base.
+    /// Whether it differed before the reviewed branch.
     pub fn is_drift(&self) -> bool {
         self.label == Some(Label::Drift)
     }
 
-    /// Whether `other`, planned anew, does the same to an object that is as it was, by calls that
-    /// go to the same and carry nothing else.
+    /// Whether `other`, planned anew, does the same to an unchanged object, with the same calls.
     pub fn is_as(&self, other: &Self) -> bool {
         let fits = |(own, other): (&ShownCall, &ShownCall)| {
             own.is_to(other) && other.fields.iter().all(|field| own.fields.contains(field))
@@ -176,7 +176,7 @@ impl Step {
             && self.calls.iter().zip(&other.calls).all(fits)
     }
 
-    /// Whether `other`, planned anew, does the same to a field that is as it was.
+    /// Whether `other`, planned anew, does the same to an unchanged field.
     pub fn does_as(&self, other: &Self, field: &str) -> bool {
         let before =
             |step: &Self| step.live.as_ref().and_then(|live| live.0.fields.get(field).cloned());
@@ -189,16 +189,17 @@ impl Step {
         after(self) == after(other) && before(self) == before(other)
     }
 
-    /// Whether it is no more than `possible`, which was shown: it does no more to the same object,
-    /// and in the way that was shown. Nothing is removed to be added anew unless that was shown.
+    /// Whether it does no more than `possible`, which was shown: to the same object and in the same
+    /// way. An object is replaced only if that was shown.
     pub fn is_within(&self, possible: &Self) -> bool {
-        // What was thought missing may be edited, and what was removed already may be added.
+        // A create may turn into an edit, and a replacement into an add if the object is gone
+        // already.
         let is_other_way = !self.replaces && self.action != possible.action;
         self.does_no_more_than(possible) && (self.replaces == possible.replaces || is_other_way)
     }
 
-    /// Whether it changes no other fields of the same object to no other values than `possible`,
-    /// and does not remove it for good.
+    /// Whether it sets no other fields of the same object, and no other values, than `possible`,
+    /// and does not remove the object for good.
     pub fn does_no_more_than(&self, possible: &Self) -> bool {
         let is_shown = |change: &Change| {
             possible
@@ -211,8 +212,8 @@ impl Step {
             && self.changes.iter().all(is_shown)
     }
 
-    /// Whether `now` still has what was found of the object and this step does not change. What `now`
-    /// does not say is no evidence against it.
+    /// Whether `now` still has the values that were read, in the fields that this step does not
+    /// change. A field that `now` lacks is no evidence of a change.
     pub fn leaves(&self, section: Section, now: &LiveEntry) -> bool {
         let changes = |name: &String| self.changes.iter().any(|change| change.field == *name);
         let found = self.live.iter().flat_map(|live| &live.0.fields);
@@ -223,12 +224,12 @@ impl Step {
         })
     }
 
-    /// The id of the live object that it is about, if it has one.
+    /// The id of the live object, if it has one.
     pub fn live_id(&self) -> Option<u64> {
         self.live.as_ref().and_then(|live| live.0.id())
     }
 
-    /// What was found of the object, in comparable form.
+    /// The live entry in comparable form.
     pub(crate) fn found(&self) -> Option<&LiveEntry> {
         self.live.as_ref().map(|live| &live.0)
     }
@@ -249,7 +250,7 @@ impl std::fmt::Debug for Sealed {
     }
 }
 
-/// A call as it may be shown.
+/// A call in a form that may be shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Call")]
 pub struct ShownCall {
@@ -261,17 +262,17 @@ pub struct ShownCall {
     pub method: &'static str,
     /// The path and the query below `/api/v4`.
     pub path: String,
-    /// The names of the fields that it carries.
+    /// The names of the fields in its body.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
     pub fields: Vec<String>,
     /// Whether it is sent only if the call before it failed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub restores: bool,
-    /// Whether it is sent only if the answer to the call before it does not show what limits a switch
-    /// that this one turned on.
+    /// Whether it is sent only if the call before it turned on a switch and the answer lacks the
+    /// limit of that switch.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undoes: bool,
-    /// Whether what was started by then is waited for: the import of the contents.
+    /// Whether it waits for the import of the contents.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub awaits: bool,
 }
@@ -282,7 +283,7 @@ impl ShownCall {
         self.restores || self.undoes
     }
 
-    /// Whether `other` goes to the same thing of its container, which a new plan may name by its
+    /// Whether `other` goes to the same object in its container, which a new plan may address by
     /// id.
     fn is_to(&self, other: &Self) -> bool {
         self.operation == other.operation

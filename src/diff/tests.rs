@@ -1,4 +1,4 @@
-//! What a comparison makes of live entries, without a plan around it.
+//! Tests of comparisons, without a plan around them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +17,7 @@ use crate::{
 
 const SECRET: &str = "https://chat.example.org/hooks/T0123/canary-path";
 
-/// What a comparison may look at besides the two sides.
+/// The context of a comparison.
 struct World {
     target: Target,
     address: Address,
@@ -63,8 +63,8 @@ impl World {
     }
 }
 
-/// What differs between the declared `hooks` of `acme/shop` and the live ones, of which everything
-/// is read; `CHAT` is known or not.
+/// Compares the declared `hooks` of `acme/shop` with the live ones, which are complete. `known` is
+/// the value of `CHAT`, if set.
 fn compared(hooks: &Json, unlisted: Unlisted, live: &Json, known: Option<&str>) -> Findings {
     let project = shop(&json!({"hooks": hooks}), unlisted);
     let declared = project.section("hooks").unwrap();
@@ -75,12 +75,12 @@ fn compared(hooks: &Json, unlisted: Unlisted, live: &Json, known: Option<&str>) 
     section(declared, &live, world.context()).unwrap()
 }
 
-/// A live hook, made at a time of its own.
+/// A live hook with a creation time of its own.
 fn hook(id: u64, url: &str) -> Json {
     json!({"id": id, "url": url, "push_events": true, "created_at": format!("20{id:02}-01-31T12:00:00Z")})
 }
 
-/// The addresses of unlisted entries that were spared, and the steps.
+/// The addresses of unlisted entries that were not removed, and the steps.
 fn said(hooks: &Json, unlisted: Unlisted, urls: [&str; 2], known: Option<&str>) -> Vec<String> {
     let live = json!([hook(7, urls[0]), hook(8, urls[1])]);
     let findings = compared(hooks, unlisted, &live, known);
@@ -99,11 +99,11 @@ fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     let named = json!([{"name": "chat", "url": {"env": "CHAT"}, "push_events": true}]);
     let urls = [SECRET, "https://ci.example.org/x"];
     let by_id = ["acme/shop#hooks/id%3A7", "acme/shop#hooks/id%3A8"];
-    // Not set here: either may be it.
+    // Not set: either hook may be it.
     assert_eq!(said(&declared, Report, urls, None), by_id);
     assert_eq!(said(&named, Report, urls, None), by_id);
     assert_eq!(said(&declared, Delete, urls, None), by_id);
-    // Another value by now: what is there may be the old one.
+    // Set to another value: the live hook may have the old one.
     let create = "Create acme/shop#hooks/env%3ACHAT".to_owned();
     let new = Some("https://chat.example.org/new");
     assert_eq!(
@@ -112,13 +112,13 @@ fn a_live_value_is_not_shown_where_it_may_be_a_declared_secret() {
     );
     let removed = said(&declared, Delete, urls, new);
     assert_eq!(removed[1..], ["Delete acme/shop#hooks/id%3A7", "Delete acme/shop#hooks/id%3A8"]);
-    // Known and found: the other one is none.
+    // Set and found: the other hook is not declared.
     let other = "acme/shop#hooks/https%3A%2F%2Fci.example.org%2Fx@8";
     assert_eq!(said(&declared, Report, urls, Some(SECRET)), [other]);
     // No secret is declared.
     let open = json!([{"url": "https://other.example.org"}]);
     assert_eq!(said(&open, Report, urls, None)[1], other);
-    // One that is found does not speak for one that is not.
+    // A match for one secret proves nothing for the other.
     let two = json!([{"url": {"env": "CHAT"}, "push_events": true}, {"url": {"env": "OTHER"}}]);
     assert_eq!(said(&two, Report, urls, Some(SECRET)), ["acme/shop#hooks/id%3A8"]);
 }
@@ -134,7 +134,7 @@ fn a_removal_points_at_the_line_that_wants_it() {
 
 #[test]
 fn an_unlisted_hook_is_told_by_its_id_too() {
-    // Two hooks may have one URL, and neither is listed.
+    // Two hooks with one URL, neither listed.
     let live = json!([hook(7, "https://u:p@h/x"), hook(8, "https://u:p@h/x")]);
     let findings = compared(&json!([]), Unlisted::Delete, &live, None);
     let addresses: Vec<_> = findings.steps.iter().map(|step| step.address.to_string()).collect();
@@ -145,7 +145,7 @@ fn an_unlisted_hook_is_told_by_its_id_too() {
     assert!(findings.steps.iter().all(|step| !step.is_copy), "nothing says that either is one");
 }
 
-/// What becomes of a declared hook with this URL and a live one with that.
+/// What becomes of a declared hook with one URL and a live one with another.
 fn matched(declared: &str, live: &str) -> String {
     let declared = json!([{"name": "ci", "url": declared, "push_events": true}]);
     let findings = compared(&declared, Unlisted::Report, &json!([hook(7, live)]), None);
@@ -214,11 +214,11 @@ fn a_copy_equals_the_first_and_was_made_soon_after_it() {
     silent["id"] = 4.into();
     silent.as_object_mut().unwrap().remove("created_at");
     assert!(ambiguous(&[first.clone(), silent.clone()]).contains("do not say when they were made"));
-    // Two with one token may have two.
+    // With a token each, they may have two different ones.
     let mut other = silent.clone();
     other["id"] = 5.into();
     assert!(ambiguous(&[silent, other]).contains("do not say when they were made"));
-    // What no manifest knows tells them apart too.
+    // Fields that no manifest knows tell them apart too.
     for (name, value) in [
         ("push_events", json!(false)),
         ("alert_status", json!("disabled")),
@@ -249,9 +249,8 @@ fn an_old_url_is_looked_for_only_where_the_new_one_is_not_there() {
     assert_eq!(found(&[hook(7, "https://h/other")]), (vec!["Create".to_owned()], 1));
 }
 
-/// What differs between one declared hook and one that is there or not, where so much is known of
-/// the release: what is asked, the problems, and for each step the fields that change and that are
-/// sent.
+/// The difference between one declared hook and a live one (or none), for what is known about the
+/// release: the questions, the problems, and for each step the changed and the sent fields.
 fn in_release(declared: &Json, live: Option<Json>, release: Known) -> Vec<String> {
     let project = shop(&json!({"hooks": [declared]}), Unlisted::Report);
     let declared = project.section("hooks").unwrap();
@@ -312,7 +311,7 @@ fn the_name_of_a_hook_is_the_services_own_where_it_has_one() {
         live["name"] = name;
         live
     };
-    // It goes before the URL.
+    // Its name matches before the URL does.
     assert_eq!(
         in_release(&declared, Some(named("https://h/old", "ci".into())), release("17.1")),
         ["Update url: name url"]
@@ -327,7 +326,7 @@ fn the_name_of_a_hook_is_the_services_own_where_it_has_one() {
             ["Update name: name url"]
         );
     }
-    // Where there is none it is for manifests alone.
+    // Where the service has no such field, it only steers undrift.
     for known in [release("15.8"), Known::Hidden] {
         assert_eq!(in_release(&declared, Some(hook(7, "https://h/new")), known), [""; 0]);
         assert_eq!(in_release(&declared, None, known), ["Create url: url"]);
@@ -366,7 +365,7 @@ fn one_live_hook_is_not_two_declared_ones() {
     assert_eq!((findings.steps.len(), incomplete), (0, vec!["acme/shop#hooks/b".to_owned()]));
 }
 
-/// How often something was told from others.
+/// How often an identity was computed.
 static IDENTIFIED: AtomicUsize = AtomicUsize::new(0);
 
 /// Plain rules that count.
@@ -398,7 +397,7 @@ fn matching_looks_up_and_does_not_search() {
     assert!(identified <= 4 * MANY, "{identified} times for {MANY} entries on each side");
 }
 
-/// The service takes a field of a tier that it does not have, and shows that it is off.
+/// The service accepts a field of a tier that it lacks, and then shows it switched off.
 #[test]
 fn what_a_service_without_a_licence_ignores_is_a_note() {
     let branch = json!([{"name": "main", "code_owner_approval_required": true}]);
@@ -445,8 +444,8 @@ fn the_callers_own_entry_and_bots_are_spared() {
     );
 }
 
-/// What differs between the `declared` and the `live` section, a line a step, and the codes of the
-/// problems.
+/// The differences between the `declared` and the `live` section, one line per step, and the codes
+/// of the problems.
 fn steps_of(of: &str, declared: &Json, live: &Json) -> Vec<String> {
     let mut names = Names::default();
     names.insert(crate::field::Named::User, "alice", Some(3));
@@ -479,7 +478,7 @@ fn kinds_of_every_shape_are_compared() {
     assert_eq!(compared(json!({"group": "acme/kids"})), [update]);
     assert_eq!(compared(json!({"user": "nobody"})), ["unknown-user"]);
 
-    // Another scope is another variable.
+    // Another scope means another variable.
     let variable = |scope: &str| json!({"key": "A", "environment_scope": scope, "value": "x", "variable_type": "env_var"});
     let (everywhere, prod) = (json!([variable("*")]), json!([variable("prod")]));
     assert_eq!(steps_of("variables", &everywhere, &everywhere), none);
@@ -494,7 +493,7 @@ fn kinds_of_every_shape_are_compared() {
     assert_eq!(steps_of("variables", &bare, &json!([])), ["missing-field"]);
     assert_eq!(steps_of("variables", &bare, &everywhere), none);
 
-    // What has no edit.
+    // Without an edit operation.
     let share = |level: &str| json!([{"group": "acme/kids", "group_access": level}]);
     let there = json!([{"group_id": 5, "group_full_path": "Acme/Kids", "group_access_level": 10, "expires_at": null}]);
     assert_eq!(steps_of("shares", &share("guest"), &there), none);
@@ -503,7 +502,7 @@ fn kinds_of_every_shape_are_compared() {
     let gone = "Delete acme/kids: group_access expires_at by DELETE";
     assert_eq!(steps_of("shares", &json!([]), &there), [gone]);
 
-    // One thing, or none.
+    // One object, or none.
     let (large, small) = (json!({"max_file_size": 9}), json!({"max_file_size": 5}));
     let nothing = json!(null);
     let rule = |declared: &Json, live: &Json| steps_of("push_rule", declared, live);

@@ -1,4 +1,4 @@
-//! What exists: the groups and projects at and below paths, read from whole lists.
+//! The groups and projects that exist at and below paths, read from complete lists.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,28 +16,28 @@ use crate::{
     value::{Json, Object},
 };
 
-/// What exists of what was asked for.
+/// The groups and projects that exist and that the globs match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Existing {
-    /// The groups and projects, by their path in lower case.
+    /// By path in lower case.
     pub containers: BTreeMap<String, (Scope, Arc<str>)>,
-    /// The paths of those that are marked for deletion, and go away by themselves.
+    /// The paths of those that are marked for deletion; they disappear by themselves.
     pub deleting: BTreeSet<String>,
-    /// The globs, as they were written, that nothing matched.
+    /// The globs that matched nothing, as written.
     pub unmatched: Vec<String>,
 }
 
-/// What is below a path.
+/// Collects groups and projects from lists.
 struct Below<'g> {
     globs: &'g [Glob],
     found: Existing,
-    /// What is at the paths so far, selected or not.
+    /// All paths read so far, selected or not.
     read: BTreeSet<String>,
     is_matched: Vec<bool>,
 }
 
 impl Below<'_> {
-    /// Takes in what the service says of a group or project, if a glob matches it or what it is in.
+    /// Adds a group or project if a glob matches it or a group above it.
     fn take(&mut self, scope: Scope, raw: &Object) {
         let (_, itself) = kinds::container(scope);
         let Some(path) = raw.get(itself.path).and_then(Json::as_str) else { return };
@@ -62,10 +62,10 @@ impl Below<'_> {
 }
 
 impl Observer {
-    /// The groups and projects that `globs` match, with all that is in them.
+    /// The groups and projects that `globs` match, and everything in them.
     ///
     /// # Errors
-    /// [`ApiError`] if a list could not be read to its end: half of what exists is of no use.
+    /// [`ApiError`] if a list could not be read to its end: part of a list is of no use.
     pub async fn existing(&self, globs: &[Glob]) -> Result<Existing, ApiError> {
         let mut below = Below {
             globs,
@@ -81,11 +81,11 @@ impl Observer {
         Ok(below.found)
     }
 
-    /// What is at `root` and below; for none, what is anywhere.
+    /// Reads the group or user at `root` and everything below; an empty `root` means everywhere.
     async fn at(&self, root: &str, below: &mut Below<'_>) -> Result<(), ApiError> {
         if root.is_empty() {
             let list = operation::GROUP_LIST.request().query("top_level_only", true);
-            // What everybody may see is not meant, unless by somebody who sees all.
+            // Only an administrator means groups in which the caller is not a member.
             let list = list.query("all_available", self.caller.administrator);
             for group in self.listed(Scope::Group, list, &known_by(Scope::Group)).await? {
                 self.top_level(&group, below).await?;
@@ -103,7 +103,7 @@ impl Observer {
             }
             return Ok(());
         }
-        // The owner of a personal namespace is asked for by name only.
+        // The owner of a personal namespace is only listed by name.
         if self.namespace(root).await?.is_some() {
             let list = operation::USER_PROJECTS.request().arg("user_id", root);
             for project in self.listed(Scope::Project, list, &known_by(Scope::Project)).await? {
@@ -113,7 +113,7 @@ impl Observer {
         Ok(())
     }
 
-    /// A group that a list brought, and what is below it, if a glob may match something there.
+    /// Reads a group from a list, and below it if a glob may match something there.
     async fn top_level(&self, group: &Object, below: &mut Below<'_>) -> Result<(), ApiError> {
         let (_, itself) = kinds::container(Scope::Group);
         let path = group.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_lowercase();
@@ -142,7 +142,7 @@ impl Observer {
         Ok(())
     }
 
-    /// A whole list of groups or projects, each with no more than what is `wanted`.
+    /// A complete list of groups or projects; entries hold only the `wanted` fields.
     pub(super) async fn listed(
         &self,
         scope: Scope,
@@ -154,8 +154,8 @@ impl Observer {
         Ok(self.client.list_known(list, own.home.rows).await?.into_vec())
     }
 
-    /// The group or project at `path`, under whichever path it is known now, with no more than what is
-    /// `wanted`.
+    /// The group or project at `path`, or at the path that it has now, with only the `wanted`
+    /// fields.
     pub(super) async fn one_at(
         &self,
         scope: Scope,
@@ -171,7 +171,7 @@ impl Observer {
         }
     }
 
-    /// What users and groups with `ids` are called; one that the service does not show has no name.
+    /// The names of the users and groups with `ids`; `None` for one that the caller may not see.
     ///
     /// # Errors
     /// [`ApiError`] if a name could not be read.
@@ -208,13 +208,13 @@ impl Observer {
     }
 }
 
-/// What is looked at of the object of a group or project to know it.
+/// The fields that identify a group or project.
 pub(super) fn known_by(scope: Scope) -> Wanted {
     let (_, itself) = kinds::container(scope);
     Wanted::keys(itself.looked_at.iter().copied())
 }
 
-/// Where what any of `globs` matches begins, of which none is within another; nothing for everywhere.
+/// The paths below which `globs` match, none inside another; an empty path means everywhere.
 pub(super) fn roots<'g>(globs: impl IntoIterator<Item = &'g Glob>) -> BTreeSet<String> {
     let all: BTreeSet<String> = globs.into_iter().map(|glob| literal(glob.written())).collect();
     let is_inside = |root: &str, other: &str| {
@@ -228,11 +228,11 @@ pub(super) fn roots<'g>(globs: impl IntoIterator<Item = &'g Glob>) -> BTreeSet<S
 /// Whether `glob` may match something in the top-level group at `path`, in lower case.
 pub(super) fn may_be_in(glob: &Glob, path: &str) -> bool {
     let first = glob.written().split('/').next().unwrap_or_default();
-    // What is no glob by itself goes on behind the slash: `{acme,other/web}/*`.
+    // An incomplete glob continues after the slash: `{acme,other/web}/*`.
     first.contains("**") || Glob::over_paths(first).map_or(true, |first| first.matches(path))
 }
 
-/// The part of a glob before the first segment in which something may stand for something else.
+/// The part of a glob before the first segment with a wildcard.
 fn literal(glob: &str) -> String {
     let segments =
         glob.split('/').take_while(|segment| !segment.contains(['*', '?', '[', '{', '\\']));

@@ -1,5 +1,5 @@
-//! Finding containers: projects in lists where that costs less than single reads, with a point read
-//! otherwise.
+//! Finds containers: projects in lists if that costs fewer calls than single reads, everything else
+//! by point reads.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,23 +23,23 @@ use crate::{
     value::{Json, Object},
 };
 
-/// The field of a project object that says what the caller may do.
+/// The field of a project object with the caller's permissions.
 const PERMISSIONS: &str = "permissions";
-/// The status by which the service says that it gives a list no further by page number.
+/// The status with which the service refuses to continue a list by page number.
 const NO_FURTHER: u16 = 405;
-/// A list of everything is tried for more than this many projects that no group's list brought.
+/// The list of all projects is tried if more than this many projects are in no group's list.
 const KEYSET_FROM: usize = 10;
 
-/// What a container's own read came to, before its sections are read.
+/// The result of a container's own read, before its sections are read.
 pub(super) enum Found {
     Here(Seen),
     Not(Presence),
 }
 
-/// The parts of a container's object that are looked at later, so that thousands of them fit into
-/// memory.
+/// The parts of a container's object that are used later. Nothing else is kept, so that thousands
+/// fit into memory.
 pub(super) struct Seen {
-    /// The full path that it has, as the service spells it.
+    /// Its full path as the service spells it.
     pub(super) at: String,
     pub(super) target: Target,
     pub(super) facts: Facts,
@@ -47,31 +47,31 @@ pub(super) struct Seen {
     pub(super) object: BTreeMap<&'static str, LiveEntry>,
     /// The declared sections that are lists in the object.
     pub(super) within: BTreeMap<&'static str, Vec<LiveEntry>>,
-    /// Declared fields that the answer says nothing of although the service could.
+    /// Declared fields that this answer lacks but another one may have.
     pub(super) lacking: Vec<String>,
     /// When it was read, on the client's clock.
     pub(super) read_at: Duration,
 }
 
-/// Containers as they are found, each with what a list said of it; without, it has to be read by
-/// itself. Bounded, so that lists are not read far ahead of the rest.
+/// Sends containers as they are found, each with its row of a list; a container without a row must
+/// be read by itself. The channel is bounded, so lists are not read far ahead.
 pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<Seen>)>;
 
-/// Declared projects that are still looked for, by the path that they have now, in lower case.
+/// Declared projects that are not found yet, by their live path in lower case.
 type Sought<'c> = BTreeMap<String, &'c Container>;
 
 /// How far a list was read.
 enum Listed {
     /// There is no such list.
     Nowhere,
-    /// To its end, or as far as it was worth it or could be read.
+    /// To its end, or until it failed or was not worth more calls.
     Done,
-    /// As far as the service gives a list by page number (reference 1, 8); the last id on it.
+    /// Up to the last page that the service returns by number (reference 1, 8), with the last id.
     CutOff(u64),
 }
 
 impl Observer {
-    /// Finds what it can of `containers` in lists, sends it on, and returns the rest.
+    /// Finds containers in lists, sends each one on, and returns the rest.
     pub(super) async fn find_in_lists<'c>(
         &self,
         containers: &[&'c Container],
@@ -112,8 +112,8 @@ impl Observer {
         Ok(others.into_iter().chain(rest.into_values()).collect())
     }
 
-    /// Looks for `sought` in the list of the top-level group, or user, `top`, and behind the point
-    /// up to which the service gives such a list, in that of all projects.
+    /// Looks for `sought` in the list of the top-level group (or user) `top`. If the service cuts
+    /// that list off, goes on in the list of all projects.
     async fn find_in_group<'c>(
         &self,
         top: &str,
@@ -140,8 +140,8 @@ impl Observer {
         Ok(())
     }
 
-    /// Takes out of `sought` what the list brings, and stops when going on would cost more calls
-    /// than it saves.
+    /// Removes the projects that a list has from `sought`. Stops when going on would cost more
+    /// calls than it saves.
     async fn find_in_list<'c>(
         &self,
         list: Request<Read>,
@@ -165,7 +165,7 @@ impl Observer {
                         }
                         let Some(project) = sought.remove(&path.to_lowercase()) else { continue };
                         hits += 1;
-                        // One that is going away is looked at by itself.
+                        // A project that is marked for deletion is read by itself.
                         let seen = Some(self.seen(project, raw));
                         let seen = seen.filter(|seen| seen.facts.deleting.is_none());
                         // If nobody receives any more, the run is over.
@@ -174,7 +174,7 @@ impl Observer {
                 }
                 Err(error) if ends_everything(&error) => return Err(error),
                 Err(error) if pages == 0 && error.is_not_found() => return Ok(Listed::Nowhere),
-                // What the list did not bring is read one by one.
+                // Projects that the list did not contain are read one by one.
                 Err(error) => {
                     let last = last.filter(|_| error.status() == Some(NO_FURTHER));
                     return Ok(last.map_or(Listed::Done, Listed::CutOff));
@@ -189,8 +189,7 @@ impl Observer {
         }
     }
 
-    /// The project as a list gave it, or as a single read gives it where the list's answer lacks a
-    /// declared field.
+    /// The project's row, or a single read of it if the row lacks a declared field.
     pub(super) async fn completed(
         &self,
         project: &Container,
@@ -199,8 +198,8 @@ impl Observer {
         if seen.lacking.is_empty() {
             return Ok(Found::Here(seen));
         }
-        // Others that are read meanwhile do not wait for this to be known: a lock over a read would
-        // make all of them come one by one.
+        // Readers in parallel do not wait here: a lock held during a read would serialise all of
+        // them.
         if seen.lacking.iter().all(|name| self.memory.in_no_answer().contains(name)) {
             return Ok(Found::Here(seen));
         }
@@ -211,7 +210,7 @@ impl Observer {
         Ok(found)
     }
 
-    /// What is looked at of a container's own object.
+    /// The parts of a container's object that are used later.
     pub(super) fn seen(&self, container: &Container, raw: &Object) -> Seen {
         let (_, itself) = kinds::container(container.scope);
         let facts = container.facts(raw);
@@ -250,8 +249,8 @@ impl Observer {
                 Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
             }
         }
-        // Some lists do not say what the caller may do, and without that no list below the
-        // container can be trusted to be whole.
+        // Some lists omit the caller's permissions. Without them no list below the container counts
+        // as complete.
         let has_lists = container
             .sections
             .iter()
@@ -263,7 +262,7 @@ impl Observer {
         seen
     }
 
-    /// Reads a container by itself, wherever it is: the one with this `id`, if it is known.
+    /// Reads a container by itself, by `id` if it is known.
     pub(super) async fn point_read(
         &self,
         container: &Container,
@@ -277,7 +276,7 @@ impl Observer {
 
     pub(super) async fn read_by_path(&self, container: &Container) -> Result<Found, ApiError> {
         let found = self.look_by_path(container).await?;
-        // That it is gone is all that is declared: one wrong answer would make the run a success.
+        // Absence is all that is declared, so read twice: one wrong answer would count as success.
         let is_doubtful =
             container.life.absent().is_some() && matches!(found, Found::Not(Presence::Missing(_)));
         if is_doubtful { self.look_by_path(container).await } else { Ok(found) }
@@ -290,7 +289,7 @@ impl Observer {
             self.read_at(container, &container.path).await?
         };
         match found {
-            // What had its path is declared elsewhere: it is another one.
+            // The container at that path is another one, declared elsewhere.
             Found::Not(Presence::Moved { to: Some(to) })
                 if self.moves.declares(&to) && !same(&self.moves.home(&to), &container.path) =>
             {
@@ -300,12 +299,12 @@ impl Observer {
         }
     }
 
-    /// Reads the container that was found, or created, with `id`. What has its path by now may be
-    /// another one.
+    /// Reads the container that was found or created with `id`. Its path may belong to another one
+    /// by now.
     async fn read_known(&self, container: &Container, id: u64) -> Result<Found, ApiError> {
         let mut found = self.look_at_known(container, id).await;
         if matches!(found, Ok(Found::Not(_))) && self.is_below_a_move(container) {
-            // A group above may have been moved since somebody looked for it.
+            // A group above may have moved since the last look-up.
             self.memory.places.clear();
             found = self.look_at_known(container, id).await;
         }
@@ -337,7 +336,7 @@ impl Observer {
         Ok(answer.object().cloned().unwrap_or_default())
     }
 
-    /// Reads what is at `at` as `container`.
+    /// Reads the object at `at` as `container`.
     pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Found, ApiError> {
         let (_, itself) = kinds::container(container.scope);
         let wanted = keys::of_objects([container]);
@@ -362,8 +361,7 @@ impl Observer {
         }
     }
 
-    /// Asks for the caller's level of access where the object does not tell it and a list depends
-    /// on it.
+    /// Reads the caller's access level if the object lacks it and a list depends on it.
     pub(super) async fn with_level(
         &self,
         container: &Container,
@@ -376,8 +374,7 @@ impl Observer {
         Ok(seen)
     }
 
-    /// The caller's level of access to the container with `id`, of which its object does not tell;
-    /// none, too, where nothing tells.
+    /// The caller's access level to the container with `id`; `None` if no answer contains it.
     pub(super) async fn level(&self, scope: Scope, id: u64) -> Result<Option<u8>, ApiError> {
         let (_, itself) = kinds::container(scope);
         let Some(request) = itself.level else { return Ok(None) };
@@ -391,8 +388,8 @@ impl Observer {
         }
     }
 
-    /// Where the container with `id` has gone. Some releases rename what they are about to delete, and
-    /// give it back its path when it is restored (since 15.8: 9).
+    /// Where the container with `id` is now. Some releases rename a container that is marked for
+    /// deletion, and restore the path with it (since 15.8: 9).
     async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Found, ApiError> {
         let (_, itself) = kinds::container(container.scope);
         let Some(id) = id else { return Ok(Found::Not(Presence::Moved { to: None })) };
@@ -405,14 +402,13 @@ impl Observer {
         Ok(Found::Not(Presence::Moved { to }))
     }
 
-    /// A container that is not at its declared path.
+    /// Why a container is not at its declared path.
     pub(super) async fn missing(&self, container: &Container) -> Result<Presence, ApiError> {
         let home = self.live_path(&container.path).await?;
         self.missing_at(container, &home).await
     }
 
-    /// A container that was not found at `at` is missing only for a caller who sees the namespace
-    /// there.
+    /// A container that was not found at `at` is missing only if the caller sees the namespace.
     async fn missing_at(&self, container: &Container, at: &str) -> Result<Presence, ApiError> {
         let target = Target::new(container.scope, container.path.clone());
         let Some((parent, _)) = at.rsplit_once('/') else {
@@ -426,7 +422,7 @@ impl Observer {
     }
 }
 
-/// Whether two paths are the same to the service.
+/// Whether two paths are equal for the service.
 pub(super) fn same(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }

@@ -1,10 +1,9 @@
-//! Where groups and projects are that are declared to have had other paths, and what is below such
-//! groups.
+//! Finds groups and projects with former paths, and lists what is below such groups.
 //!
-//! A declared path is translated into the one at which the thing is now: below a group that this
-//! run renames, that is below the group's former path. A project that has left a path is found
-//! through the service's redirect; the service forgets former paths of groups at once (beyond:
-//! groups, A.6). And which projects are below a group, whether somebody declares them or not.
+//! Declared paths are translated into live ones. Below a group that this run renames, the live path
+//! starts with the group's former path. A project that left a path is found through the service's
+//! redirect; former paths of groups are forgotten at once (beyond: groups, A.6). This module also
+//! lists the projects below a group, declared or not.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -29,24 +28,25 @@ use crate::{
 };
 
 impl Observer {
-    /// Where what is declared at `path` is if it is in its group and has no former path of its own.
+    /// The live path for the declared `path`, if it is in its group and has no former path of its
+    /// own.
     pub(super) async fn live_path(&self, path: &str) -> Result<String, ApiError> {
         let Some(group) = self.moves.above(path) else { return Ok(path.to_owned()) };
-        // One group may be below another one.
+        // A group may itself be below a group that moves.
         let look = async || self.place(group).boxed_local().await;
         let place = self.memory.places.of(&group.path.to_lowercase(), look).await?;
         Ok(format!("{place}{}", &path[group.path.len()..]))
     }
 
-    /// Where the group is that is declared at `path`, if it had other paths or not.
+    /// The live path of the group that is declared at `path`, with or without former paths.
     pub(super) async fn live_group_path(&self, path: &str) -> Result<String, ApiError> {
-        // It is what is above anything in it.
+        // Any path in the group starts with it.
         let within = self.live_path(&format!("{path}/-")).await?;
         Ok(within.strip_suffix("/-").unwrap_or(path).to_owned())
     }
 
-    /// Where the project is that is declared at `path`, if it had other paths or not. What has the
-    /// path now may be on its way to another one.
+    /// The live path of the project that is declared at `path`, with or without former paths. The
+    /// project that has this path now may be about to move away.
     pub(super) async fn live_project_path(&self, path: &str) -> Result<String, ApiError> {
         match self.moves.at(path) {
             Some(own) => {
@@ -57,7 +57,7 @@ impl Observer {
         }
     }
 
-    /// Where a group or project is that had other paths.
+    /// The live path of a group or project with former paths.
     async fn place(&self, group: &Move) -> Result<String, ApiError> {
         let home = self.live_path(&group.path).await?;
         if self.leaver(&group.path).await?.is_none() && self.is_there(group.scope, &home).await? {
@@ -89,7 +89,7 @@ impl Observer {
         Ok(home)
     }
 
-    /// Where the project has gone that left `former`.
+    /// Where the project that left `former` is now.
     async fn left_for(&self, former: &str) -> Result<Option<String>, ApiError> {
         let live = self.live_path(former).await?;
         let of_that_time = self.of_that_time(Scope::Project, former, &live);
@@ -110,15 +110,15 @@ impl Observer {
         Ok(None)
     }
 
-    /// The path that the service names where `at` is asked for, which may be an id.
+    /// The path in the object at `at`, which may also be an id.
     async fn path_of(&self, scope: Scope, at: &str) -> Result<Option<String>, ApiError> {
         let (_, itself) = kinds::container(scope);
         let answer = self.client.get_known((itself.get)(at), &["id", itself.path]).await?;
         Ok(answer.body[itself.path].as_str().map(str::to_owned))
     }
 
-    /// The declared path of what has to leave `path` before it is free for what is declared there.
-    /// It has left if it, and whatever had its path before, is where it is declared.
+    /// The declared path of the container that must leave `path` first. It has left once it, and
+    /// every container that it in turn waits for, is at its declared path.
     async fn leaver(&self, path: &str) -> Result<Option<Arc<str>>, ApiError> {
         let first = self.moves.left(path);
         let mut next = first;
@@ -132,8 +132,7 @@ impl Observer {
         Ok(None)
     }
 
-    /// The nearest group above `path` that is not where it is declared, and not only because a group
-    /// above that is not.
+    /// The nearest group above `path` that must move by itself, not only with a group above it.
     async fn to_be_moved(&self, path: &str) -> Result<Option<Arc<str>>, ApiError> {
         let mut next = self.moves.above(path);
         while let Some(group) = next {
@@ -145,7 +144,7 @@ impl Observer {
         Ok(None)
     }
 
-    /// Whether a group or project has this very path.
+    /// Whether a group or project has exactly this path.
     async fn is_there(&self, scope: Scope, path: &str) -> Result<bool, ApiError> {
         match self.path_of(scope, path).await {
             Ok(live) => Ok(live.is_some_and(|live| same(&live, path))),
@@ -160,12 +159,12 @@ impl Observer {
         if matches!(found, Found::Here(_)) || !self.is_below_a_move(container) {
             return Ok(found);
         }
-        // A group above may have been moved since somebody looked for it.
+        // A group above may have moved since the last look-up.
         self.memory.places.clear();
         self.look_around(container).await
     }
 
-    /// Whether a group above the container, where it is or was, is declared to have had other paths.
+    /// Whether a group above the container, now or formerly, has declared former paths.
     pub(super) fn is_below_a_move(&self, container: &Container) -> bool {
         let former = self.moves.at(&container.path).map(|own| &own.former[..]).unwrap_or_default();
         let mut paths = std::iter::once(&container.path).chain(former);
@@ -197,10 +196,10 @@ impl Observer {
                     return self.unless_twice(seen, former.iter().skip(number + 1)).await;
                 }
                 Found::Not(Presence::Missing(_)) => {}
-                // It had that path before one of the next.
+                // It had this path before one of the next ones.
                 Found::Not(Presence::Moved { to: Some(to) })
                     if self.is_one_of(&to, &former[number + 1..]).await? => {}
-                // Nobody else can say of a namespace that it is not there.
+                // Only an administrator can be sure that a namespace does not exist.
                 Found::Not(Presence::NoNamespace(_)) if self.caller.administrator => {}
                 other @ Found::Not(_) => return Ok(other),
             }
@@ -212,7 +211,8 @@ impl Observer {
         }))
     }
 
-    /// The container whose object is `raw`: where it is declared, on its way there, or elsewhere.
+    /// Judges the container with the object `raw`: at its declared path, between two moves, or
+    /// elsewhere.
     pub(super) async fn known(
         &self,
         container: &Container,
@@ -238,9 +238,9 @@ impl Observer {
         Ok(Found::Not(Presence::Moved { to: Some(seen.at) }))
     }
 
-    /// What is at a former path, or halfway from there to where it is declared: the name and the
-    /// namespace change one after the other. With the path at which it is as if all groups above
-    /// had their declared ones: they may move while this looks.
+    /// Reads a former path, or a path halfway from there to the declared one: name and namespace
+    /// change one after the other. The returned path is relative to the declared paths of the
+    /// groups above, which may move at the same time.
     async fn read_former(
         &self,
         container: &Container,
@@ -264,7 +264,7 @@ impl Observer {
                 {
                     return Ok((path, self.read_at(container, &at).await?));
                 }
-                // Of a group nothing tells that it was at the former path.
+                // Nothing shows whether a group was at the former path.
                 Found::Not(Presence::Missing(_))
                     if container.scope == Scope::Group
                         && self.moves.left(&path).is_none()
@@ -281,7 +281,7 @@ impl Observer {
         Ok((former.to_owned(), found))
     }
 
-    /// The paths, but for `live`, that a project had which left `former` before a group above moved.
+    /// Other paths of a project that left `former` before a group above it moved; not `live`.
     fn of_that_time(&self, scope: Scope, former: &str, live: &str) -> Vec<String> {
         let mut all = match scope {
             Scope::Project => self.moves.former(former).unwrap_or_default(),
@@ -292,7 +292,7 @@ impl Observer {
         all
     }
 
-    /// Whether something has one of these paths now.
+    /// Whether a container has one of these paths now.
     async fn is_one_of(&self, at: &str, former: &[Arc<str>]) -> Result<bool, ApiError> {
         for path in former {
             if same(&self.live_path(path).await?, at) {
@@ -302,8 +302,8 @@ impl Observer {
         Ok(false)
     }
 
-    /// What was `seen`, unless something has one of the `other` paths that it had before; what is
-    /// declared there as well is no mistake.
+    /// Returns `seen`, unless a container exists at one of its `other` former paths. One that is
+    /// declared there itself is no conflict.
     async fn unless_twice(
         &self,
         seen: Seen,
@@ -320,8 +320,8 @@ impl Observer {
         Ok(Found::Here(seen))
     }
 
-    /// The projects of the group `target` at `path`, and of its subgroups, to somebody with this
-    /// `level` of access there.
+    /// The projects of the group `target` at `path` and of its subgroups, for a caller with this
+    /// access `level`.
     pub(super) async fn projects_below(
         &self,
         target: &Target,
@@ -345,14 +345,14 @@ impl Observer {
                 .map(|raw| {
                     let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
                     let facts = (itself.facts)(raw);
-                    // It is declared, if at all, at the path that it had.
+                    // A project is declared, if at all, at the path without the deletion mark.
                     let path = match (&facts.deleting, facts.id) {
                         (Some(_), Some(id)) => unmarked_path(path, id),
                         _ => path,
                     };
                     Project { path: path.into(), facts }
                 })
-                // What is only shared with the group is elsewhere.
+                // Projects that are only shared with the group are elsewhere.
                 .filter(|project| project.path.to_lowercase().starts_with(&below))
                 .collect())),
             Err(error) if ends_everything(&error) => Err(error),
@@ -360,8 +360,8 @@ impl Observer {
         }
     }
 
-    /// `seen` with what has to change so that it gets from where it is to its declared path. `at`
-    /// is where it is as if all groups above had their declared paths.
+    /// Adds the changes that bring the container to its declared path. `at` is its present path,
+    /// relative to the declared paths of the groups above.
     async fn moving(
         &self,
         container: &Container,
@@ -384,8 +384,8 @@ impl Observer {
         Ok(seen)
     }
 
-    /// `collection` with the declared names of the groups that its entries are about: the service
-    /// names them by the paths that they have now.
+    /// `collection` with the declared names of the groups in its entries, where the service uses
+    /// their live paths.
     pub(super) fn with_declared_names(
         &self,
         section: &DeclaredSection,
@@ -420,7 +420,7 @@ impl Observer {
     }
 }
 
-/// The paths between `former` and `home`, if the name and the namespace both change.
+/// The paths between `former` and `home` if both the name and the namespace change.
 fn halfway(former: &str, home: &str) -> Vec<String> {
     renamed(former, home).into_iter().chain(renamed(home, former)).collect()
 }

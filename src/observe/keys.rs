@@ -1,4 +1,4 @@
-//! What is looked at of a container's own object, so that the rest of an answer is not kept.
+//! Which fields of a container's object are kept.
 
 use std::{
     borrow::Cow,
@@ -13,12 +13,12 @@ use crate::{
     operation::Wanted,
 };
 
-/// What is looked at of any of the objects of `containers`.
+/// The fields to keep of the objects of `containers`.
 pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>) -> Wanted {
     owned(keys(containers))
 }
 
-/// What is looked at of whatever a roster brings.
+/// The fields to keep of the rows of a roster.
 pub(super) fn of_roster(ask: &Ask<'_>) -> Wanted {
     let mut keys = keys(ask.declared);
     for scope in ask.globs.iter().map(|(scope, _)| *scope) {
@@ -53,14 +53,14 @@ fn keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c
     keys
 }
 
-/// Adds what `section` looks at to read what is `declared` out of an object.
+/// Adds the fields that `section` needs to read the `declared` ones.
 fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&'c str>) {
     match section.home.place {
         Place::In(field) => drop(keys.insert(field)),
         Place::Part { field, sign } => keys.extend([field, sign]),
         Place::Object => {
             let table = section.table();
-            // That a field of a higher tier is there says that the service has this tier.
+            // The presence of a field of a higher tier shows that the service has this tier.
             let always = table
                 .specs()
                 .iter()
@@ -70,7 +70,7 @@ fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&
             for name in declared.iter().copied().chain(others).chain(always) {
                 let field = table.field(name);
                 keys.extend(field.live_name(name));
-                // What replaces a deprecated field is read where an answer leaves that out.
+                // The replacement of a deprecated field, for answers that lack the deprecated one.
                 keys.extend(field.replaced_by.as_deref());
             }
         }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::{field::Scope, value::Object};
 
-    /// Whatever field is declared, a kind reads the same from what is kept as from everything.
+    /// Whatever is declared, a kind reads the same from the kept fields as from the whole object.
     #[test]
     fn what_is_kept_is_enough_to_read_any_field() {
         let in_object = |section: &Section| matches!(section.home.place, Place::Object);

@@ -1,4 +1,4 @@
-//! What is looked up by its name: ids of users, groups and projects, and namespaces.
+//! Look-ups by name: ids of users, groups and projects, and namespaces.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,7 @@ use crate::{
 };
 
 impl Observer {
-    /// The ids of what entries of `section` name. Whoever has an entry there already is known by
-    /// it.
+    /// The ids of the names in entries of `section`. Names in live entries need no look-up.
     pub(super) async fn names_in(
         &self,
         section: &DeclaredSection,
@@ -41,7 +40,7 @@ impl Observer {
         Ok(names)
     }
 
-    /// The id of what is called `name`, looked up once.
+    /// The id for `name`, looked up once.
     pub(super) async fn id(&self, named: Named, name: &str) -> Result<Option<u64>, ApiError> {
         match named {
             Named::User => self.user(name).await,
@@ -112,7 +111,7 @@ impl Observer {
         let look_up = async || {
             let found = match self.namespace_at(path).await? {
                 Some(namespace) => namespace,
-                // A path of digits is taken for an id.
+                // The service would read a path of digits as an id.
                 None => self.namespace_among(path).await?,
             };
             Ok(match (found["id"].as_u64(), &found["kind"]) {
@@ -128,8 +127,8 @@ impl Observer {
         self.memory.namespaces.of(&path.to_lowercase(), look_up).await
     }
 
-    /// The namespace that the service names `path`, `null` if there is none; `None` if it took
-    /// `path` for something else.
+    /// The namespace with the service's name `path`, `null` if there is none; `None` if the service
+    /// took `path` for something else.
     async fn namespace_at(&self, path: &str) -> Result<Option<Json>, ApiError> {
         let request = operation::NAMESPACE_GET.request().arg("id", path);
         match self.client.get_known(request, &["id", "full_path"]).await {
@@ -139,7 +138,7 @@ impl Observer {
         }
     }
 
-    /// The namespace at `path` as a search finds it; `null` if it does not.
+    /// The namespace at `path` from a search; `null` if it is not found.
     async fn namespace_among(&self, path: &str) -> Result<Json, ApiError> {
         let request = operation::NAMESPACE_FIND.request().query("search", path);
         let found =
@@ -159,7 +158,7 @@ impl Observer {
     }
 }
 
-/// Whether a namespace is the one at `path`. Paths are the same in any case.
+/// Whether a namespace is the one at `path`, ignoring case.
 fn is_at(namespace: &Json, path: &str) -> bool {
     namespace["full_path"]
         .as_str()

@@ -1,4 +1,4 @@
-//! What an observer remembers, so that it asks for each thing once.
+//! What an observer remembers, so that it reads each object once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,27 +17,26 @@ use crate::{
     value::Object,
 };
 
-/// All that is remembered.
+/// All remembered answers.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// The ids of users, groups and projects by their names.
+    /// The ids of users, groups and projects, by name.
     pub(super) ids: LookUps<Option<u64>>,
-    /// The namespaces by their paths.
+    /// The namespaces, by path.
     pub(super) namespaces: LookUps<Option<Namespace>>,
-    /// Who has access to groups.
+    /// The access levels to groups.
     pub(super) inherited: LookUps<Inherited>,
-    /// What groups say of themselves.
+    /// The objects of groups.
     pub(super) groups: LookUps<Arc<Object>>,
-    /// Where the groups that are declared to have had other paths are.
+    /// The live paths of groups that have declared former paths.
     pub(super) places: LookUps<String>,
     /// The release of the service.
     pub(super) release: LookUps<Known>,
-    /// What those with an id are called.
+    /// The names of users and groups, by id.
     pub(super) called: LookUps<Option<String>>,
-    /// Declared fields that single answers lack as well as list answers, so that asking again
-    /// brings nothing.
+    /// Declared fields that single answers lack as well as list rows; reading again is useless.
     in_no_answer: Mutex<BTreeSet<String>>,
-    /// What the roster brought, until it is looked at.
+    /// The rows of the roster, until they are used.
     rows: Mutex<roster::Rows>,
 }
 
@@ -50,7 +49,7 @@ impl Memory {
         lock(&self.rows)
     }
 
-    /// Forgets what was looked up about `path`.
+    /// Forgets the look-ups for `path`.
     pub(super) fn forget(&self, path: &str) {
         self.places.clear();
         let path = path.to_lowercase();
@@ -62,8 +61,8 @@ impl Memory {
         self.groups.forget(&path);
     }
 
-    /// Takes in which group or project is at `path` since this run put it there. Whoever names it
-    /// means that one, also once somebody else has its path.
+    /// Records which group or project this run put at `path`. Names refer to this one, even if
+    /// another one gets its path later.
     pub(super) fn learn(&self, scope: Scope, path: &str, id: u64) {
         self.forget(path);
         let path = path.to_lowercase();
@@ -75,7 +74,7 @@ impl Memory {
     }
 }
 
-/// Under which name the id of what is at `path`, in lower case, is remembered.
+/// The key for the id of the container at `path`, in lower case.
 pub(super) fn key(scope: Scope, path: &str) -> String {
     format!("{} {path}", scope.noun())
 }
@@ -84,11 +83,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers by name. Whoever asks first reads; the others wait for that answer and then read nothing
-/// themselves, also where it failed: one by one they would fail as long as the service does.
+/// Answers by name. The first caller reads; the others wait and share its answer, also a failure:
+/// one by one they would fail for as long as the service does.
 pub(super) struct LookUps<T>(Mutex<BTreeMap<String, LookUp<T>>>);
 
-/// One of them, under way or ended.
+/// One look-up, in progress or finished.
 type LookUp<T> = Arc<OnceCell<Result<T, ApiError>>>;
 
 impl<T: Clone> LookUps<T> {
@@ -101,7 +100,7 @@ impl<T: Clone> LookUps<T> {
         known.get_or_init(|| async { look_up().await }).await.clone()
     }
 
-    /// Takes in what is known of `name` without asking.
+    /// Records what is known about `name` without a request.
     fn learn(&self, name: &str, found: T) {
         let known = Arc::new(OnceCell::new_with(Some(Ok(found))));
         lock(&self.0).insert(name.to_owned(), known);
@@ -112,7 +111,7 @@ impl<T: Clone> LookUps<T> {
         lock(&self.0).clear();
     }
 
-    /// Forgets what is known of `name`.
+    /// Forgets `name`.
     pub(super) fn forget(&self, name: &str) {
         lock(&self.0).remove(name);
     }

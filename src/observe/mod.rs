@@ -1,11 +1,11 @@
-//! Reading the live state of declared containers, and nothing else.
+//! Reads the live state of declared containers.
 //!
-//! In: what is declared, and a client that cannot write. Out: a [`Live`] for each container. It
-//! knows no plan: what a plan needs besides, it is [asked for](Observer::answer). It reads each
-//! object once: projects from list pages where that costs less than single reads, collections only
-//! for sections that are declared. What fails to be read becomes `Unreadable` for its container or
-//! section and never looks like absence; only what makes every further read pointless (the token,
-//! the address, a budget) ends a run.
+//! In: the declarations, and a client that cannot write. Out: a [`Live`] for each container. This
+//! module knows no plan; it [answers](Observer::answer) a plan's questions. Each object is read
+//! once: projects from list pages if that costs less than single reads, collections only for
+//! declared sections. A failed read makes its container or section `Unreadable` and never looks
+//! like absence. Only failures that affect every further read (the token, the address, a budget)
+//! end a run.
 
 mod exist;
 mod find;
@@ -37,11 +37,11 @@ use crate::{
     operation, text,
 };
 
-/// The header by which the sandbox says what it is, in every answer.
+/// The header by which every answer of the sandbox identifies it.
 const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 
-/// How many projects that lists brought may wait to be read: enough to have the next ones while a
-/// page is on its way, and few, whatever the number of projects.
+/// How many projects from lists may wait to be read. Enough to fill the time that the next page
+/// takes, and independent of the number of projects.
 const QUEUED: usize = 256;
 
 /// Reads live state.
@@ -49,13 +49,13 @@ pub struct Observer {
     client: ReadClient,
     caller: Caller,
     sandbox: bool,
-    /// What is declared to have had other paths.
+    /// The declared former paths.
     moves: Arc<Moves>,
     memory: Memory,
 }
 
 impl Observer {
-    /// Asks the service who the token belongs to.
+    /// Reads the token's user.
     ///
     /// # Errors
     /// [`ApiError`] if the service cannot be reached or does not accept the token.
@@ -72,46 +72,47 @@ impl Observer {
         Ok(Self { client, caller, sandbox, moves: Arc::default(), memory: Memory::default() })
     }
 
-    /// With what is declared to have had other paths.
+    /// Follows declared former paths.
     #[must_use]
     pub fn following(self, moves: Arc<Moves>) -> Self {
         Self { moves, ..self }
     }
 
-    /// Who asks.
+    /// The token's user.
     pub const fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// What the token is; `None` if the service does not tell, as of a job's own token.
+    /// The token's properties; `None` if the service does not show them, as for a CI job token.
     ///
     /// # Errors
-    /// [`ApiError`] if going on with anything would be pointless.
+    /// [`ApiError`] if all further requests would fail too.
     pub async fn token(&self) -> Result<Option<Token>, ApiError> {
         match self.client.get(operation::OWN_TOKEN.request()).await {
             Ok(answer) => Ok(answer.object().and_then(Token::read)),
-            // Whether it may be told says nothing about what the token may.
+            // A refusal here says nothing about the token's rights.
             Err(error) if error.status().is_some() => Ok(None),
             Err(error) if ends_everything(&error) => Err(error),
             Err(_) => Ok(None),
         }
     }
 
-    /// Whether the service says of itself that it is undrift's sandbox.
+    /// Whether the service identifies itself as undrift's sandbox.
     pub const fn is_sandbox(&self) -> bool {
         self.sandbox
     }
 
-    /// The client that it reads with.
+    /// The client for reading.
     pub const fn client(&self) -> &ReadClient {
         &self.client
     }
 
-    /// Reads `containers`, `ahead` of them at a time, and hands each over as soon as it is
-    /// complete, in no particular order.
+    /// Reads `containers`, `ahead` of them at a time, and hands each one over as soon as it is
+    /// complete, in any order.
     ///
     /// # Errors
-    /// [`ApiError`] if going on would be pointless. Containers may have been handed over before.
+    /// [`ApiError`] if all further requests would fail too. Containers may have been handed over
+    /// before.
     pub async fn all<'c>(
         &self,
         containers: &[&'c Container],
@@ -140,11 +141,10 @@ impl Observer {
         future::try_join(listing, reading).await.map(|_| ())
     }
 
-    /// Reads one container and its declared sections: the one with this `id`, if it was found or
-    /// created before.
+    /// Reads one container and its declared sections, by `id` if it was found or created before.
     ///
     /// # Errors
-    /// [`ApiError`] if going on with anything would be pointless.
+    /// [`ApiError`] if all further requests would fail too.
     pub async fn container(
         &self,
         container: &Container,
@@ -154,8 +154,8 @@ impl Observer {
         self.read(container, found).await
     }
 
-    /// Reads again the sections of `live` that `stale` names, and takes the rest as it is. A group
-    /// itself is looked at in any case: it may have another path by now, and requests go by the id.
+    /// Reads the sections of `live` in `stale` again, and keeps the rest. The object of a group is
+    /// always read: the group may have another path by now, and requests use the id.
     ///
     /// # Errors
     /// As [`Self::container`].
@@ -185,7 +185,7 @@ impl Observer {
                 }
             }
         }
-        // What has not arrived is not looked at.
+        // Contents that have not arrived yet are not read.
         let is_read =
             !matches!(&live.presence, Presence::Here(_, facts) if facts.arrival.is_some());
         for section in lists.into_iter().filter(|_| is_read) {
@@ -195,7 +195,7 @@ impl Observer {
             live.times.sections.insert(name, ReadTime { began, ended: self.now() });
             live.sections.insert(name, collection);
         }
-        // What is no longer there may have to be named now.
+        // A name whose entry has disappeared may need a look-up now.
         for section in stale.iter().filter_map(|name| container.section(name)) {
             let name = section.of.section;
             let Some(collection) = live.sections.remove(name) else { continue };
@@ -222,7 +222,7 @@ impl Observer {
         self.read(container, found).await
     }
 
-    /// Reads the declared sections of what was `found`.
+    /// Reads the declared sections of a container that was `found`.
     async fn read(
         &self,
         container: &Container,
@@ -239,8 +239,8 @@ impl Observer {
         }
     }
 
-    /// `live`, unless the container was brought in by a rule and is gone since: then nothing of it
-    /// is found, and that is no failure.
+    /// Returns `live`, or only the presence if a rule included the container and it is gone since,
+    /// which is no failure.
     async fn unless_gone(&self, container: &Container, live: Live) -> Result<Live, ApiError> {
         let is_not_found = |collection: &Collection| matches!(collection, Collection::Unreadable(cause) if cause.status == Some(404));
         if container.brought_in.is_none() || !live.sections.values().any(is_not_found) {
@@ -253,8 +253,8 @@ impl Observer {
         }
     }
 
-    /// What is known of a container that is not there. What its sections name is looked up if it is
-    /// about to be created.
+    /// The live state of a container that does not exist. The names in its sections are looked up
+    /// if it is about to be created.
     async fn absent(&self, container: &Container, presence: Presence) -> Result<Live, ApiError> {
         let creates = matches!(presence, Presence::Missing(_) | Presence::NoNamespace(_))
             && matches!(container.create, Creation::Allowed(_));
@@ -286,12 +286,12 @@ impl Observer {
         Ok(live)
     }
 
-    /// Takes in that `container` is at its path now, and under which `id`.
+    /// Records that `container` exists at its path, with this `id`.
     pub fn appeared(&self, container: &Container, id: u64) {
         self.memory.learn(container.scope, &container.path, id);
     }
 
-    /// Takes in that nothing is at the path of `container` any more.
+    /// Records that no container is at the path of `container` any more.
     pub fn vanished(&self, container: &Container) {
         self.memory.forget(&container.path);
     }
@@ -300,7 +300,7 @@ impl Observer {
         self.client.clock().now()
     }
 
-    /// Reads the declared sections of a container that is there.
+    /// Reads the declared sections of a container that exists.
     async fn here(&self, container: &Container, mut seen: Seen) -> Result<Live, ApiError> {
         let presence = Presence::Here(seen.target.clone(), seen.facts.clone());
         let mut live = Live::of(presence, seen.read_at);
@@ -350,7 +350,7 @@ impl Observer {
 }
 
 impl Live {
-    /// Takes in what was seen of the container's own object.
+    /// Copies what the container's own object shows.
     fn take_in(&mut self, seen: Seen) {
         self.times.object = ReadTime { began: seen.read_at, ended: seen.read_at };
         self.presence = Presence::Here(seen.target, seen.facts);
@@ -361,7 +361,7 @@ impl Live {
     }
 }
 
-/// Whether every further request would meet the same.
+/// Whether every further request would fail in the same way.
 pub(crate) fn ends_everything(error: &ApiError) -> bool {
     error.is_unauthorized()
         || error.is_stopped()

@@ -1,4 +1,4 @@
-//! What only some differences need to know, read when a plan [asks](Question) for it.
+//! Answers a plan's [`Question`]s: facts that only some differences need.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Observer {
-    /// Answers what a plan asked about a container.
+    /// Answers a plan's question about a container.
     ///
     /// # Errors
     /// As [`Self::container`].
@@ -55,8 +55,8 @@ impl Observer {
         Ok(())
     }
 
-    /// The release of the service, read once; it tells only whom it knows, and not on every
-    /// installation.
+    /// The release of the service, read once. Some installations show it to nobody, others only to
+    /// users.
     pub async fn release(&self) -> Result<Known, ApiError> {
         let look_up = async || {
             let answer = self.client.get(operation::VERSION_GET.request()).await?;
@@ -69,9 +69,9 @@ impl Observer {
         }
     }
 
-    /// The ids of the entries of a section by their names: of those that are there, and the addresses
-    /// of those that are declared, or why the section could not be read. What was read already is
-    /// not read again.
+    /// The ids of the entries of a section by name, for live entries, and the addresses of declared
+    /// ones; or why the section could not be read. A section that was read already is not read
+    /// again.
     async fn entries(
         &self,
         container: &Container,
@@ -107,7 +107,7 @@ impl Observer {
         Ok(Ok(ids))
     }
 
-    /// The levels of access from the group above the container at `path`.
+    /// The access levels in the group above the container at `path`.
     async fn above(&self, path: &str) -> Result<Inherited, ApiError> {
         let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
         match self.levels(group).await {
@@ -116,8 +116,8 @@ impl Observer {
         }
     }
 
-    /// What the group above the container at `path` says of itself, read once for each group. What
-    /// could not be read is empty: nothing follows from what is not in it.
+    /// The object of the group above the container at `path`, read once for each group. If it
+    /// cannot be read it is empty: its fields count as unknown.
     async fn group_above(&self, path: &str) -> Result<Arc<Object>, ApiError> {
         let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
         let look_up = async || {
@@ -131,7 +131,7 @@ impl Observer {
         }
     }
 
-    /// The levels of access to a group, inherited ones too, read once for each group.
+    /// The access levels in a group, with inherited ones, read once for each group.
     async fn levels(&self, group: &str) -> Result<Inherited, ApiError> {
         let look_up = async || {
             let all = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", group);
@@ -156,18 +156,18 @@ impl Observer {
         Ok(levels)
     }
 
-    /// By which ways the caller has access to a container.
+    /// How the caller gets access to a container.
     async fn own_access(&self, container: &Container, live: &Live) -> Result<OwnAccess, ApiError> {
         let own = |found: Result<BTreeMap<u64, u8>, ApiError>| match found {
             Ok(levels) => Ok(Ok(levels.get(&self.caller.id).copied().unwrap_or(0))),
-            // Who is a member of a group sees it.
+            // A member would see the group, so this means level 0.
             Err(error) if error.is_not_found() => Ok(Ok(0)),
             Err(error) if ends_everything(&error) => Err(error),
             Err(error) => Ok(Err(Cause::from(&error))),
         };
         let all = |found: Result<Inherited, ApiError>| own(found.map(|levels| (*levels).clone()));
         let path = self.live_path(&container.path).await?;
-        // The object of a project tells of memberships alone, that of a group of shares, too.
+        // The object of a project shows memberships only; that of a group includes shares.
         let direct = match &live.presence {
             Presence::Here(_, facts) if container.scope == Scope::Project => {
                 Ok(facts.level.unwrap_or(0))

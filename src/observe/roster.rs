@@ -1,10 +1,10 @@
-//! The roster: everything that exists below some globs, from lists that were read to their end.
+//! The roster: everything that exists below some globs, from complete lists.
 //!
-//! The lists are those of projects and groups below a group, one for each group that a glob begins
-//! with, or for each top-level group where it begins with none. A list that is not known to be whole
-//! brings nothing. Its rows hold what settings look at, so that what is found here is
-//! [not read again](Observer::find_in_roster) for them, whether a document declares it or a rule brings
-//! it in.
+//! The lists are those of projects and groups below a group: one for each group that a glob begins
+//! with, or for each top-level group if it begins with a wildcard. A list that is not known to be
+//! complete brings nothing. Its rows hold the fields of settings, so containers found here are [not
+//! read again](Observer::find_in_roster) for them, whether a document declares them or a rule
+//! brings them in.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,34 +24,34 @@ use crate::{
     value::{Json, Object},
 };
 
-/// How many lists, and how many levels of access, are read at once.
+/// How many lists, and how many access levels, are read at once.
 const AT_ONCE: usize = 4;
 
-/// The rows of lists, until the rest of what they are about is read.
+/// The rows of lists, kept until the rest of their containers is read.
 #[derive(Default)]
 pub(super) struct Rows {
     /// By scope and path in lower case.
     by_path: BTreeMap<(Scope, String), Object>,
-    /// When the first list was asked for, on the client's clock.
+    /// When the first list was requested, on the client's clock.
     read_at: Duration,
 }
 
 /// A list below a group.
 struct Below {
     scope: Scope,
-    /// The path of the group, or the user.
+    /// The path of the group, or the user name.
     root: String,
     rows: Vec<Object>,
-    /// Whether it is what a user has of their own.
+    /// Whether it lists the projects of a user.
     is_personal: bool,
 }
 
 impl Observer {
-    /// What exists of what `ask` is about.
+    /// Everything that exists and that `ask` is about.
     ///
     /// # Errors
-    /// [`ApiError`] if going on with anything would be pointless. Any other failure leaves out what
-    /// the list is about.
+    /// [`ApiError`] if all further requests would fail too. Any other failure leaves out the
+    /// containers of that list.
     pub async fn roster(&self, ask: &Ask<'_>) -> Result<Roster, ApiError> {
         let (mut roster, read_at) = (Roster::default(), self.now());
         let wanted = &keys::of_roster(ask);
@@ -86,7 +86,7 @@ impl Observer {
         Ok(roster)
     }
 
-    /// Sends on what the roster said of `containers`, and returns the others.
+    /// Sends on `containers` with their rows of the roster, and returns the others.
     pub(super) async fn find_in_roster<'c>(
         &self,
         containers: &[&'c Container],
@@ -98,7 +98,7 @@ impl Observer {
         }
         let mut others = Vec::new();
         for container in containers {
-            // What moves is looked for wherever it may be.
+            // A container that moves is looked for at all its paths.
             let moves = self.moves.at(&container.path).or(self.moves.left(&container.path));
             let path = self.live_path(&container.path).await?.to_lowercase();
             let row = by_path.remove(&(container.scope, path)).filter(|_| moves.is_none());
@@ -115,8 +115,8 @@ impl Observer {
         Ok(others)
     }
 
-    /// Where lists have to begin for what `ask` is about, of which none is within another: groups as
-    /// they are called now, and nothing for everywhere.
+    /// The groups whose lists `ask` needs, by their live paths, none inside another; an empty path
+    /// means everywhere.
     async fn roots(&self, ask: &Ask<'_>, scope: Scope) -> Result<BTreeSet<String>, ApiError> {
         let globs = ask.globs.iter().filter(|(of, _)| *of == scope).map(|(_, glob)| glob);
         let mut roots = BTreeSet::new();
@@ -126,8 +126,7 @@ impl Observer {
         Ok(roots)
     }
 
-    /// Adds the top-level groups that may hold something of what `ask` is about, which may be about
-    /// themselves.
+    /// Adds the top-level groups that may hold something that `ask` is about, or be one themselves.
     async fn top_level_groups(
         &self,
         ask: &Ask<'_>,
@@ -137,7 +136,7 @@ impl Observer {
         roster: &mut Roster,
     ) -> Result<(), ApiError> {
         let list = operation::GROUP_LIST.request().query("top_level_only", true);
-        // What everybody may see is not meant, unless by somebody who sees all.
+        // Only an administrator means groups in which the caller is not a member.
         let list = list.query("all_available", self.caller.administrator);
         match self.listed(Scope::Group, list, wanted).await {
             Ok(groups) => {
@@ -188,7 +187,7 @@ impl Observer {
         Ok(Some(below(rows)))
     }
 
-    /// What is at `root`, which is no group: a project, or what a user has of their own.
+    /// Reads a `root` that is not a group: a project, or the projects of a user.
     async fn elsewhere(
         &self,
         scope: Scope,
@@ -211,7 +210,7 @@ impl Observer {
         Ok(rows.map(|rows| Below { scope, root: root.to_owned(), rows, is_personal }))
     }
 
-    /// Takes in a whole list.
+    /// Adds the rows of a complete list.
     async fn take(
         &self,
         ask: &Ask<'_>,
@@ -250,7 +249,7 @@ impl Observer {
             match level {
                 Ok(level) => roster.members[at].exception = Exception::by_role(level),
                 Err(error) if ends_everything(&error) => return Err(error),
-                // Without it nobody knows which of them stay out.
+                // Without the level nobody knows which of them stay out.
                 Err(error) => {
                     roster.members.truncate(start);
                     let part = format!("{}/**", below.root).into();
@@ -262,7 +261,7 @@ impl Observer {
         Ok(())
     }
 
-    /// The caller's level of access to what is at `path`, of which a list does not say it.
+    /// The caller's access level to the container at `path`, where a list lacks it.
     async fn level_of(
         &self,
         scope: Scope,

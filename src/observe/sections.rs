@@ -1,4 +1,4 @@
-//! Reading a section that is not part of the container's own object.
+//! Reads a section that is not part of the container's own object.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,6 @@ use crate::{
 };
 
 impl Observer {
-    /// Reads a section that is not part of the container's own object.
     pub(super) async fn section(
         &self,
         section: &DeclaredSection,
@@ -82,7 +81,8 @@ impl Observer {
         self.with_beside(section, target, all).await.map(Collection::Complete)
     }
 
-    /// Reads the one object that is there or not, for a caller who `sees_all`, or may not.
+    /// Reads an object that may be absent. `sees_all`: whether the caller's role makes absence
+    /// certain.
     async fn optional(
         &self,
         section: &DeclaredSection,
@@ -120,7 +120,7 @@ impl Observer {
         }
     }
 
-    /// Adds the field that another list tells, if somebody declares it and the list can be read.
+    /// Adds a field from another list, if it is declared and that list can be read.
     async fn with_beside(
         &self,
         section: &DeclaredSection,
@@ -140,19 +140,19 @@ impl Observer {
                 entry
             })),
             Err(error) if ends_everything(&error) => Err(error),
-            // Without it the field is not in the answer.
+            // Without that list the field is unknown.
             Err(_) => Ok(entries),
         }
     }
 }
 
-/// Why nothing is known of a section in which something has the wrong type under `key`.
+/// Why a section is unreadable if the value of `key` has the wrong type.
 fn misread(of: Section, key: &str) -> Cause {
     let message = format!("the service shows a {} whose `{key}` has the wrong type", of.noun);
     Cause::new(message).help("see what changes answers between here and the service")
 }
 
-/// Why a 404 that may mean two things proves nothing.
+/// Why a 404 with two possible meanings proves nothing.
 fn unlicensed(of: Section, scope: Scope, error: &ApiError) -> Cause {
     let (noun, tier) = (of.noun, of.tier());
     let message = format!("the service answers 404 both without a {noun} and without a licence");
@@ -164,7 +164,7 @@ fn unlicensed(of: Section, scope: Scope, error: &ApiError) -> Cause {
     Cause { message: message.into(), help: Some(help.into()), ..Cause::from(error) }
 }
 
-/// What a level of access is called in a sentence.
+/// The name of an access level in a sentence.
 fn role(level: u8) -> &'static str {
     if level > crate::level::MAINTAINER { "Owner" } else { "Maintainer" }
 }

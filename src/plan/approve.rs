@@ -1,8 +1,8 @@
-//! What of a plan may run: the one place that decides.
+//! Decides which part of a plan may run. No other module decides that.
 //!
-//! A problem, a refusal or an unreadable scope was found on the service, and belongs to one group
-//! or project: that one is left out and named, the rest may run. In thousands of projects one is
-//! always broken. If too many are, it is not them.
+//! A problem, a refusal or an unreadable scope concerns one group or project. That one is left out
+//! and named, and the rest may run: among thousands of projects one is always broken. If too many
+//! are left out, the cause is probably common to all, and nothing runs.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,11 +21,11 @@ use crate::{
     text::{count, escape},
 };
 
-/// More containers than these left out, and more than this share of all, stop everything.
+/// Everything stops if more containers than these, and more than this share of all, are left out.
 const MOST_LEFT_OUT: usize = 3;
 const LARGEST_SHARE: f64 = 0.05;
 
-/// The path of a refusal that is about the run as a whole.
+/// The path of a refusal for the run as a whole.
 pub(super) const EVERYTHING: &str = "**";
 
 /// How much of a plan may be left out.
@@ -33,12 +33,12 @@ pub(super) const EVERYTHING: &str = "**";
 pub struct Policy<'s> {
     /// Nothing runs if anything is left out.
     pub all_or_nothing: bool,
-    /// How a saved plan compares with this one, if only what it says may run.
+    /// The comparison with a saved plan, if only the saved steps may run.
     pub saved: Option<&'s Comparison>,
 }
 
-/// A plan of which everything that is left may run. Only [`Plan::approve`] makes one, and apply
-/// takes nothing else.
+/// A plan from which everything that may not run was removed. Only [`Plan::approve`] makes one, and
+/// apply accepts nothing else.
 #[derive(Debug)]
 pub struct Approved<'p> {
     plan: &'p Plan,
@@ -46,17 +46,17 @@ pub struct Approved<'p> {
 }
 
 impl Approved<'_> {
-    /// What runs, in order.
+    /// The steps that run, in order.
     pub fn steps(&self) -> impl Iterator<Item = &Step> + Clone {
         self.plan.steps.iter().filter(|step| !self.left_out.contains(&step.address.path))
     }
 
-    /// What was found of the container at `path` when the plan was made.
+    /// The live state of the container at `path` when the plan was made.
     pub fn live(&self, path: &str) -> Option<&Live> {
         self.plan.live(path)
     }
 
-    /// Whether what a guard refuses now was refused, and acknowledged, when the plan was made.
+    /// Whether `refusal`, by a guard of now, was already acknowledged when the plan was made.
     pub fn acknowledges(&self, refusal: &Refusal) -> bool {
         self.plan.acknowledged.iter().any(|known| {
             known.refusal.guard == refusal.guard
@@ -71,7 +71,7 @@ impl Approved<'_> {
 pub struct LeftOut {
     /// The group or project.
     pub address: Address,
-    /// How many steps of it are not carried out.
+    /// How many of its steps are not carried out.
     pub steps: usize,
 }
 
@@ -79,26 +79,25 @@ pub struct LeftOut {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked(pub String);
 
-/// A refusal that an acknowledgement let through.
+/// A refusal with an acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Acknowledged {
-    /// What was refused.
+    /// The refusal.
     pub refusal: Refusal,
-    /// Why, in the words of whoever acknowledged it.
+    /// The reason written in the acknowledgement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Where that is written; nowhere if it was said on the command line.
+    /// Where the acknowledgement is written; `None` if it came from the command line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Origin>,
-    /// Whether only this branch says so, and its base does not.
+    /// Whether the branch added it: the base does not have it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_new: bool,
 }
 
 impl Plan {
-    /// Takes out of the refusals what is acknowledged, and warns of acknowledgements that are
-    /// exceeded or of no use. What is over on `today` is passed over: the check of the manifests
-    /// warns of it.
+    /// Removes acknowledged refusals. Warns of acknowledgements that are exceeded or unused. Those
+    /// that expired before `today` are skipped here: the check of the manifests warns of them.
     pub fn acknowledge(
         &mut self,
         acknowledgements: &[Acknowledgement],
@@ -112,7 +111,7 @@ impl Plan {
         for refusal in refusals {
             let is_named = |known: &Acknowledgement| match &*refusal.address.path {
                 EVERYTHING => known.at.written() == EVERYTHING,
-                // One glob in another: `acme/*` is not `acme/**`.
+                // A glob within a glob: `acme/*` differs from `acme/**`.
                 glob if refusal.guard == Guard::Reach => {
                     let (at, glob) = (known.at.written().to_lowercase(), glob.to_lowercase());
                     at == EVERYTHING
@@ -154,8 +153,8 @@ impl Plan {
         warnings
     }
 
-    /// Whether a guard refuses the run as a whole. What is about a rule is so: it has no steps of its
-    /// own that could be left out.
+    /// Whether a guard refuses the run as a whole. A refusal for a rule does, because a rule has no
+    /// steps that could be left out.
     pub fn is_refused(&self) -> bool {
         let is_whole = |refusal: &Refusal| {
             &*refusal.address.path == EVERYTHING || refusal.guard == Guard::Reach
@@ -163,8 +162,7 @@ impl Plan {
         self.refusals.iter().any(is_whole)
     }
 
-    /// Decides what may run: everything but the containers with a problem, a refusal, or something
-    /// that could not be read.
+    /// Decides what may run: all containers without a problem, a refusal or an unreadable scope.
     ///
     /// # Errors
     /// Why nothing may run.
@@ -179,7 +177,7 @@ impl Plan {
             return Err(Blocked("a guard refuses the run as a whole".into()));
         }
         let all = self.projects + self.groups;
-        // What was not saved is no sign of something common, but it is left out.
+        // Containers outside the saved plan are left out too, but are no sign of a common cause.
         let apart = self.apart_from(policy.saved);
         if policy.all_or_nothing {
             broken.extend(apart.iter().cloned());
@@ -210,14 +208,14 @@ impl Plan {
 }
 
 impl Plan {
-    /// The containers with steps, as far as those are not what was `saved`.
+    /// The containers with steps that differ from the `saved` plan.
     fn apart_from(&self, saved: Option<&Comparison>) -> BTreeSet<Arc<str>> {
         let paths = self.steps.iter().map(|step| &step.address.path);
         let is_apart = |path: &&Arc<str>| saved.is_some_and(|saved| !saved.agreed.contains(*path));
         paths.filter(is_apart).cloned().collect()
     }
 
-    /// Adds to `broken` the containers whose steps depend on a step of one that is.
+    /// Adds to `broken` the containers whose steps depend on a step of a broken one.
     fn add_dependants(&self, broken: &mut BTreeSet<Arc<str>>) {
         loop {
             let depends = |step: &&Step| {
@@ -240,7 +238,7 @@ impl Plan {
     }
 }
 
-/// Why an acknowledgement that fits does not let a refusal through, if so.
+/// Why an acknowledgement that matches a refusal does not cover it, if so.
 fn exceeded(known: &Acknowledgement, refusal: &Refusal) -> Option<String> {
     let most = known.at_most.filter(|most| *most < refusal.objects)?;
     Some(format!(
@@ -249,8 +247,8 @@ fn exceeded(known: &Acknowledgement, refusal: &Refusal) -> Option<String> {
     ))
 }
 
-/// Why a glob does not let a refusal through although it fits: a branch that renames something would
-/// choose which acknowledgements are for it. A path that is written out is no matter of choice.
+/// Why a glob that matches a refusal does not acknowledge it: otherwise a branch with a rename
+/// could choose which acknowledgements apply to it. A path without a wildcard leaves no choice.
 fn renamed(known: &Acknowledgement, refusal: &Refusal, moves: &Moves) -> Option<String> {
     let (path, is_whole) = (&refusal.address.path, &*refusal.address.path == EVERYTHING);
     let written = known.at.written().split('#').next().unwrap_or_default();

@@ -1,19 +1,20 @@
-//! What no container alone shows: edges from the steps of one container to those of another, and
-//! what the steps of two containers make of each other.
+//! Relations between steps of different containers: edges from one container to another, and
+//! conflicts between their steps.
 //!
-//! - What is in a group that the run creates, or names it, comes after it, and so does what is created
-//!   from a project that the run creates.
-//! - What is created in a group comes after what the group hands down to it.
-//! - What is in a group that the run moves comes after that, unless it becomes less visible.
-//! - What gets a path comes after what leaves it, and after a group above has moved.
-//! - Nothing is more visible than the group that it is in: a group is widened before what is in it,
-//!   and narrowed after.
-//! - What a setting of a group bounds is changed after that setting.
-//! - Whom a rule names may get access from a group above.
-//! - A user who gets a level in a group has at least that level in everything below.
+//! - A step in a group that the run creates, or that names it, comes after the creation. So does a
+//!   project that is created from a project of the run.
+//! - A container is created after the changes of the settings that its groups hand down.
+//! - A step in a group that the run moves comes after the move, unless it narrows visibility.
+//! - A container takes a path after the container that leaves it, and after the moves of groups
+//!   above.
+//! - Nothing is more visible than its group: a group is widened before its contents, and narrowed
+//!   after them.
+//! - A setting that a group limits is changed after that limit.
+//! - A rule that names users comes after the groups above have given them access.
+//! - A user with a level in a group has at least that level in everything below.
 //!
-//! An edge leads to the nearest container above that has such a step, and that one to the next, so
-//! that their number does not grow with the depth.
+//! An edge leads to the nearest container above with such a step, which has its own edge to the
+//! next. So the number of edges does not grow with the depth.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -28,8 +29,7 @@ use crate::{
     text,
 };
 
-/// Adds the edges between steps of different containers. What steps of two containers make
-/// impossible is returned.
+/// Adds the edges between steps of different containers. Returns the conflicts between their steps.
 pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     created(steps);
     handed_down(steps);
@@ -46,14 +46,14 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     problems
 }
 
-/// The paths of the groups above `path`, the nearest first, in lower case.
+/// The paths of the groups above `path`, nearest first, in lower case.
 fn groups_above(path: &str) -> impl Iterator<Item = String> {
     let path = path.to_lowercase();
     let ends: Vec<_> = path.match_indices('/').map(|(at, _)| at).collect();
     ends.into_iter().rev().map(move |end| path[..end].to_owned())
 }
 
-/// What names a group or project that is created comes after it.
+/// A step that names a group or project of the run comes after its creation.
 fn created(steps: &mut [Step]) {
     let new = steps.iter().filter(|step| step.address.section.is_none());
     let new: HashMap<_, _> = new
@@ -73,11 +73,11 @@ fn created(steps: &mut [Step]) {
     }
 }
 
-/// What is created starts as the groups above it say, and not as they said before.
+/// New containers start with the new settings of the groups above.
 fn handed_down(steps: &mut [Step]) {
     let is_new = |step: &Step| step.effects.contains(&Effect::Provides(Capability::Exists));
     let mut by_group: HashMap<_, Vec<_>> = HashMap::new();
-    // What is in a group that is created comes after that anyway.
+    // Steps in a new group come after its creation anyway.
     for step in steps.iter().filter(|step| !is_new(step)) {
         if step.effects.contains(&Effect::HandsDown) {
             let group = step.address.path.to_lowercase();
@@ -92,7 +92,7 @@ fn handed_down(steps: &mut [Step]) {
     }
 }
 
-/// What is created gets a name that another one beside it gives up only after that.
+/// A container gets its name after the sibling that gives that name up.
 fn named(steps: &mut [Step]) {
     let place = |step: &Step, name: &str| {
         let path = step.address.path.to_lowercase();
@@ -125,8 +125,8 @@ fn named(steps: &mut [Step]) {
     }
 }
 
-/// What is in a group that moves is found at its declared path only after that, and so is a project
-/// that a request names: until then the service shows it by its former path.
+/// Below a group that moves, a container is at its declared path only after the move, and so is a
+/// project that a request names. Until then the service uses the former path.
 fn moved(steps: &mut [Step]) {
     let moves = |scope: Scope| {
         let in_place = Effect::Provides(Capability::InPlace);
@@ -151,7 +151,7 @@ fn moved(steps: &mut [Step]) {
     }
 }
 
-/// What gets its path only once something else has moved waits for that.
+/// A step that takes a path comes after the move that frees it.
 fn taken(steps: &mut [Step]) -> Vec<Problem> {
     let moved: BTreeSet<_> = steps
         .iter()
@@ -188,7 +188,7 @@ fn taken(steps: &mut [Step]) -> Vec<Problem> {
     problems
 }
 
-/// Nothing can be created from what is created from it.
+/// Projects cannot be created from each other in a circle.
 fn circular(steps: &[Step]) -> Vec<Problem> {
     let new = steps.iter().filter(|step| step.address.section.is_none());
     let sources = |step: &Step| -> Vec<_> {
@@ -229,8 +229,8 @@ fn created_from_itself(step: &Step, sources: &[String]) -> Problem {
     }
 }
 
-/// The visibilities before and after a step, from the narrowest; before is `None` for what is
-/// created.
+/// The visibilities before and after a step, as ranks from the narrowest; before is `None` for a
+/// creation.
 fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
     step.effects.iter().find_map(|effect| match effect {
         Effect::Visibility { before, after } => {
@@ -243,7 +243,7 @@ fn visibility(step: &Step) -> Option<(Option<usize>, usize)> {
     })
 }
 
-/// Nothing can become more visible than what the same run makes the group that it is in.
+/// Refuses visibility above what the same run gives the group.
 fn too_visible(steps: &[Step]) -> Vec<Problem> {
     let seen = |step: &Step| visibility(step).map(|(_, after)| after);
     let groups: HashMap<_, _> = steps
@@ -315,8 +315,8 @@ fn visible(steps: &mut [Step]) {
     }
 }
 
-/// What a setting of a group above bounds is changed after that setting. Visibility is looked at by
-/// [`visible`], because a group may have to come last there.
+/// A setting that a group above limits is changed after that limit. [`visible`] handles visibility,
+/// where a group may have to come last.
 fn bounded(steps: &mut [Step]) {
     let is_setting =
         |step: &Step| step.address.section.is_none_or(|section| section == settings::KIND.section);
@@ -372,7 +372,7 @@ fn granted(steps: &[Step]) -> Grants {
     grants
 }
 
-/// Whom a rule names gets access first.
+/// Users named in a rule get access first.
 fn people(steps: &mut [Step], grants: &Grants) {
     let reason = Capability::People.reason(Scope::Project);
     for step in steps.iter_mut().filter(|_| !grants.is_empty()) {

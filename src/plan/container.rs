@@ -1,4 +1,4 @@
-//! The plan of one container: whether it is there, its sections, and what it comes into being with.
+//! The plan of one container: whether it exists, its sections, and its creation.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Plans one container. If [`Findings::questions`](diff::Findings::questions) is not empty, the
-/// plan is not: answer them and ask again.
+/// plan is not complete: answer them and call again.
 pub fn container(declared: &Container, live: &Live, settings: &Settings) -> ContainerPlan {
     let mut plan = ContainerPlan::default();
     let address = declared.address();
@@ -74,7 +74,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             plan.vanished(declared);
         }
         Presence::Missing(target) => planning(target, &nothing).missing(&mut plan),
-        // What is in a group that this run creates is missing too.
+        // Everything in a group that this run creates is missing too.
         Presence::NoNamespace(group) => match settings.created.id(Scope::Group, group) {
             Some(id) => {
                 let namespace = Some(Namespace { id, owner: NamespaceOwner::Group });
@@ -185,16 +185,16 @@ fn import_failed(declared: &Container, address: &Address, why: Option<&str>) -> 
     }
 }
 
-/// Whether a declared switch gives the container what it lacks, or closes it.
+/// The effect of a declared switch on a capability of the container.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Switch {
-    /// This run gives it.
+    /// This run turns it on.
     Opens,
-    /// It is not there, as declared.
+    /// It is off, as declared.
     Closed,
 }
 
-/// One container under way.
+/// A container that is being planned.
 pub(super) struct Planning<'a> {
     pub(super) declared: &'a Container,
     pub(super) live: &'a Live,
@@ -213,7 +213,7 @@ impl Planning<'_> {
         }
     }
 
-    /// What differs in a section. What is held there is only watched.
+    /// Compares a section. Held differences are only watched.
     pub(super) fn compare(
         &self,
         section: &DeclaredSection,
@@ -224,7 +224,7 @@ impl Planning<'_> {
         Ok(findings)
     }
 
-    /// What a section may need under `condition`. What is held there is only watched.
+    /// Plans a section that can be read only under `condition`. Held differences are only watched.
     pub(super) fn possible(&self, section: &DeclaredSection, condition: &'static str) -> Findings {
         let mut findings = diff::possible(section, condition, self.context);
         self.settings.leave_held(&mut findings);
@@ -239,7 +239,7 @@ impl Planning<'_> {
         })
     }
 
-    /// The container is there.
+    /// Plans a container that exists.
     fn here(&self, facts: &Facts, plan: &mut ContainerPlan) {
         if self.declared.life.absent().is_some() {
             return self.absent(facts, plan);
@@ -249,7 +249,7 @@ impl Planning<'_> {
         }
         let switches = self.switches();
         let writable = switches.get(&Capability::Writable).copied();
-        // What nobody declares is never brought back.
+        // An undeclared container is never unarchived.
         let is_closed = facts.archived && writable != Some(Switch::Closed);
         if self.declared.brought_in.is_some() && (facts.deleting.is_some() || is_closed) {
             return plan.vanished(self.declared);
@@ -258,7 +258,7 @@ impl Planning<'_> {
             return plan.close(*problem);
         }
         self.undeclared_projects(plan);
-        // What is restored comes out of the archive, if marking it had put it there.
+        // Restoring also unarchives, if the deletion mark had archived it.
         let restored = facts.deleting.is_some().then_some(Switch::Opens);
         let writable = writable.or(restored);
         let former = self.context.target.former.as_ref();
@@ -280,7 +280,7 @@ impl Planning<'_> {
         self.arrange(plan);
     }
 
-    /// Brings it back if it is marked for deletion.
+    /// Restores it if it is marked for deletion.
     fn restored(&self, facts: &Facts, plan: &mut ContainerPlan) -> Result<(), Box<Problem>> {
         let Some(since) = &facts.deleting else { return Ok(()) };
         let may_restore = self.settings.caller.administrator || facts.level >= Some(OWNER);
@@ -291,7 +291,7 @@ impl Planning<'_> {
         Ok(())
     }
 
-    /// What differs in a section, or why that cannot be told.
+    /// Compares a section, or records why it cannot be compared.
     fn section(
         &self,
         name: &'static str,
@@ -318,8 +318,8 @@ impl Planning<'_> {
         plan.findings.extend(findings);
     }
 
-    /// A section that could not be read for `reason`: because of what this run opens, because of what
-    /// is to stay closed, or for nothing that is declared.
+    /// Plans a section that could not be read for `reason`: a switch that this run turns on, a
+    /// switch that stays off, or another reason.
     fn unread(
         &self,
         name: &'static str,
@@ -332,7 +332,7 @@ impl Planning<'_> {
         let needs = section.of.home.needs.iter();
         let mut lacked: Vec<_> = needs.filter_map(|n| Some((*n, *switches.get(n)?))).collect();
         lacked.extend(is_archived.then_some((Capability::Writable, Switch::Opens)));
-        // What stays closed cannot be made up for by what opens.
+        // A switch that stays off cannot be compensated by one that is turned on.
         let closed = lacked.iter().find(|(_, switch)| *switch == Switch::Closed);
         match closed.or(lacked.first()) {
             Some((_, Switch::Opens)) => {
@@ -349,7 +349,7 @@ impl Planning<'_> {
         }
     }
 
-    /// Looks at all steps together, and puts them in order.
+    /// Considers all steps together, and sorts them.
     fn arrange(&self, plan: &mut ContainerPlan) {
         self.refuse_low_shares(plan);
         self.after_replacements(plan);
@@ -360,7 +360,7 @@ impl Planning<'_> {
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }
 
-    /// Says what steps do that their fields do not show.
+    /// Adds notes for effects of steps that their fields do not show.
     pub(super) fn say_besides(&self, plan: &mut ContainerPlan) {
         let notes = plan.steps.iter().flat_map(|step| {
             step.effects.iter().filter_map(|effect| match effect {
@@ -375,7 +375,7 @@ impl Planning<'_> {
         plan.findings.notes.extend(notes);
     }
 
-    /// It is there, and its contents are not: nothing is written into it meanwhile.
+    /// Plans a container whose contents have not arrived: nothing is written into it before.
     fn arrives(&self, arrival: &Arrival, plan: &mut ContainerPlan) {
         plan.arrival = Some(arrival.clone());
         match arrival {
@@ -392,7 +392,7 @@ impl Planning<'_> {
         }
     }
 
-    /// It is archived and stays so.
+    /// Plans a container that is archived and stays archived.
     fn archived(&self, as_declared: bool, plan: &mut ContainerPlan) {
         plan.closed = Some(Cause::new("the project is archived"));
         if let Some(section) = self.in_order().find_map(|(name, section)| {
@@ -405,7 +405,7 @@ impl Planning<'_> {
             plan.findings.notes.push(Note { address, ..note });
         } else if as_declared {
             plan.findings.notes.push(self.note(Reason::Archived, &self.declared.origin));
-            // Nothing else could be seen of it, but that it is archived.
+            // Nothing else of it could be read than that it is archived.
             let says_so =
                 self.effects().filter(|(_, effect)| *effect == Effect::Lacks(Capability::Writable));
             plan.compared.extend(says_so.map(|(name, _)| name));
@@ -420,8 +420,8 @@ impl Planning<'_> {
             .filter_map(|section| Some((section.section, self.declared.section(section.section)?)))
     }
 
-    /// What the container's own object does as declared, whether that differs or not; a part of it
-    /// that is held, as it is.
+    /// The effects of the container's own declared values, whether they differ or not. A held value
+    /// counts as it is live.
     fn effects(&self) -> impl Iterator<Item = (&'static str, Effect)> {
         self.in_order().flat_map(|(name, section)| {
             let effects = match self.live.sections.get(name) {

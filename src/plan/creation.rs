@@ -1,4 +1,4 @@
-//! The plan of a container that is not there: it comes first, and everything else after it.
+//! The plan of a container that does not exist: its creation comes first, all other steps after it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Planning<'_> {
-    /// The container is not there.
+    /// Plans a missing container.
     pub(super) fn missing(&self, plan: &mut ContainerPlan) {
         match &self.declared.create {
             Creation::Allowed(create) => self.create(create, plan),
@@ -29,8 +29,8 @@ impl Planning<'_> {
         }
     }
 
-    /// It comes first, with what comes into being along with it, and
-    /// everything else after it.
+    /// Its creation comes first, with the sections that the same request sets; everything else
+    /// comes after it.
     fn create(&self, create: &Declared, plan: &mut ContainerPlan) {
         match self.creation(create, plan) {
             Ok(step) => plan.findings.steps.push(step),
@@ -40,8 +40,7 @@ impl Planning<'_> {
         let is_empty = !plan.steps.iter().any(|step| step.effects.contains(&branch));
         let inside = Planning { context: Context { is_empty, ..self.context }, ..*self };
         for (name, section) in self.in_order().filter(|(_, s)| !s.of.comes_with_container()) {
-            // Nothing is there yet, but that those whom a section names are known may have to be
-            // read.
+            // The section is empty, but ids of the users that it names may be unknown.
             let found = self.live.sections.get(name).unwrap_or(&Collection::Fresh);
             let comes_along = plan.steps.iter().any(|step| step.effects.contains(&Effect::Fills));
             let findings = match found.entries() {
@@ -64,7 +63,8 @@ impl Planning<'_> {
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
     }
 
-    /// The container itself, with what comes along with it. What has to wait becomes a note.
+    /// The creation step, with the sections that the same request sets. Fields that must wait
+    /// become notes.
     fn creation(&self, create: &Declared, plan: &mut ContainerPlan) -> Result<Step, Box<Problem>> {
         let (own, _) = kinds::container(self.declared.scope);
         let mut fields = self.created_with(create);
@@ -105,12 +105,12 @@ impl Planning<'_> {
         Ok(Step { effects: effects.collect(), ..step })
     }
 
-    /// The sections that the request which creates it sets too.
+    /// The sections that the creating request sets too.
     fn along(&self) -> impl Iterator<Item = &DeclaredSection> {
         self.in_order().map(|(_, section)| section).filter(|s| s.of.comes_with_container())
     }
 
-    /// All that it is created with: fields of `create`, and those of sections that come along.
+    /// All fields of the creating request: those of `create`, and those of sections set with it.
     fn created_with<'f>(
         &'f self,
         create: &'f Declared,
@@ -130,7 +130,7 @@ impl Planning<'_> {
         own_fields.chain(along).collect()
     }
 
-    /// Refuses what the service is too old for.
+    /// Refuses fields that the service's release lacks.
     fn fits(
         &self,
         section: Section,
@@ -152,7 +152,8 @@ impl Planning<'_> {
         Ok(())
     }
 
-    /// Refuses what the group above does not allow; why a field waits for that group, if it does.
+    /// Refuses values that the group above prevents; returns why a field waits for that group, if
+    /// so.
     fn bound(
         &self,
         section: Section,
@@ -182,7 +183,7 @@ impl Planning<'_> {
         }
     }
 
-    /// The requests that create it, with the hosts of imports by the service's own names.
+    /// The requests that create it, with the service's own names for hosts of imports.
     fn calls(
         &self,
         values: &Fields,

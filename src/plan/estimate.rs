@@ -1,7 +1,7 @@
-//! How long apply takes where the service limits requests.
+//! Estimates how long apply takes if the service limits requests.
 //!
-//! Without a limit nobody can tell and nobody has to: answers take milliseconds. With one, the limit
-//! decides: that of the user, or of an operation that is limited by itself.
+//! Without a limit no estimate is possible or needed, because answers take milliseconds. With one,
+//! the limit decides: the user's, or that of a single operation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,24 +10,24 @@ use serde::Serialize;
 
 use super::Plan;
 
-/// About how long apply takes.
+/// The estimated time of apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Estimate {
-    /// Requests: the calls, and what is read back because their answers do not show it.
+    /// Requests: the calls, and the reads for calls whose answers do not show the object.
     pub requests: u64,
-    /// About how many seconds that takes, in whole minutes.
+    /// The time in seconds, rounded to whole minutes.
     pub seconds: u64,
-    /// How many requests a minute of what takes longest the service answers.
+    /// The limit per minute of what takes longest.
     pub a_minute: u64,
-    /// What takes longest, if it is an operation with a limit of its own; else it is all requests
-    /// together.
+    /// The operation that takes longest because of its own limit; `None` if all requests together
+    /// take longest.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::word_if_any")]
     pub operation: Option<&'static str>,
 }
 
 impl Plan {
-    /// About how long it takes to carry out all steps on a service that answers so many requests
-    /// `a_minute`; nothing if that is less than a minute, or nothing is limited.
+    /// Estimates the time of all steps on a service with a limit of `a_minute` requests; `None`
+    /// below one minute, or without a limit.
     #[must_use]
     pub fn estimated(mut self, a_minute: Option<u64>) -> Self {
         self.estimate = a_minute.and_then(|a_minute| self.estimate(a_minute));
@@ -53,11 +53,11 @@ impl Plan {
         requests += read_back.len() as u64;
         let own = calls.into_iter().map(|(id, (count, limit))| (Some(id), count, limit));
         let estimates = own.chain([(None, requests, a_minute)]).map(|(operation, count, limit)| {
-            // What fits into a minute's budget is sent at once; each further one takes a minute.
+            // One minute's budget is sent at once; each further one takes a minute.
             let minutes = count.saturating_sub(1) / limit.max(1);
             Estimate { requests, seconds: 60 * minutes, a_minute: limit, operation }
         });
-        // Of several that take as long, all requests together are the last.
+        // Among equals, all requests together come last and win.
         estimates.max_by_key(|estimate| estimate.seconds).filter(|estimate| estimate.seconds > 0)
     }
 }

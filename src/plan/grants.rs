@@ -1,5 +1,5 @@
-//! What rules grant to a group goes with its share: what has to be put right after a share was replaced,
-//! and what nobody would put right.
+//! Grants that depend on a share: rules that must be repaired after a share is replaced, and grants
+//! that are lost with it.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl Planning<'_> {
-    /// What rules grant to a group may go when its share is removed to be added anew: then what
-    /// names it has to be put right, too.
+    /// The service may remove a group's grants in rules when its share is replaced. Plans the
+    /// repair of those rules too.
     pub(super) fn after_replacements(&self, plan: &mut ContainerPlan) {
         let replaced = |step: &&Step| step.replaces && self.names_a_group(step);
         let steps = plan.findings.steps.iter().filter(replaced);
@@ -36,7 +36,7 @@ impl Planning<'_> {
                 self.spare_for(until, plan);
                 return;
             }
-            // What could not be put right afterwards is not taken away.
+            // Do not take away what could not be repaired afterwards.
             let unknown = supposed.incomplete.into_iter();
             let unknown: Vec<_> =
                 unknown.filter(|scope| !plan.incomplete.contains(scope)).collect();
@@ -45,8 +45,8 @@ impl Planning<'_> {
         }
     }
 
-    /// What would differ in a section if nothing in it were granted to the groups with the ids
-    /// `gone`; nothing if it names nobody, or was not read.
+    /// The differences of a section if its grants to the groups with the ids `gone` were lost;
+    /// `None` if it names none of them, or was not read.
     fn without_grants(
         &self,
         name: &str,
@@ -61,8 +61,8 @@ impl Planning<'_> {
         diff::section(section, &Collection::Written(supposed), self.context).ok()
     }
 
-    /// Refuses steps that name a group whose share is below developer, as declared or else as it is: the
-    /// service does.
+    /// Refuses steps that name a group whose share, declared or live, is below developer, because
+    /// the service does.
     pub(super) fn refuse_low_shares(&self, plan: &mut ContainerPlan) {
         let levels = self.levels_of_shares();
         let low = |step: &Step| {
@@ -95,7 +95,7 @@ impl Planning<'_> {
         }
     }
 
-    /// The levels as which the container is shared with groups, by their ids, where they are known.
+    /// The levels of the container's shares with groups, by id, where known.
     fn levels_of_shares(&self) -> BTreeMap<u64, Level> {
         let mut levels = BTreeMap::new();
         for (name, section) in self.in_order() {
@@ -125,7 +125,7 @@ impl Planning<'_> {
         levels
     }
 
-    /// Holds what would be replaced, because that would take something along that is held.
+    /// Holds all replacements of shares, because they would also remove something that is held.
     fn spare_for(&self, until: Date, plan: &mut ContainerPlan) {
         let steps = std::mem::take(&mut plan.findings.steps);
         let (spared, steps): (Vec<_>, Vec<_>) =
@@ -136,8 +136,8 @@ impl Planning<'_> {
         plan.findings.watched.extend(spared);
     }
 
-    /// Says what rules grant to a group, and nobody declares, where a step removes its share, for
-    /// good or to add it anew: the service takes that away along with it.
+    /// Adds notes for steps that remove or replace a share: the service also removes the group's
+    /// grants in rules, and no manifest declares those.
     pub(super) fn say_what_goes_along(&self, plan: &mut ContainerPlan) {
         let notes: Vec<_> = plan.steps.iter().filter_map(|step| self.goes_along(step)).collect();
         plan.findings.notes.extend(notes);
@@ -159,8 +159,8 @@ impl Planning<'_> {
         (!grants_of.is_empty()).then_some(note)
     }
 
-    /// The entries of `section` that stay and grant something to the group with the id `group` in a
-    /// field that nobody declares; the section itself if it was not read.
+    /// The entries of `section` that stay and grant something to the group with the id `group` in
+    /// an undeclared field; the section itself if it was not read.
     fn undeclared_grants(&self, section: Section, group: u64) -> Vec<Address> {
         let address = self.address.section(section.section);
         let declared = self.declared.section(section.section);
@@ -184,7 +184,7 @@ impl Planning<'_> {
         entries.map(|entry| address.entry(section.name(&entry.fields))).collect()
     }
 
-    /// Whether the entry that a step is about is told by the group that it names.
+    /// Whether the identity of the entry of `step` is the group in it.
     fn names_a_group(&self, step: &Step) -> bool {
         let section = step.address.section.and_then(|name| self.declared.section(name));
         section.is_some_and(|section| {
@@ -194,8 +194,8 @@ impl Planning<'_> {
     }
 }
 
-/// Adds a step that is needed if replacing a share takes grants along, as far as that is more than the
-/// step that is planned for the same object anyway.
+/// Adds a step that is needed if replacing a share removes grants, as far as it does more than the
+/// step planned for the same object.
 fn suppose(step: Step, steps: &mut Vec<Step>) {
     let known = steps.iter_mut().find(|known| known.address == step.address);
     let has = |known: &Step, change: &Change| {
@@ -204,7 +204,7 @@ fn suppose(step: Step, steps: &mut Vec<Step>) {
     if step.changes.iter().all(|change| known.as_ref().is_some_and(|known| has(known, change))) {
         return;
     }
-    // Seen from what is really there, it does no more than the step that is known.
+    // For the present live state, only the known step is needed.
     let effects = known.as_ref().map(|known| known.effects.clone()).unwrap_or_default();
     let condition = "if replacing the share takes what rules grant to its group along";
     let step = Step { possible: Some(condition), effects, ..step };

@@ -1,7 +1,7 @@
-//! Guards: what a plan must not do unless somebody said so.
+//! Guards: refuse dangerous steps until they are acknowledged.
 //!
-//! They look at what steps do ([`Effect`]), at no section by name. A guard refuses with numbers and
-//! names the acknowledgement that lets it through. There is no way to switch all of them off.
+//! They check the effects of steps ([`Effect`]) and name no section. A guard refuses with numbers
+//! and prints the acknowledgement to pass. There is no way to switch all of them off.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,14 +24,14 @@ use crate::{
     text::{count, escape},
 };
 
-/// How much may be removed, or reached, in one run.
+/// How many objects may be removed, or reached by a rule, in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// The most entries that may be removed from one section, or the most of what a rule brings in
-    /// that may change.
+    /// The maximum number of entries removed from one section, or of changed containers that one
+    /// rule includes.
     pub count: usize,
-    /// The largest share of either, from 0 to 1; a few of few always may.
+    /// The maximum share of either, from 0 to 1; a few are always allowed.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub share: f64,
 }
@@ -43,23 +43,24 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How much of what only a rule brings in may change.
+    /// The limits for containers that only a rule includes.
     pub const REACH: Self = Self { count: 50, share: 0.1 };
 }
 
-/// In a smaller collection one removal is a large share, and says nothing.
+/// In a smaller collection one removal is a large share and means nothing.
 const SHARE_FROM: usize = 4;
-/// So many may change of what a rule brings in, however few that is.
+/// This many containers that a rule includes may change, however few there are.
 const REACHED: usize = 5;
-/// The most entries that may be removed in one run.
+/// The maximum number of entries removed in one run.
 const MOST_OF_ALL: usize = 50;
 
-/// Whether a step removes something: a copy stays as what it is a copy of.
+/// Whether a step removes an object for good: removing a copy keeps the original.
 fn removes(step: &&Step) -> bool {
     step.action == Action::Delete && !step.is_copy
 }
 
-/// Refuses removals from a section of `live` entries: too many, too large a share, or all.
+/// Refuses removals from a section with `live` entries: too many, too large a share, or all of
+/// them.
 pub(super) fn removals(
     address: &Address,
     origin: &Origin,
@@ -91,7 +92,7 @@ pub(super) fn removals(
     Some(Refusal::new(Guard::Removals, address, reason, removed, origin))
 }
 
-/// Refuses more removals in all than a run should have, wherever they are.
+/// Refuses too many removals in the whole plan.
 pub(super) fn whole(steps: &[Step]) -> Option<Refusal> {
     let removed = steps.iter().filter(removes).count();
     let first = steps.iter().find(removes)?;
@@ -103,8 +104,8 @@ pub(super) fn whole(steps: &[Step]) -> Option<Refusal> {
     })
 }
 
-/// Refuses to change too much, or too large a share, of the `all` groups and projects that only a
-/// rule with the glob `by` brings in.
+/// Refuses changes of too many, or too large a share, of the `all` groups and projects that only a
+/// rule with the glob `by` includes.
 pub(super) fn reach(
     by: &Arc<str>,
     origin: &Origin,
@@ -126,7 +127,7 @@ pub(super) fn reach(
     Some(Refusal::new(Guard::Reach, &address, reason, changed, origin))
 }
 
-/// How a step changes the access of a user.
+/// A change of a user's access.
 struct Access<'s> {
     step: &'s Step,
     user: Option<u64>,
@@ -134,7 +135,7 @@ struct Access<'s> {
     after: u8,
 }
 
-/// What the guards that look at single steps refuse.
+/// The refusals of the guards for single steps.
 pub(super) fn steps(
     steps: &[Step],
     live: &Live,
@@ -156,7 +157,7 @@ fn refusal(guard: Guard, step: &Step, reason: String) -> Refusal {
     Refusal::new(guard, &step.address, reason, 1, &step.origin)
 }
 
-/// Refuses to leave a container without an owner, and to take away the caller's own access.
+/// Refuses to leave a container without an owner, and to remove the caller's own access.
 fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_>) -> Findings {
     let mut findings = Findings::default();
     let changes: Vec<_> = steps.iter().flat_map(accesses).collect();
@@ -198,7 +199,7 @@ fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_
     findings
 }
 
-/// How a step changes with what the container is shared.
+/// A change of a share of the container.
 struct Share<'s> {
     step: &'s Step,
     group: u64,
@@ -206,8 +207,8 @@ struct Share<'s> {
     after: u8,
 }
 
-/// Refuses to take away the caller's own access with a share: what it cuts off can be neither
-/// finished nor put back.
+/// Refuses to remove the caller's own access with a share: the run could then neither finish nor
+/// undo it.
 fn own_shares(steps: &[Step], live: &Live, declared: &Container, context: Context<'_>) -> Findings {
     let mut findings = Findings::default();
     let caller = context.caller;
@@ -253,7 +254,7 @@ fn own_shares(steps: &[Step], live: &Live, declared: &Container, context: Contex
     findings
 }
 
-/// Refuses to lower what is given to people of whom only a directory knows who they are.
+/// Refuses to lower access of people whom only a directory knows.
 fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
     let lower = |effect: &Effect| match effect {
         Effect::Share { group: None, before, after, .. } if after < before => {
@@ -272,7 +273,7 @@ fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
 fn shares(step: &Step) -> impl Iterator<Item = Share<'_>> {
     step.effects.iter().filter_map(move |effect| match effect {
         Effect::Share { group: Some(group), before, after, ends } => {
-            // What is removed to be added anew needs the access that goes with it.
+            // A replacement of a share needs the access that goes with it.
             let after = if *ends || step.replaces { 0 } else { *after };
             Some(Share { step, group: *group, before: *before, after })
         }
@@ -280,7 +281,7 @@ fn shares(step: &Step) -> impl Iterator<Item = Share<'_>> {
     })
 }
 
-/// The groups with which the container is shared, with the levels.
+/// The groups that the container is shared with, and their levels.
 fn shared(live: &Live, declared: &Container) -> impl Iterator<Item = (u64, u8)> {
     effects_as_is(live, declared).filter_map(|effect| match effect {
         Effect::Share { group: Some(group), before, .. } => Some((group, before)),
@@ -288,7 +289,7 @@ fn shared(live: &Live, declared: &Container) -> impl Iterator<Item = (u64, u8)> 
     })
 }
 
-/// What the declared sections do as they are.
+/// The effects of the declared sections as they are live.
 fn effects_as_is(live: &Live, declared: &Container) -> impl Iterator<Item = Effect> {
     let sections = declared.sections.iter().filter_map(|section| {
         Some((section.of, live.sections.get(section.of.section)?.entries().ok()?))
@@ -303,7 +304,7 @@ fn effects_as_is(live: &Live, declared: &Container) -> impl Iterator<Item = Effe
 fn accesses(step: &Step) -> impl Iterator<Item = Access<'_>> {
     step.effects.iter().filter_map(move |effect| match effect {
         Effect::Access { user, before, after, ends } => {
-            // Access that ends on a day counts as gone.
+            // Access with an end date counts as gone.
             let after = if *ends { 0 } else { *after };
             Some(Access { step, user: *user, before: *before, after })
         }
@@ -311,7 +312,7 @@ fn accesses(step: &Step) -> impl Iterator<Item = Access<'_>> {
     })
 }
 
-/// The users who own the container by an entry of its own.
+/// The users who own the container directly.
 fn owners(live: &Live, declared: &Container) -> Vec<u64> {
     let owner = |effect| match effect {
         Effect::Access { user: Some(user), before: OWNER, .. } => Some(user),
@@ -326,7 +327,7 @@ pub(super) fn deletion(step: &Step) -> Refusal {
     refusal(Guard::Deletion, step, reason.to_owned())
 }
 
-/// Refuses to move a container to where others have access.
+/// Refuses to move a container into a group with other members.
 fn transfer(steps: &[Step], live: &Live) -> Findings {
     let mut findings = Findings::default();
     let moved = steps.iter().find_map(|step| {
@@ -355,7 +356,7 @@ fn transfer(steps: &[Step], live: &Live) -> Findings {
         count(more, "user"),
         count(less, "user")
     );
-    // How many users it is about may change while groups above move in the same run.
+    // The number of users may change while groups above move in the same run.
     findings.refusals.push(refusal(Guard::Transfer, step, reason));
     findings
 }
@@ -377,7 +378,7 @@ fn visibility(step: &Step) -> Option<Refusal> {
     (!how.is_empty()).then(|| Refusal::new(Guard::Visibility, &step.address, reason, 1, origin))
 }
 
-/// Refuses to protect less, also by `rules` for branches and tags.
+/// Refuses to weaken protection, also by `rules` for branches and tags.
 fn protection(step: &Step, rules: &Weaknesses) -> Option<Refusal> {
     let how = step.effects.iter().filter_map(|effect| match effect {
         Effect::Weakens(how) => Some(how),
@@ -394,10 +395,10 @@ fn protection(step: &Step, rules: &Weaknesses) -> Option<Refusal> {
         .then(|| refusal(Guard::Protection, step, format!("would {}", how.join(", and "))))
 }
 
-/// How rules protect less, by their section and pattern.
+/// The ways in which rules get weaker, by section and pattern.
 type Weaknesses = BTreeMap<(&'static str, String), Vec<String>>;
 
-/// What the rules for branches, and those for tags, protect less once all steps are done.
+/// How the rules for branches, and those for tags, are weaker after all steps.
 fn rules(steps: &[Step], live: &Live, declared: &Container) -> Weaknesses {
     let mut found = Weaknesses::new();
     for section in &declared.sections {

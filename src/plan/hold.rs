@@ -1,10 +1,10 @@
-//! Holds: what somebody changed by hand in an emergency, and a run leaves alone until a day.
+//! Holds: a run does not change what somebody changed by hand in an emergency, until a day.
 //!
-//! A hold is a watch with an end. What differs where it holds is compared and shown, and nobody
-//! writes it; it is known, so it counts as a difference only where everything open does. Holds come
-//! from the environment of a run, never from a manifest, and for [`LONGEST`] days at most: what is
-//! to stay so belongs into a manifest. So a branch cannot rename its way out of one: a hold on a path is
-//! on what is declared to have had that path, too.
+//! A hold is a watch with an end: differences are compared and shown, but not written. They are
+//! known, so they count as differences only with `--strict`. Holds come from the environment of a
+//! run, never from a manifest, and last [`LONGEST`] days at most: lasting values belong into a
+//! manifest. A branch cannot rename its way out of a hold: it also holds what is declared to have
+//! had its path.
 
 use jiff::{Span, civil::Date};
 
@@ -17,33 +17,33 @@ use crate::{
     text::{count, escape},
 };
 
-/// For how many days ahead something may be held: a week with a weekend in it, so that nobody has to
-/// get up for it, and no more, so that nobody forgets it.
+/// How many days a hold may last: a week including a weekend, so that nobody has to work at night
+/// for it, and not longer, so that nobody forgets it.
 const LONGEST: i32 = 7;
 
-/// The sort of what is said of holds.
+/// The code of diagnostics about holds.
 const CODE: &str = "hold";
 
 /// A hold.
 #[derive(Clone, Debug)]
 struct Hold {
-    /// As it was written.
+    /// The text as written.
     written: String,
     at: Selector,
     /// The last day.
     until: Date,
 }
 
-/// What a run leaves alone.
+/// The holds of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Holds(Vec<Hold>);
 
 impl Hold {
-    /// Reads `ADDRESS@YYYY-MM-DD`, in which the address may be a glob.
+    /// Parses `ADDRESS@YYYY-MM-DD`; the address may be a glob.
     fn parse(written: &str, today: Date) -> Result<Self, String> {
         let shown = escape(written);
         let (at, day) = written.rsplit_once('@').unwrap_or((written, ""));
-        // Only days: everything else that a parser of dates takes would be an accident.
+        // Accept only days: other formats of the date parser would be accidents.
         let until = day.parse::<Date>().ok().filter(|date| date.to_string() == day);
         let Some(until) = until.filter(|_| !at.is_empty()) else {
             return Err(format!(
@@ -61,15 +61,15 @@ impl Hold {
         Ok(Self { written: written.to_owned(), at, until })
     }
 
-    /// Whether it holds what is at `address`, or was elsewhere in `moves`.
+    /// Whether it holds the object at `address`, also by a former path in `moves`.
     fn matches(&self, address: &Address, moves: &Moves) -> bool {
         moves.any(address, |known| self.at.matches(known))
     }
 }
 
 impl Holds {
-    /// Reads holds, and says which of them are over and hold nothing any more: an end that needs
-    /// somebody to take it away would stop every run on the day after.
+    /// Parses holds, and returns warnings for expired ones, which have no effect. If expiry were an
+    /// error, every run would fail the day after.
     ///
     /// # Errors
     /// What is wrong with one of them, as text.
@@ -91,14 +91,13 @@ impl Holds {
         Ok((Self(holds), warnings))
     }
 
-    /// Until which day, that day included, what is at `address`, or was in `moves`, is left alone, if
-    /// it is.
+    /// The last day on which the object at `address` is held, also by a former path in `moves`.
     pub fn until(&self, address: &Address, moves: &Moves) -> Option<Date> {
         let holding = self.0.iter().filter(|hold| hold.matches(address, moves));
         holding.map(|hold| hold.until).max()
     }
 
-    /// Takes out of the steps of `findings` what is held: it is only watched.
+    /// Moves held steps of `findings` to the watched ones.
     pub(super) fn leave(&self, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;
@@ -110,8 +109,8 @@ impl Holds {
         findings.watched.extend(held);
     }
 
-    /// Says in `findings`, which are all of `declared`, what is held: of what is declared, the
-    /// largest parts, and what else was found.
+    /// Adds to `findings`, all of `declared`, what is held: the largest held parts of the
+    /// declaration, and held objects that are not declared.
     pub(super) fn say(&self, declared: &Container, findings: &mut Findings, moves: &Moves) {
         if self.0.is_empty() {
             return;

@@ -1,5 +1,5 @@
-//! What becomes of a container as a whole: it moves, is deleted, or is restored; and what is below it
-//! without being declared.
+//! Plans changes of a container as a whole: move, deletion, restoration; and notes undeclared
+//! projects in a group.
 
 use super::{
     ContainerPlan,
@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl Planning<'_> {
-    /// It gets from where it is to where it is declared.
+    /// Moves the container to its declared path.
     pub(super) fn relocation(&self, former: &Former, facts: &Facts) -> Result<Step, Box<Problem>> {
         let mut target = self.context.target.clone();
         if let Some((group, _)) = target.path.rsplit_once('/')
@@ -49,8 +49,8 @@ impl Planning<'_> {
         Ok(Step { effects: effects.collect(), ..step })
     }
 
-    /// The name that goes with the new path: a name is there once in a group, and what is created at
-    /// the former path gets the one that is like that path. A declared name is a step of its own.
+    /// The name to set with the new path. A name is unique in its group, and a container created at
+    /// the former path gets the name that equals that path. A declared name is a step of its own.
     fn name_beside(&self, former: &Former, facts: &Facts) -> Option<String> {
         let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         let is_in_the_way = former.renames
@@ -61,12 +61,12 @@ impl Planning<'_> {
         is_in_the_way.then(|| last(&self.declared.path))
     }
 
-    /// What has to move before a step gives the container its path.
+    /// The moves that must come before a step that gives the container its path.
     pub(super) fn follows(&self) -> impl Iterator<Item = Effect> {
         self.context.target.follows.iter().cloned().map(Effect::Follows)
     }
 
-    /// It stays although it was marked for deletion `since` a day.
+    /// Restores it; it was marked for deletion `since` a day.
     pub(super) fn restoration(&self, since: Option<&str>) -> Result<Step, Box<Problem>> {
         let marked = since.map_or_else(String::new, |day| format!(" since {day}"));
         let marked = format!("marked for deletion{marked}");
@@ -77,7 +77,7 @@ impl Planning<'_> {
         Ok(Step { effects: vec![Effect::Provides(Capability::Exists)], ..step })
     }
 
-    /// It is to be gone, and is there.
+    /// Plans a container that is declared absent and exists.
     pub(super) fn absent(&self, facts: &Facts, plan: &mut ContainerPlan) {
         let Some(origin) = self.declared.life.absent().filter(|_| facts.deleting.is_none()) else {
             return;
@@ -93,7 +93,7 @@ impl Planning<'_> {
         }
     }
 
-    /// Names the projects below the group that nobody declares.
+    /// Notes the projects below the group that no manifest declares.
     pub(super) fn undeclared_projects(&self, plan: &mut ContainerPlan) {
         let Some(policy) = &self.declared.life.undeclared_projects else { return };
         let unread = Err(Cause::new("not read"));
@@ -135,7 +135,7 @@ impl Planning<'_> {
         }
     }
 
-    /// The step of one change of the container itself.
+    /// The step for one change of the container itself.
     fn turn(
         &self,
         turn: Turn<'_>,
@@ -156,7 +156,7 @@ impl Planning<'_> {
     }
 }
 
-/// Where it is written that a container was elsewhere.
+/// Where the former path of a container is declared.
 fn former_origin(declared: &Container) -> &Origin {
     declared.life.previously.first().map_or(&declared.origin, |former| &former.origin)
 }

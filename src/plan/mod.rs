@@ -1,10 +1,10 @@
 //! The plan: what apply will do, and why other things do not happen.
 //!
-//! In: what is declared ([`Container`]), what was found of it ([`Live`]), and [`Settings`]. Out: a
-//! [`ContainerPlan`] for each container, gathered into one [`Plan`]. It reads nothing and writes
-//! nothing; what it needs to know besides, it asks for as a [`Question`](crate::live::Question) and is called again. A
-//! plan leaves no choice to apply: steps are calls, edges are reasons. What of it may run is
-//! decided in one place, [`Plan::approve`].
+//! In: the declaration ([`Container`]), the live state ([`Live`]), and [`Settings`]. Out: a
+//! [`ContainerPlan`] for each container, combined into one [`Plan`]. This module reads and writes
+//! nothing. It asks for further facts as [`Question`](crate::live::Question)s and is called again.
+//! A plan leaves no choice to apply: steps are calls, edges are reasons. Only [`Plan::approve`]
+//! decides what may run.
 
 mod approve;
 mod base;
@@ -57,34 +57,34 @@ use crate::{
     value::Json,
 };
 
-/// What a plan depends on besides what is declared and what is live.
+/// What a plan depends on in addition to declarations and live state.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who asks.
+    /// The token's user.
     pub caller: Caller,
-    /// What secret references stand for, as far as it is known here.
+    /// The values of secret references, as far as they are set.
     pub secrets: Arc<Secrets>,
-    /// The release of the service, where it does not tell itself.
+    /// The release of the service, if the service does not show it.
     pub release: Option<Release>,
-    /// The groups that the run creates where they are missing.
+    /// The missing groups that the run creates.
     pub created: Created,
-    /// What is declared, and where that was before.
+    /// The declared paths, with the former ones.
     pub moves: Arc<Moves>,
-    /// What the groups of the run declare.
+    /// The declarations of the groups in the run.
     pub groups: Groups,
     /// The objects whose write-only fields are sent again.
     pub resend: Vec<Selector>,
-    /// What is left alone for some days.
+    /// The holds.
     pub holds: Holds,
-    /// What guards let pass.
+    /// The limits of guards.
     pub limits: Limits,
-    /// The names by which the service calls the hosts for which the reference has neutral words,
-    /// each after its word.
+    /// The service's names for hosts that have a neutral word in the reference, each after its
+    /// word.
     pub hosts: Vec<(&'static str, String)>,
 }
 
 impl Settings {
-    /// Those of a run of `desired` by `caller` that says nothing else.
+    /// The settings for a run of `desired` by `caller`, without options.
     pub fn of(caller: Caller, secrets: Arc<Secrets>, desired: &Desired) -> Self {
         Self {
             caller,
@@ -100,12 +100,12 @@ impl Settings {
         }
     }
 
-    /// Until which day what is at `address` is left alone, if it is.
+    /// The last day on which the object at `address` is held, if it is.
     fn held_until(&self, address: &Address) -> Option<Date> {
         self.holds.until(address, &self.moves)
     }
 
-    /// Takes out of the steps of `findings` what is held: it is only watched.
+    /// Moves held steps of `findings` to the watched ones.
     fn leave_held(&self, findings: &mut Findings) {
         self.holds.leave(findings, &self.moves);
     }
@@ -114,36 +114,36 @@ impl Settings {
 /// The whole plan.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Plan {
-    /// What was found, ordered by address; within a container, steps are in an order that keeps the
+    /// The results, ordered by address; steps of one container are in an order that respects the
     /// edges.
     #[serde(flatten)]
     pub findings: Findings,
-    /// What guards refused and an acknowledgement let through.
+    /// The refusals that were acknowledged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub acknowledged: Vec<Acknowledged>,
-    /// How many projects were looked at that are declared or that a rule brought in.
+    /// How many projects were read, declared or included by a rule.
     pub projects: usize,
-    /// How many groups were looked at that are declared or that a rule brought in.
+    /// How many groups were read, declared or included by a rule.
     pub groups: usize,
-    /// How much exists that a rule would bring in and that stays out, by the reason.
+    /// How many containers match a rule but stay out, by reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub exceptions: BTreeMap<Exception, usize>,
-    /// What `--limit` left out, if it was given.
+    /// What `--limit` left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited: Option<Limited>,
-    /// About how long apply takes, if the service limits requests and it is more than a minute.
+    /// The estimated time of apply, if the service limits requests and it is more than a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// What else was found against the base of this branch, if the plan was made against one.
+    /// The comparison with the base of the branch, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base: Option<Against>,
-    /// What rules brought in.
+    /// What rules included.
     #[serde(skip)]
     brought_in: BroughtIn,
-    /// What was found of the containers that have steps, so that apply need not read it again.
+    /// The live states of the containers with steps, so that apply need not read them again.
     #[serde(skip)]
     live: BTreeMap<Arc<str>, Kept>,
-    /// What each container brought, if that is remembered.
+    /// The plans of the containers, if they are remembered.
     #[serde(skip)]
     remembered: Option<BTreeMap<Arc<str>, ContainerPlan>>,
 }
@@ -172,7 +172,7 @@ impl DerefMut for Plan {
 }
 
 impl Plan {
-    /// A plan beside which stands what of `roster` is not planned.
+    /// An empty plan that knows the unread parts and exceptions of `roster`.
     pub fn beside(roster: Roster) -> Self {
         let mut plan = Self::default();
         for exception in roster.members.iter().filter_map(|member| member.exception) {
@@ -186,14 +186,14 @@ impl Plan {
         plan
     }
 
-    /// The same, and it remembers what it could see of each container.
+    /// A plan that remembers each container's plan.
     #[must_use]
     pub fn remembering(self) -> Self {
         Self { remembered: Some(BTreeMap::new()), ..self }
     }
 
-    /// Why it says nothing of `step`, another plan's, that this one has no such step; see
-    /// [`ContainerPlan::doubt`]. It knows only of what it was told to remember.
+    /// Why the absence of a step like `step`, from another plan, proves nothing; see
+    /// [`ContainerPlan::doubt`]. The plan must be one that [remembers](Self::remembering).
     pub fn doubt(&self, step: &Step) -> Option<Cause> {
         match self.remembered.as_ref().and_then(|plans| plans.get(&step.address.path)) {
             Some(plan) => plan.doubt(step),
@@ -201,12 +201,12 @@ impl Plan {
         }
     }
 
-    /// Counts a container that is not looked at among what its rule brings in.
+    /// Counts a container that is not read among those that its rule includes.
     pub fn also_brought_in(&mut self, container: &Container) {
         self.brought_in.add(container);
     }
 
-    /// Takes in what one more container brings, and what was found of it.
+    /// Adds the plan of one more container, and its live state.
     pub fn add(&mut self, container: &Container, plan: ContainerPlan, live: Live) {
         match container.scope {
             Scope::Group => self.groups += 1,
@@ -222,12 +222,11 @@ impl Plan {
         self.findings.extend(plan.findings);
     }
 
-    /// Puts everything into the one order that does not depend on which container was read first,
-    /// takes the part of it that is within `extent`, and looks at the whole for what no container
-    /// alone shows.
+    /// Sorts everything, so that the order does not depend on which container was read first. Keeps
+    /// only the part within `extent`, and adds what no single container shows.
     #[must_use]
     pub fn sorted(mut self, extent: &Extent) -> Self {
-        // Within a container the order of the steps keeps the edges; the sort is stable.
+        // The order of a container's steps respects the edges; the sort is stable.
         self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.problems.extend(connect::connect(&mut self.findings.steps));
         if let Some(most) = extent.limit {
@@ -251,7 +250,7 @@ impl Plan {
         Counts::of(self.steps.iter())
     }
 
-    /// The steps of which a branch is the reason, as far as anybody knows; all, without a base.
+    /// The steps caused by the branch, as far as known; all steps without a base.
     pub fn own(&self) -> impl Iterator<Item = &Step> + Clone {
         self.steps.iter().filter(|step| !step.is_drift())
     }
@@ -261,9 +260,9 @@ impl Plan {
         self.notes.iter().filter(|note| note.reason.is_unlisted()).count()
     }
 
-    /// Whether something differs from what is declared, also what apply leaves alone, unless it is
-    /// held: whoever holds it knows. With `strict`, what is held, and what nobody lists, knows or
-    /// could verify differs too.
+    /// Whether something differs from its declaration, also if apply does not change it. Held
+    /// differences do not count: they are known. With `strict`, held, unlisted and unverified
+    /// objects count too.
     pub fn differs(&self, strict: bool) -> bool {
         let counts = |reason: &Reason| reason.is_difference() || (strict && reason.is_open());
         let is_known = |address: &Address| !strict && self.held_until(address).is_some();
@@ -275,28 +274,27 @@ impl Plan {
             || !watched.chain(noted.map(|note| &note.address)).all(is_known)
     }
 
-    /// Whether something differs that apply leaves alone.
+    /// Whether there are differences that apply does not change.
     pub fn leaves_alone(&self) -> bool {
         !self.watched.is_empty() || self.notes.iter().any(|note| note.reason.is_difference())
     }
 
-    /// Until which day what is at `address` is left alone, if it is. The plan has to be
+    /// The last day on which the object at `address` is held, if it is. The plan must be
     /// [`sorted`](Self::sorted).
     pub fn held_until(&self, address: &Address) -> Option<Date> {
-        // The container comes before its parts. There are few holds in one, but there may be many
-        // containers.
+        // A container sorts before its parts. It has few holds, but there may be many containers.
         let first = self.held.partition_point(|held| held.address.path < address.path);
         let mut own = self.held[first..].iter();
         let own = own.by_ref().take_while(|held| held.address.path == address.path);
         own.filter(|held| held.holds(address)).map(|held| held.until).max()
     }
 
-    /// What differs and is watched: what is held, and what is not.
+    /// The watched differences: those without a hold, and those with one.
     pub fn watched_and_held(&self) -> (Vec<&Step>, Vec<&Step>) {
         self.watched.iter().partition(|step| self.held_until(&step.address).is_none())
     }
 
-    /// What was found of the container at `path`, if it has steps.
+    /// The live state of the container at `path`, if it has steps.
     pub fn live(&self, path: &str) -> Option<&Live> {
         self.live.get(path).map(|kept| &kept.0)
     }
@@ -311,9 +309,9 @@ pub struct Counts {
     pub update: usize,
     /// Objects that are removed.
     pub delete: usize,
-    /// Calls that this takes, if none fails.
+    /// Calls, if none fails.
     pub calls: usize,
-    /// Groups and projects that are touched.
+    /// Groups and projects with steps.
     pub projects: usize,
 }
 
@@ -333,19 +331,18 @@ impl Counts {
     }
 }
 
-/// What one container brings to the plan.
+/// The plan of one container.
 #[derive(Clone, Debug, Default)]
 pub struct ContainerPlan {
-    /// What was found.
+    /// The results.
     pub findings: Findings,
-    /// The sections of which everything that is declared was compared with everything that is
-    /// there.
+    /// The sections whose declarations were compared completely with a complete live state.
     compared: BTreeSet<&'static str>,
-    /// The sections that something declared closes.
+    /// The sections that a declared switch closes.
     shut: BTreeSet<&'static str>,
     /// Why nothing of the container was compared, if so.
     closed: Option<Cause>,
-    /// If the container is there and its contents are not, how that stands.
+    /// The state of the import, if the contents have not arrived.
     arrival: Option<Arrival>,
 }
 
@@ -358,9 +355,9 @@ impl Deref for ContainerPlan {
 }
 
 impl ContainerPlan {
-    /// Why it says nothing of `step`, another plan's, that this one has no such step: what `step`
-    /// is about was not read whole, is no longer where it was, or was answered without a field that
-    /// the step changes. Without a doubt, nothing is left of the step to do.
+    /// Why the absence of a step like `step`, from another plan, proves nothing: its object was not
+    /// read completely, has moved, or was answered without a field that the step changes. `None`
+    /// means that nothing of the step is left to do.
     pub fn doubt(&self, step: &Step) -> Option<Cause> {
         if Bug::UnreadIsDone.is_planted() {
             return None;
@@ -392,30 +389,30 @@ impl ContainerPlan {
         ambiguous.or_else(broken).or(lacking)
     }
 
-    /// Whether what `step` is about was compared: then nothing is to be done to it but what is
-    /// [certain](Step::certain), unless the condition of the step comes about.
+    /// Whether the object of `step` was compared. Then only its [certain](Step::certain) part is
+    /// needed, unless the condition of the step comes true.
     pub fn has_compared(&self, step: &Step) -> bool {
         step.address.section.is_some_and(|section| self.compared.contains(section))
     }
 
-    /// Why nothing of the container was compared, if so: it is not there, not where it was, or
+    /// Why nothing of the container was compared, if so: it does not exist, has moved, or is
     /// archived.
     pub const fn closed(&self) -> Option<&Cause> {
         self.closed.as_ref()
     }
 
-    /// If the container is there and its contents are not, how that stands.
+    /// The state of the import, if the contents have not arrived.
     pub const fn arrival(&self) -> Option<&Arrival> {
         self.arrival.as_ref()
     }
 
-    /// Whether something declared closes `section`, so that nothing can be seen of it.
+    /// Whether a declared switch closes `section`, so that it cannot be read.
     pub fn is_shut(&self, section: &str) -> bool {
         self.shut.contains(section)
     }
 
-    /// The fields that `step`, an update of another plan's, changes without this plan being able to
-    /// tell whether they were changed.
+    /// The fields of `step`, an update in another plan, for which this plan cannot tell whether
+    /// they were changed.
     pub fn unseen(&self, step: &Step) -> Vec<&str> {
         if step.action == Action::Update {
             self.noted(step, &Reason::CannotVerify)
@@ -424,8 +421,8 @@ impl ContainerPlan {
         }
     }
 
-    /// The fields that `step` changes and of which this plan notes `reason`; one that was known not
-    /// to be set is not among them, because that it is set now is all that can be seen of it.
+    /// The fields of `step` for which this plan notes `reason`. A field that was known to be unset
+    /// is not among them: that it is set now is all that can be seen.
     fn noted(&self, step: &Step, reason: &Reason) -> Vec<&str> {
         let notes =
             self.notes.iter().filter(|note| note.address == step.address && note.reason == *reason);
@@ -443,7 +440,7 @@ impl ContainerPlan {
         fields.filter(|field| changed.contains(field)).collect()
     }
 
-    /// Plans nothing of what a rule brought in, because it is not there any more.
+    /// Plans nothing: a rule included the container, and it no longer exists.
     fn vanished(&mut self, declared: &Container) {
         self.closed = Some(Cause::new("it is gone, or archived, since the run listed what exists"));
         self.findings.notes.push(Note {

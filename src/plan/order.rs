@@ -1,10 +1,11 @@
-//! The order of the steps of one container: edges with reasons, from what steps do, and a sequence
-//! that keeps them. For those from one container to another, see [`connect`](super::connect).
+//! Orders the steps of one container: computes edges with reasons from what steps do, and a
+//! sequence that respects them. [`connect`](super::connect) adds edges between containers.
 //!
-//! What provides a capability comes before what needs it, and what takes it away comes after. Every
-//! step needs the container, in its place, that it can be written, and the caller's access; a section may need
-//! more ([`Home::needs`](crate::kind::Home::needs)), and an entry what it names. Edges lead to a single step where there is
-//! one, and else to its section, so that their number does not grow with the product of the steps.
+//! A step that provides a capability comes before the steps that need it, and a step that removes
+//! it comes after them. Every step needs the container to exist, at its place and writable, and the
+//! caller's access. A section may need more ([`Home::needs`](crate::kind::Home::needs)), and an
+//! entry needs what it names. An edge leads to a single step if there is only one, and otherwise to
+//! its section, so the number of edges does not grow with the product of the steps.
 
 use std::{
     cell::OnceCell,
@@ -21,7 +22,7 @@ use crate::{
     steps,
 };
 
-// A step may depend on steps of a lower rank only.
+// A step may only depend on steps of a lower rank.
 const CONTAINER: u8 = 0;
 const UNARCHIVE: u8 = 1;
 const NARROWED: u8 = 2;
@@ -33,7 +34,7 @@ const REMOVALS: u8 = 7;
 const OWN_ACCESS: u8 = 8;
 const ARCHIVE: u8 = 9;
 
-/// A step with what decides its place.
+/// A step with what decides its position.
 struct Placed {
     step: Step,
     rank: u8,
@@ -42,12 +43,11 @@ struct Placed {
     needs: &'static [Capability],
 }
 
-/// Puts `steps` into an order in which each comes after those that it depends on, and says on which
-/// it does.
+/// Orders `steps` so that each comes after those that it depends on, and adds the edges.
 pub(super) fn arrange(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
     let mut placed: Vec<_> =
         std::mem::take(steps).into_iter().map(|step| Placed::new(scope, step, caller)).collect();
-    // What moves must not be more visible than the group that it moves to.
+    // A container that moves must not be more visible than its new group.
     if placed.iter().any(|placed| placed.rank == MOVE) {
         for placed in placed.iter_mut().filter(|placed| narrows(&placed.step)) {
             placed.rank = placed.rank.min(NARROWED);
@@ -59,7 +59,7 @@ pub(super) fn arrange(scope: Scope, caller: &Caller, steps: &mut Vec<Step>) {
         .extend(placed.into_iter().zip(after).map(|(placed, after)| Step { after, ..placed.step }));
 }
 
-/// Whether a step makes its container visible to fewer people.
+/// Whether a step narrows the visibility of its container.
 pub(super) fn narrows(step: &Step) -> bool {
     step.action == Action::Update
         && step.effects.iter().any(|effect| match effect {
@@ -155,15 +155,15 @@ fn rank(step: &Step, provides: &[Capability], takes: &[Capability]) -> u8 {
     }
 }
 
-/// What the edges of all steps are computed from.
+/// The data from which all edges are computed.
 struct Edges<'p> {
     scope: Scope,
     placed: &'p [Placed],
-    /// For each capability, the steps that provide it, by section.
+    /// The steps that provide each capability, by section.
     providers: BTreeMap<Capability, BTreeMap<Option<&'static str>, Vec<usize>>>,
-    /// For each section, the places of its steps, in order.
+    /// The positions of each section's steps, in order.
     sections: BTreeMap<Option<&'static str>, Vec<usize>>,
-    /// Where each step is, by its address, once a step names another one.
+    /// The positions of steps by address, computed if a step names another one.
     addresses: OnceCell<HashMap<String, usize>>,
 }
 
@@ -209,7 +209,7 @@ impl<'p> Edges<'p> {
         }
         for taken in &own.takes {
             match taken {
-                // Everything needs these.
+                // Every step needs these.
                 Capability::Writable
                 | Capability::OwnAccess
                 | Capability::Exists
@@ -220,7 +220,7 @@ impl<'p> Edges<'p> {
                 _ => self.users_of(*taken, at, &mut edges),
             }
         }
-        // What it names of its own container; what is elsewhere is not seen here.
+        // Steps of its own container that it names; `connect` handles other containers.
         for named in own.step.requests().flat_map(Request::waits_for) {
             let there = named.contains('#').then(|| self.addressed(named)).flatten();
             let earlier: Vec<_> = there.filter(|other| *other < at).into_iter().collect();
@@ -240,10 +240,10 @@ impl<'p> Edges<'p> {
         }
     }
 
-    /// Those that need `taken`, section by section.
+    /// Adds edges to the steps that need `taken`, section by section.
     fn users_of(&self, taken: Capability, at: usize, edges: &mut Vec<Edge>) {
         for steps in self.sections.values() {
-            // What steps of one section need is the same.
+            // All steps of a section need the same.
             if steps.first().is_some_and(|first| self.placed[*first].needs.contains(&taken)) {
                 self.lead_to(&self.earlier(steps, at), taken.reason(self.scope), edges);
             }
@@ -256,14 +256,14 @@ impl<'p> Edges<'p> {
         }
     }
 
-    /// The first two of `steps`, which are in order, that come before the step at `at`: more make no
-    /// other edge.
+    /// The first two of the sorted `steps` that come before the step at `at`. More would add no
+    /// further edge.
     fn earlier(&self, steps: &[usize], at: usize) -> Vec<usize> {
         let earlier = steps.iter().copied().take_while(|other| self.is_before(*other, at));
         earlier.take(2).collect()
     }
 
-    /// Where the step at this address is.
+    /// The position of the step with this address.
     fn addressed(&self, address: &str) -> Option<usize> {
         let all = || {
             let all = self.placed.iter().enumerate().rev();
@@ -277,8 +277,8 @@ impl<'p> Edges<'p> {
         self.placed[other].rank < self.placed[at].rank
     }
 
-    /// An edge to `steps` of one section: to the one that there is, or to the section, which then
-    /// stands for all of its steps that come earlier.
+    /// Adds an edge to `steps` of one section: to the single step, or to the section, which then
+    /// stands for all its earlier steps.
     fn lead_to(&self, steps: &[usize], reason: &'static str, edges: &mut Vec<Edge>) {
         let address = match steps {
             [] => return,

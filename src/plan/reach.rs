@@ -1,8 +1,8 @@
-//! How far a run goes: the part of a plan that `--limit` leaves, and what of it changes what no
-//! document declares.
+//! The extent of a run: the part of a plan within `--limit`, and how much of it changes containers
+//! without a document.
 //!
-//! The limit comes first, and every guard counts what is left: so a change of much can be made in
-//! steps, each of which a guard lets pass.
+//! The limit is applied before guards count. So a large change can be made in several runs, each of
+//! which passes the guards.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,13 +20,13 @@ use crate::{
     origin::Origin,
 };
 
-/// How far a run goes.
+/// The extent of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// How many groups and projects it changes, the first ones that have changes; what those depend
-    /// on comes in addition.
+    /// How many groups and projects may change: the first ones with steps. Those that they depend
+    /// on are added.
     pub limit: Option<NonZeroUsize>,
-    /// How much it may change of what only a rule brings in.
+    /// How many containers that only a rule includes may change.
     pub reach: Limits,
 }
 
@@ -41,16 +41,16 @@ impl Default for Extent {
 pub struct Limited {
     /// The limit.
     pub to: usize,
-    /// How many groups and projects have changes beyond it.
+    /// How many further groups and projects have steps.
     pub left_out: usize,
 }
 
-/// What rules brought in.
+/// What rules included.
 #[derive(Debug, Default)]
 pub(super) struct BroughtIn {
-    /// By path the glob that did.
+    /// The glob that included each container, by path.
     by: BTreeMap<Arc<str>, Arc<str>>,
-    /// By glob, where its rule is written, and how much it brought in.
+    /// By glob: the place of its rule, and how many containers it included.
     all: BTreeMap<Arc<str>, (Origin, usize)>,
 }
 
@@ -62,7 +62,7 @@ impl BroughtIn {
         *all += 1;
     }
 
-    /// What of `steps` reaches too far.
+    /// Refusals for steps that change too many included containers.
     pub(super) fn refusals(&self, steps: &[Step], limits: &Limits) -> Vec<Refusal> {
         let paths: BTreeSet<_> = steps.iter().map(|step| &step.address.path).collect();
         let mut changed: BTreeMap<_, usize> = BTreeMap::new();
@@ -77,9 +77,9 @@ impl BroughtIn {
 }
 
 impl Plan {
-    /// Leaves the steps of the first `most` groups and projects that have some, and of those that
-    /// they depend on. What guards refuse of the others, and what their steps would do besides, goes
-    /// with them; everything else that was found stays.
+    /// Keeps the steps of the first `most` groups and projects that have some, and of those that
+    /// they depend on. Refusals and notes for other steps are removed with them; all other results
+    /// stay.
     pub(super) fn limit(&mut self, most: usize) {
         let mut paths: Vec<Arc<str>> =
             self.findings.steps.iter().map(|step| step.address.path.clone()).collect();
@@ -105,7 +105,7 @@ impl Plan {
             .retain(|note| !(is_of_a_step(note) && left_out.contains(&note.address.path)));
     }
 
-    /// Adds to `kept` the containers that steps of it wait for.
+    /// Adds to `kept` the containers that its steps depend on.
     fn add_needed(&self, kept: &mut BTreeSet<Arc<str>>) {
         loop {
             let own = self.findings.steps.iter().filter(|step| kept.contains(&step.address.path));

@@ -1,4 +1,4 @@
-//! The labels of one container's plan.
+//! Labels the steps of one container's plan.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::{
     value::{Json, Value},
 };
 
-/// Labels the steps of `plan`, that of `head`, and says what else differs from the base.
+/// Labels the steps of `plan`, made for `head`, and returns the other differences from the base.
 pub(super) fn label(plan: &mut ContainerPlan, head: &Container, base: &Side<'_>) -> Against {
     let all = |steps: &mut Vec<Step>, label| {
         steps.iter_mut().for_each(|step| set(step, label));
@@ -33,23 +33,23 @@ pub(super) fn label(plan: &mut ContainerPlan, head: &Container, base: &Side<'_>)
     Against { already: pair.already(plan), removed: pair.removed(plan), ..Against::default() }
 }
 
-/// Labels a step and everything that it changes.
+/// Labels a step and all its changes.
 fn set(step: &mut Step, label: Label) {
     step.label = Some(label);
     step.changes.iter_mut().for_each(|change| change.label = Some(label));
 }
 
-/// Whether apply leaves alone what is labelled so, unless it heals.
+/// Whether apply excludes a step with this label, unless it heals.
 pub(super) const fn is_left(label: Option<Label>) -> bool {
     matches!(label, Some(Label::Drift | Label::Unknown))
 }
 
-/// A container here and at the base.
+/// A container on the branch and at the base.
 struct Pair<'p> {
     head: &'p Container,
-    /// What the base declares.
+    /// Its declaration at the base.
     declared: &'p Container,
-    /// What the base would do.
+    /// The plan for that declaration.
     would: &'p ContainerPlan,
 }
 
@@ -65,8 +65,8 @@ impl Pair<'_> {
                 let twin = twin.filter(|twin| twin.action == Action::Create);
                 self.label_creation(step, twin);
             }
-            // Whether it is renamed, moved or restored follows from what is there; who asks for it,
-            // from what is declared.
+            // Whether it is renamed, moved or restored depends on the live state; who asks for it,
+            // on the declarations.
             Action::Update if step.address.section.is_none() => {
                 let is_as_before = self.declared.former().eq(self.head.former())
                     && self.declared.path.eq_ignore_ascii_case(&self.head.path);
@@ -77,7 +77,7 @@ impl Pair<'_> {
         }
     }
 
-    /// Whether too little is known to say what the base would do of what `step` is about.
+    /// Whether too little is known about what the base would do to the object of `step`.
     fn is_doubtful(&self, step: &Step) -> bool {
         !self.would.questions.is_empty() || self.would.doubt(step).is_some()
     }
@@ -95,13 +95,13 @@ impl Pair<'_> {
         }
     }
 
-    /// Whether the base says that what nobody lists is removed there.
+    /// Whether the base declares that unlisted entries are deleted there.
     fn base_may_remove(&self, step: &Step) -> bool {
         let section = section(self.declared, &step.address);
         section.is_some_and(|section| section.unlisted.value == Unlisted::Delete)
     }
 
-    /// Whether the base declares that what `step` removes is there.
+    /// Whether the base lists the entry that `step` removes.
     fn base_lists(&self, step: &Step) -> bool {
         let Some(section) = section(self.declared, &step.address) else { return false };
         let name = step.found().map(|live| section.of.name(&live.fields));
@@ -113,7 +113,7 @@ impl Pair<'_> {
 
     fn label_creation(&self, step: &mut Step, twin: Option<&Step>) {
         let Some(twin) = twin else {
-            // What the base would do of it is not known; that it declares it under the same name is.
+            // The base's plan for it is unknown, but the base declares an entry of the same name.
             let before = entry(self.declared, &step.address);
             let before = before.filter(|(_, entry)| entry.state == State::Present);
             return match (before, entry(self.head, &step.address)) {
@@ -130,7 +130,7 @@ impl Pair<'_> {
         }
         let is_same = step.changes.len() == twin.changes.len()
             && step.changes.iter().all(|change| change.label == Some(Label::Drift));
-        // An entry is created whole or not at all.
+        // An entry is created as a whole or not at all.
         step.label = Some(if is_same { Label::Drift } else { Label::Both });
         if !is_same {
             also(step);
@@ -151,8 +151,8 @@ impl Pair<'_> {
                 self.of_field(&address, change, twin)
             });
         }
-        // What the service never shows is sent along with something else, or because the command
-        // line asks for it.
+        // Write-only fields are only sent together with another field, or because of the command
+        // line.
         let is_seen = |change: &&Change| change.before != Shown::Unknown;
         let label = step.changes.iter().filter(is_seen).filter_map(|change| change.label).min();
         let label = label.unwrap_or(Label::Change);
@@ -162,13 +162,13 @@ impl Pair<'_> {
         step.label = Some(label);
     }
 
-    /// Whose a change of a field is, given what the base would do to the same object.
+    /// The label of a field's change; `twin` is what the base would do to the same object.
     fn of_field(&self, address: &Address, change: &Change, twin: Option<&Step>) -> Label {
         let mut changes = twin.iter().flat_map(|twin| &twin.changes);
         let Some(other) = changes.find(|other| other.field == change.field) else {
             return Label::Change;
         };
-        // Two values that are not shown look the same.
+        // Two hidden values look the same.
         let is_same = other.after == change.after
             && (change.after != Shown::Hidden
                 || value(self.declared, address, &change.field)
@@ -176,7 +176,7 @@ impl Pair<'_> {
         if is_same { Label::Drift } else { Label::Both }
     }
 
-    /// What the base would do and `plan` does not, because it is declared here as it is there.
+    /// What the base would change and `plan` does not, because the branch declares the live state.
     fn already(&self, plan: &ContainerPlan) -> Vec<Already> {
         let all = || plan.steps.iter().chain(&plan.watched);
         let settled = |step: &Step| {
@@ -212,7 +212,7 @@ impl Pair<'_> {
         steps.filter(|step| plan.doubt(step).is_none()).filter_map(settled).collect()
     }
 
-    /// What no manifest lists any more, and stays.
+    /// Unlisted live entries that the base lists and nothing removes.
     fn removed(&self, plan: &ContainerPlan) -> Vec<Address> {
         let was_listed = |address: &&Address| {
             let Some(section) = section(self.declared, address) else { return false };
@@ -229,9 +229,10 @@ impl Pair<'_> {
     }
 }
 
-/// What cannot be done in part, or without what it needs, is this branch's if any of it is.
+/// A step that cannot be carried out in part, or without the steps it needs, belongs to the branch
+/// if any part does.
 fn together(steps: &mut [Step], head: &Container) {
-    // What is replaced, or told from others by what changes, changes as one.
+    // A replacement, and a change of the identity, is carried out as a whole.
     for step in &mut *steps {
         let identity = section(head, &step.address).map_or(&[][..], |section| section.of.identity);
         let tells = |change: &Change| identity.contains(&change.field.as_str());
@@ -246,7 +247,7 @@ fn together(steps: &mut [Step], head: &Container) {
     if steps.iter().all(|step| is_left(step.label)) {
         return;
     }
-    // Without these the others are not possible; and nobody is helped by half of a project.
+    // The other steps are impossible without these; and half of a new project helps nobody.
     let is_needed = |step: &Step| {
         creation.is_some()
             || step.address.section.is_none()
@@ -257,7 +258,7 @@ fn together(steps: &mut [Step], head: &Container) {
     named(steps);
 }
 
-/// Does all of `step` along with something of this branch.
+/// Makes all of `step` part of the branch's change.
 fn also(step: &mut Step) {
     let changes = step.changes.iter_mut().map(|change| &mut change.label);
     for label in changes.chain([&mut step.label]).filter(|label| is_left(**label)) {
@@ -265,7 +266,7 @@ fn also(step: &mut Step) {
     }
 }
 
-/// Does everything that a missing container comes with along with something of this branch elsewhere.
+/// Makes all steps of a missing container part of the branch's change elsewhere.
 pub(super) fn with_its_creation(steps: &mut [Step]) {
     if steps.iter().any(is_creation) {
         steps.iter_mut().for_each(also);
@@ -276,7 +277,7 @@ fn is_creation(step: &Step) -> bool {
     step.address.section.is_none() && step.action == Action::Create
 }
 
-/// Of two that are alike nothing is left if one is changed.
+/// If one of two copies changes, the other is part of the change.
 fn copies(steps: &mut [Step]) {
     let own = steps.iter().filter(|step| !step.is_copy && !is_left(step.label));
     let own: Vec<_> = own.map(|step| step.address.clone()).collect();
@@ -292,7 +293,7 @@ fn copies(steps: &mut [Step]) {
     }
 }
 
-/// What an entry names has to be there before it: who is granted something, which branch a rule is
+/// What an entry names must exist first: a user who is granted something, a branch that a rule is
 /// for.
 fn named(steps: &mut [Step]) {
     loop {
@@ -317,7 +318,7 @@ fn named(steps: &mut [Step]) {
     }
 }
 
-/// The texts in `value`, in lower case.
+/// All texts in `value`, in lower case.
 fn texts(value: &Json, into: &mut BTreeSet<String>) {
     match value {
         Json::String(text) => drop(into.insert(text.to_lowercase())),
@@ -327,7 +328,7 @@ fn texts(value: &Json, into: &mut BTreeSet<String>) {
     }
 }
 
-/// The section of `container` that `address` is in, if it is declared.
+/// The declared section of `container` with `address`, if any.
 pub(super) fn section<'c>(
     container: &'c Container,
     address: &Address,
@@ -347,7 +348,7 @@ fn entry<'c>(
     Some((section, entry))
 }
 
-/// What is declared of a field of what is at `address`.
+/// The declared value of a field of the object at `address`.
 fn value(container: &Container, address: &Address, field: &str) -> Option<Value> {
     let found = match entry(container, address) {
         Some((_, entry)) => entry.fields.get(field),

@@ -1,10 +1,10 @@
-//! Whose a difference is: a plan against what the base of a branch declares.
+//! Labels the differences of a plan by comparing with the base of a branch.
 //!
-//! Two plans of one live state say it: that of the branch, and that of its base. What both would do
-//! was there before (`label`). What is left alone is taken out of the declaration, never out of the
-//! plan (`rest`): so the guards count what is written, and when apply looks again, the same function
-//! decides by the same declaration. What is only declared differently is found by `meaning` of what
-//! is declared.
+//! Two plans of one live state are compared: that of the branch, and that of its base. What both
+//! would do is drift from before the branch (`label`). What apply excludes is removed from the
+//! declaration, never from the plan (`rest`): so guards count what is really written, and when
+//! apply plans again, the same function decides about the same declaration. `meaning` finds
+//! declarations that differ only in form.
 
 mod label;
 mod rest;
@@ -30,63 +30,64 @@ use crate::{
     value::Fields,
 };
 
-/// What the base of a branch declares.
+/// The declarations at the base of a branch.
 #[derive(Clone, Debug)]
 pub enum Base {
-    /// Nobody knows.
+    /// They are not known.
     Unknown,
-    /// This.
+    /// They are known.
     Declares(Declares),
 }
 
-/// What a base declares.
+/// The declarations at a base.
 #[derive(Clone, Debug)]
 pub struct Declares {
     /// The groups and projects, by their path in lower case.
     all: BTreeMap<String, Container>,
-    /// The paths of the groups, in lower case, in which this branch declares something otherwise.
+    /// The paths, in lower case, of groups in which the branch changes a declaration.
     around_changes: BTreeSet<String>,
 }
 
-/// What a plan says against a base, besides the labels of its steps.
+/// What a plan shows against a base in addition to the labels of its steps.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Against {
-    /// The revision that it was compared with.
+    /// The revision of the base.
     pub revision: String,
-    /// What the base would change and this branch does not, because it declares what is there.
+    /// What the base would change and the branch does not, because the branch declares the live
+    /// state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub already: Vec<Already>,
-    /// What the base declares and this branch does not, and what stays there, because no policy
-    /// removes it.
+    /// Live entries that the base lists and the branch does not, and that stay because no policy
+    /// removes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<Address>,
-    /// What is left alone, because this branch did not ask for it: it has no part in the steps.
+    /// What apply excludes because the branch did not ask for it; not among the steps.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Step>,
-    /// How many groups and projects were not looked at, because this branch declares of them what
-    /// the base does.
+    /// How many groups and projects were not read, because branch and base declare the same for
+    /// them.
     pub unchanged: usize,
 }
 
-/// Something that this branch declares as it is there, and its base does not.
+/// An object that the branch declares as it is live, and the base does not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Already {
     /// The object.
     pub address: Address,
-    /// The fields; none if it is about the object as a whole.
+    /// The fields; empty for the object as a whole.
     #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
     pub fields: Vec<String>,
 }
 
 impl Against {
-    /// Takes in what was found of another container.
+    /// Adds the result for another container.
     pub fn extend(&mut self, other: Self) {
         self.already.extend(other.already);
         self.removed.extend(other.removed);
         self.left.extend(other.left);
     }
 
-    /// Puts everything into an order that does not depend on which container was read first.
+    /// Sorts everything, so that the order does not depend on which container was read first.
     pub(super) fn sort(&mut self) {
         self.already.sort();
         self.removed.sort();
@@ -94,18 +95,18 @@ impl Against {
     }
 }
 
-/// What the base says of one container.
+/// The declaration of one container at the base.
 enum Side<'b> {
-    /// Nobody knows.
+    /// It is not known.
     Unknown,
-    /// Nothing that this branch could have changed.
+    /// There is none that the branch could have changed.
     Nothing,
-    /// This, which would do that.
+    /// The declaration, and its plan.
     Declares(&'b Container, &'b ContainerPlan),
 }
 
 impl Base {
-    /// The base that declares `containers`, of a branch that declares those that are `here`.
+    /// The base with `containers`, of a branch with the containers `here`.
     pub fn of(containers: impl IntoIterator<Item = Container>, here: &[Container]) -> Self {
         let by_path = |container: Container| (container.path.to_lowercase(), container);
         let all = containers.into_iter().map(by_path).collect();
@@ -118,8 +119,8 @@ impl Base {
         Self::Declares(Declares { all, around_changes })
     }
 
-    /// Says in `plan`, that of `declared`, whose each difference is, and returns what else that
-    /// comes to. Only what was read for `declared` is looked at.
+    /// Labels each difference in `plan`, which was made for `declared`, and returns the rest of the
+    /// comparison. Uses only what was read for `declared`.
     pub fn label(
         &self,
         plan: &mut ContainerPlan,
@@ -135,15 +136,15 @@ impl Base {
         };
         let would = container(&own, live, settings);
         let against = label::label(plan, declared, &Side::Declares(&own, &would));
-        // A group that went away is created again for what comes into it.
+        // A group that no longer exists is created again for its new contents.
         if base.around_changes.contains(&declared.path.to_lowercase()) {
             label::with_its_creation(&mut plan.findings.steps);
         }
         against
     }
 
-    /// Declares in `containers` what their entries were told from others by at the base, where that
-    /// says which live ones they are.
+    /// Adds the identities at the base to the entries of `containers`, so that those entries match
+    /// their live ones after the identity changes.
     pub fn remember(&self, containers: &mut [Container]) {
         let Self::Declares(base) = self else { return };
         for container in containers {
@@ -156,9 +157,9 @@ impl Base {
         }
     }
 
-    /// The containers of `all` of which something else is declared here than at the base, or below
-    /// which something is not declared any more and that say what becomes of it. Everything if the
-    /// base is not known.
+    /// The containers of `all` whose declarations differ from the base, or below which a
+    /// declaration was removed if they declare a policy for that. All of them if the base is not
+    /// known.
     pub fn changed(&self, all: Vec<Container>) -> Vec<Container> {
         let Self::Declares(base) = self else { return all };
         let paths: BTreeSet<_> = all.iter().map(|one| one.path.to_lowercase()).collect();
@@ -172,20 +173,20 @@ impl Base {
     }
 }
 
-/// Whether `own` is declared otherwise than in `base`.
+/// Whether `own` differs from its declaration in `base`.
 fn differs(base: &BTreeMap<String, Container>, own: &Container) -> bool {
     let before = base.get(&own.path.to_lowercase());
     before.is_none_or(|before| meaning(before) != meaning(own))
 }
 
-/// What `base` declares of the same group or project, also at a former path.
+/// The declaration of the same group or project in `base`, also at a former path.
 fn find<'b>(base: &'b BTreeMap<String, Container>, own: &Container) -> Option<&'b Container> {
     let mut paths = std::iter::once(&*own.path).chain(own.former());
     let found = paths.find_map(|path| base.get(&path.to_lowercase()));
     found.filter(|found| found.scope == own.scope)
 }
 
-/// The same for one section, unless another entry is what is told so now.
+/// The same for one section, unless another entry has that identity now.
 fn remember(section: &mut DeclaredSection, before: &DeclaredSection) {
     let keys = |fields: &Fields| section.of.rules.identify(section.of, &forms::plain(fields)).keys;
     let all: Vec<_> = section.entries.iter().map(|entry| keys(&entry.values())).collect();
@@ -212,8 +213,8 @@ fn remember(section: &mut DeclaredSection, before: &DeclaredSection) {
     }
 }
 
-/// What the base declares of the part that `head` declares too and that was read for it; nothing if
-/// the base left all of it alone, or was about to delete it.
+/// The part of the base's declaration that `head` declares too and that was read for it. `None` if
+/// the base declared nothing there, or the deletion of the container.
 fn comparable(base: &Container, head: &Container) -> Option<Container> {
     let is_gone = |one: &Container| one.life.absent().is_some();
     if is_gone(base) != is_gone(head) || (base.is_watched && !head.is_watched) {
@@ -228,7 +229,7 @@ fn comparable(base: &Container, head: &Container) -> Option<Container> {
 }
 
 impl Plan {
-    /// How many steps have each label; what is left alone has no part in them.
+    /// The number of steps for each label, without excluded ones.
     pub fn labels(&self) -> BTreeMap<Label, usize> {
         let mut labels = BTreeMap::new();
         for label in self.steps.iter().filter_map(|step| step.label) {

@@ -1,4 +1,4 @@
-//! What is declared without what a run leaves alone.
+//! Removes from the declarations what a run excludes.
 
 use super::label::is_left;
 use crate::{
@@ -9,20 +9,19 @@ use crate::{
     plan::ContainerPlan,
 };
 
-/// What is declared without what is left alone.
+/// A declaration without the excluded parts.
 #[derive(Clone, Debug)]
 pub enum Rest {
-    /// Everything: nothing is left alone.
+    /// All of it: nothing is excluded.
     All,
     /// Nothing of the container.
     Nothing,
-    /// This.
+    /// This part.
     Some(Box<Container>),
 }
 
 impl Rest {
-    /// What remains of `declared` without the part that is not this branch's in `plan`, its plan
-    /// with labels.
+    /// The part of `declared` that belongs to the branch, according to the labels in `plan`.
     pub fn of(declared: &Container, plan: &ContainerPlan) -> Self {
         let left: Vec<_> = plan.steps.iter().filter(|step| leaves(step)).collect();
         if left.is_empty() {
@@ -40,8 +39,8 @@ impl Rest {
             let section = &mut rest.sections[at];
             section.also_read = section.names().map(str::to_owned).collect();
             if section.of.shape != Shape::List {
-                // A part of the container that is created, removed or switched has no fields to
-                // spare.
+                // A part of the container that is created, removed or switched is excluded as a
+                // whole.
                 if step.action != Action::Update || section.of.shape == Shape::Switch {
                     rest.sections.remove(at);
                 } else {
@@ -70,12 +69,12 @@ impl Rest {
     }
 }
 
-/// Whether something of a step is left alone.
+/// Whether some part of a step is excluded.
 fn leaves(step: &Step) -> bool {
     is_left(step.label) || step.changes.iter().any(|change| is_left(change.label))
 }
 
-/// Takes out of `fields` those that `step` leaves alone.
+/// Removes from `fields` those that `step` excludes.
 fn spare(fields: &mut Declared, step: &Step) {
     let is_left = |name: &str| {
         step.changes.iter().any(|change| change.field == name && is_left(change.label))
@@ -83,8 +82,7 @@ fn spare(fields: &mut Declared, step: &Step) {
     *fields = fields.iter().filter(|(name, _)| !is_left(name)).collect();
 }
 
-/// What `steps` do that is left alone, or all of it, to be shown: without calls, because none is
-/// sent.
+/// The excluded parts of `steps`, or all of them, for display: without calls, because none is sent.
 pub fn left(steps: &[Step], all: bool) -> Vec<Step> {
     let part = |step: &Step| {
         let mut step = Step { calls: Vec::new(), sends: Vec::new(), ..step.clone() };

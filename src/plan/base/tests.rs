@@ -1,4 +1,4 @@
-//! Every combination of base, branch and service, and what follows from it.
+//! Tests of every combination of base, branch and live state.
 
 use serde_json::json;
 
@@ -31,8 +31,8 @@ fn all() -> impl Iterator<Item = [Option<&'static str>; 3]> {
     pairs.flat_map(|(base, head)| VALUES.into_iter().map(move |live| [base, head, live]))
 }
 
-/// What a plan comes to against a base: for each step its label and those of its changes, then what
-/// else was found.
+/// The plan against a base: for each step its label and those of its changes, then the rest of the
+/// comparison.
 fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, Against) {
     let settings = settings(&[]);
     let mut plan = container(head, live, &settings);
@@ -47,7 +47,7 @@ fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, Agains
     (plan.steps.iter().map(line).collect(), against)
 }
 
-/// Whose a difference of a value is.
+/// The label of a value's difference.
 fn label(base: Option<&str>, head: &str, live: Option<&str>) -> Label {
     match base {
         None => Label::Change,
@@ -101,7 +101,7 @@ fn of_an_entry_it_follows_from_what_each_side_lists() {
                     let label = label(base, head, live);
                     Some(format!("Update {label:?} value={label:?}"))
                 }
-                // Somebody removed it.
+                // Somebody removed the live entry.
                 (Some(head), None) => Some(match base {
                     None => "Create Change value=Change".to_owned(),
                     Some(base) if base == head => "Create Drift value=Drift".to_owned(),
@@ -125,7 +125,8 @@ fn of_an_entry_it_follows_from_what_each_side_lists() {
     }
 }
 
-/// Whether an entry is to be there, as each side says, and whether it is.
+/// All combinations of whether base and branch declare an entry present or absent, and whether it
+/// is live.
 #[test]
 fn of_an_entry_that_is_to_be_gone_it_follows_from_who_says_so() {
     let declare = |state: Option<&str>| {
@@ -197,7 +198,7 @@ fn what_is_watched_at_the_base_becomes_this_branchs_when_it_is_written() {
     assert_eq!(said(&watched, &own, &live).0, ["Update Change description=Change"]);
 }
 
-/// What is only watched is shown with whose it is, as what is written.
+/// Watched differences have labels, as steps have.
 #[test]
 fn what_is_watched_is_labelled_too() {
     let describe = |text: &str| {

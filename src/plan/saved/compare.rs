@@ -1,9 +1,9 @@
-//! A saved plan against one that was made now: what of the new one it says too, and what changed
+//! Compares a saved plan with a new one: which part of the new one was saved, and what changed
 //! since.
 //!
-//! A group or project is agreed on if its manifests declare what they declared, and everything that
-//! would be done to it now was saved. What was saved and is not needed any more is no reason not to
-//! go on, as long as nothing keeps the new plan from seeing that.
+//! A group or project is agreed on if its declaration is unchanged and all its new steps were
+//! saved. A saved step that is no longer needed does not prevent that, if the new plan could see
+//! everything that the step concerns.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,54 +27,54 @@ use crate::{
     value::Json,
 };
 
-/// How a saved plan compares with one that was made now.
+/// The comparison of a saved plan with a new one.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Comparison {
     /// The id of the saved plan.
     pub id: String,
-    /// What is not needed any more: somebody did it.
+    /// Saved steps that are no longer needed: somebody did them.
     pub already: Vec<Address>,
     /// What changed since the plan was saved.
     pub stale: Vec<Stale>,
-    /// The groups and projects of which everything that would be done now was saved.
+    /// The groups and projects whose new steps were all saved.
     #[serde(skip)]
     pub(in crate::plan) agreed: BTreeSet<Arc<str>>,
 }
 
-/// Something that changed since a plan was saved.
+/// A change since a plan was saved.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Stale {
     /// The object, or the group or project as a whole.
     pub address: Address,
     /// What changed.
     pub reason: String,
-    /// The fields that would change otherwise than was saved.
+    /// The fields that would change in another way than saved.
     pub fields: Vec<Difference>,
 }
 
-/// A field that would change otherwise than was saved.
+/// A field that would change in another way than saved.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// Its name in the manifest.
     pub field: String,
-    /// How it would have changed; not at all, if there is nothing.
+    /// The saved change, if there was one.
     pub saved: Option<Sides>,
-    /// How it would change now.
+    /// The new change, if there is one.
     pub now: Option<Sides>,
 }
 
 /// The two sides of a change.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Sides {
-    /// What is there.
+    /// The live value.
     pub before: Shown,
-    /// What is to be there.
+    /// The declared value.
     pub after: Shown,
 }
 
 impl SavedPlan {
-    /// Compares it with `plan`, which was made now of `containers`, and which
-    /// [remembers](Plan::remembering) what it could see. `id` is that of the file.
+    /// Compares the saved plan with `plan`, which was made now for `containers` and
+    /// [remembers](Plan::remembering) its parts. `id` is that of the file.
     pub fn compare(
         &self,
         id: &str,
@@ -111,7 +111,7 @@ impl SavedPlan {
         let of_container = |step: &&Step| *step.path == *container.path;
         for step in now.iter().filter(of_container) {
             let saved = self.steps.iter().find(|saved| saved.is_about(step));
-            // What is planned now has a section that undrift knows.
+            // Steps of the new plan have known sections, so others cannot match.
             let Ok(shown) = step.shown() else { continue };
             if let Some((reason, fields)) = beyond(saved, step) {
                 comparison.stale.push(Stale { address: shown.address, reason, fields });
@@ -134,7 +134,7 @@ impl SavedPlan {
     }
 }
 
-/// Whether manifests declare something else now than when `saved` was.
+/// Whether a declaration changed since `saved`.
 fn redeclared(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale> {
     let reason = match now {
         Some(now) if now.declared == saved.declared => return None,
@@ -145,7 +145,7 @@ fn redeclared(saved: &Declaration, now: Option<&Declaration>) -> Option<Stale> {
     Some(Stale { address, reason: reason.to_owned(), fields: Vec::new() })
 }
 
-/// What `now` would do and `saved` does not say, or what was there and is not any more.
+/// What `now` does beyond `saved`, or a live value that changed.
 fn beyond(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)> {
     let Some(saved) = saved else {
         let fields = now.changes.iter().map(|change| difference(None, change)).collect();
@@ -178,7 +178,7 @@ fn beyond(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)>
     Some((other, Vec::new()))
 }
 
-/// What is done to an object, as a verb.
+/// The action as a verb.
 const fn verb(step: &Step) -> &'static str {
     match (step.action, step.replaces) {
         (_, true) => "replace",
@@ -206,7 +206,7 @@ fn difference(saved: Option<&Change>, now: &Change) -> Difference {
 }
 
 impl Step {
-    /// Whether it is about the same object as `other`.
+    /// Whether it concerns the same object as `other`.
     fn is_about(&self, other: &Self) -> bool {
         (self.scope, &self.path, &self.section, &self.entry)
             == (other.scope, &other.path, &other.section, &other.entry)
@@ -218,7 +218,7 @@ impl Step {
 }
 
 impl Change {
-    /// Whether it does the same to a field that is as it was.
+    /// Whether it does the same to an unchanged field.
     fn is_as(&self, now: &Self) -> bool {
         self.before == now.before
             && self.after == now.after
@@ -226,13 +226,13 @@ impl Change {
     }
 }
 
-/// Whether two digests are of the same; where one of them is missing, nobody knows otherwise.
+/// Whether two digests are equal; a missing one is no contradiction.
 fn is_same_digest(saved: Option<&String>, now: Option<&String>) -> bool {
     saved.zip(now).is_none_or(|(saved, now)| saved == now)
 }
 
 impl Call {
-    /// What this call, planned now, says that none of the `saved` ones does.
+    /// What this new call sends that none of the `saved` ones does.
     fn beyond(&self, saved: &[Self]) -> Option<String> {
         let is_to = |saved: &&Self| {
             saved.operation == self.operation
@@ -249,7 +249,7 @@ impl Call {
         }
     }
 
-    /// The fields of the body that `saved` does not have so.
+    /// The fields of the body that differ in `saved`.
     fn others(&self, saved: &Self) -> Vec<&str> {
         let fits = |name: &String, now: &Sent| match (saved.body.get(name), now) {
             (Some(Sent::Value(saved)), Sent::Value(now)) => is_same_value(saved, now),
@@ -263,8 +263,8 @@ impl Call {
     }
 }
 
-/// Whether two paths lead to the same. What was still to be created then is named by its path, and
-/// has an id now.
+/// Whether two paths lead to the same object. An object that was still to be created is named by
+/// its path in the saved one, and by its id now.
 fn is_same_path(saved: &str, now: &str) -> bool {
     let is_id = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
     let is_same = |(at, (saved, now)): (usize, (&str, &str))| {
@@ -274,7 +274,7 @@ fn is_same_path(saved: &str, now: &str) -> bool {
         && saved.split('/').zip(now.split('/')).enumerate().all(is_same)
 }
 
-/// Whether two values are the same, but for ids that were not known yet.
+/// Whether two values are equal, except for ids that were not known when saved.
 fn is_same_value(saved: &Json, now: &Json) -> bool {
     match (saved, now) {
         (saved, Json::Number(_)) if created_at(saved).is_some() => true,
@@ -309,8 +309,8 @@ mod tests {
         .unwrap()
     }
 
-    /// What a plan says is the most that is done: a certain step is the same one; a possible one may be less
-    /// of it, by editing or by creating, and never a removal.
+    /// The saved plan is the maximum: a certain step must be the same. A possible one may do less,
+    /// as an edit or a create, and never remove.
     #[test]
     fn a_step_is_within_the_saved_one_or_it_is_stale() {
         let all = || {

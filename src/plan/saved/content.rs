@@ -1,7 +1,7 @@
-//! What a saved plan keeps of steps and declarations.
+//! Converts steps and declarations into what a saved plan keeps.
 //!
-//! The same code makes the record of a plan that is saved and of the plan that it is later compared
-//! with, so that what is kept back is kept back on both sides.
+//! The same code records the plan that is saved and the plan that it is compared with later, so
+//! both leave out the same values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,17 +20,17 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// What decides on how values are kept.
+/// How values are recorded.
 #[derive(Clone, Copy)]
 pub struct Recording<'a> {
-    /// What no text may hold.
+    /// The secrets that no text may contain.
     pub secrets: &'a Secrets,
-    /// What values that are not shown are digested under; without it nothing is kept of them.
+    /// The key for digests of hidden values; without it they are left out.
     pub key: Option<&'a Key>,
 }
 
 impl Recording<'_> {
-    /// The record of what is declared of `container`.
+    /// The record of the declaration of `container`.
     pub(super) fn declaration(self, container: &Container) -> Declaration {
         Declaration {
             scope: container.scope,
@@ -73,7 +73,7 @@ impl Recording<'_> {
         let changed = about.sent_names(step);
         let is_secret =
             |name: &str| request.is_sensitive(name) || about.is_secret(|spec| sends(spec, name));
-        // What is removed is added anew as it was, but for what changes.
+        // A replacement adds the unchanged fields as they were.
         let puts_back = |name: &str| call.restores || (step.replaces && !changed.contains(name));
         let as_it_is = |name: &str, value: &Json| {
             Sent::AsItIs(if is_secret(name) {
@@ -147,7 +147,8 @@ impl Recording<'_> {
         each.collect::<Object>().into()
     }
 
-    /// A declared value: as it may be shown, and its digest under the key if that is not all of it.
+    /// A declared value in a form that may be shown, with a digest under the key if parts are
+    /// hidden.
     fn field(
         self,
         field: &Field,
@@ -164,8 +165,8 @@ impl Recording<'_> {
         json!({ "value": self.shown(&shown), "keyed": kept_back })
     }
 
-    /// The digest under the key of the `value` that a field at `address` has. It depends on where
-    /// that is, so that nobody sees that two values are the same.
+    /// The digest under the key of a field's `value`. It depends on the address, so that equal
+    /// values have different digests.
     fn keyed(self, address: &Address, field: &str, value: &Json) -> Option<String> {
         let at = address.to_string();
         Some(self.key?.of(&json!({ "at": at, "field": field, "value": value })))
@@ -196,11 +197,11 @@ impl Recording<'_> {
     }
 }
 
-/// The sections whose fields a step may be about.
+/// The sections whose fields a step may contain.
 struct About(Vec<Section>);
 
 impl About {
-    /// A container is created with more than what its own kind says.
+    /// The creation of a container also contains fields of other sections.
     fn of(step: &diff::Step) -> Self {
         let comes_along = |section: &Section| match step.address.section {
             Some(name) => section.section == name,
@@ -211,13 +212,13 @@ impl About {
         Self(kinds::sections(step.scope).filter(comes_along).chain(itself).collect())
     }
 
-    /// Whether a field of which `is_it` holds has values that are not shown.
+    /// Whether a field that matches `is_it` has hidden values.
     fn is_secret(&self, is_it: impl Fn(&Spec) -> bool) -> bool {
         let specs = self.0.iter().flat_map(|section| section.table().specs());
         specs.filter(|spec| spec.field.secrecy != Secrecy::Open).any(is_it)
     }
 
-    /// What requests call the fields that `step` changes.
+    /// The names in requests of the fields that `step` changes.
     fn sent_names<'s>(&'s self, step: &'s diff::Step) -> BTreeSet<&'s str> {
         let names = step.changes.iter().map(|change| change.field.as_str());
         names
@@ -226,12 +227,12 @@ impl About {
     }
 }
 
-/// Whether requests call the field `name`.
+/// Whether `name` is the field's name in requests.
 fn sends(spec: &Spec, name: &str) -> bool {
     spec.field.sent_name(&spec.name) == name
 }
 
-/// The records of `steps`, and of the containers that they are about.
+/// The records of `steps`, and of their containers.
 pub(super) fn all(
     steps: &[diff::Step],
     containers: &[Container],

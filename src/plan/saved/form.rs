@@ -1,7 +1,7 @@
-//! The format of a saved plan: types that are written and read, and nothing else.
+//! The format of a saved plan: only types to serialise.
 //!
-//! Everything is text that was struck of secrets before it came here. What a file says is believed
-//! only after [`SavedPlan::read`](super::SavedPlan::read) has looked at it.
+//! All texts are already free of secrets. The content of a file is trusted only after
+//! [`SavedPlan::read`](super::SavedPlan::read) has checked it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,10 +21,10 @@ use crate::{
 /// The version of the format. 0: still unstable.
 pub const FORMAT: u32 = 0;
 
-/// What stands in place of the condition of a possible step, which a file does not hold.
+/// Stands for the condition of a possible step, which files do not contain.
 const POSSIBLE: &str = "if it is still needed once the steps before it are done";
 
-/// What the file is.
+/// The sort of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
@@ -32,14 +32,14 @@ pub enum Sort {
     SavedPlan,
 }
 
-/// A saved plan with what proves that nobody edited it.
+/// A saved plan with what proves that it was not edited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SavedPlan")]
 pub struct Sealed {
     /// The plan.
     #[serde(flatten)]
     pub plan: SavedPlan,
-    /// The SHA-256 of everything else but `seal`, in canonical JSON.
+    /// The SHA-256 of everything except `seal`, in canonical JSON.
     pub id: String,
     /// The HMAC-SHA-256 of `id` under `UNDRIFT_PLAN_KEY`, if that was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +49,7 @@ pub struct Sealed {
 /// A plan that is applied later, perhaps by somebody else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SavedPlan {
-    /// What it is.
+    /// The sort of the file.
     pub undrift: Sort,
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
@@ -57,7 +57,7 @@ pub struct SavedPlan {
     pub tool_version: String,
     /// When it was made, in UTC.
     pub created_at: String,
-    /// The address of the service that it is for.
+    /// The address of the service.
     pub target: String,
     /// The username that the token belonged to.
     pub caller: String,
@@ -66,11 +66,11 @@ pub struct SavedPlan {
     /// The folder of manifests, from the working directory, if it is below that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests: Option<String>,
-    /// Which part of what is declared it is about, as `--only` says it.
+    /// The selected part, as in `--only`.
     pub only: Vec<String>,
-    /// What it is not about, as `--exclude` says it.
+    /// The excluded part, as in `--exclude`.
     pub exclude: Vec<String>,
-    /// What is sent again, as `--resend` says it.
+    /// What is sent again, as in `--resend`.
     pub resend: Vec<String>,
     /// The groups and projects that it changes.
     pub containers: Vec<Declaration>,
@@ -78,15 +78,15 @@ pub struct SavedPlan {
     pub steps: Vec<Step>,
 }
 
-/// What manifests declared of a group or project.
+/// The declaration of a group or project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Declaration {
-    /// Which of the two.
+    /// Whether it is a group or a project.
     pub scope: Scope,
     /// Its full path.
     pub path: String,
-    /// The SHA-256 of what is declared of it, all layers merged. Values that are not shown are in it
-    /// only as their HMAC.
+    /// The SHA-256 of its declaration with all layers merged. Hidden values are in it only as their
+    /// HMAC.
     pub declared: String,
 }
 
@@ -94,21 +94,21 @@ pub struct Declaration {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "SavedStep")]
 pub struct Step {
-    /// Whether it is about a group or a project, or about something in one.
+    /// Whether it concerns a group or a project, also for something inside one.
     pub scope: Scope,
     /// The full path of the group or project.
     pub path: Arc<str>,
-    /// The section of the manifest; none for the group or project itself.
+    /// The section of the manifest; absent for the group or project itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section: Option<String>,
     /// The entry within a section that is a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
-    /// What is done to it.
+    /// What it does to the object.
     pub action: Action,
-    /// Whether it is removed and added anew.
+    /// Whether the object is removed and added anew.
     pub replaces: bool,
-    /// Whether it may turn out to be needless, or a smaller change.
+    /// Whether it may prove unnecessary, or a smaller change.
     pub possible: bool,
     /// Where it is declared.
     pub origin: Origin,
@@ -124,11 +124,11 @@ pub struct Step {
 pub struct Change {
     /// Its name in the manifest.
     pub field: String,
-    /// What was there.
+    /// The live value.
     pub before: Shown,
-    /// What is to be there.
+    /// The declared value.
     pub after: Shown,
-    /// The HMAC of what was there, if that is not shown and `UNDRIFT_PLAN_KEY` was set.
+    /// The HMAC of the live value, if it is hidden and `UNDRIFT_PLAN_KEY` was set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
     /// Where it is declared.
@@ -142,17 +142,18 @@ pub struct Change {
 pub struct Call {
     /// The id of the operation.
     pub operation: String,
-    /// The path and the query below `/api/v4`. What the run creates is named by its path.
+    /// The path and the query below `/api/v4`. A container that the run creates is named by its
+    /// path.
     pub path: String,
-    /// What the body says.
+    /// The fields of the body.
     pub body: BTreeMap<String, Sent>,
     /// Whether it is sent only if the call before it failed.
     pub restores: bool,
-    /// Whether it is sent only if the answer to the call before it does not show what limits a switch
-    /// that this one turned on.
+    /// Whether it is sent only if the call before it turned on a switch and the answer lacks the
+    /// limit of that switch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undoes: bool,
-    /// Whether what was started by then is waited for.
+    /// Whether it waits for the import of the contents.
     pub awaits: bool,
 }
 
@@ -160,22 +161,22 @@ pub struct Call {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", content = "value", rename_all = "snake_case")]
 pub enum Sent {
-    /// Plain data; `{"id_of": PATH}` stands for the id of what the run creates.
+    /// Plain data; `{"id_of": PATH}` stands for the id of a container that the run creates.
     Value(Json),
-    /// A declared value that is not shown.
+    /// A declared value that is hidden.
     Hidden,
-    /// The value of a secret, by where it comes from.
+    /// The value of a secret, by its source.
     Secret(String),
     /// The content of a file.
     File(String),
-    /// What is there, as it is there when the call is sent: the SHA-256 of what was there; the HMAC
-    /// if that is not shown and `UNDRIFT_PLAN_KEY` was set, else nothing.
+    /// The live value at the time of the call: the SHA-256 of the one that was read; the HMAC if it
+    /// is hidden and `UNDRIFT_PLAN_KEY` was set, else nothing.
     AsItIs(Option<String>),
 }
 
 impl Step {
-    /// The step as plans show it. It sends nothing. Nothing if it names a section or an operation
-    /// that undrift does not know: then which.
+    /// The step as plans show it, without requests. An error if it names a section or an operation
+    /// that undrift does not know.
     pub(super) fn shown(&self) -> Result<diff::Step, Unknown> {
         let section = match &self.section {
             None => None,
@@ -217,7 +218,7 @@ impl Call {
     }
 }
 
-/// What a file names and undrift does not know.
+/// A name in a file that undrift does not know.
 pub(super) enum Unknown {
     Section(String),
     Operation(String),

@@ -1,13 +1,13 @@
-//! Saved plans: a plan in a file, for one job that plans, somebody who approves, and one that applies.
+//! Saved plans: one job plans, somebody approves the file, another job applies it.
 //!
-//! A file is canonical JSON with a digest of itself ([`Sealed`]), so that one plan has one text and a
-//! file that was cut or edited is refused. It holds no secret, and nothing that identifies one: a
-//! value that is not shown is in it only as an HMAC, and only if there is a key.
+//! A file is canonical JSON with a digest of itself ([`Sealed`]), so each plan has exactly one
+//! text, and a file that was cut or edited is refused. It contains no secret and nothing to
+//! identify one: a hidden value is in it only as an HMAC, and only if there is a key.
 //!
-//! Nothing that a file says is ever done. Whoever applies it plans anew, and [`SavedPlan::compare`]
-//! says which groups and projects the new plan treats as the file says; [`Plan::approve`] then lets
-//! the others out. Guards, acknowledgements and problems are those of the new plan. So the worst
-//! that an edited file can do is to leave something out.
+//! The file is never executed. Applying it plans anew; [`SavedPlan::compare`] decides which groups
+//! and projects the new plan treats as the file does, and [`Plan::approve`] leaves out the others.
+//! Guards, acknowledgements and problems are those of the new plan. So an edited file can at most
+//! leave something out.
 
 mod compare;
 mod content;
@@ -34,14 +34,15 @@ use crate::{
 };
 use form::{Sent, Unknown};
 
-/// The largest file, in bytes. The plan of a change to 10,000 projects takes a tenth of that.
+/// The maximum size of a file, in bytes. The plan of a change to 10,000 projects takes a tenth of
+/// that.
 pub const LARGEST: u64 = 64 << 20;
-/// After so many hours nobody remembers what was approved.
+/// After this many hours nobody remembers what was approved.
 const EXPIRES: i64 = 7 * 24;
-/// How far, in hours, the clock of whoever saved a plan may be ahead.
+/// How many hours the clock of the saving machine may be ahead.
 const AHEAD: i64 = 1;
 
-/// What else a saved plan says of how it was made.
+/// How a saved plan was made.
 #[derive(Clone, Debug)]
 pub struct Made {
     /// When.
@@ -54,7 +55,7 @@ pub struct Made {
     pub sandbox: bool,
     /// The folder of manifests, from the working directory, if it is below that.
     pub manifests: Option<String>,
-    /// As `--only`, `--exclude` and `--resend` were given.
+    /// The values of `--only`, `--exclude` and `--resend`.
     pub selected: [Vec<String>; 3],
 }
 
@@ -79,13 +80,13 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// What every file begins with.
+/// The beginning of every file.
 pub const BEGINNING: &str = r#"{"undrift":"saved_plan","#;
 
 const AGAIN: &str = "save the plan again with `undrift plan -o FILE`";
 
 impl SavedPlan {
-    /// What is kept of `plan`, which was made of `containers`.
+    /// The saved form of `plan`, which was made for `containers`.
     pub fn of(plan: &Plan, containers: &[Container], made: Made, recording: Recording<'_>) -> Self {
         let (steps, containers) = content::all(&plan.steps, containers, recording);
         let Made { at, target, caller, sandbox, manifests, selected: [only, exclude, resend] } =
@@ -107,14 +108,14 @@ impl SavedPlan {
         }
     }
 
-    /// With its id, and sealed if there is a `key`.
+    /// Adds its id, and a seal if there is a `key`.
     pub fn sealed(self, key: Option<&Key>) -> Sealed {
         let id = digest::of(&json!(self));
         let seal = key.map(|key| key.of(&json!({ "seal": id })));
         Sealed { plan: self, id, seal }
     }
 
-    /// Whether it is about values that are not shown: of those it holds nothing without a key.
+    /// Whether it concerns hidden values, which it leaves out without a key.
     pub fn keeps_back(&self) -> bool {
         let is_hidden = |shown: &Shown| matches!(shown, Shown::Hidden);
         let mut changes = self.steps.iter().flat_map(|step| &step.changes);
@@ -123,12 +124,12 @@ impl SavedPlan {
             || calls.any(|call| call.body.values().any(|sent| *sent == Sent::AsItIs(None)))
     }
 
-    /// Its steps as plans show them; they send nothing.
+    /// Its steps as plans show them, without requests.
     pub fn shown(&self) -> Vec<diff::Step> {
         self.steps.iter().filter_map(|step| step.shown().ok()).collect()
     }
 
-    /// Refuses it for another service, and when it is too old.
+    /// Refuses it for another service, or if it is too old.
     ///
     /// # Errors
     /// Why.
@@ -153,7 +154,7 @@ impl SavedPlan {
         Ok(())
     }
 
-    /// Whether something of it cannot be what undrift writes.
+    /// Refuses content that undrift never writes.
     fn check(&self) -> Result<(), Unusable> {
         let paths: BTreeSet<_> = self.containers.iter().map(|one| one.path.as_str()).collect();
         let mut addresses = BTreeSet::new();
@@ -187,7 +188,7 @@ impl Sealed {
         text_of(json!(self))
     }
 
-    /// Reads a file. Nothing but what [`Self::to_text`] wrote is accepted.
+    /// Reads a file. Only the exact output of [`Self::to_text`] is accepted.
     ///
     /// # Errors
     /// Why it cannot be used.
@@ -198,7 +199,7 @@ impl Sealed {
         }
         is_saved_plan(bytes)?;
         let sealed: Self = serde_json::from_slice(bytes).map_err(|_| damaged())?;
-        // Spaces, keys that are there twice or unknown, other spellings of numbers.
+        // Refuses spaces, duplicate or unknown keys, and other spellings of numbers.
         if sealed.to_text().as_bytes() != bytes || digest::of(&json!(sealed.plan)) != sealed.id {
             return Err(damaged());
         }
@@ -206,10 +207,10 @@ impl Sealed {
         Ok(sealed)
     }
 
-    /// Whether it was saved by somebody who has `key`; without one, that it was saved without.
+    /// Checks that it was saved with `key`, or without a key if there is none.
     ///
     /// # Errors
-    /// Why it is not believed.
+    /// Why it is not trusted.
     pub fn check_seal(&self, key: Option<&Key>) -> Result<(), Unusable> {
         let seal = key.map(|key| key.of(&json!({ "seal": self.id })));
         let help = "set the same UNDRIFT_PLAN_KEY for `plan -o` and `apply`";
@@ -224,8 +225,8 @@ impl Sealed {
     }
 }
 
-/// The text of a file that says `plan`, the JSON form of a [`Sealed`]: what it is in which version, and
-/// then its keys in order.
+/// The text of a file for `plan`, the JSON form of a [`Sealed`]: first the sort and the version of
+/// the file, then its keys in order.
 pub fn text_of(mut plan: Json) -> String {
     let mut said =
         |name| plan.as_object_mut().and_then(|keys| keys.remove(name)).unwrap_or_default();
@@ -234,7 +235,7 @@ pub fn text_of(mut plan: Json) -> String {
     format!("{BEGINNING}\"format_version\":{version},{}\n", &rest[1..])
 }
 
-/// Whether `bytes` say that they are a saved plan in the present format.
+/// Checks that `bytes` begin as a saved plan in the present format.
 fn is_saved_plan(bytes: &[u8]) -> Result<(), Unusable> {
     #[derive(Deserialize)]
     struct Head {

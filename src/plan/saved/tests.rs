@@ -1,5 +1,5 @@
-//! Saved plans against new ones, without a service: what makes one stale, what a file may say, and
-//! what it never holds.
+//! Tests of saved plans against new ones, without a service: what makes one stale, what a file may
+//! contain, and what it never contains.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn planned(container: &Container, live: Live, secrets: &Secrets) -> Plan {
     plan.sorted(&Extent::default())
 }
 
-/// Everything that is looked at: declarations, what is there, and the key.
+/// All inputs: declarations, live state, and the key.
 struct Side {
     container: Container,
     live: Live,
@@ -100,7 +100,7 @@ impl Side {
         saved.sealed(self.key.as_ref())
     }
 
-    /// What makes `sealed` stale here.
+    /// The reasons why `sealed` is stale here.
     fn against(&self, sealed: &Sealed) -> Vec<String> {
         let containers = std::slice::from_ref(&self.container);
         let compared = sealed.plan.compare(&sealed.id, &self.plan(), containers, self.recording());
@@ -140,13 +140,13 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
         let text = side.save().to_text();
         for secret in hidden {
             assert!(!text.contains(secret), "{secret} in {text}");
-            // Whoever guesses right must not see that.
+            // A correct guess must not be visible either.
             for guess in [json!(secret), json!({"value": secret})] {
                 assert!(!text.contains(&digest::of(&guess)), "the digest of {secret}");
             }
         }
     }
-    // With different secrets, but for the key, it is the same file.
+    // Other secrets give the same file, unless there is a key.
     let text = |secret: &str, is_keyed: bool| {
         let swap = |json: Json| {
             let text = json.to_string();
@@ -184,7 +184,7 @@ fn every_byte_counts() {
         let mut bytes = text.clone().into_bytes();
         bytes[at] ^= 1 << (at % 8);
         let Ok(read) = Sealed::read(&bytes) else { continue };
-        // Only the seal itself is not within the digest.
+        // Only the seal itself is not in the digest.
         assert_eq!((&read.plan, &read.id), (&original.plan, &original.id), "{at}");
         assert!(read.check_seal(side.key.as_ref()).is_err(), "{at}");
     }
@@ -193,7 +193,7 @@ fn every_byte_counts() {
     }
 }
 
-/// Every value in `json` by the way to it.
+/// Every value in `json` with its path.
 fn leaves(json: &Json, way: &str, found: &mut Vec<String>) {
     match json {
         Json::Object(object) if !object.contains_key("env") => {
@@ -209,7 +209,7 @@ fn leaves(json: &Json, way: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Another value of the same sort.
+/// Another value of the same type.
 fn other(json: &Json) -> Json {
     match json {
         Json::Bool(flag) => json!(!flag),
@@ -230,7 +230,7 @@ fn every_declared_value_that_is_edited_makes_it_stale() {
     let mut all = Vec::new();
     leaves(&declared(), "", &mut all);
     assert_eq!(all.len(), 15, "{all:?}");
-    // What is not shown is compared only by those who have the key.
+    // Hidden values are compared only with the key.
     let hidden = ["/variables/2/value"];
     for (is_keyed, way) in all.iter().flat_map(|way| [(false, way), (true, way)]) {
         let keyed = |side: Side| if is_keyed { side.keyed() } else { side };
@@ -247,7 +247,7 @@ fn every_declared_value_that_is_edited_makes_it_stale() {
 fn every_live_value_that_the_plan_is_made_of_makes_it_stale() {
     let mut all = Vec::new();
     leaves(&live(), "", &mut all);
-    // Neither changed nor repeated by a call, or changed to what is declared.
+    // Values that no call changes or repeats, or that changed to the declared one.
     let unimportant = [
         "/settings/lfs_enabled",
         "/protected_tags/0/create_access_levels/0/id",
@@ -282,10 +282,10 @@ fn what_is_done_is_not_needed_any_more() {
     );
     let already: Vec<_> = compared.already.iter().map(ToString::to_string).collect();
     assert_eq!((already.len(), compared.stale.len()), (2, 0), "{compared:?}");
-    // A part of a step is done too.
+    // A part of a step may be done too.
     moved["settings"]["topics"] = json!(["b"]);
     assert_eq!(Side::of(&declared(), &moved).against(&sealed), [""; 0]);
-    // Nobody looked, so nobody knows.
+    // Without a look, nothing is known.
     let unseen = Plan::default().sorted(&Extent::default());
     let compared = sealed.plan.compare(
         &sealed.id,
@@ -362,7 +362,7 @@ fn what_undrift_does_not_know_is_refused() {
     }
 }
 
-/// The text of a file whose id is right whatever it says.
+/// The text of a file with a correct id for any content.
 fn resealed(mut json: Json) -> String {
     let object = json.as_object_mut().unwrap();
     object.remove("seal");
@@ -372,7 +372,7 @@ fn resealed(mut json: Json) -> String {
     text_of(json)
 }
 
-/// A place in a file, and what becomes of it.
+/// A place in a file, and an edit of it.
 fn edit() -> impl Strategy<Value = (prop::sample::Index, u8, prop::sample::Index)> {
     (any::<prop::sample::Index>(), 0..4_u8, any::<prop::sample::Index>())
 }
@@ -415,7 +415,7 @@ proptest! {
         let policy = Policy { saved: Some(&compared), ..Policy::default() };
         let Ok((approved, _)) = plan.approve(policy) else { return Ok(()) };
         for step in approved.steps() {
-            // It says all that is done, and nothing is done that the plan does not do by itself.
+            // The file contains all steps that run, and the new plan contains them too.
             let saved = edited.plan.shown();
             let saved = saved.iter().find(|saved| saved.address == step.address);
             let has = |field: &str| {
@@ -444,7 +444,7 @@ fn what_is_not_agreed_on_is_left_out_and_stops_what_wants_everything() {
             let policy = Policy { saved: Some(&compared), all_or_nothing };
             plan.approve(policy).map(|(approved, _)| approved.steps().count() > 0)
         };
-        // The guard of removals may have its own opinion.
+        // The guard for removals may refuse it.
         if plan.refusals.is_empty() {
             assert_eq!(approve(false), Ok(runs));
             assert_eq!(approve(true).is_ok(), runs);
@@ -454,7 +454,7 @@ fn what_is_not_agreed_on_is_left_out_and_stops_what_wants_everything() {
 
 #[test]
 fn everything_that_is_declared_is_looked_at() {
-    // Two declarations that differ in anything have different digests.
+    // Declarations that differ in any way have different digests.
     let of = |declared: &Json, tweak: &dyn Fn(&mut Container)| {
         let mut container = shop(declared, Unlisted::Report);
         tweak(&mut container);

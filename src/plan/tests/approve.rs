@@ -1,4 +1,4 @@
-//! What of a plan may run, and what acknowledgements let through.
+//! Tests of what may run, and of acknowledgements.
 
 use jiff::civil::{Date, date};
 
@@ -36,7 +36,7 @@ fn unread(project: usize) -> Incomplete {
     Incomplete { address: address(project).section("variables"), reason }
 }
 
-/// A plan with one step in each of so many projects.
+/// A plan with one step in each of `projects` projects.
 fn plan(projects: usize) -> Plan {
     let step = |project| {
         let address = address(project).section("settings");
@@ -56,7 +56,7 @@ fn approved(plan: &Plan, all_or_nothing: bool) -> Result<(usize, Vec<(String, us
 
 #[test]
 fn what_is_broken_is_left_out_and_too_much_of_it_stops_everything() {
-    // Of so many projects so many are broken: may the rest run?
+    // All projects, the broken ones among them, and whether the rest may run.
     for (all, broken, runs) in [
         (1, 0, true),
         (1, 1, true),
@@ -154,7 +154,7 @@ fn ack(text: &str) -> Acknowledgement {
     Acknowledgement::parse(text).unwrap()
 }
 
-/// What is left of the refusals of three projects, how many were acknowledged, and the warnings.
+/// The refusals left for three projects, the number of acknowledged ones, and the warnings.
 fn acknowledged(acknowledgements: &[Acknowledgement]) -> (usize, usize, Vec<String>) {
     let mut plan = plan(3);
     plan.refusals.extend((0..3).map(refusal));
@@ -181,7 +181,7 @@ fn an_acknowledgement_lets_through_what_its_glob_matches() {
     }
 }
 
-/// A branch does not choose by a rename what was acknowledged for others.
+/// A branch cannot use a rename to choose acknowledgements of others.
 #[test]
 fn a_glob_acknowledges_what_was_elsewhere_only_if_it_is_for_that_too() {
     let mut container =
@@ -229,7 +229,7 @@ fn an_acknowledgement_holds_up_to_its_number_and_its_day() {
         Acknowledgement { at: ack("removals:x").at, ..until(date(2030, 1, 14)) },
     ];
     assert_eq!(acknowledged(&over), (3, 0, vec![]), "the check of the manifests warns of it");
-    // One that holds is enough.
+    // One valid acknowledgement is enough.
     assert_eq!(acknowledged(&[at_most(5), all.clone()]), (2, 1, vec![exceeded.to_owned()]));
 }
 

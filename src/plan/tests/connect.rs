@@ -1,4 +1,4 @@
-//! What steps of different containers have to do with each other.
+//! Tests of relations between steps of different containers.
 
 use super::{order::access, *};
 use crate::{
@@ -16,7 +16,7 @@ fn at(path: &str, section: &'static str, effects: Vec<Effect>) -> Step {
     }
 }
 
-/// What each step comes after.
+/// The edges of each step.
 fn edges(steps: &[Step]) -> Vec<Vec<String>> {
     let of = |step: &Step| step.after.iter().map(|edge| edge.address.to_string()).collect();
     steps.iter().map(of).collect()
@@ -56,7 +56,7 @@ fn what_is_created_starts_as_its_groups_say() {
     }
 }
 
-/// A step that creates the project at `path` as a fork of what the run creates at `upstream`.
+/// A step that creates the project at `path` as a fork of `upstream`, which the run creates too.
 fn fork(path: &str, upstream: &str) -> Step {
     let request = PROJECT_FORK.request().arg_of("id", upstream, None);
     let address = Address::container(path.into());
@@ -84,7 +84,7 @@ fn what_is_created_from_a_project_comes_after_it_and_never_from_itself() {
     assert_eq!(found, ["acme/a", "acme/b", "d"].map(circular));
 }
 
-/// A step that changes the visibility of the container at `path`; `""` for what is created.
+/// A step that changes the visibility of the container at `path`; `before` is empty for a creation.
 fn seen(path: &str, before: &str, after: &str) -> Step {
     let is_new = before.is_empty();
     let before = (!is_new).then(|| before.to_owned());
@@ -97,7 +97,7 @@ fn seen(path: &str, before: &str, after: &str) -> Step {
 fn visibility_rises_from_the_top_and_falls_from_the_bottom() {
     let (private, internal, public) = ("private", "internal", "public");
     for (steps, expected) in [
-        // The nearest group above that is widened, which need not be the one directly above.
+        // The nearest widened group above, which need not be the parent.
         (
             vec![
                 seen("a", private, public),
@@ -159,7 +159,7 @@ fn nothing_becomes_more_visible_than_its_group() {
     for (own, above) in [("internal", "internal"), ("private", "public")] {
         assert_eq!(problems(vec![group("private", above), shop("", own)]), [] as [&str; 0]);
     }
-    // A project is no group, and another group is another one.
+    // A project is not a group, and other groups do not count.
     let other = Step { scope: Scope::Group, ..seen("acm", "", "private") };
     let project = seen("acme", "", "private");
     assert_eq!(problems(vec![other, project, shop("", "public")]), [] as [&str; 0]);
@@ -178,7 +178,7 @@ fn a_level_below_one_that_the_run_gives_above_is_a_problem() {
         (access(3, 0, 30), access(3, 0, 30)),
         (access(3, 0, 40), access(4, 0, 30)),
         (access(3, 0, 40), access(3, 30, 0)),
-        // What is taken away above does no harm here.
+        // A removal above does no harm here.
         (access(3, 50, 40), access(3, 0, 30)),
     ] {
         assert_eq!(problems(above, here), [] as [&str; 0]);
@@ -208,7 +208,7 @@ fn a_rule_waits_for_access_from_a_group_above() {
     for other in ["acme/we", "other", "acme/web/shop2"] {
         assert_eq!(edges(&[other]), [] as [&str; 0], "{other}");
     }
-    // Somebody who only changes had access before, and another user is another user.
+    // A user whose level only changes had access before; other users do not count.
     let mut steps = vec![
         in_group("acme", "members", access(3, 10, 30)),
         in_group("acme", "members", access(4, 0, 30)),
@@ -218,7 +218,7 @@ fn a_rule_waits_for_access_from_a_group_above() {
     assert!(steps.iter().all(|step| step.after.is_empty()));
 }
 
-/// A step about the container at `path` itself.
+/// A step on the container at `path` itself.
 fn itself(scope: Scope, path: &str, effects: Vec<Effect>) -> Step {
     let address = Address::container(path.into());
     Step { effects, ..Step::new(scope, address, Action::Update, origin(1), Vec::new(), Vec::new()) }

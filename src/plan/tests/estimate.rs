@@ -1,10 +1,10 @@
-//! How long apply takes where the service limits requests.
+//! Tests of the estimated time.
 
 use serde_json::json;
 
 use super::*;
 
-/// A plan that removes so many members, one project each, or with `settings` edits as many projects.
+/// A plan that removes one member in each of `number` projects, or with `settings` edits as many.
 fn plan(number: usize, sections: &Json, live: &Json) -> Plan {
     let mut plan = Plan::default();
     for at in 0..number {

@@ -1,4 +1,4 @@
-//! What guards refuse.
+//! Tests of guards.
 
 use super::*;
 use crate::{
@@ -47,7 +47,7 @@ fn removals_are_refused_by_number_share_and_emptiness() {
     }
 }
 
-/// What the guards say about `plan`, as acknowledgements.
+/// The refusals in `plan`, as acknowledgements.
 fn refused(plan: &ContainerPlan) -> Vec<&str> {
     plan.refusals.iter().map(|refusal| refusal.acknowledgement.as_str()).collect()
 }
@@ -70,10 +70,10 @@ fn a_copy_is_no_removal() {
     };
     let plan = plan_of(&declared(None), &live(vec![hook(20, "https://b.example.org")]));
     assert_eq!((plan.steps.len(), refused(&plan)), (7, vec![]), "seven copies, none is missed");
-    // Of the two that are told apart one goes: neither all nor, of two, a share that says anything.
+    // Only one of two different hooks goes: neither all, nor a share that counts.
     let plan = plan_of(&declared(Some("absent")), &live(vec![hook(20, "https://b.example.org")]));
     assert_eq!((plan.steps.len(), refused(&plan)), (8, vec![]));
-    // Nor does a copy make the share smaller, or large enough to say something.
+    // A copy makes the share neither smaller nor larger.
     for (number, others, removed, want) in [
         (2, 2, 2, None),
         (8, 4, 1, None),
@@ -94,7 +94,7 @@ fn a_copy_is_no_removal() {
     assert_eq!(plan.refusals[0].reason, "would remove the only entry");
 }
 
-/// A plan of so many projects, in each of which so many of 60 variables are removed.
+/// A plan of this many projects, each with this many of 60 variables removed.
 fn removing(projects: usize, each: usize) -> Plan {
     let entry = |i: usize| json!({"key": format!("V{i}"), "environment_scope": "*"});
     let entries: Vec<_> = (0..60)
@@ -318,8 +318,8 @@ fn levels(levels: &[(u64, u8)]) -> Option<Inherited> {
     Some(Arc::new(levels.iter().copied().collect()))
 }
 
-/// The plan of a project in a group, with these members there; `inherited` is what the group above
-/// gives.
+/// The plan of a project in a group with these members; `inherited` are the levels from the group
+/// above.
 fn members(declared: &Json, live: &Json, inherited: Option<Inherited>) -> ContainerPlan {
     let declared = shop(&json!({"members": declared}), Unlisted::Report);
     let mut names = Names::default();
@@ -348,7 +348,7 @@ fn the_last_owner_stays_unless_somebody_above_owns_it_too() {
     assert_eq!(refused(&members(&demoted, &two, levels(&[]))), [] as [&str; 0]);
 }
 
-/// Guards ask about access that is taken away, not about what is given: of a key as of a member.
+/// Guards check access that is removed, not access that is given, for keys as for members.
 #[test]
 fn a_new_key_that_only_reads_gives_access_as_a_new_member_does() {
     let new = json!([{"user": "alice", "access_level": "owner"}]);
@@ -398,7 +398,7 @@ fn access_that_ends_on_a_day_is_guarded_like_access_that_ends_now() {
         |level: &str| json!([{"user": "bob", "access_level": level, "expires_at": "2099-01-31"}]);
     let plan = members(&until("owner"), &json!([member(2, "bob", 50)]), levels(&[]));
     assert_eq!(refused(&plan), ["last-owner:acme/shop#members/bob"]);
-    // Somebody whose access ends anyway is no owner who stays, and is nothing new.
+    // A user whose access ends is not an owner who stays, and not a new refusal.
     let ends = json!({"id": 2, "username": "bob", "access_level": 50, "expires_at": "2099-01-31"});
     let plan = members(&until("owner"), &json!([ends]), levels(&[]));
     assert_eq!((plan.steps.len(), refused(&plan)), (0, vec![]));
@@ -419,8 +419,8 @@ fn the_callers_own_access_is_guarded() {
     assert_eq!(refused(&members(&still_enough, &live, levels(&[]))), [] as [&str; 0]);
 }
 
-/// The plan of a project that is shared with `team` and `crew`, where the caller, who is no
-/// administrator, has these levels; `otherwise` is by other ways.
+/// The plan of a project that is shared with `team` and `crew`. The caller, not an administrator,
+/// has these levels there, and `otherwise` by other ways.
 fn shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> ContainerPlan {
     let declared = shop(&json!({"shares": declared}), Unlisted::Report);
     let share = |id: u64, name: &str| json!({"group_id": id, "group_full_path": name, "group_access_level": 40, "expires_at": null});
@@ -449,11 +449,11 @@ fn the_callers_own_access_by_a_share_is_guarded() {
     for (declared, otherwise, team, crew, want) in [
         (&lower, 0, 50, 0, refusal),
         (&gone, 30, 50, 0, refusal),
-        // The service has no edit: the share is removed, and then nobody may add it.
+        // There is no edit: once the share is removed, the caller may not add it again.
         (&raised, 0, 50, 0, refusal),
         (&ends, 0, 50, 0, refusal),
         (&both, 0, 50, 30, refusal),
-        // Another way gives it as well, or this one never did.
+        // Other access is as high, or this share never gave it.
         (&gone, 40, 50, 0, &[]),
         (&gone, 0, 50, 40, &[]),
         (&gone, 0, 0, 40, &[]),
@@ -470,7 +470,7 @@ fn the_callers_own_access_by_a_share_is_guarded() {
     );
 }
 
-/// Members of a directory's group are known to nobody here, so that the caller may be one of them.
+/// Nobody here knows the members of a directory's group; the caller may be one of them.
 #[test]
 fn a_level_of_unknown_people_is_not_lowered_without_a_word() {
     let address = "own-access:acme#saml_group_links/ops";
@@ -519,7 +519,7 @@ fn a_level_below_the_inherited_one_is_a_problem() {
         }
         assert_eq!(members(&declared, &live, None).questions, [Question::Inherited]);
     }
-    // What is as declared is asked about by nobody.
+    // Nothing is asked about members that match.
     let as_it_is = members(&declared, &json!([member(2, "bob", 30)]), None);
     assert_eq!((as_it_is.steps.len(), as_it_is.questions.len()), (0, 0));
 }

@@ -1,4 +1,4 @@
-//! What is held is shown, counts for no guard, and is not written.
+//! Held differences are shown, not written, and ignored by guards.
 
 use jiff::civil::date;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{super::Holds, *};
 use crate::{desired::testing, field::Scope, kind::Facts};
 
-/// Settings that hold this until the tenth.
+/// Settings with these holds until the tenth.
 fn holding(holds: &[&str]) -> Settings {
     let written: Vec<_> = holds.iter().map(|at| format!("{at}@2027-01-10")).collect();
     let read = Holds::parse(written.iter().map(String::as_str), date(2027, 1, 5));
@@ -15,7 +15,7 @@ fn holding(holds: &[&str]) -> Settings {
     Settings { holds, ..settings(&[]) }
 }
 
-/// What a rename leaves as it was known.
+/// The moves in `declared`.
 fn renamed(declared: &[(Scope, &str, &str)]) -> Arc<Moves> {
     let container = |(scope, path, former): &(Scope, &str, &str)| {
         let mut container = testing::container(*scope, path, &Json::Null, Unlisted::Report);
@@ -25,7 +25,7 @@ fn renamed(declared: &[(Scope, &str, &str)]) -> Arc<Moves> {
     Arc::new(Moves::of(&declared.iter().map(container).collect::<Vec<_>>()))
 }
 
-/// A branch that renames what is held, or a group above it, holds on to it all the same.
+/// A rename of a held object, or of a group above it, does not escape the hold.
 #[test]
 fn a_hold_follows_what_it_is_on() {
     let (declared, live) = different();
@@ -51,7 +51,7 @@ fn a_hold_follows_what_it_is_on() {
     }
 }
 
-/// A shop that differs in three sections, with entries to create, change and remove.
+/// A project that differs in three sections, with entries to create, change and remove.
 fn different() -> (Container, Live) {
     let sections = json!({
         "settings": {"merge_method": "ff"},
@@ -94,7 +94,7 @@ fn every_step_is_either_planned_or_held() {
         (&["acme/shop#settings"], 1),
         (&["acme/shop#variables"], 3),
         (&["acme/*#variables/A@*"], 1),
-        // Nobody declares it, and `unlisted: delete` would remove it.
+        // No manifest lists it, and `unlisted: delete` would remove it.
         (&["acme/shop#variables/C@*"], 1),
         (&["**#hooks", "acme/shop#settings"], 2),
         (&[hook], 1),

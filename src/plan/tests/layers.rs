@@ -1,5 +1,4 @@
-//! What says less than a declaration: conditions on lists, what is somebody else's, and what is only
-//! watched.
+//! Tests of conditions on lists, of entries managed elsewhere, and of watched sections.
 
 use super::*;
 use crate::address::Glob;
@@ -52,7 +51,7 @@ fn what_is_unmanaged_is_left_alone_and_not_reported() {
     let plan = container(&declared, &here(&declared, &live), &settings(&[]));
     let mut touched = steps(&plan);
     touched.sort();
-    // What is declared is managed although it matches.
+    // Declared entries are managed even if the pattern matches.
     let expected = [
         "Delete acme/shop#variables/OLD@* value protected masked raw",
         "Update acme/shop#variables/TF_MINE@* value",

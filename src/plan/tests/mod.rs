@@ -1,5 +1,5 @@
-//! The planner against hand-made live states: every rule of comparing, guarding and ordering,
-//! without a service.
+//! Tests of the planner with hand-made live states: comparing, guarding and ordering, without a
+//! service.
 
 use std::{sync::Arc, time::Duration};
 
@@ -42,7 +42,7 @@ pub(in crate::plan) fn settings(secrets: &[(&str, &str)]) -> Settings {
 }
 
 impl Plan {
-    /// A plan of so many projects, of which nothing is kept.
+    /// A plan of this many projects without remembered parts.
     pub(crate) fn of(findings: Findings, projects: usize) -> Self {
         Self { findings, projects, ..Self::default() }
     }
@@ -53,7 +53,7 @@ fn plan_of(sections: &Json, live_sections: &Json) -> ContainerPlan {
     container(&declared, &here(&declared, live_sections), &settings(&[("A", "from-env-a")]))
 }
 
-/// What a plan does, a line a step.
+/// The steps of a plan, one per line.
 fn steps(plan: &ContainerPlan) -> Vec<String> {
     let line = |step: &Step| {
         let fields: Vec<_> = step.changes.iter().map(|c| c.field.as_str()).collect();
@@ -98,7 +98,7 @@ fn only_what_is_declared_and_differs_is_changed() {
             json!({"container_expiration_policy": {"enabled": true, "cadence": "1d"}}),
             "container_expiration_policy",
         ),
-        // The address shows that there is a picture, and not which.
+        // The URL shows that there is a picture, but not which one.
         (json!({"avatar": {"file": "a.png"}}), json!({"avatar_url": null}), "avatar"),
         (json!({"avatar": {"file": "a.png"}}), json!({"avatar_url": "https://x/b.png"}), ""),
         (json!({"avatar": null}), json!({"avatar_url": "https://x/b.png"}), "avatar"),
@@ -123,9 +123,9 @@ fn a_key_that_is_missing_is_unknown() {
         let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
         (steps(&plan).len(), plan.notes.first().map(|note| note.reason.clone()))
     };
-    // A boolean that the answer does not mention is neither true nor false.
+    // A boolean that the answer lacks is neither true nor false.
     assert_eq!(reason(json!({"lfs_enabled": true}), json!({})), (0, Some(Reason::NotReturned)));
-    // The reference does not list it among what is returned.
+    // The reference does not list it among the returned fields.
     assert_eq!(
         reason(json!({"emails_disabled": true}), json!({})),
         (0, Some(Reason::CannotVerify))
@@ -134,7 +134,7 @@ fn a_key_that_is_missing_is_unknown() {
         reason(json!({"emails_disabled": true}), json!({"emails_disabled": false})),
         (1, None)
     );
-    // An answer may leave out what is null; on a tier that lacks the field it means nothing.
+    // An answer may leave out a null; on a tier without the field its absence means nothing.
     assert_eq!(reason(json!({"description": "x"}), json!({})), (1, None));
     assert_eq!(reason(json!({"description": null}), json!({})), (0, None));
     assert_eq!(reason(json!({"issues_template": "x"}), json!({})), (0, Some(Reason::NotReturned)));
@@ -208,7 +208,7 @@ fn unlisted_entries_are_reported_deleted_or_ignored() {
             plan.notes.iter().map(|n| format!("{:?} {}", n.reason, n.address)).collect::<Vec<_>>(),
         )
     };
-    // Nobody is asked to declare the access that the run itself needs, nor bots.
+    // Nobody must declare the access of the run itself, nor bots.
     let (steps, notes) = run(Unlisted::Report);
     assert_eq!((steps.len(), notes), (0, vec!["Unlisted acme/shop#members/bob".into()]));
     let (steps, notes) = run(Unlisted::Fail);
@@ -321,7 +321,7 @@ fn a_hook_is_found_by_its_url_or_by_an_earlier_one() {
     assert_eq!(steps(&plan), ["Update acme/shop#hooks/ci url"]);
     let plan = plan_of(&ci(json!({})), &json!({"hooks": [hook(1, "https://old.example.org")]}));
     assert_eq!(steps(&plan), ["Create acme/shop#hooks/ci push_events url"]);
-    // What a lost answer left behind twice is removed, the oldest stays.
+    // A copy left behind by a lost answer is removed; the oldest stays.
     let twice =
         json!({"hooks": [hook(4, "https://new.example.org"), hook(3, "https://new.example.org")]});
     let plan = plan_of(&ci(json!({})), &twice);
@@ -330,7 +330,7 @@ fn a_hook_is_found_by_its_url_or_by_an_earlier_one() {
         ["Delete", "acme/shop#hooks/ci@4"]
     );
     assert_eq!(plan.steps.len(), 1);
-    // Two that differ are nobody's to choose between.
+    // undrift does not choose between two that differ.
     let differ = json!({"hooks": [hook(4, "https://new.example.org"), {"id": 5, "url": "https://new.example.org", "push_events": false}]});
     let plan = plan_of(&ci(json!({})), &differ);
     assert_eq!((plan.steps.len(), plan.incomplete.len()), (0, 1));
@@ -358,7 +358,7 @@ fn a_changed_url_takes_the_token_along() {
     assert!(plan.steps[0].calls[0].fields.contains(&"token".to_owned()));
 }
 
-/// `declared` where the service says that the project is archived.
+/// `declared`, in a project that is archived.
 fn archived(declared: &Container, sections: &Json) -> Live {
     let mut live = here(declared, sections);
     if let Presence::Here(_, facts) = &mut live.presence {
@@ -444,7 +444,7 @@ fn a_switch_opens_or_closes_what_needs_it() {
     let reasons = |plan: &ContainerPlan| -> Vec<_> {
         plan.notes.iter().map(|note| (note.address.to_string(), note.reason.clone())).collect()
     };
-    // Off and to stay off: what cannot be read is closed, and that is no hole in what was read.
+    // Off and declared off: an unreadable section is closed, not incomplete.
     let closed = plan(off(), off(), false);
     let why = Reason::Closed { why: "CI/CD must be on".into() };
     assert_eq!(reasons(&closed), [("acme/shop#variables".to_owned(), why)]);
@@ -452,7 +452,7 @@ fn a_switch_opens_or_closes_what_needs_it() {
     assert!(closed.is_shut("variables") && !closed.is_shut("settings"));
     let whole = Plan::of(closed.findings, 1);
     assert_eq!((whole.differs(false), whole.differs(true)), (false, false));
-    // Off and to be on: possible.
+    // Off and declared on: possible.
     let opened = plan(on(), off(), false);
     assert_eq!(
         conditions(&opened),
@@ -463,13 +463,13 @@ fn a_switch_opens_or_closes_what_needs_it() {
     );
     assert_eq!(opened.steps[1].after[0].reason, "CI/CD must be on");
     assert_eq!(opened.incomplete, []);
-    // On, or nothing said: what could not be read could not be read.
+    // On, or not declared: unreadable means incomplete.
     for declared in [on(), json!({"merge_method": "ff"})] {
         let unread = plan(declared, json!({"builds_access_level": "enabled"}), false);
         assert_eq!(unread.incomplete.len(), 1);
         assert!(unread.steps.iter().all(|step| step.possible.is_none()));
     }
-    // What could be read is compared as always.
+    // A section that could be read is compared as usual.
     let read = plan(off(), off(), true);
     assert_eq!(steps(&read), ["Create acme/shop#variables/A@* environment_scope key value"]);
 }
@@ -561,7 +561,7 @@ fn a_creation_that_is_not_selected_is_a_problem_that_says_how_to_select_it() {
     );
 }
 
-/// Whether its whole creation is selected or not.
+/// Also if only a part of its creation is selected.
 #[test]
 fn nothing_is_planned_where_contents_have_not_arrived() {
     let mut declared = shop(&json!({"variables": [{"key": "A", "value": "x"}]}), Unlisted::Report);
@@ -645,7 +645,7 @@ fn a_group_is_planned_like_a_project() {
     assert_eq!(container(&declared, &live, &settings).problems[0].code, "moved-group");
 }
 
-/// What is marked for deletion is restored by whoever may, before anything else of it is changed.
+/// A project marked for deletion is restored, if allowed, before anything else in it changes.
 #[test]
 fn what_is_marked_for_deletion_is_restored() {
     let sections = json!({"members": [{"user": "bob", "access_level": "owner"}]});
@@ -669,7 +669,7 @@ fn what_is_marked_for_deletion_is_restored() {
     }
 }
 
-/// A project that declares one of everything, as it was when the plan was made, and that plan.
+/// A project with an entry of every kind, its live state when planned, and the plan.
 fn planned_everything() -> (Container, Json, ContainerPlan) {
     let sections = json!({
         "settings": {"merge_method": "ff"},
@@ -695,8 +695,8 @@ fn planned_everything() -> (Container, Json, ContainerPlan) {
     (declared, done, plan)
 }
 
-/// For each step of the plan of [`planned_everything`] the doubt that a plan from what `change`
-/// makes of the live project leaves.
+/// For each step of the plan of [`planned_everything`], the doubt of a new plan after `change` of
+/// the live project.
 fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
     let (declared, done, plan) = planned_everything();
     let mut live = here(&declared, &done);
@@ -823,8 +823,7 @@ fn a_project_that_is_created_waits_for_nobody_who_could_not_be_looked_up() {
     );
 }
 
-/// The service takes what rules grant to a group away along with its share, and only what is
-/// declared comes back.
+/// The service removes a group's grants in rules with its share; only declared grants come back.
 #[test]
 fn what_goes_along_with_a_share_and_is_not_declared_is_named() {
     let row = |id: u64, group: u64| json!({"id": id, "access_level": 40, "group_id": group});
@@ -868,7 +867,8 @@ fn what_goes_along_with_a_share_and_is_not_declared_is_named() {
     assert_eq!(lost(share("developer"), whole), of(&["other"]));
 }
 
-/// A project that is shared with a group, which a rule lets push; `more` of the rule's live fields.
+/// A project shared with a group that may push by a rule; `more` are further live fields of the
+/// rule.
 fn shared_and_ruled(more: Json) -> Json {
     let mut rule = json!({
         "name": "main", "allow_force_push": false,
@@ -939,7 +939,7 @@ fn ten_times_as_many_entries_take_ten_times_as_long_to_plan() {
         let declared: Vec<Json> = (0..n)
             .map(|at| json!({"url": format!("https://h{at}.example.org"), "push_events": true}))
             .collect();
-        // Half of the hooks change, half are made; what nobody declares goes.
+        // Half of the hooks change, half are created, and unlisted ones are removed.
         let declared = shop(&json!({"hooks": declared}), Unlisted::Delete);
         let live = here(&declared, &json!({"hooks": hooks(n / 2, false)}));
         let plan = container(&declared, &live, &settings(&[]));

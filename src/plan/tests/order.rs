@@ -1,4 +1,4 @@
-//! The order of steps, and its reasons.
+//! Tests of the order of steps and its reasons.
 
 use super::*;
 use crate::{diff::Edge, field::Scope, plan::order};
@@ -28,7 +28,7 @@ fn the_new_is_in_place_before_the_old_goes() {
     assert!(plan.steps[2].after.iter().any(|edge| edge.reason == "create first, then remove"));
 }
 
-/// The step that does `action` to `address` and has `effects`.
+/// The step with this `action` on `address` and these `effects`.
 fn step(address: &str, action: Action, effects: Vec<Effect>) -> Step {
     let (path, rest) = address.split_once('#').unwrap_or((address, ""));
     let own = Address::container(path.into());
@@ -47,7 +47,7 @@ pub(super) fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
     vec![Effect::Access { user: Some(user), before, after, ends: false }]
 }
 
-/// `steps` in order: each with what it comes after, and why.
+/// `steps` in order, each with its edges and their reasons.
 fn arranged(mut steps: Vec<Step>) -> Vec<(String, Vec<String>)> {
     order::arrange(Scope::Project, &caller(), &mut steps);
     let edge = |edge: &Edge| format!("{}: {}", edge.address, edge.reason);
@@ -57,7 +57,7 @@ fn arranged(mut steps: Vec<Step>) -> Vec<(String, Vec<String>)> {
         .collect()
 }
 
-/// That `first` comes before `then`, whichever way round they are given, for `reason`.
+/// Asserts that `first` comes before `then` for `reason`, whichever comes first in the input.
 fn assert_before(first: &Step, then: &Step, reason: &str) {
     let edge = format!("{}: {reason}", first.address);
     let want = [(first.address.to_string(), vec![]), (then.address.to_string(), vec![edge])];

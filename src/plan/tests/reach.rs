@@ -1,4 +1,4 @@
-//! How far a run goes: limits, and what only rules bring in.
+//! Tests of limits, and of containers that only rules include.
 
 use std::num::NonZeroUsize;
 
@@ -8,8 +8,8 @@ use crate::{
     diff::Edge,
 };
 
-/// A plan of so many projects that a rule brings in, of which so many change, beside a declared one
-/// that changes too.
+/// A plan of `all` projects that a rule includes, `changed` of them with changes, beside a declared
+/// one that changes too.
 fn plan_with(all: usize, changed: usize, extent: &Extent) -> Plan {
     let mut plan = Plan::default();
     for i in 0..=all {
