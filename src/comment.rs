@@ -1,17 +1,16 @@
-//! The one comment of a merge request that says what a report does.
+//! Writes a report as the one comment of a merge request.
 //!
-//! A report begins with a [`Marker`]. The comment of a merge request that the caller wrote and that
-//! begins with the same one is edited; without one, a comment is written. Somebody else's is never
-//! touched, whatever it says, and what somebody made of the caller's is overwritten.
+//! A report begins with a [`Marker`]. If the caller already wrote a comment that begins with the
+//! same marker, it is edited; otherwise a new one is written. Comments of others are never changed,
+//! whatever they contain. If somebody else edited the caller's comment, it is overwritten.
 //!
-//! The service takes notes that the caller may not see out of its list, so that no list proves that
-//! there is none. But it shows a caller their own: what is not there after the last page was not
-//! written by them. The one harm of a mistake is a second comment, which the next run finds and
-//! names.
+//! The service removes notes that the caller may not see from its list, so the list cannot prove
+//! that there is none. But callers see their own notes, so one that is not in a complete list was
+//! not written by them. A mistake costs a second comment, which the next run finds and names.
 //!
-//! A note is nothing that the service keeps unique. Where the answer to a new one is lost, it is
-//! looked for as [`apply`](crate::apply) looks for what it creates, and never written again: if it
-//! does not show, the run ends without knowing, and the next one looks first.
+//! The service does not keep notes unique. If the answer to a new one is lost, the run looks for it
+//! as [`apply`](crate::apply) does, and never sends it again. If the note does not appear, the
+//! outcome is unknown, and the next run looks first.
 
 use std::fmt;
 
@@ -24,7 +23,7 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// The longest body that the service takes, in characters.
+/// The maximum length of a body that the service accepts, in characters.
 pub const LONGEST: usize = 1_000_000;
 
 /// A merge request.
@@ -42,36 +41,36 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a merge request is, as far as it matters to who comments.
+/// The properties of a merge request that matter for comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergeRequest {
-    /// `opened`, `closed`, `merged` or `locked`; blank if the service does not say.
+    /// `opened`, `closed`, `merged` or `locked`; empty if the answer lacks it.
     pub state: String,
     /// Whether only members may comment.
     pub discussion_locked: bool,
 }
 
-/// What became of a comment.
+/// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was written.
     Written,
-    /// It was there and says something else now.
+    /// It existed with another text, and was edited.
     Edited,
-    /// It was there and says the same. Nothing was sent.
+    /// It existed with the same text; nothing was sent.
     Same,
 }
 
-/// A comment that is as it should be.
+/// A comment with the wanted text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
     /// The id of the note.
     pub note: u64,
-    /// How it came to be so.
+    /// What was done for that.
     pub outcome: Outcome,
-    /// The ids of further comments of the caller with the same marker, which are as they were.
+    /// The ids of further comments of the caller with the same marker, which stay unchanged.
     pub copies: Vec<u64>,
-    /// What it is a comment of.
+    /// Its merge request.
     pub merge_request: MergeRequest,
 }
 
@@ -84,11 +83,11 @@ pub enum CommentError {
     /// Its notes could not be read.
     #[error("cannot read the comments")]
     Notes(#[source] ApiError),
-    /// The service did not take the comment, or nobody knows whether it did
+    /// The service refused the comment, or the outcome is unknown
     /// ([`in_doubt_since`](ApiError::in_doubt_since)).
     #[error("cannot write the comment")]
     Write {
-        /// What the service said.
+        /// The error of the request.
         #[source]
         error: ApiError,
         /// Whether only members may comment there.
@@ -97,7 +96,7 @@ pub enum CommentError {
 }
 
 impl CommentError {
-    /// What the service said.
+    /// The error of the request.
     pub const fn error(&self) -> &ApiError {
         match self {
             Self::MergeRequest(error) | Self::Notes(error) | Self::Write { error, .. } => error,
@@ -105,8 +104,8 @@ impl CommentError {
     }
 }
 
-/// Makes the comment of the user `author`, whom the client's token belongs to, at `place` say
-/// `body`, which begins with `marker`.
+/// Gives the comment of `author`, the token's user, at `place` the text `body`, which begins with
+/// `marker`. Creates or edits it.
 ///
 /// # Errors
 /// [`CommentError`].
@@ -161,8 +160,8 @@ fn at<E: Copy>(op: Op<E>, place: &Place) -> crate::operation::Request<E> {
     op.request().arg("id", &place.project).arg("merge_request_iid", place.merge_request)
 }
 
-/// The notes of `author` that begin with `marker`, the oldest first: what is written meanwhile comes
-/// behind what was read.
+/// The notes of `author` that begin with `marker`, oldest first, so that notes written during the
+/// reading come at the end.
 async fn own_notes(
     reads: &ReadClient,
     author: u64,
@@ -187,7 +186,7 @@ fn own(note: Object, author: u64, marker: &Marker) -> Option<Own> {
     (is_own && is_marked).then(|| Own { id, body: body.to_owned() })
 }
 
-/// A body without what the service may change of it.
+/// A body without differences that the service may cause.
 fn settled(body: &str) -> String {
     body.replace("\r\n", "\n").trim_end().to_owned()
 }
@@ -206,8 +205,8 @@ async fn edit(client: &WriteClient, place: &Place, note: u64, body: &str) -> Res
     client.send(request).await.map(drop)
 }
 
-/// Looks for a comment whose writing ended with `error`, if it may have been written all the same.
-/// One that says something else is that of another run at the same time.
+/// Looks for a comment after the request ended with `error` and may have been carried out. One with
+/// another text belongs to another run at the same time.
 ///
 /// # Errors
 /// `error`, if none is found.
@@ -222,7 +221,7 @@ async fn found_after(
         if !reads.wait_until(began.saturating_add(after)).await {
             break;
         }
-        // What cannot be read now may be read at the next look.
+        // A failed read may succeed at the next look.
         if let Ok(found) = look().await
             && let Some(note) = found.iter().find(|note| settled(&note.body) == settled(body))
         {

@@ -1,4 +1,4 @@
-//! Which differences are taken back, and what has to be declared so that there are none.
+//! Which differences to absorb, and what must be declared to remove them.
 
 use super::Refusal;
 use crate::{
@@ -17,32 +17,32 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-/// What has to be declared of an object.
+/// What to declare for an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wish {
     /// The object.
     pub address: Address,
-    /// The path of its group or project, as an address.
+    /// The address of its group or project.
     pub(super) container: Address,
     pub(super) section: &'static str,
-    /// What tells the entry from others; empty if there is one of them.
+    /// The identity of the entry; empty if there is only one.
     pub(super) key: String,
     pub(super) what: What,
 }
 
-/// What becomes of a declaration.
+/// How a declaration changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum What {
-    /// These fields have these values, each named by the keys that lead to it.
+    /// These fields get these values; each is named by the keys that lead to it.
     Fields(Vec<(Vec<String>, Json)>),
-    /// It is there, and says this; what is left out of it is told in words.
+    /// The entry is declared with these fields; the text names those that are left out.
     Entry(Vec<(String, Json)>, Option<String>),
-    /// It is not there.
+    /// The entry is no longer declared, or declared absent.
     Gone,
 }
 
 impl Wish {
-    /// The texts that are to be declared, none of which is a secret.
+    /// The texts to declare; none of them is a secret.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         let values: Vec<&Json> = match &self.what {
             What::Fields(fields) => fields.iter().map(|(_, value)| value).collect(),
@@ -54,26 +54,26 @@ impl Wish {
     }
 }
 
-/// The keys below which undrift does not know the names of fields.
+/// The key below which undrift does not know the names of fields.
 pub(super) const EXTRA: &str = "extra";
 
-/// What was found of a group or project.
+/// The comparison of a group or project.
 pub struct Seen<'a> {
-    /// What is declared of it.
+    /// The declaration.
     pub container: &'a Container,
-    /// What a plan makes of it.
+    /// The plan.
     pub plan: &'a ContainerPlan,
-    /// What is there.
+    /// The live state.
     pub live: &'a Live,
-    /// What the users and groups there are called.
+    /// The names of the users and groups in it.
     pub names: &'a Names,
-    /// What is there, in the words of a manifest; nothing if the container is not there.
+    /// The live state in the form of a manifest; `None` if the container does not exist.
     pub words: Option<&'a Words>,
 }
 
-/// The differences that `chosen` are about, as what has to be declared instead. Entries that no
-/// manifest lists are taken in where that is a difference, or where their addresses are chosen
-/// themselves and not only with what holds them.
+/// The differences that `chosen` selects, as what to declare instead. Unlisted entries are included
+/// if their section reports them as differences, or if a selector chooses entries and not only
+/// their container.
 pub fn drift(seen: &Seen<'_>, chosen: &[Selector]) -> (Vec<Wish>, Vec<Refusal>) {
     let mut drift = Drift {
         seen,
@@ -127,7 +127,7 @@ impl Drift<'_> {
         self.chosen.iter().any(|selector| selector.matches(address))
     }
 
-    /// Whether an entry is chosen by a selector of entries.
+    /// Whether a selector for entries chooses an entry.
     fn is_chosen_itself(&self, address: &Address) -> bool {
         let mut of_entries = self.chosen.iter().filter(|selector| selector.is_of_entries());
         of_entries.any(|selector| selector.matches(address))
@@ -144,7 +144,7 @@ impl Drift<'_> {
         self.wishes.push(Wish { address, container, section, key, what });
     }
 
-    /// The section that `address` is in, and the declared entry that it is about.
+    /// The section of `address`, and its declared entry.
     fn declared(&self, address: &Address) -> Option<(Section, Option<&Entry>)> {
         let section = kinds::section(self.seen.container.scope, address.section?)?;
         let declared = self.seen.container.section(section.section);
@@ -178,7 +178,7 @@ impl Drift<'_> {
             }
             _ if let Some(condition) = step.possible => match &step.certain {
                 Some(certain) => self.step(certain),
-                // It is as declared, and nothing that is absorbed changes that.
+                // It matches, and no absorbed difference changes that.
                 None if self.seen.plan.has_compared(step) => {}
                 None => {
                     let why = format!("it cannot be read yet; it would change {condition}");
@@ -199,10 +199,10 @@ impl Drift<'_> {
         }
     }
 
-    /// Fields of an entry differ.
+    /// The entry has fields that differ.
     fn changed(&mut self, of: Section, entry: &Entry, live: &LiveEntry, step: &Step) {
         let mut fields = Vec::new();
-        // What the service never shows is only sent along.
+        // Write-only fields are only sent along.
         let is_whole = self.is_chosen(&step.address);
         let shown = step.changes.iter().filter(|change| is_readable(of.field(&change.field)));
         for change in shown {
@@ -220,7 +220,7 @@ impl Drift<'_> {
         self.wish(&step.address, of.section, &entry.key, What::Fields(fields));
     }
 
-    /// What has to be declared of the field `name`, or why nothing can be.
+    /// The value to declare for the field `name`, or why there is none.
     fn field(
         &self,
         of: Section,
@@ -258,7 +258,7 @@ impl Drift<'_> {
         let value = match (words.iter().find(|(word, _)| word == name), found) {
             (Some((_, value)), _) => arranged(spec, &declared, value.clone()),
             (None, None) => Json::Null,
-            // An old spelling, which an export does not write.
+            // A deprecated spelling, which an export does not write.
             (None, Some(found)) if spec.field.secrecy == Secrecy::Open => {
                 forms::shown(Some(spec), found, self.seen.names)
             }
@@ -291,7 +291,7 @@ impl Drift<'_> {
         self.entry(address, of, &key, live);
     }
 
-    /// An entry that is to be declared as it is there.
+    /// An entry to declare as it is live.
     fn entry(&mut self, address: &Address, of: Section, key: &str, live: &LiveEntry) {
         let name = of.name(&live.fields);
         match self.seen.words.and_then(|words| words.entry(of.section, &name)) {
@@ -317,14 +317,14 @@ impl Drift<'_> {
 
     fn problem(&mut self, problem: &Problem) {
         let address = &problem.address;
-        // Of what is not there at all, or elsewhere, nothing was compared.
+        // If it does not exist or has moved, nothing was compared.
         let is_container = address.section.is_none();
         let touches = |selector: &Selector| selector.touches(&address.path);
         let is_within = is_container && self.chosen.iter().any(touches);
         if !self.is_chosen(address) && !is_within {
             return;
         }
-        // What cannot be created for want of a field is not there.
+        // An entry that cannot be created for lack of a field is not live.
         if problem.code == "missing-field"
             && let Some((of, Some(entry))) = self.declared(address)
         {
@@ -335,13 +335,13 @@ impl Drift<'_> {
     }
 }
 
-/// What selectors of a field match: its name behind what it is a field of.
+/// The address of a field for selectors: its name after the address of its object.
 fn field_of(address: &Address, field: &str) -> Address {
     let within = address.entry.as_ref().map(|entry| format!("{entry}/"));
     address.entry(within.unwrap_or_default() + field)
 }
 
-/// Everything that may be chosen: what is declared, down to the fields, and what was found.
+/// All addresses that can be chosen: declarations down to the fields, and results.
 pub fn addresses(seen: &Seen<'_>) -> Vec<Address> {
     let own = seen.container.address();
     let mut addresses: Vec<_> = seen.container.addresses().collect();
@@ -358,8 +358,8 @@ pub fn addresses(seen: &Seen<'_>) -> Vec<Address> {
 
 const UNSAYABLE: &str = "no manifest can say what is there, or it may be a secret";
 
-/// A live list in the order of the declared one, where order means nothing: what is declared stays
-/// where it is.
+/// A live list in the order of the declared one, if order has no meaning: declared items stay at
+/// their places.
 fn arranged(spec: &Spec, declared: &Json, live: Json) -> Json {
     match (declared, live) {
         (Json::Array(declared), Json::Array(live)) if spec.field.is_without_order() => {

@@ -1,9 +1,8 @@
-//! Changes of a YAML text that leave the rest of it as it is: comments, order, quotes, indentation
-//! and line endings.
+//! Edits a YAML text and preserves the rest: comments, order, quotes, indentation and line endings.
 //!
-//! An [`Edit`] names what it is about by keys and places in lists, never by bytes, so that edits can
-//! follow each other: each is made in the text that the one before it left. What the edited text
-//! means is not decided here; whoever edits reads it again.
+//! An [`Edit`] names its node by keys and list positions, never by bytes, so edits can follow each
+//! other: each applies to the result of the one before. This module does not interpret the edited
+//! text; the caller reads it again.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -21,44 +20,44 @@ use crate::{
     yaml::{self, Data, Key, Node, Parsed},
 };
 
-/// What a key gets.
+/// The new value of a key.
 pub(super) use writer::Node as New;
 
-/// A step from a node to one in it.
+/// A step from a node to a node inside it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
-    /// What a mapping has for a key.
+    /// The value of a key in a mapping.
     Key(String),
     /// An item of a list.
     Item(usize),
 }
 
-/// A node of a text.
+/// A node in a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct At {
-    /// Which document of the text.
+    /// The number of the document in the text.
     pub(super) document: usize,
-    /// The way to the node.
+    /// The path to the node.
     pub(super) steps: Vec<Step>,
 }
 
-/// A change of a text. Those of one list keep its places right if they come in the order of the
-/// variants, and removals from the end.
+/// An edit of a text. Edits of one list keep positions valid in the order of the variants, with
+/// removals from the end.
 #[derive(Clone, Debug)]
 pub(super) enum Edit {
-    /// Below the mapping `at` the last of `names` has the value `to`. Mappings on the way that are
-    /// missing are added, keys in the `order` of the documentation.
+    /// Sets the last of `names` below the mapping `at` to `to`. Missing mappings in between are
+    /// added. New keys are placed in the documented `order`.
     Put { at: At, names: Vec<String>, to: New, order: Vec<String> },
-    /// The list that the mapping `at` has for `key` ends with this entry, too.
+    /// Appends an entry to the list with `key` in the mapping `at`.
     Push { at: At, key: String, entry: Vec<Item>, about: Option<String>, order: Vec<String> },
-    /// The list that the mapping `at` has for `key` loses the item `item`.
+    /// Removes an item from the list with `key` in the mapping `at`.
     Remove { at: At, key: String, item: usize },
 }
 
-/// Ranges of a text, and what comes in their place.
+/// Ranges of a text, and their replacements.
 type Changes = Vec<(Range<usize>, String)>;
 
-/// Why a text cannot be changed, and the byte that it is about.
+/// Why a text cannot be edited, and the byte concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stuck {
     pub(super) why: &'static str,
@@ -66,7 +65,7 @@ pub(super) struct Stuck {
 }
 
 impl Stuck {
-    /// `refusal` with the place that this is about, in the `text` of `file`.
+    /// Adds the place in the `text` of `file` to `refusal`.
     pub(super) fn at(&self, refusal: Refusal, file: &FileName, text: &str) -> Refusal {
         let origin = Source::new(file.clone(), text).origin(self.at, Layer::Project);
         Refusal { origin: Some(origin), ..refusal }
@@ -74,14 +73,14 @@ impl Stuck {
 }
 
 impl Edit {
-    /// The node that it is made in.
+    /// The node in which the edit is made.
     pub(super) const fn at(&self) -> &At {
         match self {
             Self::Put { at, .. } | Self::Remove { at, .. } | Self::Push { at, .. } => at,
         }
     }
 
-    /// `text` with this change.
+    /// Applies the edit to `text`.
     #[cfg(test)]
     fn apply(&self, text: &str) -> Result<String, Stuck> {
         let parsed = yaml::parse(text);
@@ -90,7 +89,7 @@ impl Edit {
         Ok(pass.apply(text))
     }
 
-    /// What this changes in `text`, of which `parsed` was made.
+    /// The changes for `text`, whose parsed form is `parsed`.
     fn changes(&self, text: &str, parsed: &Parsed) -> Result<Changes, Stuck> {
         let text = Text(text);
         let document = parsed.documents.get(self.at().document);
@@ -109,20 +108,20 @@ impl Edit {
     }
 }
 
-/// What the mapping `map` has for `name`, if it is written there and not merged in.
+/// The value of `name` in the mapping `map`, if it is written there and not merged in.
 pub(super) fn own<'n>(map: &'n Node, name: &str) -> Option<(&'n Key, &'n Node)> {
     own_entries(map).find(|(key, _)| key.name == name)
 }
 
-/// What is written in `map`, without what is merged in.
+/// The entries written in `map`, without merged ones.
 pub(super) fn own_entries(map: &Node) -> impl Iterator<Item = (&Key, &Node)> {
     let entries = map.entries().iter().map(|(key, value)| (key, value));
     entries.filter(|(key, _)| map.span.contains(&key.span.start))
 }
 
-/// `text` with all `edits`, as if each were made in the text that those before it left. Those of
-/// which the changes are apart are made in one pass, of which each reads the text once. `refuse` is
-/// told which cannot be made, and with which text.
+/// Applies all `edits` to `text`, each to the result of those before it. Edits with separate
+/// changes share one pass, which reads the text once. `refuse` is called for an edit that fails,
+/// with the text at that point.
 pub(super) fn apply_all(
     mut text: String,
     edits: Vec<(usize, Edit)>,
@@ -135,7 +134,7 @@ pub(super) fn apply_all(
         let mut pass = Pass::default();
         let mut later: Vec<(usize, Edit)> = Vec::new();
         for (number, edit) in mem::take(&mut left) {
-            // What is pushed and removed counts on all that comes before it.
+            // Positions in lists count on all earlier edits.
             if !later.is_empty() && !matches!(edit, Edit::Put { .. }) {
                 later.push((number, edit));
                 continue;
@@ -157,17 +156,17 @@ pub(super) fn apply_all(
 /// Changes of a text that do not touch each other.
 #[derive(Default)]
 struct Pass {
-    /// By their beginnings and ends, in the order in which they were taken.
+    /// By start, end and order of arrival.
     changes: BTreeMap<(usize, usize, usize), String>,
     variant: Option<mem::Discriminant<Edit>>,
     /// How many items each list loses.
     removed: HashMap<(usize, String), usize>,
-    /// The list that an insertion at a place makes longer.
+    /// The list that an insertion at a position appends to.
     longer: HashMap<usize, (At, String)>,
 }
 
 impl Pass {
-    /// Whether `changes`, those of `edit`, can be made along with what was taken.
+    /// Whether the `changes` of `edit` fit with those accepted so far; if so, accepts them.
     fn takes(&self, edit: &Edit, changes: &Changes, parsed: &Parsed) -> bool {
         if self.variant.is_some_and(|variant| variant != mem::discriminant(edit)) {
             return false;
@@ -188,7 +187,7 @@ impl Pass {
         }
     }
 
-    /// Whether nothing that was taken overlaps `changes`, or touches them unless it `may`.
+    /// Whether `changes` overlap no accepted one, and touch none unless they `may`.
     fn is_apart(&self, changes: &Changes, may: bool) -> bool {
         let is_before = |end: usize, start: usize| if may { end <= start } else { end < start };
         changes.iter().all(|(range, _)| {
@@ -205,7 +204,7 @@ impl Pass {
             (Edit::Remove { at, key, .. }, _) => {
                 *self.removed.entry((at.document, key.clone())).or_default() += 1;
             }
-            // A list that is there, and goes on.
+            // Appends to a list that exists.
             (Edit::Push { at, key, .. }, [(range, _)])
                 if range.is_empty() && items(parsed, at, key) > 0 =>
             {
@@ -218,7 +217,7 @@ impl Pass {
         }
     }
 
-    /// `text` with the changes, and line endings as they are in it.
+    /// Applies the changes to `text`, with its line endings.
     fn apply(self, text: &str) -> String {
         let is_dos = text.contains("\r\n");
         let (mut changed, mut from) = (String::with_capacity(text.len()), 0);
@@ -231,7 +230,7 @@ impl Pass {
     }
 }
 
-/// How many items the list has that a document `at` has for `key`.
+/// The number of items in the list with `key` at `at`.
 fn items(parsed: &Parsed, at: &At, key: &str) -> usize {
     let document = parsed.documents.get(at.document).filter(|_| at.steps.is_empty());
     document.and_then(|node| own(node, key)).map_or(0, |(_, list)| list.items().len())
@@ -239,7 +238,7 @@ fn items(parsed: &Parsed, at: &At, key: &str) -> usize {
 
 #[cfg(test)]
 thread_local! {
-    /// How often a text was read to be edited.
+    /// How often a text was read for editing.
     pub(super) static PASSES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -249,7 +248,7 @@ fn count_pass() {
     PASSES.set(PASSES.get() + 1);
 }
 
-/// A text that is changed.
+/// A text to edit.
 #[derive(Clone, Copy)]
 struct Text<'t>(&'t str);
 
@@ -275,7 +274,7 @@ impl Text<'_> {
         Ok(node)
     }
 
-    /// Refuses what is written elsewhere and only named here.
+    /// Refuses a node that is written elsewhere and only referenced here.
     fn check_written(self, node: &Node) -> Result<(), Stuck> {
         if self.0[node.span.clone()].starts_with('*') {
             let why = "it stands for something that is written at a YAML anchor";
@@ -284,7 +283,7 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// Whether a node, or what is in it, is within brackets.
+    /// Whether a node, or a part of it, is in flow style.
     fn is_flow(self, node: &Node) -> bool {
         self.0[node.span.start..].starts_with(['{', '['])
     }
@@ -301,13 +300,13 @@ impl Text<'_> {
         key.span.end + rest.find(':').map_or(0, |at| at + 1)
     }
 
-    /// Whether nothing is written for a null.
+    /// Whether a null is written as nothing.
     fn is_nothing(self, key: &Key, value: &Node) -> bool {
         value.data == Data::Null
             && (value.span.start < key.span.end || self.0[value.span.clone()].trim().is_empty())
     }
 
-    /// Where what is written of `node` ends, comments behind it not counted.
+    /// The end of a node's text, without comments after it.
     fn end(self, node: &Node) -> usize {
         let inner = match &node.data {
             Data::Map(_) if self.is_block(node) => {
@@ -329,18 +328,18 @@ impl Text<'_> {
         self.0[..at].rfind('\n').map_or(0, |newline| newline + 1)
     }
 
-    /// Where the line of the byte `at` ends, its line feed not counted.
+    /// The end of the line with the byte `at`, without its line feed.
     fn line_end(self, at: usize) -> usize {
         let end = self.0[at..].find('\n').map_or(self.0.len(), |length| at + length);
         if self.0[at..end].ends_with('\r') { end - 1 } else { end }
     }
 
-    /// How many characters stand before the byte `at` in its line.
+    /// The number of characters before the byte `at` in its line.
     fn column(self, at: usize) -> usize {
         self.0[self.line_start(at)..at].trim_start_matches('\u{feff}').chars().count()
     }
 
-    /// Whole `lines` after the line of the byte `at`.
+    /// Inserts whole `lines` after the line with the byte `at`.
     fn with_lines(self, at: usize, lines: &str) -> Changes {
         let end = self.line_end(at);
         let lines = format!("\n{}", lines.trim_end_matches('\n'));
@@ -371,7 +370,7 @@ impl Text<'_> {
         }
     }
 
-    /// Replaces what `map` has for `key`.
+    /// Replaces the value of `key` in `map`.
     fn set(self, map: &Node, key: &Key, value: &Node, to: &New) -> Result<Changes, Stuck> {
         let colon = self.colon(key);
         let is_nothing = self.is_nothing(key, value);
@@ -404,7 +403,7 @@ impl Text<'_> {
         if is_one_line && !is_nothing && !old.contains('\n') {
             return Ok(vec![(value.span.start..end, lines.trim_start().to_owned())]);
         }
-        // What is said behind the value, or behind the mark of a text of many lines, stays there.
+        // A comment after the value, or after the mark of a block text, stays there.
         let header = self.line_end(colon);
         let (until, behind) = if old.trim_start().starts_with(['|', '>']) {
             (end, &self.0[colon..header])
@@ -420,7 +419,7 @@ impl Text<'_> {
         Ok(vec![(colon..until, new)])
     }
 
-    /// A text in the quotes that the old value has.
+    /// A text with the quotes of the old value.
     fn quoted(self, old: &Node, new: &str) -> Option<String> {
         let old = &self.0[old.span.clone()];
         if old.starts_with('"') {
@@ -432,8 +431,8 @@ impl Text<'_> {
         }
     }
 
-    /// Changes the items of a list from line to line, if what stays of it keeps its order: so what
-    /// is said of an item stays with it.
+    /// Changes a block list line by line if the remaining items keep their order, so that comments
+    /// stay with their items.
     fn in_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, Stuck>> {
         let old: Vec<Json> = list.items().iter().map(Node::to_json).collect();
         let stays = |item: &&Json| new.contains(item);
@@ -454,7 +453,8 @@ impl Text<'_> {
         let mut ranges = vec![(at..at, added.concat())];
         for (item, _) in list.items().iter().zip(&old).filter(|(_, old)| !stays(old)) {
             match self.item_lines(item) {
-                // The line feed before it goes, so that what is added to the last line stays apart.
+                // Remove the preceding line feed, so that text appended to the last line stays
+                // separate.
                 Ok(lines) => ranges.push((lines, String::new())),
                 Err(stuck) => return Some(Err(stuck)),
             }
@@ -462,7 +462,7 @@ impl Text<'_> {
         Some(Ok(ranges))
     }
 
-    /// Adds a key that `map` does not have.
+    /// Adds a new key to `map`.
     fn insert(self, map: &Node, name: &str, to: &New, order: &[String]) -> Result<Changes, Stuck> {
         if self.is_flow(map) {
             let entry =
@@ -485,7 +485,7 @@ impl Text<'_> {
         Ok(self.with_lines(end, &writer::item(&item, self.column(first.span.start))))
     }
 
-    /// Adds `new` to what is within the brackets of `node`, where its last part ends at `last`.
+    /// Adds `new` inside the brackets of `node`, after its last part, which ends at `last`.
     fn within_brackets(self, node: &Node, last: Option<usize>, new: &str) -> Changes {
         let (at, new) = match last {
             None => (node.span.start + 1, new.to_owned()),
@@ -500,7 +500,7 @@ impl Text<'_> {
         vec![(at..at, new)]
     }
 
-    /// Adds an entry at the end of a list.
+    /// Appends an entry to a list.
     fn push(
         self,
         map: &Node,
@@ -527,7 +527,7 @@ impl Text<'_> {
         Ok(self.with_lines(self.end(last), &lines))
     }
 
-    /// Takes an item out of a list.
+    /// Removes an item from a list.
     fn remove(self, map: &Node, key: &Key, list: &Node, at: usize) -> Result<Changes, Stuck> {
         self.check_written(list)?;
         let items = list.items();
@@ -546,7 +546,7 @@ impl Text<'_> {
         Ok(vec![(range, String::new())])
     }
 
-    /// The lines of an item of a list, from the line feed before them.
+    /// The lines of a list item, from the line feed before them.
     fn item_lines(self, item: &Node) -> Result<Range<usize>, Stuck> {
         let stuck = || Self::stuck("it is not written line by line", item.span.start);
         let dash = self.dash(item).ok_or_else(stuck)?;
@@ -556,7 +556,7 @@ impl Text<'_> {
         Ok(before.len()..self.line_end(self.end(item)))
     }
 
-    /// The dash of an item, if nothing else stands before it in its line.
+    /// The dash of an item, if it is the first thing in its line.
     fn dash(self, item: &Node) -> Option<usize> {
         let before = self.0[..item.span.start].trim_end();
         let dash = before.strip_suffix('-')?.len();
@@ -564,14 +564,14 @@ impl Text<'_> {
     }
 }
 
-/// What stands behind the colon of `key` if it has `to`, without the last line feed.
+/// The text after the colon of `key` for the value `to`, without the last line feed.
 fn after_key(key: &Key, to: &New, column: usize) -> String {
     let lines = writer::item(&Item::new(&*key.name, to.clone()), column);
     let before = column + writer::scalar(&key.name, false).len() + 1;
     lines[before..].trim_end_matches('\n').to_owned()
 }
 
-/// `node` as JSON, what is said about its parts left out.
+/// `node` as JSON, without comments.
 fn json(node: &New) -> Json {
     match node {
         New::Value(value) => value.clone(),

@@ -1,4 +1,4 @@
-//! Where a wish is written: which document says it, and what has to be edited there.
+//! Finds where a wish is declared: in which document, and what to edit there.
 
 use std::rc::Rc;
 
@@ -19,17 +19,17 @@ use crate::{
     yaml::{Data, Node, Parsed},
 };
 
-/// Keys of a document that stand behind its sections.
+/// Keys of a document that come after its sections.
 const LAST: [&str; 2] = ["unlisted", "undeclared_projects"];
 
-/// Edits with the files that they are made in.
+/// Edits with their files.
 pub(super) type Edits = Vec<(FileName, Edit)>;
 
-/// What to edit so that `container` declares what is wished. What is to be `covered` is said by a
-/// lower layer too, and so is declared not to be there.
+/// The edits with which `container` declares the wish. An entry that is `covered` is also declared
+/// by a lower layer, so its removal is declared with `state: absent`.
 ///
 /// # Errors
-/// Why nothing can be edited there.
+/// Why it cannot be edited.
 pub(super) fn place(
     wish: &Wish,
     container: &Container,
@@ -55,7 +55,7 @@ struct Placing<'a> {
     entry: Option<&'a Entry>,
 }
 
-/// A place in a file that was read.
+/// A place in a parsed file.
 struct Found {
     file: FileName,
     parsed: Rc<Parsed>,
@@ -75,7 +75,7 @@ impl Placing<'_> {
         Ok(Found { file, parsed, offset })
     }
 
-    /// In the document of the container itself.
+    /// Edits the document of the container itself.
     fn in_own(&self, covered: bool, texts: &mut Texts<'_>) -> Result<Edits, Refusal> {
         let found = self.open(&self.container.origin, texts)?;
         let is_own =
@@ -107,7 +107,7 @@ impl Placing<'_> {
         Ok(edits.into_iter().map(|edit| (found.file.clone(), edit)).collect())
     }
 
-    /// In the list of the document `root`, of which `item` is this entry.
+    /// Edits a list in the document `root`; `item` is the entry.
     fn in_list(
         &self,
         at: At,
@@ -149,7 +149,7 @@ impl Placing<'_> {
         }
     }
 
-    /// In a section of the document `root` that is no list.
+    /// Edits a section of the document `root` that is not a list.
     fn in_mapping(&self, at: At, root: &Node) -> Result<Vec<Edit>, (String, Option<Origin>)> {
         let put = |to: New| Edit::Put {
             at: at.clone(),
@@ -220,7 +220,7 @@ impl Placing<'_> {
         Ok(edits)
     }
 
-    /// Where what is there now is said, whichever layer that is.
+    /// Edits the present declaration, in whichever layer it is.
     fn at_source(&self, entry: &Entry, texts: &mut Texts<'_>) -> Result<Edits, Refusal> {
         if let What::Fields(fields) = &self.wish.what {
             let edit = |(names, value): &(Vec<String>, Json)| {
@@ -262,7 +262,7 @@ impl Placing<'_> {
         Ok(edits.into_iter().map(|edit| (found.file.clone(), edit)).collect())
     }
 
-    /// Sets what stands at the key that was `found`, or below `names` in it.
+    /// Sets the value of the key that was `found`, or of `names` below it.
     fn key_at(
         &self,
         found: &Found,
@@ -286,13 +286,13 @@ impl Placing<'_> {
         Ok(Edit::Put { at, names, to: New::Value(value.clone()), order: Vec::new() })
     }
 
-    /// The sections of a document, and what stands behind them.
+    /// The sections of a document in order, then the keys after them.
     fn sections(&self) -> Vec<String> {
         let sections = kinds::sections(self.container.scope).map(|section| section.section);
         sections.chain(LAST).map(str::to_owned).collect()
     }
 
-    /// What tells the entry from others, as a document writes it.
+    /// The identity of the entry as written in a document.
     fn identity(&self) -> Result<Vec<Item>, (String, Option<Origin>)> {
         let Some(entry) = self.entry else { return Ok(Vec::new()) };
         let mut items = Vec::new();
@@ -311,12 +311,12 @@ impl Placing<'_> {
     }
 }
 
-/// Fields with a dot in their names, as the keys that lead to them.
+/// Splits the names of fields with dots into keys.
 fn dotted(fields: &[(String, Json)]) -> impl Iterator<Item = (Vec<String>, Json)> {
     fields.iter().map(|(name, value)| (name.split('.').map(str::to_owned).collect(), value.clone()))
 }
 
-/// Adds fields to a mapping, each where its keys lead to.
+/// Adds fields to a mapping, each at its keys.
 fn add(items: &mut Vec<Item>, fields: impl IntoIterator<Item = (Vec<String>, Json)>) {
     for (names, value) in fields {
         let Some((first, rest)) = names.split_first() else { continue };
@@ -336,13 +336,13 @@ fn add(items: &mut Vec<Item>, fields: impl IntoIterator<Item = (Vec<String>, Jso
     }
 }
 
-/// Where an entry begins, as its origin has it.
+/// Where an entry begins, as its origin records it.
 fn beginning(node: &Node) -> usize {
     let first = node.entries().first().map(|(key, _)| key.span.start);
     first.filter(|at| node.span.contains(at)).unwrap_or(node.span.start)
 }
 
-/// The mapping with the key that was found, and the key.
+/// The mapping with the found key, and the key.
 fn key_in(found: &Found) -> Option<(At, String)> {
     let mut documents = found.parsed.documents.iter().enumerate();
     documents.find_map(|(document, root)| {
@@ -366,7 +366,7 @@ fn key_below(node: &Node, offset: usize) -> Option<(Vec<Step>, String)> {
         .or_else(|| items.into_iter().find_map(|(at, item)| below(Step::Item(at), item)))
 }
 
-/// The document, the section and the number of the entry that was found.
+/// The document, the section and the position of the found entry.
 fn item_in(found: &Found) -> Option<(usize, String, usize)> {
     let mut documents = found.parsed.documents.iter().enumerate();
     documents.find_map(|(document, root)| {

@@ -1,10 +1,10 @@
-//! Drift that was right, taken back into the manifests: the pure part of `undrift absorb`.
+//! Takes justified drift back into the manifests: the pure part of `undrift absorb`.
 //!
-//! [`drift`] says what has to be declared so that a difference is none; [`absorb`] edits the texts
-//! that declare something else. `locate` finds where a wish is written, `edit` changes the text there
-//! and leaves the rest of it as it is. Then the manifests are read again as they would be: they must
-//! declare what was wished and nothing else that they did not declare before. What cannot be edited
-//! so is refused, and then nothing is edited.
+//! [`drift`] finds what must be declared to remove a difference; [`absorb`] edits the texts
+//! accordingly. `locate` finds the place of a declaration, `edit` changes the text there and
+//! preserves the rest. Then the edited manifests are loaded: they must declare every wish, and
+//! otherwise the same as before. If one wish cannot be edited, it is refused and nothing is
+//! changed.
 
 mod drift;
 mod edit;
@@ -30,28 +30,28 @@ use drift::What;
 use edit::Edit;
 use locate::Edits;
 
-/// What manifests hold, by the names of their files.
+/// The texts of manifests, by file name.
 pub type Contents = BTreeMap<FileName, String>;
 
-/// Which document is edited.
+/// Which document to edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The one of the group or project itself.
+    /// The document of the group or project itself.
     Own,
-    /// The one that says what differs, whichever that is.
+    /// The document with the present declaration.
     AtSource,
 }
 
-/// Why something is not taken back.
+/// Why a difference cannot be absorbed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What.
+    /// The object.
     pub address: Address,
-    /// Why, as the end of a sentence.
+    /// The reason, as the end of a sentence.
     pub why: String,
-    /// Where that is written, if it is about a place.
+    /// The place that the reason concerns, if any.
     pub origin: Option<Origin>,
-    /// Whether it was not read.
+    /// Whether the object could not be read.
     pub is_unread: bool,
 }
 
@@ -64,27 +64,26 @@ impl Refusal {
 /// The edited manifests.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Absorbed {
-    /// The files that change: what they hold, and what they are to hold.
+    /// The files that change, with their old and new texts.
     pub files: BTreeMap<FileName, (String, String)>,
-    /// The groups and projects that come to declare something else besides those that were looked
-    /// at.
+    /// Other groups and projects whose declarations change.
     pub others: BTreeSet<String>,
 }
 
 /// Why nothing is edited.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failed {
-    /// These cannot be taken back.
+    /// Some differences cannot be absorbed.
     Refused(Vec<Refusal>),
-    /// The manifests would be wrong, for the reason given.
+    /// The edited manifests would not be valid, for this reason.
     Wrong(String),
 }
 
-/// The texts of manifests, each read when it is needed.
+/// The texts of manifests, read on demand.
 struct Texts<'a> {
     read: &'a dyn Fn(&FileName) -> Result<String, String>,
     known: Contents,
-    /// What was read of them.
+    /// Their parsed forms.
     parsed: BTreeMap<FileName, Rc<Parsed>>,
 }
 
@@ -97,7 +96,7 @@ impl Texts<'_> {
         Ok(&self.known[file])
     }
 
-    /// What the text says.
+    /// The parsed text.
     fn parsed(&mut self, file: &FileName) -> Result<Rc<Parsed>, String> {
         if let Some(parsed) = self.parsed.get(file) {
             return Ok(Rc::clone(parsed));
@@ -108,8 +107,8 @@ impl Texts<'_> {
     }
 }
 
-/// Edits the manifests so that they declare what is wished. `read` gives the text of a file, and
-/// `reload` what all manifests declare with other texts in the place of some.
+/// Edits the manifests so that they declare the wishes. `read` returns the text of a file; `reload`
+/// returns the declarations of all manifests with some texts replaced.
 ///
 /// # Errors
 /// Why nothing is edited.
@@ -126,7 +125,7 @@ pub fn absorb(
         let edits = placed(before, wishes, mode, &covered, &mut texts)?;
         let edited = edited(wishes, edits, &texts.known)?;
         let after = reload(&edited).map_err(Failed::Wrong)?;
-        // What is taken out of a document may be said by a lower layer too.
+        // An entry removed from a document may still be declared by a lower layer.
         let still = |wish: &&Wish| wish.what == What::Gone && verify::declares(&after, wish);
         let still: BTreeSet<_> = wishes.iter().filter(still).map(|wish| &wish.address).collect();
         if mode == Mode::Own && covered.is_empty() && !still.is_empty() {
@@ -142,7 +141,7 @@ pub fn absorb(
     }
 }
 
-/// What to edit for each wish.
+/// The edits for each wish.
 fn placed(
     before: &Desired,
     wishes: &[Wish],
@@ -162,7 +161,7 @@ fn placed(
     if refused.is_empty() { Ok(placed) } else { Err(Failed::Refused(refused)) }
 }
 
-/// The texts with all edits made, in an order in which none loses its place by another.
+/// Applies all edits to the texts, in an order that keeps positions valid.
 fn edited(
     wishes: &[Wish],
     edits: Vec<(usize, Edits)>,

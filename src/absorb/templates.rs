@@ -1,6 +1,6 @@
-//! What stands in a document instead of a value: a template, a reference, a change of the list of
-//! lower layers, a condition. It is not replaced by what it happens to come to; a change of a list
-//! becomes another one.
+//! Finds nodes that are not plain values: a template, a reference, a change of a lower layer's
+//! list, a condition. They are not replaced by their present result; a change of a list becomes
+//! another change.
 
 use super::edit::own;
 use crate::{
@@ -9,15 +9,15 @@ use crate::{
     yaml::{Data, Node},
 };
 
-/// The keys of what changes the list of lower layers.
+/// The keys of a change of a lower layer's list.
 pub(super) const CHANGE: [&str; 2] = ["add", "remove"];
 
-/// What is written below `names` in the mapping `map`.
+/// The node below `names` in the mapping `map`.
 pub(super) fn written<'n>(map: &'n Node, names: &[String]) -> Option<&'n Node> {
     names.iter().try_fold(map, |node, name| own(node, name).map(|(_, node)| node))
 }
 
-/// What stands in `node` if it is something else than a value, in words.
+/// What `node` is, in words, if it is not a value.
 pub(super) fn in_words(node: &Node) -> Option<&'static str> {
     let has = |names: &[&str]| names.iter().any(|name| node.get(name).is_some());
     match &node.data {
@@ -29,8 +29,8 @@ pub(super) fn in_words(node: &Node) -> Option<&'static str> {
     }
 }
 
-/// What of the change of a list in `node`, that came to `declared`, has to be another list so that
-/// it comes to `wished`; nothing if it is no change, or one of its lists would become empty.
+/// The new content of a change of a list in `node`. It resulted in `declared`, and must result in
+/// `wished`. `None` if it is not a change of a list, or if one of its lists would become empty.
 pub(super) fn change(
     node: &Node,
     declared: &[Json],

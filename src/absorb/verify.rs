@@ -1,4 +1,4 @@
-//! Whether edited manifests declare what was wished, and what they declared before besides.
+//! Verifies that edited manifests declare the wishes, and otherwise the same as before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-/// Whether `desired` says that what `wish` is about is there.
+/// Whether `desired` declares the entry of `wish` as present.
 pub(super) fn declares(desired: &Desired, wish: &Wish) -> bool {
     let is_own = |container: &&Container| container.path == wish.container.path;
     let container = desired.containers.iter().find(is_own);
@@ -22,11 +22,11 @@ pub(super) fn declares(desired: &Desired, wish: &Wish) -> bool {
     entries.any(|entry| entry.key == wish.key && entry.state == State::Present)
 }
 
-/// The groups and projects that come to declare something else although nothing was wished of them.
+/// Returns the groups and projects whose declarations change without a wish for them.
 ///
 /// # Errors
-/// The wishes of what does not come to declare what was wished, or something else besides, and if
-/// only its own document is edited, whatever makes others do.
+/// The wishes for containers that do not declare what was wished, or declare more. If only the
+/// container's own document may be edited, also a change in another container.
 pub(super) fn check(
     before: &Desired,
     after: &Desired,
@@ -71,12 +71,12 @@ pub(super) fn check(
     if refused.is_empty() { Ok(others) } else { Err(refused) }
 }
 
-/// Puts into `expected` what `wish` is about, or takes it out of both if what came `after` is one of
-/// several that fulfil it. Whether it is fulfilled, if that is known then.
+/// Adds the result of `wish` to `expected`. If several results fulfil it, removes the actual one
+/// from both instead. Returns whether it is fulfilled, if that is known then.
 fn fulfil(wish: &Wish, container: &Container, expected: &mut Meaning, after: &mut Meaning) -> bool {
     let slot = |key: &str, field: &str| (wish.section, key.to_owned(), field.to_owned());
     let Some(of) = kinds::section(container.scope, wish.section) else { return false };
-    // A section that was not declared is managed from now on.
+    // A new section is managed from now on.
     let whole = slot(SECTION, ITSELF);
     if let (false, Some(own)) = (expected.contains_key(&whole), after.get(&whole)) {
         expected.insert(whole, own.clone());
@@ -126,7 +126,7 @@ fn fulfil(wish: &Wish, container: &Container, expected: &mut Meaning, after: &mu
     }
 }
 
-/// Sets what stands below the keys `within` in `field`, that of `of` that is called `name`.
+/// Sets the value below the keys `within` in `field`, the field `name` of `of`.
 fn put(of: Section, name: &str, field: &mut Value, within: &[String], value: &Json) {
     let Value::Plain(json) = field else {
         *field = Value::Plain(value.clone());

@@ -1,8 +1,8 @@
-//! Waiting for contents that a create started to bring, in the background: a fork, an import.
+//! Waits for the contents of a fork or an import, which arrive in the background.
 //!
-//! The container is looked at after pauses that grow with the time that has passed, so that a small
-//! fork is noticed at once and a large import costs few calls. What has not arrived after
-//! [`PATIENCE`] is left to a later run.
+//! The pauses between looks grow with the time passed, so a small fork is noticed at once and a
+//! large import costs few calls. Contents that have not arrived after [`PATIENCE`] are left to a
+//! later run.
 
 use std::time::Duration;
 
@@ -12,33 +12,33 @@ use crate::{
     live::Presence,
 };
 
-/// How long contents are waited for. Whoever imports more than this takes does so before.
+/// How long to wait for contents. Larger imports should be done before the run.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 /// The first pause.
 const FIRST: Duration = Duration::from_secs(2);
-/// The longest.
+/// The longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// What comes next.
+/// What to do next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// They are there: the next call.
+    /// The contents have arrived: send the next call.
     Next,
-    /// Look again when so much time has passed since they were started.
+    /// Look again this long after the create.
     Look(Duration),
-    /// They will not come.
+    /// They will not arrive.
     Failed(Cause),
-    /// They are still on their way, and are not waited for any longer.
+    /// They have not arrived, and the run stops waiting.
     Unknown(Cause),
 }
 
-/// When to look after `passed`, which is never later than [`PATIENCE`].
+/// When to look after `passed`; never later than [`PATIENCE`].
 pub(super) fn next_look(passed: Duration) -> Duration {
     passed.saturating_add((passed / 2).clamp(FIRST, LONGEST)).min(PATIENCE)
 }
 
-/// Decides, without IO, from what was found of the container when `passed` had passed since the
-/// create; an error if nothing was found.
+/// Decides, without IO, from the state of the container when `passed` had passed since the create;
+/// `found` is an error if it could not be read.
 pub(super) fn then(found: Result<&Presence, Cause>, passed: Duration) -> Then {
     let running = match found {
         Ok(Presence::Here(_, Facts { arrival: None, .. })) => return Then::Next,

@@ -1,7 +1,7 @@
-//! The plan of one container against the base of a branch.
+//! Plans one container against the base of a branch.
 //!
-//! What this branch did not ask for is left alone by declaring less, and planning that: so a run
-//! that looks again later, or lost an answer, decides by what was planned.
+//! What the branch did not ask for is removed from the declaration before planning. So later looks,
+//! also after a lost answer, decide by the declaration that was planned.
 
 use super::plan;
 use crate::{
@@ -12,25 +12,24 @@ use crate::{
     plan::{Against, Base, ContainerPlan, Rest, Settings, left},
 };
 
-/// How often what remains is planned anew. What remains may differ by what it needed of the rest; if
-/// it still does after that, nothing of the container is this branch's alone.
+/// How often the rest is planned anew. The rest may show new drift, because it lacks what was
+/// removed. If it still does after this, no part of the container belongs to the branch alone.
 const ROUNDS: usize = 4;
 
-/// What a container comes to against a base.
+/// The plan of a container against a base.
 pub struct Own {
     /// Its plan.
     pub plan: ContainerPlan,
-    /// What is declared without what is left alone.
+    /// The declaration without the excluded parts.
     pub rest: Rest,
-    /// What else was found against the base.
+    /// The rest of the comparison with the base.
     pub against: Against,
 }
 
-/// Plans `container` against `base`. Without `heals`, what was there before this branch is left
-/// alone.
+/// Plans `container` against `base`. Unless `heals`, drift from before the branch is excluded.
 ///
 /// # Errors
-/// [`ApiError`] if going on with anything would be pointless.
+/// [`ApiError`] if all further requests would fail too.
 pub async fn plan_against(
     observer: &Observer,
     container: &Container,
@@ -48,7 +47,7 @@ pub async fn plan_against(
     for _ in 0..ROUNDS {
         let Rest::Some(declared) = &rest else { break };
         let mut plan = plan(observer, declared, live, settings).await?;
-        // What else was found was found of the whole.
+        // Compare the whole container, not the rest.
         base.label(&mut plan, declared, live, settings);
         match Rest::of(declared, &plan) {
             Rest::All => {

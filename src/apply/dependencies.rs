@@ -1,4 +1,4 @@
-//! How the steps stand that steps of other containers wait for, and the ids of what was created.
+//! The state of steps that other containers wait for, and the ids of created containers.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -15,7 +15,7 @@ pub(super) struct Dependencies {
 }
 
 impl Dependencies {
-    /// Those of `steps` to which an edge of another container leads.
+    /// Those of `steps` that an edge of another container leads to.
     pub(super) fn of<'s>(steps: impl Iterator<Item = &'s Step> + Clone, created: Created) -> Self {
         let edges = steps.clone().flat_map(|step| {
             let foreign = step.after.iter().filter(|edge| edge.address.path != step.address.path);
@@ -29,7 +29,7 @@ impl Dependencies {
         Self { ends: RefCell::new(ends), created: RefCell::new(created), changed: Notify::new() }
     }
 
-    /// Takes in how a step ended.
+    /// Records the result of a step.
     pub(super) fn end(&self, result: &StepResult) {
         if let Some(end) = self.ends.borrow_mut().get_mut(&result.address) {
             *end = Some(result.outcome.is_success());
@@ -37,12 +37,12 @@ impl Dependencies {
         }
     }
 
-    /// Takes in the id of what is at `path`, which is there now.
+    /// Records the id of the container that now exists at `path`.
     pub(super) fn appeared(&self, path: &str, id: u64) {
         self.created.borrow_mut().insert(path, id);
     }
 
-    /// What the run creates, with the ids that are known by now.
+    /// The containers that the run creates, with the ids known so far.
     pub(super) fn created(&self) -> Created {
         self.created.borrow().clone()
     }

@@ -1,4 +1,4 @@
-//! What apply tells: one stream of events that journal, progress bar and report read.
+//! The events of apply: one stream that record, progress bar and report read.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,12 +12,12 @@ pub enum Event {
     Started {
         /// The object.
         address: Address,
-        /// What is done to it.
+        /// What the step does to it.
         action: Action,
     },
     /// A step ended, or will not be started.
     Ended(StepResult),
-    /// A container was looked at after its writes.
+    /// A container was read after its writes.
     Verified {
         /// The container.
         container: Address,
@@ -26,46 +26,46 @@ pub enum Event {
     },
 }
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct StepResult {
-    /// Whether it was about a group or a project, or about something in one.
+    /// Whether the step concerned a group or a project, also for something inside one.
     pub scope: Scope,
     /// The object.
     pub address: Address,
-    /// What was to be done to it.
+    /// What the step was to do.
     pub action: Action,
     /// How it ended.
     pub outcome: Outcome,
 }
 
-/// How a step ended.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "cause", rename_all = "snake_case")]
 pub enum Outcome {
     /// It was carried out.
     Done,
-    /// Somebody had done it already.
+    /// Somebody else had done it already.
     Already,
-    /// The service refused, or something broke.
+    /// The service refused, or a request failed.
     Failed(Cause),
-    /// The object, or one beside it, is no longer as the plan found it; nothing was sent.
+    /// The object, or one beside it, changed after it was planned; nothing was sent.
     ChangedMeanwhile(Cause),
-    /// A step that comes first did not succeed, so this one was not started.
+    /// It depends on a step that did not succeed, so it was not started.
     Skipped(Cause),
     /// The run was interrupted, or ended, before it started.
     NotStarted,
-    /// It was sent, and whether it was carried out could not be found out.
+    /// It was sent, and its outcome could not be determined.
     Unknown(Cause),
 }
 
 impl Outcome {
-    /// Whether the object is now as it was to be.
+    /// Whether the object now matches.
     pub const fn is_success(&self) -> bool {
         matches!(self, Self::Done | Self::Already)
     }
 
-    /// Why it is not, if a reason was found.
+    /// Why the object does not match, if known.
     pub const fn cause(&self) -> Option<&Cause> {
         match self {
             Self::Failed(cause)
@@ -76,18 +76,18 @@ impl Outcome {
         }
     }
 
-    /// Whether another run may bring it there although nobody mends anything.
+    /// Whether another run may succeed without any repair.
     const fn is_transient(&self) -> bool {
         match self {
             Self::Failed(cause) => cause.transient,
             Self::ChangedMeanwhile(_) | Self::NotStarted | Self::Unknown(_) => true,
-            // It depends on the step that did not succeed.
+            // A skipped step depends on the one that did not succeed.
             Self::Done | Self::Already | Self::Skipped(_) => false,
         }
     }
 }
 
-/// A difference that is still, or newly, there after apply.
+/// A difference that remains, or is new, after apply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Mismatch {
     /// The object.
@@ -95,23 +95,23 @@ pub struct Mismatch {
     /// The fields that differ.
     #[serde(serialize_with = "crate::kinds::serialize_names")]
     pub fields: Vec<String>,
-    /// Why one knows: accepted and not kept, changed by somebody else meanwhile, or not readable.
+    /// How it arose: not saved, changed meanwhile, or not readable.
     pub reason: MismatchReason,
-    /// What may explain it, or what to do about it.
+    /// A possible explanation, or what to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
-/// Why a difference is there after apply.
+/// Why there is a difference after apply.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(tag = "is", content = "cause", rename_all = "snake_case")]
 pub enum MismatchReason {
-    /// The service accepted the write and did not keep it.
+    /// The service accepted the write and did not save it.
     NotSaved,
-    /// It was no part of the plan: somebody else changed it meanwhile.
+    /// It was not part of the plan: somebody else changed the object meanwhile.
     ChangedMeanwhile,
-    /// It could be seen only after a step of this run, and is more than the plan said: the next run
-    /// does it.
+    /// It became visible only after a step of this run, and is more than the plan showed; the next
+    /// run does it.
     NotPlanned,
     /// It could not be read back.
     Unreadable(Cause),
@@ -127,22 +127,22 @@ impl MismatchReason {
     }
 }
 
-/// What became of a plan.
+/// The result of applying a plan.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Applied {
-    /// Every step of the plan, in its order.
+    /// The results of all steps, in the order of the plan.
     pub steps: Vec<StepResult>,
     /// What does not match its manifest after the run.
     pub mismatches: Vec<Mismatch>,
     /// Whether a signal ended the run.
     pub interrupted: bool,
-    /// What ended the run before its time, for example a revoked token.
+    /// The error that ended the run early, for example a revoked token.
     #[serde(skip)]
     pub ended_by: Option<ApiError>,
 }
 
 impl Applied {
-    /// Whether everything is now as it was to be.
+    /// Whether everything now matches.
     pub fn is_complete(&self) -> bool {
         self.steps.iter().all(|step| step.outcome.is_success())
             && self.mismatches.is_empty()
@@ -150,8 +150,7 @@ impl Applied {
             && self.ended_by.is_none()
     }
 
-    /// Whether another run may finish some of what this one did not, although nobody mends
-    /// anything.
+    /// Whether another run may finish something without any repair.
     pub fn is_worth_repeating(&self) -> bool {
         self.steps.iter().any(|step| step.outcome.is_transient())
             || self.mismatches.iter().any(|mismatch| mismatch.reason.is_transient())

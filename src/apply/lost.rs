@@ -1,12 +1,10 @@
-//! What became of a write whose answer was lost: what the plan says that is made anew from what is
-//! there now.
+//! Decides the outcome of a write whose answer was lost, from a new plan of the present live state.
 //!
-//! A create whose answer was lost is looked for 2, 5, 15, 35 and 75 seconds after its sending began
-//! ([`LOOKS`]). The service lets no request run longer than that, so what is not there at the last
-//! look will not come any more. Where the service keeps what is created unique, one does not have
-//! to wait for that: it is sent once more as soon as it is not there at the first look, because
-//! only one of the two can be carried out. What may not be sent twice at all is looked for to the
-//! end.
+//! After a create without an answer, the run looks 2, 5, 15, 35 and 75 seconds after its sending
+//! began ([`LOOKS`]). The service lets no request run longer than that, so an object that is absent
+//! at the last look will not appear any more. If the service keeps the object unique, the run need
+//! not wait: it sends the create once more as soon as the first look finds nothing, because only
+//! one of the two can succeed. A create that must never be sent twice is looked for until the end.
 
 use std::time::Duration;
 
@@ -22,8 +20,8 @@ use crate::{
     text,
 };
 
-/// When to look for what a write may have done, after its sending began. The first gives the
-/// service the time that it usually takes.
+/// When to look for the effect of a write, after its sending began. The first pause is what the
+/// service usually needs.
 pub const LOOKS: [Duration; 5] = [
     Duration::from_secs(2),
     Duration::from_secs(5),
@@ -32,23 +30,23 @@ pub const LOOKS: [Duration; 5] = [
     WRITE_TIMEOUT,
 ];
 
-/// What a plan made anew says of one call of a step.
+/// What a new plan shows about one call of a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It was carried out.
+    /// The call was carried out.
     Applied,
     /// It was not, so far.
     NotApplied,
-    /// Something else was: what is there is neither what was before nor what was sent.
+    /// The live state is neither the old one nor what was sent.
     Other,
     /// Too little is known.
     Unknown(Cause),
 }
 
-/// What `now` says of the call `at` of `step`, in a container of `scope`.
+/// What the plan `now` shows about the call `at` of `step`, in a container of `scope`.
 pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> Standing {
     let creates = step.action == Action::Create && step.address.section.is_none();
-    // It is there, and what it is created from is on its way.
+    // The container exists, and its contents are arriving.
     if creates && at == 0 && now.arrival().is_some() {
         return Standing::Applied;
     }
@@ -82,8 +80,8 @@ pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan
     }
 }
 
-/// A step that removes something and adds it anew: what is missing has to be created, what is as it
-/// was has to be replaced.
+/// A replacement: a missing object is still to be created, an unchanged one is still to be
+/// replaced.
 fn of_replacement(step: &Step, at: usize, left: Option<&Step>) -> Standing {
     let removes = at == 0;
     let restores = step.sends.get(at).is_some_and(|call| call.restores);
@@ -97,8 +95,7 @@ fn of_replacement(step: &Step, at: usize, left: Option<&Step>) -> Standing {
     }
 }
 
-/// A container that is renamed, and then moved: what is left to do are the calls that were not
-/// carried out.
+/// A container that is renamed and then moved: the remaining calls were not carried out.
 fn of_move(step: &Step, at: usize, left: Option<&Step>) -> Standing {
     let same = |left: &Step| {
         let own = step.sends.get(at).map(|call| &call.request);
@@ -110,8 +107,8 @@ fn of_move(step: &Step, at: usize, left: Option<&Step>) -> Standing {
     }
 }
 
-/// An update of which nothing is left to see. One field that was seen to change shows that the call
-/// was carried out, with all that it carried.
+/// An update of which nothing is left to see. One field that is seen to have changed proves the
+/// call with all its fields.
 fn unless_unseen(step: &Step, now: &ContainerPlan) -> Standing {
     let unseen = now.unseen(step);
     if unseen.len() < step.changes.len() {
@@ -120,8 +117,8 @@ fn unless_unseen(step: &Step, now: &ContainerPlan) -> Standing {
     Standing::Unknown(Cause::new(format!("the service does not return {}", text::listed(&unseen))))
 }
 
-/// A container that is there now. It came with parts of its own object; those that differ are steps
-/// of their own by now.
+/// A container that exists now. It was created with parts of its own object; remaining differences
+/// are steps of their own.
 fn of_new_container(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> Standing {
     let request = step.requests().nth(at);
     if at > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
@@ -138,13 +135,13 @@ fn of_new_container(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -
         .any(|left| left.changes.iter().any(|change| carries(scope, step, at, change)));
     match (differs, at) {
         (false, _) => Standing::Applied,
-        // Somebody else's has the path.
+        // Another project has the path.
         (true, 0) => Standing::Other,
         (true, _) => Standing::NotApplied,
     }
 }
 
-/// Whether the call `at` of `step` carries what `change` is about.
+/// Whether the call `at` of `step` sends the field of `change`.
 fn carries(scope: Scope, step: &Step, at: usize, change: &Change) -> bool {
     let name = &*change.field;
     let sections = kinds::sections(scope).filter(|section| match step.address.section {
@@ -159,35 +156,35 @@ fn carries(scope: Scope, step: &Step, at: usize, change: &Change) -> bool {
         .is_some_and(|fields| fields.contains_key(sent))
 }
 
-/// What comes next for a call whose answer was lost.
+/// What to do next after a lost answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Then {
-    /// It was carried out: the next call of the step.
+    /// The call was carried out: send the next one.
     Next,
     /// Send it again.
     Again,
-    /// Look once more when so much time has passed since it was sent.
+    /// Look once more this long after the sending.
     Look(Duration),
-    /// It was not carried out and is given up.
+    /// It was not carried out, and is not sent again.
     Failed,
-    /// Something else is there.
+    /// The live state is something else.
     Other,
-    /// Nobody knows, and nothing more can be found out.
+    /// The outcome is unknown, and cannot be determined.
     Unknown(Cause),
 }
 
-/// What a lost call has behind it.
+/// What happened to a lost call so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct History {
-    /// How many of [`LOOKS`] were taken since it was sent last.
+    /// How many of [`LOOKS`] were taken since its last sending.
     pub(super) looks: usize,
-    /// Whether it was sent once more already, after it was not found.
+    /// Whether it was sent once more after a look found nothing.
     pub(super) resent: bool,
-    /// Whether it may be repeated, as often as the rules for retries allow.
+    /// Whether the rules for retries allow another sending.
     pub(super) repeatable: bool,
 }
 
-/// Decides, without IO, after the look number `history.looks`.
+/// Decides, without IO, after look number `history.looks`.
 pub(super) fn then(request: &Request<Write>, standing: Standing, history: History) -> Then {
     let again = request.again();
     let standing = if Bug::LostIsDone.is_planted() { Standing::Applied } else { standing };
@@ -195,7 +192,7 @@ pub(super) fn then(request: &Request<Write>, standing: Standing, history: Histor
     match (standing, again) {
         (Standing::Applied, _) => Then::Next,
         (Standing::Other, _) => Then::Other,
-        // Said again and again, it says the same.
+        // Another sending has the same effect.
         (Standing::NotApplied, Again::Same) if history.repeatable => Then::Again,
         (Standing::NotApplied, Again::Refused) if !history.resent => Then::Again,
         (Standing::NotApplied, Again::Second)
@@ -272,7 +269,7 @@ mod tests {
         }
     }
 
-    /// What of a create is found later: nothing left to do, the same, or something else.
+    /// A later look at a create finds nothing left to do, the same step, or something else.
     #[test]
     fn what_is_left_to_create_tells_whose_it_is() {
         use Standing::{Applied, NotApplied, Other};
@@ -298,7 +295,7 @@ mod tests {
         }
     }
 
-    /// Nothing of a container that is there shows whether a call without a body was carried out.
+    /// The state of a container does not show whether a call without a body was carried out.
     #[test]
     fn a_later_call_without_a_body_of_a_create_is_unknown() {
         let shop = shop(&json!({}), Unlisted::Report);

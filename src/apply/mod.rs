@@ -1,16 +1,16 @@
-//! Applying a plan: exactly its writes, or fewer.
+//! Applies a plan: exactly its writes, or fewer.
 //!
-//! In: what of a plan is [approved](crate::plan::Approved), and the only client that writes. Out: a
-//! stream of [`Event`]s, and how each step ended. It compares no fields and decides nothing that a
-//! plan decides: one pure function, [`plan::container`], says before,
-//! after, and when an answer was lost, what is left to do. A step that comes out the same runs; one
-//! that is no longer needed was done by somebody else; anything else means that the container
-//! changed meanwhile, and it is skipped. That such a plan says nothing of a step means that nothing
-//! is left to do only if it has no [`doubt`](crate::plan::ContainerPlan::doubt) about it.
+//! In: the [approved](crate::plan::Approved) part of a plan, and the only client that writes. Out:
+//! a stream of [`Event`]s, and the result of each step. This module compares no fields and decides
+//! nothing that a plan decides. One pure function, [`plan::container`], determines what is left to
+//! do: before the writes, after them, and when an answer was lost. A step that comes out the same
+//! runs. One that is no longer needed was done by somebody else. Anything else means that the
+//! container changed meanwhile, and the step is skipped. A step counts as done only if the new plan
+//! has no [`doubt`](crate::plan::ContainerPlan::doubt) about it.
 //!
-//! Containers run side by side; steps run along their edges, in one container (`run`) and from one
-//! to another (`dependencies`). What a lost answer has done is decided in `lost`, and how
-//! long contents that arrive in the background are waited for in `arrival`.
+//! Containers run in parallel; steps follow their edges, inside a container (`run`) and between
+//! containers (`dependencies`). `lost` decides the outcome of lost answers, and `arrival` how long
+//! to wait for contents that arrive in the background.
 
 mod arrival;
 mod branch;
@@ -43,30 +43,30 @@ use crate::{
 use dependencies::Dependencies;
 use run::{Ended, Place, Run};
 
-/// How long a run trusts what its own plan was made from.
+/// How long a run trusts the live state that its plan was made from.
 pub const TRUSTED: Duration = Duration::from_secs(60);
 
-/// What a run of apply works with.
+/// The inputs of apply.
 pub struct Apply<'a> {
-    /// What is declared.
+    /// The declarations.
     pub desired: &'a Desired,
-    /// Reads back.
+    /// For reading.
     pub observer: &'a Observer,
-    /// Writes. Once its client is [interrupted](crate::api::ReadClient::interrupt), nothing more is
-    /// started.
+    /// For writing. After its client is [interrupted](crate::api::ReadClient::interrupt), nothing
+    /// starts any more.
     pub writer: &'a WriteClient,
-    /// As the plan was made with.
+    /// The settings of the plan.
     pub settings: &'a Settings,
-    /// How long what the plan was made from is taken for what is there. After that it is read again
-    /// before the first write.
+    /// How long the live state of the plan counts as current. After that it is read again before
+    /// the first write.
     pub trusts: Duration,
-    /// How many containers are worked on at a time, those not counted that only wait.
+    /// How many containers are processed at a time, without those that only wait.
     pub ahead: usize,
 }
 
 impl Apply<'_> {
-    /// Carries out what is approved of a plan and tells `events` what happens as it happens. Never fails as a whole:
-    /// what could not be done is in the result.
+    /// Carries out the approved part of a plan, and sends `events` as things happen. Never fails as
+    /// a whole: failures are in the result.
     pub async fn run(&self, plan: &Approved<'_>, events: impl FnMut(Event)) -> Applied {
         let mut by_container: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
         for step in plan.steps() {
@@ -110,10 +110,10 @@ impl Apply<'_> {
     }
 }
 
-/// Plans a container from what was read of it, and reads what the plan has to know besides.
+/// Plans a container from its live state, and reads the answers to the plan's questions.
 ///
 /// # Errors
-/// [`ApiError`] if going on with anything would be pointless.
+/// [`ApiError`] if all further requests would fail too.
 pub async fn plan(
     observer: &Observer,
     container: &Container,
@@ -125,12 +125,12 @@ pub async fn plan(
         if plan.questions.is_empty() {
             return Ok(plan);
         }
-        // What was answered is not asked again.
+        // Answered questions are not asked again.
         observer.answer(container, live, &plan.questions).await?;
     }
 }
 
-/// Hands events from many places to one reader.
+/// Passes events from many places to one reader.
 struct Teller<F>(Mutex<F>);
 
 impl<F: FnMut(Event)> Teller<F> {

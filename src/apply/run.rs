@@ -1,5 +1,5 @@
-//! The run of one container: whether it is still as planned, its steps ([`walk`]), and what is there
-//! afterwards ([`verify`]).
+//! Runs the steps of one container: checks that it is still as planned, sends its steps ([`walk`]),
+//! and verifies the result ([`verify`]).
 //!
 //! ```text
 //! still as planned? --> send the steps --> send what they made possible --> verify --> send what closes it --> verify
@@ -7,12 +7,12 @@
 //! a lost answer, a stale  '- wait, read again, plan again
 //! ```
 //!
-//! What the plan was made from is read again before the first write only if it is old. To verify is
-//! to plan once more: from what writes answered, and from reading what they did not show
+//! The live state of the plan is read again before the first write only if it is old. Verification
+//! plans once more, from the answers to writes and from new reads of what they did not show
 //! ([`known`]).
 //!
-//! Waiting steps of a container wait together: one reading serves all of them, and while nothing else
-//! is under way the container gives its place among those that are worked on to another one.
+//! Waiting steps of a container share one reading. While all of them wait, the container gives its
+//! place to another one.
 
 mod known;
 mod progress;
@@ -48,20 +48,20 @@ use crate::{
     text,
 };
 
-/// A place among the containers that are worked on at a time.
+/// A place among the containers that are processed at a time.
 pub(super) struct Place<'p> {
     places: &'p Semaphore,
     held: Option<SemaphorePermit<'p>>,
 }
 
 impl<'p> Place<'p> {
-    /// Waits for one.
+    /// Waits for a place.
     pub(super) async fn take(places: &'p Semaphore) -> Self {
-        // The places are never closed; without one, the limit alone is lost.
+        // The semaphore is never closed. Without a permit, only the limit is lost.
         Self { places, held: places.acquire().await.ok() }
     }
 
-    /// Gives it to others for as long as `rest` takes.
+    /// Gives the place to others while `rest` runs.
     async fn rest<T>(&mut self, rest: impl Future<Output = T>) -> T {
         self.held = None;
         let result = rest.await;
@@ -70,39 +70,39 @@ impl<'p> Place<'p> {
     }
 }
 
-/// How the run of one container ended.
+/// The result of running one container.
 #[derive(Default)]
 pub(super) struct Ended {
     pub(super) results: BTreeMap<Address, StepResult>,
     pub(super) mismatches: Vec<Mismatch>,
     progress: Progress,
-    /// What makes going on with any container pointless.
+    /// The error that makes all further requests useless.
     pub(super) error: Option<ApiError>,
 }
 
-/// The run of one container.
+/// Runs one container.
 pub(super) struct Run<'a, F> {
     apply: &'a Apply<'a>,
     plan: &'a Approved<'a>,
-    /// The container with the sections that the plan touches.
+    /// The declaration, with the sections that the plan changes.
     container: Container,
     steps: &'a [&'a Step],
     teller: &'a Teller<F>,
-    /// How the steps stand that other containers wait for.
+    /// The steps that other containers wait for.
     dependencies: &'a Dependencies,
-    /// What is known of the container by now.
+    /// What is known about the container so far.
     known: RefCell<Known>,
-    /// Its id, once it was found or created. Everything else goes by that: another one may have its
-    /// path by now.
+    /// Its id, once it was found or created. All requests use it, because another container may get
+    /// the path.
     id: OnceCell<u64>,
 }
 
-/// The container as it is now.
+/// The present state of the container.
 struct Look {
     times: Times,
     /// What is left to do.
     plan: ContainerPlan,
-    /// The same, but nothing is sent again only because somebody asked for that.
+    /// The same without steps that only resend fields on request.
     seen: ContainerPlan,
 }
 
@@ -117,14 +117,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     ) -> Self {
         let mut container = container.clone();
         let touched: BTreeSet<_> = steps.iter().filter_map(|step| step.address.section).collect();
-        // Parts of the container's own object decide whether the others can be read at all, and it
-        // is created with some.
+        // Parts of the container's own object decide whether other sections can be read, and it is
+        // created with some of them.
         container.sections.retain(|section| {
             touched.contains(section.of.section)
                 || section.of.comes_with_container()
                 || matches!(section.of.home.place, HomePlace::Object)
         });
-        // What nobody declares was said by the plan, and no step changes it.
+        // Undeclared projects were noted in the plan, and no step changes them.
         container.life.undeclared_projects = None;
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let known = RefCell::new(Known::new(Live::of(unread, Duration::ZERO)));
@@ -141,7 +141,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let look = match self.first_look().await {
             Ok(look) => look,
             Err(error) => {
-                // Without another request nothing can be said of the container itself.
+                // Without further requests nothing can be concluded about the container.
                 let over = error.is_stopped() || error.is_over_budget();
                 let failed = Outcome::Failed(Cause::from(&error).context(UNREAD));
                 let outcome = if over { Outcome::NotStarted } else { failed };
@@ -166,7 +166,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         ended
     }
 
-    /// Carries out the steps that are as they were planned, and verifies them.
+    /// Carries out the steps that are as planned, and verifies them.
     async fn walk_planned(&self, look: Look, ended: &mut Ended, place: &mut Place<'a>) {
         let (times, needed) = (&look.times, look.plan.findings.steps);
         let is_needed = |step: &Step| needed.iter().any(|now| now.address == step.address);
@@ -182,8 +182,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.walk_all(others, times, ended, place).await;
         self.walk_possible(possible, ended, place).await;
         if ended.progress.sent {
-            // What closes the container starts from a look at its object, and so does the verdict
-            // on whether everything before it is done.
+            // Closing the container, and the decision that everything before it is done, need a
+            // fresh read of its object.
             let mut known = self.known.borrow_mut();
             closing.iter().for_each(|step| known.doubt(step, &self.container));
         }
@@ -191,8 +191,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.close(closing, times, ended, place).await;
     }
 
-    /// Carries out what could not be seen before, now that it can: as far as it is no more than
-    /// what the plan said.
+    /// Carries out possible steps that can now be planned, as far as they do no more than the plan
+    /// showed.
     async fn walk_possible(&self, possible: Vec<Step>, ended: &mut Ended, place: &mut Place<'a>) {
         let mut open = Vec::new();
         for step in possible {
@@ -217,11 +217,11 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let mut wanted = Vec::new();
         for step in open {
             let now = look.plan.steps.iter().find(|now| now.address == step.address);
-            // What it was conditional on is over by now, although this look did not go there.
+            // The condition no longer holds, although this look did not read the section.
             let is_over = |now: &Step| now.possible.is_some() && look.plan.has_compared(now);
             let now =
                 now.and_then(|now| if is_over(now) { now.certain.as_deref() } else { Some(now) });
-            // What was not seen before may have been protected, unless this run itself made it.
+            // The new live state may be protected by a guard, unless this run itself made it.
             let refused = look.plan.refusals.iter().find(|refusal| {
                 let is_unseen = step.action == Action::Create && !self.creates();
                 is_unseen && refusal.address == step.address && !self.plan.acknowledges(refusal)
@@ -251,7 +251,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.walk_all(wanted, &look.times, ended, place).await;
     }
 
-    /// A step that was planned anew, from this container alone, with the edges that lead to others.
+    /// A step from a new plan of this container alone, with the edges to other containers.
     fn waiting_as_planned(&self, mut now: Step) -> Step {
         let planned = self.steps.iter().filter(|step| step.address == now.address);
         let edges = planned
@@ -261,8 +261,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         now
     }
 
-    /// Carries out what closes the container, but only after everything before it was found as
-    /// declared.
+    /// Carries out the step that closes the container, but only if everything before it matches.
     async fn close(
         &self,
         closing: Vec<Step>,
@@ -321,7 +320,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         ended.results.insert(step.address.clone(), result);
     }
 
-    /// Tells the others that the container is there now, or elsewhere, and under which id.
+    /// Tells other containers that this one exists now, or was moved, and its id.
     fn appeared(&self) {
         if let Some(id) = self.id.get() {
             self.apply.observer.appeared(&self.container, *id);
@@ -329,14 +328,14 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
     }
 
-    /// Takes in which one the container is, where that was not known.
+    /// Records the id of the container, if it was not known.
     fn identify(&self, presence: Option<&Presence>) {
         if let Some(Presence::Here(Target { id: Some(id), .. }, _)) = presence {
             self.id.get_or_init(|| *id);
         }
     }
 
-    /// What is left to do, from what the plan was made from if that is not old.
+    /// What is left to do, from the live state of the plan if that is recent.
     async fn first_look(&self) -> Result<Look, ApiError> {
         let planned = self.plan.live(&self.container.path);
         let is_young =
@@ -354,7 +353,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.look_at(live).await
     }
 
-    /// Reads `sections` again, and says what is left to do.
+    /// Reads `sections` again, and plans what is left to do.
     async fn look(&self, sections: &BTreeSet<&'static str>) -> Result<Look, ApiError> {
         let live = self.known.borrow_mut().begin();
         let observer = self.apply.observer;
@@ -369,7 +368,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.look_at(live).await
     }
 
-    /// Reads the container again where `steps` are.
+    /// Reads the sections of `steps` again.
     async fn look_for_steps<'s>(
         &self,
         steps: impl Iterator<Item = &'s Step>,
@@ -384,7 +383,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         self.look(&sections).await
     }
 
-    /// What `live` leaves to do.
+    /// Plans what is left to do, given `live`.
     async fn look_at(&self, mut live: Live) -> Result<Look, ApiError> {
         let settings = self.settings();
         let plan = super::plan(self.apply.observer, &self.container, &mut live, &settings).await?;
@@ -396,7 +395,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         Settings { created: self.dependencies.created(), ..self.apply.settings.clone() }
     }
 
-    /// What `live` is seen to leave to do: nothing is sent again only because it was asked for.
+    /// What is visibly left to do, given `live`, without steps that only resend fields on request.
     fn seen(&self, live: &Live, settings: Settings) -> ContainerPlan {
         let seen = Settings { resend: Vec::new(), ..settings };
         plan::container(&self.container, live, &seen)
@@ -410,8 +409,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             .any(|step| step.action == Action::Create && step.effects.contains(&exists))
     }
 
-    /// The first object that is no longer as the plan found it, or of which that cannot be told,
-    /// and how its step ends.
+    /// The first object that is not as planned, or for which that is unknown, with the outcome of
+    /// its step.
     fn moved(&self, fresh: &ContainerPlan) -> Option<(Address, Outcome)> {
         let at = |address: &Address, outcome| Some((self.planned_or_first(address), outcome));
         if let Some(problem) = fresh.problems.first() {
@@ -443,8 +442,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             .find_map(|step| Some((step.address.clone(), self.moved_step(step, fresh, false)?)))
     }
 
-    /// How `step` ends without being sent, if it is not to be done as it was planned and is not
-    /// done either. With `ours`, what is there may differ by what this run itself did.
+    /// The outcome of `step` if it must not be sent: neither as planned, nor done. With `ours`,
+    /// differences made by this run itself are accepted.
     fn moved_step(&self, step: &Step, fresh: &ContainerPlan, ours: bool) -> Option<Outcome> {
         let moved = |why: String| Some(Outcome::ChangedMeanwhile(why.into()));
         if let Some(now) = fresh.steps.iter().find(|now| now.address == step.address) {
@@ -464,7 +463,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 unread
             });
         }
-        // A project that somebody else created may not be the one that was planned.
+        // A project that somebody else created may not be the planned one.
         let applied = |at| standing(self.container.scope, step, at, fresh) == Standing::Applied;
         if step.address.section.is_none() && !(0..step.sends.len()).all(applied) {
             return moved("someone created it, but not as planned".into());
@@ -478,7 +477,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
     }
 
-    /// The planned step that is at `address` or in the section there; the first one if none is.
+    /// The planned step at `address` or in its section, or else the first one.
     fn planned_or_first(&self, address: &Address) -> Address {
         let within =
             |step: &&&Step| step.address == *address || step.address.section == address.section;
@@ -486,10 +485,10 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 }
 
-/// Whether the container takes no changes after `step`.
+/// Whether the container accepts no changes after `step`.
 fn closes(step: &Step) -> bool {
     step.effects.contains(&Effect::Takes(Capability::Writable))
 }
 
-/// How a cause begins that kept something from being read before its writes.
+/// The start of a cause if something could not be read before its writes.
 const UNREAD: &str = "it could not be read again";

@@ -1,5 +1,4 @@
-//! What is there, in the words of a manifest: names for ids, nothing that the service does by itself,
-//! and no secret.
+//! Turns live state into manifests: names for ids, without preset values and without secrets.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,32 +26,33 @@ use crate::{
     yaml::is_forbidden,
 };
 
-/// Why a section is not read for this caller; another one might see it.
+/// A section answered like this is not visible to this caller; another one might see it.
 const HIDDEN: [u16; 2] = [403, 404];
-/// It is switched off, or not for this caller: an answer that means a token ends the run instead.
+/// The section is switched off, or not visible to this caller. A 401 because of the token ends the
+/// run instead.
 const OFF: u16 = 401;
 
-/// Why what every answer says is lacking.
+/// The reason if an answer lacks a field that every answer should have.
 const UNSAID: &str = "the answer does not say it";
 
-/// What was found at the path of a group or project.
+/// The live state at the path of a group or project.
 pub(super) enum Found {
-    /// What it will say.
+    /// The document to write.
     Document {
-        /// That.
+        /// The document.
         document: Box<Document>,
         /// The sections that could not be read although the caller may see them, and why.
         failed: Vec<(String, Cause)>,
-        /// The entries, with their sections, that no manifest can say, and why.
+        /// Entries that no manifest can express, with their sections, and why.
         left_out: Vec<(String, Cause)>,
     },
-    /// It is marked for deletion, and goes away by itself.
+    /// It is marked for deletion, and will disappear.
     Deleting,
     /// It could not be read.
     Unread(Cause),
 }
 
-/// A group or project under way.
+/// A group or project that is being converted.
 struct Declaring<'a> {
     settings: &'a Settings,
     path: &'a str,
@@ -61,11 +61,11 @@ struct Declaring<'a> {
     document: Document,
     /// The sections that could not be read although the caller may see them.
     failed: Vec<(String, Cause)>,
-    /// The entries, with their sections, that no manifest can say.
+    /// Entries that no manifest can express, with their sections.
     left_out: Vec<(String, Cause)>,
 }
 
-/// The ids that `live` names things by.
+/// The ids in `live` whose names are needed.
 pub(super) fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
     let entries = kinds::sections(scope).filter_map(|of| {
         let entries = live.sections.get(of.section)?.entries().ok()?;
@@ -74,7 +74,7 @@ pub(super) fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
     entries.flatten().collect()
 }
 
-/// What the group or project at `path` will say.
+/// The document for the group or project at `path`.
 pub(super) fn declare(
     scope: Scope,
     path: &str,
@@ -137,7 +137,7 @@ impl Declaring<'_> {
                 self.document.parts.push(Part { of, about: Vec::new(), entries: vec![entry] });
                 return;
             }
-            // Of what is archived nothing else can be changed.
+            // Nothing else in an archived container can be changed.
             (_, Some(Ok(entries))) if self.facts.archived && !closes(of, entries) => return,
             (_, Some(Ok(entries))) => entries,
             (_, _) if self.facts.archived => return,
@@ -158,7 +158,7 @@ impl Declaring<'_> {
                 self.leave_out(&mut part, &entry, format!("no manifest can say its `{name}`"));
                 continue;
             }
-            // What is no list is there whatever it says.
+            // A section that is not a list exists even if it has no fields.
             if of.shape == Shape::List || !entry.fields.is_empty() || !entry.unknown.is_empty() {
                 part.entries.push(entry);
             }
@@ -175,10 +175,10 @@ impl Declaring<'_> {
         }
     }
 
-    /// A section of which nothing is known.
+    /// A section that could not be read.
     fn unread(&mut self, of: Section, cause: &Cause) {
         self.document.unread.push(of.section);
-        // Refused to a caller who sees it on a service that has it, it was not read.
+        // If it is refused to a caller with access, on a service with its tier, it was not read.
         let fields = of.table().specs().iter().map(|spec| spec.field.tier).max();
         let whole = fields.filter(|_| of.shape != Shape::List).unwrap_or_default();
         let tier = of.tier().max(whole);
@@ -202,19 +202,19 @@ impl Declaring<'_> {
         }
     }
 
-    /// Remembers a field that is not written although it is there.
+    /// Records a live field that is not written.
     fn lack(&mut self, of: Section, key: &str, field: &str, why: &str) {
         self.left_out.push((format!("{}/{key}.{field}", of.section), Cause::new(why.to_owned())));
     }
 
-    /// Leaves `entry` out of `part`, and says so.
+    /// Leaves `entry` out of `part`, with a comment.
     fn leave_out(&mut self, part: &mut Part, entry: &Entry, why: String) {
         let key = &entry.key;
         part.about.push(format!("Not exported: {} ({why})", escape(key)));
         self.left_out.push((format!("{}/{key}", part.of.section), Cause::new(why)));
     }
 
-    /// Leaves out what a manifest cannot tell apart: to declare one of several would change others.
+    /// Leaves out entries with the same identity: declaring one of them would change the others.
     fn leave_out_twins(&mut self, part: &mut Part) {
         let of = part.of;
         let told = |entry: &Entry| {
@@ -244,8 +244,8 @@ impl Declaring<'_> {
         }
     }
 
-    /// Whether an entry is nobody's decision: a bot, the caller's own access, and that of whose the
-    /// personal namespace is.
+    /// Whether nobody decides about an entry: a bot, the caller's own access, and the owner of a
+    /// personal namespace.
     fn is_left_out(&self, of: Section, live: &LiveEntry) -> bool {
         let is_user = |name: &&str| of.field(name).names == Some(Named::User);
         let user = live.id().filter(|_| of.identity.iter().any(is_user));
@@ -260,11 +260,13 @@ impl Declaring<'_> {
         let settings = self.settings;
         for spec in of.table().specs().iter().filter(|spec| is_exported(of, spec, settings)) {
             let Some(value) = live.fields.get(&spec.name) else {
-                // What only some installations show is not missed, nor what is off with another.
+                // A field that only some installations show is not missed, nor one whose switch is
+                // off.
                 let needed = spec.field.needs.as_ref();
                 let off = needed.and_then(|needs| live.fields.get(&*needs.switch)).map(is_off);
                 if spec.field.read != Readback::IfPresent && off != Some(true) {
-                    // What is there or not says all of itself; settings are also hidden by a role.
+                    // A missing field of an entry is always reported; settings may also be hidden
+                    // by a role.
                     match of.home.place {
                         Place::Optional(_) => {
                             self.lack(of, &entry.key, &spec.name, UNSAID);
@@ -289,7 +291,7 @@ impl Declaring<'_> {
                 }
             }
         }
-        // What every entry says, and this one not, was not read.
+        // An entry without a required field was not read completely.
         for name in of.required {
             let value = live.fields.get(*name).filter(|value| !value.is_null());
             let field = of.field(name);
@@ -301,7 +303,7 @@ impl Declaring<'_> {
                 self.lack(of, &entry.key, name, UNSAID);
             }
         }
-        // What can be removed is there even if it says nothing.
+        // A removable object exists even if it has no fields.
         if of.is_removable() && entry.fields.is_empty() {
             let known = of.table().specs().iter();
             let known = known.filter_map(|spec| Some((spec, live.fields.get(&spec.name)?)));
@@ -318,7 +320,7 @@ impl Declaring<'_> {
         entry
     }
 
-    /// Takes in a field, with the keys of a mapping each by itself.
+    /// Adds a field; the keys of a mapping become fields of their own.
     fn field(
         &mut self,
         of: Section,
@@ -366,7 +368,7 @@ impl Declaring<'_> {
         }
     }
 
-    /// Why the live value of a field must not be written into a manifest, if it must not.
+    /// Why the live value of a field must not be written into a manifest, if so.
     fn confidential(
         &self,
         of: Section,
@@ -397,10 +399,10 @@ impl Declaring<'_> {
         Some(why.into())
     }
 
-    /// A reference in the place of a value.
+    /// The reference to write in place of a value.
     fn reference(&mut self, of: Section, spec: &Spec, value: &Json, entry: &mut Entry) {
         let address = Address::container(self.path.into()).section(of.section);
-        // The path of an address may be what is secret of it.
+        // The path of a URL may be the secret part.
         let called = match spec.field.secrecy {
             Secrecy::Address => host(value),
             _ => entry.key.clone(),
@@ -417,8 +419,8 @@ impl Declaring<'_> {
     }
 }
 
-/// Whether a field is one that manifests for this service say and the service shows, which may be one
-/// for administrators.
+/// Whether a field is exported: manifests may declare it, and the service shows it, perhaps only to
+/// administrators.
 fn is_exported(of: Section, spec: &Spec, settings: &Settings) -> bool {
     is_readable(&spec.field)
         && !spec.field.upload
@@ -426,7 +428,7 @@ fn is_exported(of: Section, spec: &Spec, settings: &Settings) -> bool {
         && (settings.caller.administrator || !spec.field.administrators)
 }
 
-/// An entry that is told by a secret: somebody else's, whose name is given without it.
+/// An entry with a secret as identity: marked as managed elsewhere, and named without it.
 fn unmanaged(entry: Entry, spec: &Spec, value: &Json, why: &str) -> Entry {
     let glob = format!("*{}*", host(value));
     let fields = vec![(spec.name.clone(), glob.into())];
@@ -434,16 +436,16 @@ fn unmanaged(entry: Entry, spec: &Spec, value: &Json, why: &str) -> Entry {
     Entry { key: entry.key, fields, about, state: Some(UNMANAGED), unknown: Vec::new() }
 }
 
-/// The host of an address.
+/// The host in a URL.
 fn host(value: &Json) -> String {
     let url = value.as_str().and_then(|text| url::Url::parse(text).ok());
     url.and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// The name of the environment variable for what is at `address`.
+/// The name of the environment variable for the field at `address`.
 fn variable(address: &Address) -> String {
     let entry = address.entry.as_deref().unwrap_or_default();
-    // The scope of most variables goes without saying.
+    // The default scope of a variable is left out.
     let entry = entry.strip_suffix("@*").unwrap_or(entry);
     let mut name = String::new();
     for c in format!("{}__{entry}", address.path).chars() {
@@ -456,7 +458,7 @@ fn variable(address: &Address) -> String {
     if is_usable { name } else { format!("THE_{name}") }
 }
 
-/// Whether a section is what keeps everything else of the container as it is.
+/// Whether a section prevents all other changes of the container.
 fn closes(of: Section, entries: &[LiveEntry]) -> bool {
     let mut effects =
         entries.iter().flat_map(|live| of.rules.effects(None, &live.fields, &live.fields));
@@ -464,7 +466,7 @@ fn closes(of: Section, entries: &[LiveEntry]) -> bool {
         && effects.any(|effect| effect == Effect::Lacks(Capability::Writable))
 }
 
-/// Whether a value is what the service gives by itself, or nothing.
+/// Whether a value is the service's preset, or empty.
 fn is_preset(of: Section, name: &str, value: &Json, path: &str) -> bool {
     let preset = preset::of(of, name, path);
     forms::same(Compare::Exact, &preset, value) || (preset.is_null() && is_nothing(value))
@@ -479,7 +481,7 @@ fn is_nothing(value: &Json) -> bool {
     }
 }
 
-/// Whether a document may say `value` of the field `name`.
+/// Whether a document may contain `value` for the field `name`.
 pub(super) fn is_sayable(of: Section, name: &str, value: &Json) -> bool {
     if has_forbidden(value) {
         return false;
@@ -493,7 +495,7 @@ pub(super) fn is_sayable(of: Section, name: &str, value: &Json) -> bool {
     }
 }
 
-/// Whether a text in `value` has a character that no manifest may hold.
+/// Whether a text in `value` has a character that no manifest may contain.
 fn has_forbidden(value: &Json) -> bool {
     match value {
         Json::String(text) => text.contains(is_forbidden),
@@ -507,7 +509,7 @@ fn is_deprecated(schema: &Json) -> bool {
     schema.get("deprecated").is_some()
 }
 
-/// A list of which the order means nothing, in an order of its own: levels, users and groups.
+/// A list without order, sorted: levels, users and groups.
 fn sorted(spec: &Spec, mut value: Json) -> Json {
     if let Some(items) = value.as_array_mut().filter(|_| spec.field.is_without_order()) {
         let rows = spec.schema["items"]["properties"].as_object();

@@ -1,11 +1,11 @@
-//! What most projects of a group have in common, moved into the `Defaults` of the group.
+//! Moves what most projects of a group have in common into the group's `Defaults`.
 //!
-//! A claim is a field of a section that is a mapping, or an entry of one that is a list. For each, the
-//! groups are gone through from the outside: one claims what more than half of the projects in and
-//! below it have. A claim costs its own lines and those of each project that has to say otherwise, and
-//! saves those of the projects that need not say it any more; it is made only if it saves lines, and a
-//! group has `Defaults` only if that saves more than they take. The choice depends on nothing but what
-//! is written.
+//! A claim is a field of a section that is a mapping, or an entry of one that is a list. For each,
+//! groups are considered from the outside in: a group claims the value that more than half of the
+//! projects in and below it have. A claim costs its own lines, and those of projects that must
+//! override it. It saves the lines of projects that no longer need them. It is made only if it
+//! saves lines, and a group has `Defaults` only if the claims save more than `Defaults` themselves
+//! take. The choice depends only on the documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,14 +22,14 @@ use crate::{
     yaml::write::{self, Item, Node},
 };
 
-/// How many projects a group has at least that has `Defaults`.
+/// The minimum number of projects in a group with `Defaults`.
 const FEWEST: usize = 3;
-/// How many lines `Defaults` have to save: those that they take themselves before any claim, and one.
+/// How many lines `Defaults` must save: their own lines without any claim, plus one.
 const LEAST: u64 = 6;
-/// What cannot be said at all costs more than anything.
+/// The cost of an override that cannot be expressed.
 const NEVER: u64 = 1 << 40;
 
-/// What holds for all projects below a group.
+/// The `Defaults` of all projects below a group.
 #[derive(Debug)]
 pub(super) struct Defaults {
     /// The path of the group.
@@ -38,7 +38,7 @@ pub(super) struct Defaults {
 }
 
 impl Defaults {
-    /// What it says, key by key.
+    /// Its content, key by key.
     pub(super) fn items(&self) -> Vec<Item> {
         let glob = Object::from_iter([("path".to_owned(), format!("{}/**", self.group).into())]);
         let head = [Item::value("kind", "Defaults"), Item::value("match", Json::Object(glob))];
@@ -46,29 +46,29 @@ impl Defaults {
     }
 }
 
-/// What may be claimed: a field of a mapping, or an entry.
+/// The subject of a claim: a field of a mapping, or an entry.
 type Key = (&'static str, String);
 
-/// What one project has of it.
+/// The value in one project.
 enum Cell<'d> {
-    /// Nothing is known of it, and nothing has to be: what rules say is not looked at.
+    /// Not known and not relevant: the project ignores rules in this section.
     Free,
-    /// Something that is not known, so that nothing may be said of it.
+    /// Not known, so it must not be declared.
     Unknown,
-    /// What it says.
+    /// Declared in the document.
     Said(&'d Entry),
-    /// It says nothing, and the service has this.
+    /// Not in the document; the service has this value.
     Unsaid(Option<Json>),
 }
 
-/// A group with what is in it.
+/// A group with its projects.
 struct Group {
     path: String,
-    /// Where the group above is.
+    /// The position of the group above.
     above: Option<usize>,
     /// The projects directly in it.
     projects: Vec<usize>,
-    /// Those in it and below.
+    /// The projects in it and below.
     within: Vec<usize>,
     may_claim: bool,
 }
@@ -82,8 +82,7 @@ struct Claim {
     saves: u64,
 }
 
-/// Moves what is common out of `documents`, which are sorted by path, into the rules that it
-/// returns.
+/// Moves common values out of `documents`, which are sorted by path, into the returned `Defaults`.
 pub(super) fn factor(documents: &mut [Document]) -> Vec<Defaults> {
     let mut groups = groups(documents);
     let claims = loop {
@@ -116,7 +115,7 @@ pub(super) fn factor(documents: &mut [Document]) -> Vec<Defaults> {
     defaults
 }
 
-/// The groups that projects are in, the outer ones first.
+/// The groups with projects, outer ones first.
 fn groups(documents: &[Document]) -> Vec<Group> {
     let parent = |path: &str| path.rsplit_once('/').map_or("", |(group, _)| group).to_owned();
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
@@ -167,7 +166,7 @@ fn claims(documents: &[Document], groups: &[Group]) -> Vec<Claim> {
     let projects = documents.iter().filter(|document| document.scope == Scope::Project);
     let mut said: BTreeMap<Key, (Section, usize)> = BTreeMap::new();
     for part in projects.flat_map(|document| &document.parts) {
-        // Whether it is archived is a matter of each project.
+        // Archiving is decided for each project.
         if part.of.shape == Shape::Switch {
             continue;
         }
@@ -180,7 +179,7 @@ fn claims(documents: &[Document], groups: &[Group]) -> Vec<Claim> {
     claims.collect()
 }
 
-/// What may be claimed of an entry.
+/// The possible claims for an entry.
 fn keys(of: Section, entry: &Entry) -> Vec<Key> {
     if is_whole(of) {
         return vec![(of.section, entry.key.clone())];
@@ -188,13 +187,13 @@ fn keys(of: Section, entry: &Entry) -> Vec<Key> {
     entry.fields.iter().map(|(name, _)| (of.section, name.clone())).collect()
 }
 
-/// Whether entries of a section are there or not, so that each is one claim; of others, each field
-/// is one.
+/// Whether each entry of a section is one claim, because entries can be absent; otherwise each
+/// field is one.
 fn is_whole(of: Section) -> bool {
     of.shape == Shape::List || of.is_removable()
 }
 
-/// The claims of one field or entry. The outer groups come first: what one claims holds below.
+/// The claims for one field or entry. Outer groups come first, because their claims hold below.
 fn claims_of(key: &Key, of: Section, documents: &[Document], groups: &[Group]) -> Vec<Claim> {
     let single: Vec<Option<Entry>> =
         documents.iter().map(|document| single(document, key, of)).collect();
@@ -210,7 +209,7 @@ fn claims_of(key: &Key, of: Section, documents: &[Document], groups: &[Group]) -
             group.within.iter().map(|project| cost(of, &cells[*project], above)).sum()
         };
         let saves = take(holds[at]).saturating_sub(take(Some(common)) + lines(of, common));
-        // One line less is not worth looking in two places.
+        // One saved line is not worth a second place to look at.
         if saves > 1 {
             holds[at] = Some(common);
             claims.push(Claim { group: at, key: key.clone(), of, entry: common.clone(), saves });
@@ -219,7 +218,7 @@ fn claims_of(key: &Key, of: Section, documents: &[Document], groups: &[Group]) -
     claims
 }
 
-/// What more than half of the projects in and below a group say, where it may claim anything.
+/// The value of more than half of the projects in and below a group, if a claim is possible.
 fn common<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c Entry> {
     let known = || {
         let within = group.within.iter().map(|project| &cells[*project]);
@@ -228,7 +227,8 @@ fn common<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c Entry> {
             _ => None,
         })
     };
-    // Of two that differ neither counts: what is left over is the only one that can be common.
+    // Majority vote: pairs of different values cancel out, so only what remains can be the
+    // majority.
     let mut left = (None, 0);
     for said in known() {
         match left {
@@ -241,7 +241,7 @@ fn common<'c>(group: &Group, cells: &'c [Cell<'_>]) -> Option<&'c Entry> {
     (have * 2 > known().count()).then_some(most)
 }
 
-/// What `document` says of one field, as an entry of its own.
+/// One field of `document`, as an entry of its own.
 fn single(document: &Document, key: &Key, of: Section) -> Option<Entry> {
     if is_whole(of) {
         return None;
@@ -250,7 +250,7 @@ fn single(document: &Document, key: &Key, of: Section) -> Option<Entry> {
     Some(Entry { fields: vec![(key.1.clone(), value)], ..Entry::default() })
 }
 
-/// What `document` has of `key`; `own` is the field, if it says one.
+/// The value of `key` in `document`; `own` is the field, if it is in there.
 fn cell<'d>(document: &'d Document, key: &Key, of: Section, own: Option<&'d Entry>) -> Cell<'d> {
     steps::step();
     let part = document.part(key.0);
@@ -266,7 +266,7 @@ fn cell<'d>(document: &'d Document, key: &Key, of: Section, own: Option<&'d Entr
         return Cell::Said(own);
     }
     let mut unknown = part.iter().flat_map(|part| &part.entries).flat_map(|entry| &entry.unknown);
-    // A mapping of which nothing is known has no keys that are.
+    // The keys of an unknown mapping are unknown too.
     let outer = key.1.split('.').next().unwrap_or_default();
     if unknown.any(|name| *name == key.1 || name == outer) {
         return Cell::Unknown;
@@ -274,7 +274,7 @@ fn cell<'d>(document: &'d Document, key: &Key, of: Section, own: Option<&'d Entr
     Cell::Unsaid(Some(preset::of(of, &key.1, &document.path)))
 }
 
-/// How many lines a project needs where `above` holds.
+/// How many lines a project needs if `above` holds.
 fn cost(of: Section, cell: &Cell<'_>, above: Option<&Entry>) -> u64 {
     match (cell, above) {
         (Cell::Free, _) | (Cell::Unknown | Cell::Unsaid(_), None) => 0,
@@ -292,7 +292,7 @@ fn cost(of: Section, cell: &Cell<'_>, above: Option<&Entry>) -> u64 {
     }
 }
 
-/// What an entry has to say so that it is what it is where `above` holds; nothing if it cannot.
+/// The entry that a project must declare to keep its value if `above` holds; `None` if it cannot.
 fn otherwise(of: Section, own: &Entry, above: &Entry) -> Option<Entry> {
     if own.state.is_some() || !is_whole(of) {
         return Some(own.clone());
@@ -314,11 +314,11 @@ fn otherwise(of: Section, own: &Entry, above: &Entry) -> Option<Entry> {
     Some(entry)
 }
 
-/// How many lines an entry, or a field as one, takes.
+/// How many lines an entry takes, or a field as one.
 fn lines(of: Section, entry: &Entry) -> u64 {
     let part = Part { of, about: Vec::new(), entries: vec![entry.clone()] };
     let text = part.item().map(|item| match item.node {
-        // The line of the section's own key is there anyway.
+        // The section's own key takes a line anyway.
         Node::Map(items) if !is_whole(of) => write::document(&items),
         Node::List(_) => write::document(&[item])
             .split_once('\n')
@@ -328,7 +328,7 @@ fn lines(of: Section, entry: &Entry) -> u64 {
     text.map_or(0, |text| text.lines().count() as u64)
 }
 
-/// What holds for the projects directly in the group at `at`, each claim once.
+/// The claims that hold for projects directly in the group at `at`, each once.
 fn in_effect<'c>(groups: &[Group], claims: &'c [Claim], at: usize) -> Vec<&'c Claim> {
     let mut effective: BTreeMap<&Key, &Claim> = BTreeMap::new();
     let mut next = Some(at);
@@ -341,7 +341,7 @@ fn in_effect<'c>(groups: &[Group], claims: &'c [Claim], at: usize) -> Vec<&'c Cl
     effective.into_values().collect()
 }
 
-/// Takes out of `document` what holds anyway, and adds what has to be said otherwise.
+/// Removes from `document` what the claims declare, and adds overrides.
 fn settle(document: &mut Document, claims: &[&Claim]) {
     let mut ignored = BTreeSet::new();
     for claim in claims {
@@ -373,7 +373,7 @@ fn settle(document: &mut Document, claims: &[&Claim]) {
     document.parts.sort_by_key(Part::place);
 }
 
-/// The entry that says that there is none.
+/// The entry that declares absence.
 fn absent(of: Section, above: &Entry) -> Entry {
     let identity = above.fields.iter().filter(|(name, _)| of.identity.contains(&name.as_str()));
     Entry {
@@ -396,7 +396,7 @@ fn remove(document: &mut Document, key: &Key, of: Section) {
     }
 }
 
-/// Adds an entry, or its fields to the one that is there.
+/// Adds an entry, or its fields to an existing one.
 fn add(parts: &mut Vec<Part>, of: Section, entry: Entry) {
     let at = parts.iter().position(|part| part.of.section == of.section).unwrap_or_else(|| {
         parts.push(Part { of, about: Vec::new(), entries: Vec::new() });
@@ -409,14 +409,14 @@ fn add(parts: &mut Vec<Part>, of: Section, entry: Entry) {
     }
 }
 
-/// Puts entries and fields into their order.
+/// Sorts entries and fields.
 fn arrange(part: &mut Part) {
     part.entries.sort_by(|a, b| a.key.cmp(&b.key));
     let of = part.of;
     part.entries.iter_mut().for_each(|entry| sort(of, &mut entry.fields));
 }
 
-/// Puts fields into the order of the documentation.
+/// Sorts fields in the documented order.
 fn sort(of: Section, fields: &mut [(String, Json)]) {
     let specs = of.table().specs();
     fields.sort_by_cached_key(|(name, _)| {

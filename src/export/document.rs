@@ -1,6 +1,6 @@
-//! Groups and projects as they will be written, before that is text.
+//! The content of groups and projects before it becomes text.
 //!
-//! A field within a mapping of a section is named with a dot: `container_expiration_policy.enabled`.
+//! A dot in a field's name separates the keys of a mapping: `container_expiration_policy.enabled`.
 
 use std::sync::Arc;
 
@@ -13,31 +13,31 @@ use crate::{
     yaml::write::{Item, Node},
 };
 
-/// The state of an entry that must not be there.
+/// The state of an entry that must be absent.
 pub(super) const ABSENT: &str = "absent";
-/// The state of an entry that is somebody else's.
+/// The state of an entry that is managed elsewhere.
 pub(super) const UNMANAGED: &str = "unmanaged";
 
-/// What one group or project will say.
+/// The document of a group or project.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     pub(super) scope: Scope,
     pub(super) path: Arc<str>,
-    /// What is said of it as a whole.
+    /// Comments on the document.
     pub(super) about: Vec<String>,
-    /// The sections that say something, in the order of the documentation.
+    /// The sections with content, in the documented order.
     pub(super) parts: Vec<Part>,
-    /// The sections of which nothing is known, so that nothing may be said of them.
+    /// The sections that could not be read and must not be declared.
     pub(super) unread: Vec<&'static str>,
-    /// Whether it is archived, so that nothing else of it is known.
+    /// Whether it is archived, so that no other section is written.
     pub(super) is_archived: bool,
-    /// The highest tier that the service showed something of.
+    /// The highest tier of the fields that the service showed.
     pub(super) tier: Tier,
-    /// What the service does not show of it, as `section.field`.
+    /// The fields that the service does not show, as `section.field`.
     pub(super) hidden: Vec<String>,
-    /// The sections from which it takes nothing that rules say.
+    /// The sections that ignore rules.
     pub(super) ignored: Vec<&'static str>,
-    /// The values that references stand for.
+    /// The values of its references.
     pub(super) secrets: Vec<Reference>,
 }
 
@@ -46,29 +46,29 @@ pub(super) struct Document {
 pub(super) struct Part {
     pub(super) of: Section,
     pub(super) about: Vec<String>,
-    /// The entries; a section that is no list has exactly one.
+    /// The entries; a section that is not a list has exactly one.
     pub(super) entries: Vec<Entry>,
 }
 
 /// An entry.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Entry {
-    /// What tells it from others of its section.
+    /// Its identity.
     pub(super) key: String,
-    /// What it says, in the order of the documentation.
+    /// Its fields, in the documented order.
     pub(super) fields: Vec<(String, Json)>,
-    /// Of what it says nothing although it is something else than nothing, or nobody knows.
+    /// Fields that are not written although they are set, or unknown.
     pub(super) unknown: Vec<String>,
-    /// What is said about it.
+    /// A comment.
     pub(super) about: Option<String>,
-    /// Whether nothing but `state` follows what tells it from others.
+    /// The state, if `state` is its only field apart from the identity.
     pub(super) state: Option<&'static str>,
 }
 
-/// A reference that stands for a value.
+/// A reference in place of a value.
 #[derive(Clone, Debug)]
 pub(super) struct Reference {
-    /// The section, the entry and the field that it stands in.
+    /// The section, the entry and the field with the reference.
     pub(super) section: &'static str,
     pub(super) key: String,
     pub(super) field: String,
@@ -78,12 +78,12 @@ pub(super) struct Reference {
 }
 
 impl Entry {
-    /// What it says of `name`.
+    /// The value of `name`.
     pub(super) fn get(&self, name: &str) -> Option<&Json> {
         self.fields.iter().find(|(own, _)| own == name).map(|(_, value)| value)
     }
 
-    /// The field that would have to tell it from others and is not said, if there is one.
+    /// A field of the identity that is missing, if there is one.
     pub(super) fn unsayable(&self, of: Section) -> Option<&'static str> {
         let is_list = of.shape == Shape::List && self.state.is_none();
         let mut told = of.identity.iter().copied().filter(|_| is_list);
@@ -96,7 +96,7 @@ impl Entry {
     }
 }
 
-/// The items of a mapping, in which names with a dot are in mappings of their own.
+/// The items of a mapping; names with dots become nested mappings.
 fn mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
     let mut items: Vec<Item> = Vec::new();
     for (name, value) in fields {
@@ -115,12 +115,12 @@ fn mapping(fields: impl IntoIterator<Item = (String, Json)>) -> Vec<Item> {
 }
 
 impl Part {
-    /// Where the section stands in a document.
+    /// The position of the section in a document.
     pub(super) fn place(&self) -> Option<usize> {
         kinds::sections(self.of.home.scope).position(|of| of.section == self.of.section)
     }
 
-    /// The section as an item of its document, if it says something.
+    /// The section as an item of its document, if it has content.
     pub(super) fn item(&self) -> Option<Item> {
         let first = || self.entries.first().map(|entry| &entry.fields[..]).unwrap_or_default();
         let node = match self.of.shape {
@@ -142,12 +142,12 @@ impl Part {
 }
 
 impl Document {
-    /// The part that is the section `name`.
+    /// The section `name`.
     pub(super) fn part(&self, name: &str) -> Option<&Part> {
         self.parts.iter().find(|part| part.of.section == name)
     }
 
-    /// Says that there is none of `of`, unless there is one or nobody knows.
+    /// Declares that the object of section `of` is absent, unless it exists or is unknown.
     pub(super) fn say_none(&mut self, of: Section) {
         let is_known = self.part(of.section).is_some() || self.unread.contains(&of.section);
         if !is_known {
@@ -157,7 +157,7 @@ impl Document {
         }
     }
 
-    /// What it says, key by key.
+    /// Its content, key by key.
     pub(super) fn items(&self, watch: bool) -> Vec<Item> {
         let mut kind = Item::value("kind", self.scope.document());
         kind.above = self.about.clone();
@@ -175,7 +175,7 @@ impl Document {
         items
     }
 
-    /// Gives the reference at `index` another name.
+    /// Renames the reference at `index`.
     pub(super) fn rename(&mut self, index: usize, name: String) {
         let Reference { section, key, field, .. } = &self.secrets[index];
         let parts = self.parts.iter_mut().filter(|part| part.of.section == *section);
@@ -186,7 +186,7 @@ impl Document {
     }
 }
 
-/// A reference to an environment variable as manifests write it.
+/// A reference to an environment variable in the form of manifests.
 pub(super) fn reference(name: &str) -> Json {
     Object::from_iter([("env".to_owned(), name.into())]).into()
 }

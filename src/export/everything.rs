@@ -1,5 +1,4 @@
-//! The declaration by which everything is read: every section, with every field that the service
-//! may show.
+//! A declaration to read everything: every section, with every field that the service may show.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use crate::{
     value::Json,
 };
 
-/// What to observe of the group or project at `path`. Nobody wrote it, and nothing is planned for
+/// What to read of the group or project at `path`. It is in no manifest, and nothing is planned for
 /// it.
 pub fn wish(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
     let origin = Origin { file: "".into(), line: 0, column: 0, layer: Layer::Project };
@@ -40,7 +39,7 @@ pub fn wish(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
     Container { scope, path, origin, brought_in: None, create, is_watched: false, life, sections }
 }
 
-/// `container` with its declared sections looked at in full, whatever they declare.
+/// `container`, changed so that its declared sections are read completely.
 pub fn everything(container: &Container, settings: &Settings) -> Container {
     let mut whole = container.clone();
     for section in wish(container.scope, container.path.clone(), settings).sections {

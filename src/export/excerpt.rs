@@ -1,5 +1,5 @@
-//! What is live in one group or project, in the words of a manifest, for who writes it into manifests
-//! that are there already.
+//! The live state of one group or project in the form of a manifest, for callers that edit existing
+//! manifests.
 
 use super::{
     Settings,
@@ -8,27 +8,26 @@ use super::{
 };
 use crate::{field::Scope, kind::Names, live::Live, value::Json};
 
-/// What a manifest would say of what is live, entry by entry. A field within a mapping is named with
-/// a dot.
+/// Live state in the form of a manifest, entry by entry. A dot in a field's name separates keys.
 pub struct Words {
     /// With everything that the service shows.
     whole: Document,
-    /// Without what the service does by itself.
+    /// Without presets of the service.
     short: Document,
 }
 
-/// What an entry would say.
+/// An entry in the form of a manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
     /// Its fields, in the order of the documentation.
     pub fields: Vec<(String, Json)>,
-    /// What is left out of it, and why.
+    /// What was left out of it, and why.
     pub about: Option<String>,
 }
 
 impl Words {
-    /// For what was found at `path`; nothing if it is not there. `names` are those of
-    /// [`Estate::ids`](super::Estate::ids).
+    /// The live state at `path`; `None` if the container does not exist. `names` are for the ids
+    /// from [`Estate::ids`](super::Estate::ids).
     pub fn of(
         scope: Scope,
         path: &str,
@@ -46,15 +45,14 @@ impl Words {
         Some(Self { whole: declared(true)?, short: declared(false)? })
     }
 
-    /// Every field of the entry `key` that a manifest may say.
+    /// All fields of the entry `key` that a manifest may contain.
     pub fn fields(&self, section: &str, key: &str) -> &[(String, Json)] {
         let part = self.whole.part(section);
         let entry = part.and_then(|part| part.entries.iter().find(|entry| entry.key == key));
         entry.map_or(&[], |entry| &entry.fields)
     }
 
-    /// The entry `key` as an export writes it; nothing if what tells it from others must not be
-    /// written.
+    /// The entry `key` as an export writes it; `None` if its identity must not be written.
     pub fn entry(&self, section: &str, key: &str) -> Option<Said> {
         let part = self.short.part(section)?;
         let entry = part.entries.iter().find(|entry| entry.key == key)?;

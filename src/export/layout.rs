@@ -1,17 +1,17 @@
-//! Which file a group or project stands in: a file for each group with its projects, beside a folder
-//! for its subgroups.
+//! The file of a group or project: one file per group with its projects, beside a folder for its
+//! subgroups.
 
 use crate::field::Scope;
 
-/// The names of files at the root that are no manifests.
+/// Names of files at the root that are not manifests.
 const RESERVED: [&str; 2] = ["undrift", "sandbox"];
-/// Names that some systems keep for devices, whatever follows a dot.
+/// Names that some systems reserve for devices, also with an extension.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
-/// How long a name may be, with room for what is added to it.
+/// The maximum length of a name; leaves room for a suffix.
 const LONGEST: usize = 200;
 
-/// The file for the group or project at `path`, without its ending. Different groups never share
-/// one, whatever they are called.
+/// The file for the group or project at `path`, without extension. Different groups never share
+/// one.
 pub(super) fn stem(scope: Scope, path: &str) -> String {
     let group = match scope {
         Scope::Group => path,
@@ -21,8 +21,8 @@ pub(super) fn stem(scope: Scope, path: &str) -> String {
     group.split('/').enumerate().map(name).collect::<Vec<_>>().join("/")
 }
 
-/// `segment` as the name of a file or folder on any system: what could be something else has its
-/// first character written as `%` and its code, which the service lets no path have.
+/// `segment` as the name of a file or folder on any system. The first character of a reserved name
+/// is written as `%` and its code, which no path of the service contains.
 fn file_name(segment: &str, is_first: bool) -> String {
     let lower = segment.to_lowercase();
     let device = lower.split('.').next().unwrap_or_default();
@@ -59,7 +59,7 @@ fn file_name(segment: &str, is_first: bool) -> String {
     name
 }
 
-/// A number that is the same for the same text in every release (FNV-1a).
+/// A hash that is the same in every release (FNV-1a).
 pub(super) fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

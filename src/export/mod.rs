@@ -1,13 +1,12 @@
-//! What exists, as manifests that plan to nothing: the pure part of `undrift export`.
+//! Writes what exists as manifests that plan to nothing: the pure part of `undrift export`.
 //!
-//! [`wish`] says what to read of each group and project. [`Estate::add`] takes in what was found,
-//! in the words of a manifest (`declare`); [`Estate::finish`] gives references their names, moves
-//! what many projects have in common into `Defaults`, and writes everything ([`crate::yaml::write`]), each group into
-//! a file of its own (`layout`). A new kind is exported by itself: all that is needed stands in its
-//! table. What the service does by itself, and is therefore left out, stands in
-//! [`crate::kinds::preset`].
+//! [`wish`] selects what to read of each group and project. [`Estate::add`] converts the live state
+//! (`declare`); [`Estate::finish`] names references, moves common values into `Defaults`, and
+//! writes everything ([`crate::yaml::write`]), each group into its own file (`layout`). A new kind
+//! needs no code here, because its table has everything. Presets of the service, which are left
+//! out, are in [`crate::kinds::preset`].
 //!
-//! The same state gives the same bytes, in whichever order it was read.
+//! The same state gives the same bytes, in whatever order it was read.
 
 mod declare;
 mod defaults;
@@ -40,13 +39,13 @@ use crate::{
     yaml::write,
 };
 
-/// The first line of every file that is written, by which it is known again.
+/// The first line of every written file, which identifies it later.
 pub const MARK: &str = "# Written by `undrift export`.";
 
-/// How large a manifest may become before another one is begun, in bytes.
+/// The maximum size of a manifest in bytes; then another one is started.
 const LARGE: usize = 1 << 19;
 
-/// What to do about values that are, or look like, secrets.
+/// How to write values that are secrets, or may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Values {
     /// They are left out; other values are written.
@@ -54,35 +53,35 @@ pub enum Values {
     Plain,
     /// No values of variables are written.
     None,
-    /// References stand in their place; other values are written.
+    /// They become references; other values are written.
     Env,
 }
 
 /// What is written, and how.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Who asks.
+    /// The token's user.
     pub caller: Caller,
-    /// Of which release the service is.
+    /// The release of the service.
     pub release: Known,
-    /// What becomes of secrets.
+    /// How to write secrets.
     pub values: Values,
-    /// Whether what the service does by itself is written too.
+    /// Whether presets of the service are written too.
     pub all: bool,
-    /// Whether what many projects have in common stands in `Defaults`.
+    /// Whether common values are moved into `Defaults`.
     pub defaults: bool,
-    /// Whether what is written is only compared and reported.
+    /// Whether the manifests only watch.
     pub watch: bool,
-    /// Whether what the embedded service needs to be given the same is written too.
+    /// Whether a seed and values for the embedded service are written too.
     pub rehearse: bool,
-    /// The sections; all of them, if there are none.
+    /// The sections to export; empty for all.
     pub sections: Vec<String>,
-    /// The part of what exists.
+    /// The selected part of what exists.
     pub selection: Selection,
 }
 
 impl Settings {
-    /// What `caller` may see of a service, in full and in plain words.
+    /// The settings for a plain, complete export of what `caller` may see.
     pub fn plain(caller: Caller, release: Known) -> Self {
         Self {
             caller,
@@ -99,7 +98,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// Whether the section `of` of the container at `path` is looked at. What the container is, and
+    /// Whether the section `of` of the container at `path` is exported. The container itself, and
     /// whether it is closed, always is.
     fn takes(&self, path: &str, of: Section) -> bool {
         let address = crate::address::Address::container(path.into()).section(of.section);
@@ -113,10 +112,10 @@ impl Settings {
     }
 }
 
-/// Something that could not be read, or not in full.
+/// Something that could not be read completely.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Missing {
-    /// The path, with the section if it is about one.
+    /// The path, with the section if only that is concerned.
     pub what: String,
     /// Why.
     pub cause: Cause,
@@ -127,22 +126,22 @@ pub struct Missing {
 pub struct File {
     /// Its path below the folder, with `/` between the parts.
     pub path: String,
-    /// What it holds.
+    /// Its content.
     pub text: String,
 }
 
-/// All that is written.
+/// The whole export.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// The files, by their paths.
     pub files: Vec<File>,
-    /// The values that references stand for, by name.
+    /// The values of references, by name.
     pub secrets: BTreeMap<String, Secret>,
     /// How many groups and projects there are.
     pub count: BTreeMap<Scope, usize>,
 }
 
-/// What exists, as it is found.
+/// What exists, collected step by step.
 #[derive(Debug)]
 pub struct Estate {
     settings: Settings,
@@ -153,7 +152,7 @@ pub struct Estate {
 }
 
 impl Estate {
-    /// With nothing in it yet but what is `deleting`.
+    /// An empty estate; the containers at `deleting` are marked for deletion.
     pub const fn new(settings: Settings, deleting: BTreeSet<String>) -> Self {
         Self {
             settings,
@@ -164,12 +163,12 @@ impl Estate {
         }
     }
 
-    /// The ids of which names are needed before `live` can be taken in.
+    /// The ids whose names are needed before `live` can be added.
     pub fn ids(scope: Scope, live: &Live) -> BTreeSet<(Named, u64)> {
         declare::ids(scope, live)
     }
 
-    /// Takes in what was found at a path.
+    /// Adds the live state at a path.
     pub fn add(&mut self, scope: Scope, path: &str, live: &Live, names: &Names) {
         let within = |parts: Vec<(String, Cause)>| {
             let missing = |(part, cause)| Missing { what: format!("{path}#{part}"), cause };
@@ -186,19 +185,19 @@ impl Estate {
         }
     }
 
-    /// What could not be read although somebody who asks again may be able to.
+    /// What could not be read, but may be at another time.
     pub fn missing(&mut self) -> &[Missing] {
         self.missing.sort();
         &self.missing
     }
 
-    /// The entries that no manifest can say, or tell from others.
+    /// Entries that no manifest can express or identify.
     pub fn left_out(&mut self) -> &[Missing] {
         self.left_out.sort();
         &self.left_out
     }
 
-    /// Everything as files.
+    /// All files.
     pub fn finish(mut self) -> Written {
         self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
         self.tell_missing();
@@ -232,7 +231,7 @@ impl Estate {
         written
     }
 
-    /// Says of each document what is missing from it.
+    /// Adds comments about missing parts to each document.
     fn tell_missing(&mut self) {
         for Missing { what, cause } in &self.missing {
             let (path, section) = what.split_once('#').unwrap_or((what, ""));
@@ -246,8 +245,8 @@ impl Estate {
         }
     }
 
-    /// Says of each project that it has none of what a group above it has, where there is at most
-    /// one and the service gives a new project that of its group.
+    /// Declares absence in each project without an object that a group above has, if the service
+    /// would otherwise copy the group's object into a new project.
     fn say_none(&mut self) {
         let removable: Vec<Section> = kinds::sections(Scope::Project)
             .filter(|of| of.is_removable() && of.kind.in_scope(Scope::Group).is_some())
@@ -269,7 +268,7 @@ impl Estate {
         }
     }
 
-    /// Gives each reference a name of its own, and returns what they stand for.
+    /// Gives each reference a unique name, and returns the values.
     fn secrets(&mut self) -> BTreeMap<String, Secret> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for secret in self.documents.iter().flat_map(|document| &document.secrets) {
@@ -279,7 +278,7 @@ impl Estate {
             for at in 0..document.secrets.len() {
                 let secret = &document.secrets[at];
                 if counts.get(&secret.name).is_some_and(|count| *count > 1) {
-                    // Not a number: another secret must not give this one another name.
+                    // A hash, not a number: another secret must not change this name.
                     let what = format!("{}#{}/{}", document.path, secret.section, secret.key);
                     let name = format!("{}_{:08X}", secret.name, layout::hash(&what));
                     document.rename(at, name);
@@ -290,8 +289,8 @@ impl Estate {
         all.map(|secret| (secret.name.clone(), secret.value.clone())).collect()
     }
 
-    /// The files for the documents of one group: one, unless that becomes too large. What holds for
-    /// its projects stands between it and them.
+    /// The files for the documents of one group: one, unless it becomes too large. The group's
+    /// `Defaults` come after the group and before its projects.
     fn files(
         &self,
         stem: &str,
@@ -326,7 +325,7 @@ impl Estate {
         }
     }
 
-    /// What stands at the top of a file.
+    /// The comments at the start of a file.
     fn head(
         &self,
         name: &str,
@@ -359,14 +358,14 @@ impl Estate {
     }
 }
 
-/// What people may declare in the sections of `parts`, and no answer shows.
+/// Fields in the sections of `parts` that may be declared but no answer shows.
 fn never_shown<'p>(parts: impl Iterator<Item = &'p Part>) -> BTreeSet<String> {
     let never = |spec: &&Spec| {
         let is_never = spec.field.read == Readback::Never || spec.field.upload;
         is_never && spec.field.accepted != Accepted::Never
     };
     let of = |part: &Part| {
-        // What something is created from is nobody's concern any more.
+        // The origin of a container is irrelevant after its creation.
         let specs = part.of.table().specs().iter().filter(|_| part.of.shape != Shape::Container);
         let section = part.of.section;
         specs.filter(never).map(move |spec| format!("{section}.{}", spec.name)).collect::<Vec<_>>()

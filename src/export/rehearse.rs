@@ -1,5 +1,5 @@
-//! What the embedded service needs so that the manifests can be applied to it: the people and groups
-//! that they name, branches, and values that stand in for secrets.
+//! A seed with which the manifests can be applied to the embedded service: the users and groups
+//! that they name, branches, and stand-ins for secrets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,7 @@ use crate::{
     yaml::write::{self, Item, Node},
 };
 
-/// The seed of a sandbox for `documents`, which are not put into layers yet, and values for
-/// `secrets`.
+/// The seed for `documents`, whose values are not in `Defaults` yet, and values for `secrets`.
 pub(super) fn files(documents: &[Document], secrets: &BTreeMap<String, Secret>) -> Vec<File> {
     let text = format!("{MARK}\n{}", write::document(&seed(documents)));
     let seed = File { path: "sandbox.yaml".into(), text };
@@ -42,7 +41,7 @@ fn seed(documents: &[Document]) -> Vec<Item> {
     let users = named.remove(&Named::User).unwrap_or_default().into_values();
     let users = users.map(|name| (vec![Item::value("username", name)], None));
     let projects: Vec<_> = documents.iter().filter_map(project).collect();
-    // What is above a project that is there has to be there too, and no less visible.
+    // The groups above a seeded project must exist too, and be at least as visible.
     let above: BTreeSet<String> = projects.iter().flat_map(|(path, _)| ancestors(path)).collect();
     let known = documents.iter().filter(|document| document.scope == Scope::Group);
     let known: BTreeMap<String, &Document> =
@@ -71,8 +70,8 @@ fn seed(documents: &[Document]) -> Vec<Item> {
         .collect()
 }
 
-/// A project that apply alone cannot bring about, with its path: one that is archived, since groups
-/// for those often let nobody create projects, or one of which a field waits for a branch.
+/// A project that apply cannot create alone, with its path: an archived one, since groups for those
+/// often allow nobody to create projects, or one with a field that waits for a branch.
 fn project(document: &Document) -> Option<(String, Vec<Item>)> {
     let branch = document.parts.iter().find_map(branch);
     if document.scope != Scope::Project || (branch.is_none() && !document.is_archived) {
@@ -95,7 +94,7 @@ fn branch(part: &Part) -> Option<Json> {
     fields.get(fields.keys().find(waits)?)?.plain().cloned()
 }
 
-/// How visible it is to be.
+/// The visibility for the seed.
 fn visibility(document: &Document) -> Option<String> {
     let effects = document.parts.iter().flat_map(|part| {
         let after = part.entries.first().map(|entry| forms::plain(&plain(entry)));
@@ -117,8 +116,8 @@ fn ancestors(path: &str) -> Vec<String> {
     lower.match_indices('/').map(|(at, _)| lower[..at].to_owned()).collect()
 }
 
-/// Something of the same sort as `value` that may be known, and that an export of the sandbox takes
-/// for a secret again.
+/// A harmless value of the same form as `value`, which an export of the sandbox treats as a secret
+/// again.
 fn stand_in(name: &str, value: &str) -> String {
     let known = format!("glpat-rehearsal-{:08x}", hash(name));
     let url = url::Url::parse(value).ok();

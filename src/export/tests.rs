@@ -1,4 +1,4 @@
-//! What was not read, names of references, and what projects share, without a service.
+//! Tests of unread parts, names of references, and common values, without a service.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,7 @@ fn settings(values: Values) -> Settings {
     }
 }
 
-/// A project at `path` of which the service says `sections`, by the name of each; all others are
-/// empty.
+/// A project at `path` with the live `sections` by name; all others are empty.
 fn live(path: &str, sections: &Json) -> Live {
     let target = Target { id: Some(7), ..Target::new(Scope::Project, path.into()) };
     let mut live = Live::of(Presence::Here(target, Facts::default()), std::time::Duration::ZERO);
@@ -148,23 +147,23 @@ fn references_have_stable_names_of_their_own() {
     };
     let shop = ("acme/shop", json!({"variables": [variable("A", "*"), variable("A", "prod/*")]}));
     assert_eq!(names(std::slice::from_ref(&shop)), ["ACME_SHOP__A", "ACME_SHOP__A_PROD__"]);
-    // Those that would be the same are told apart, whatever else there is.
+    // Equal names become different, whatever else exists.
     let twins = ("acme/web", json!({"variables": [variable("A", "a-b"), variable("A", "a/b")]}));
     let both = names(&[shop, twins.clone()]);
     assert_eq!(both.len(), 4, "{both:?}");
     assert_eq!(names(&[twins]), both[2..]);
-    // What belongs to the CI system, or is no name, is named otherwise.
+    // Names of the CI system, and texts that are not names, get another name.
     let others = [
         ("ci/x", json!({"variables": [variable("A", "*")]})),
         ("1a/x", json!({"variables": [variable("A", "*")]})),
     ];
     assert_eq!(names(&others), ["THE_1A_X__A", "THE_CI_X__A"]);
-    // A secret in the path of an address is in no name.
+    // A secret in the path of a URL is not part of a name.
     let hook = json!({"id": 1, "url": "https://hooks.example.org/services/xQ9ZrT2mW8vK1pL5sD7Q"});
     assert_eq!(names(&[("acme/a", json!({"hooks": [hook]}))]), ["ACME_A__HOOKS_EXAMPLE_ORG"]);
 }
 
-/// A 403 or 404 tells of a tier or a role only where one of them can be why.
+/// A 403 or 404 points to a tier or a role only if one of them can be the cause.
 #[test]
 fn a_refusal_is_an_answer_only_of_what_the_caller_may_not_see_or_the_service_lacks() {
     let maintainer = crate::level::MAINTAINER;
@@ -246,7 +245,7 @@ fn what_no_manifest_can_say_is_named() {
     }
 }
 
-/// Projects in `acme` of which each has one of `methods`.
+/// Projects in `acme`, each with one of `methods`.
 fn with_methods(methods: &[&str]) -> String {
     let paths: Vec<_> = (0..methods.len()).map(|at| format!("acme/p{at:02}")).collect();
     let project = |method: &&str| {
@@ -266,11 +265,11 @@ fn what_most_have_stands_in_defaults_and_others_say_otherwise() {
     let text = with_methods(&["ff", "ff", "ff", "ff", "merge", "rebase_merge"]);
     assert!(text.contains("kind: Defaults\nmatch: {path: acme/**}\n"), "{text}");
     assert!(text.contains("  merge_method: ff\n"), "{text}");
-    // What the service would do by itself has to be said now.
+    // A preset of the service must be declared now.
     assert!(text.ends_with(
         "path: acme/p03\n---\nkind: Project\npath: acme/p04\nsettings: {merge_method: merge}\n---\nkind: Project\npath: acme/p05\nsettings: {merge_method: rebase_merge}\n"
     ), "{text}");
-    // What half of them have is not what most have.
+    // Half is not a majority.
     let text = with_methods(&["ff", "ff", "ff", "rebase_merge", "rebase_merge", "rebase_merge"]);
     assert_eq!(text.matches("merge_method: ff").count(), 3, "{text}");
 }

@@ -1,9 +1,9 @@
-//! Lines of text for a terminal or a file: escaped, coloured, wrapped.
+//! Lines of text for a terminal or a file: escaped, coloured and wrapped.
 //!
-//! A [`Line`] escapes whatever is put on it, so nothing that a manifest or the service says can
-//! steer a terminal; the only control sequences in the output are the colours that [`Canvas`] adds.
-//! The canvas strikes secrets from a line before it wraps it: wrapped, a secret would stand there
-//! in two pieces that nothing recognises. Widths count the columns of a terminal.
+//! A [`Line`] escapes every text on it, so no text from a manifest or the service can control a
+//! terminal. The only control sequences in the output are the colours that [`Canvas`] adds. The
+//! canvas removes secrets from a line before wrapping: a wrapped secret would be in two pieces,
+//! which nothing recognises. Widths are counted in columns of a terminal.
 
 use std::{
     borrow::Cow,
@@ -19,25 +19,25 @@ use crate::{
     text::escape,
 };
 
-/// What a piece of text is, which decides its colour.
+/// The meaning of a piece of text, which decides its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Paint {
-    /// As it is.
+    /// Normal text.
     #[default]
     Plain,
     /// A heading.
     Bold,
-    /// What one may skip.
+    /// Less important text.
     Dim,
-    /// What comes into being, or went well.
+    /// A creation, or a success.
     Add,
     /// What changes.
     Change,
-    /// What goes away.
+    /// A removal.
     Remove,
-    /// What stands in the way.
+    /// An error.
     Error,
-    /// What one should know.
+    /// A note.
     Note,
 }
 
@@ -65,37 +65,37 @@ pub struct Line {
 }
 
 impl Line {
-    /// An empty line that starts after `indent` columns and continues there when it is wrapped.
+    /// An empty line that starts after `indent` columns, and continues there when wrapped.
     pub fn indented(indent: usize) -> Self {
         Self { hang: indent, cells: vec![(' ', Paint::Plain); indent] }
     }
 
-    /// Something that one should know.
+    /// A line that begins with `note:`.
     pub fn note(text: impl AsRef<str>) -> Self {
         Self::default().put(Paint::Note, "note: ").text(text)
     }
 
-    /// With `text`, escaped.
+    /// Adds `text`, escaped.
     #[must_use]
     pub fn put(mut self, paint: Paint, text: impl AsRef<str>) -> Self {
         self.cells.extend(escape(text.as_ref()).chars().map(|c| (c, paint)));
         self
     }
 
-    /// With plain `text`, escaped.
+    /// Adds plain `text`, escaped.
     #[must_use]
     pub fn text(self, text: impl AsRef<str>) -> Self {
         self.put(Paint::Plain, text)
     }
 
-    /// With the pieces of `other`.
+    /// Adds the pieces of `other`.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         self.cells.extend(other.cells);
         self
     }
 
-    /// Filled up with spaces to `column`.
+    /// Adds spaces up to `column`.
     #[must_use]
     pub fn pad_to(mut self, column: usize) -> Self {
         let missing = column.saturating_sub(self.len());
@@ -103,7 +103,7 @@ impl Line {
         self
     }
 
-    /// Continues at the present column when it is wrapped.
+    /// Continues at the present column when wrapped.
     #[must_use]
     pub fn hang_here(mut self) -> Self {
         self.hang = self.len();
@@ -115,12 +115,12 @@ impl Line {
         columns(&self.cells)
     }
 
-    /// Whether nothing is on it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
 
-    /// Without what `secrets` knows. The mark has the colour of what it stands for.
+    /// The line without `secrets`. The replacement has the colour of the secret.
     fn without(&self, secrets: &Secrets) -> Cow<'_, Self> {
         let text = self.to_string();
         let found = secrets.find(&text);
@@ -147,23 +147,23 @@ impl Display for Line {
     }
 }
 
-/// What becomes of an origin that does not fit beside its line.
+/// What to do with an origin that does not fit on its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crowded {
-    /// It goes onto a line of its own.
+    /// It gets its own line.
     Wrap,
-    /// It is left out: a line nearby says nearly the same.
+    /// It is left out, because a line nearby shows nearly the same.
     Drop,
 }
 
-/// Origins are put at the right edge, but not further away than this: the eye has to find the way
-/// back.
+/// Origins are put at the right edge, but not further than this column, so that the eye finds the
+/// way back.
 const EDGE: usize = 100;
 
-/// The narrowest room for wrapped text; below, indents are given up.
+/// The minimum width of wrapped text; narrower text is not indented.
 const NARROWEST: usize = 20;
 
-/// Text under construction.
+/// A text that is being written.
 #[derive(Debug)]
 pub struct Canvas<'s> {
     style: Style,
@@ -172,12 +172,12 @@ pub struct Canvas<'s> {
 }
 
 impl<'s> Canvas<'s> {
-    /// Nothing yet, and never what `secrets` knows.
+    /// An empty canvas that never shows `secrets`.
     pub const fn new(style: Style, secrets: &'s Secrets) -> Self {
         Self { style, secrets, out: String::new() }
     }
 
-    /// How it looks.
+    /// The style.
     pub const fn style(&self) -> Style {
         self.style
     }
@@ -192,25 +192,24 @@ impl<'s> Canvas<'s> {
         self.out
     }
 
-    /// An empty line, unless there is one already or nothing stands above it.
+    /// An empty line, unless one is there already or nothing is above it.
     pub fn gap(&mut self) {
         if !self.out.is_empty() && !self.out.ends_with("\n\n") {
             self.out.push('\n');
         }
     }
 
-    /// `text` without secrets: for what is taken apart before it becomes lines, or is laid out
-    /// elsewhere.
+    /// `text` without secrets, for text that is split into lines, or laid out elsewhere.
     pub fn strike(&self, text: &str) -> String {
         self.secrets.redact(text)
     }
 
-    /// Text that was struck, escaped and laid out elsewhere.
+    /// Adds text without secrets that was escaped and laid out elsewhere.
     pub fn verbatim(&mut self, text: &str) {
         self.out.push_str(text);
     }
 
-    /// Lines after a gap, if there are any.
+    /// Adds lines after a gap, if there are any.
     pub fn paragraph(&mut self, lines: impl IntoIterator<Item = Line>) {
         for (at, line) in lines.into_iter().enumerate() {
             if at == 0 {
@@ -220,7 +219,7 @@ impl<'s> Canvas<'s> {
         }
     }
 
-    /// A line.
+    /// Adds a line.
     pub fn line(&mut self, line: &Line) {
         let line = line.without(self.secrets);
         let hang = self
@@ -235,7 +234,7 @@ impl<'s> Canvas<'s> {
         }
     }
 
-    /// A line with the place that it comes from.
+    /// Adds a line with its origin.
     pub fn line_from(&mut self, line: Line, origin: &Origin, crowded: Crowded) {
         let line = line.without(self.secrets).into_owned();
         let aside = format!("# {}:{}", origin.file, origin.line);
@@ -278,12 +277,12 @@ impl<'s> Canvas<'s> {
     }
 }
 
-/// How many columns `cells` take.
+/// The number of columns of `cells`.
 fn columns(cells: &[(char, Paint)]) -> usize {
     cells.iter().map(|(c, _)| c.width().unwrap_or(0)).sum()
 }
 
-/// How many of `cells` fit into `room` columns, one at least.
+/// How many of `cells` fit into `room` columns, at least one.
 fn fitting(cells: &[(char, Paint)], room: usize) -> usize {
     let mut taken = 0;
     let beyond = cells.iter().position(|(c, _)| {
@@ -293,8 +292,8 @@ fn fitting(cells: &[(char, Paint)], room: usize) -> usize {
     beyond.unwrap_or(cells.len()).max(1)
 }
 
-/// `cells` in parts that fit into `width`, all but the first after `hang` columns: broken at spaces
-/// where there are any.
+/// `cells` split into parts that fit into `width`, after the first each with `hang` columns of
+/// indent. Splits at spaces if possible.
 fn wrap(cells: &[(char, Paint)], hang: usize, width: Option<usize>) -> Vec<&[(char, Paint)]> {
     let end = cells.iter().rposition(|(c, _)| *c != ' ').map_or(0, |last| last + 1);
     let (mut rest, mut parts) = (&cells[..end], Vec::new());
@@ -304,7 +303,7 @@ fn wrap(cells: &[(char, Paint)], hang: usize, width: Option<usize>) -> Vec<&[(ch
         if fit >= rest.len() {
             break;
         }
-        // A break among the leading spaces would leave an empty part.
+        // A split inside the leading spaces would leave an empty part.
         let text = rest.iter().position(|(c, _)| *c != ' ').unwrap_or(0);
         let space = rest[..=fit].iter().rposition(|(c, _)| *c == ' ').filter(|at| *at > text);
         let (part, tail) = rest.split_at(space.unwrap_or(fit));

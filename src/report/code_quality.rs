@@ -1,10 +1,10 @@
-//! Faults and differences at their lines, in the part of the Code Climate format that the widget of
-//! merge requests reads.
+//! Faults and differences at their lines, in the subset of the Code Climate format that the widget
+//! of merge requests reads.
 //!
-//! The widget compares two lists by their fingerprints: what is missing from the new one counts as
-//! put right. So a run that did not come to its end is an entry too, at the folder of the manifests,
-//! and a fingerprint depends neither on a line nor on a number in a message. An entry whose fingerprint
-//! another one has is dropped by the service: equal ones are numbered.
+//! The widget compares two lists by fingerprint: an entry that is missing from the new list counts
+//! as fixed. So an unfinished run becomes an entry too, at the folder of the manifests, and a
+//! fingerprint depends neither on lines nor on numbers in messages. The service drops entries with
+//! equal fingerprints, so these are numbered.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::{
     value::Json,
 };
 
-/// The longest description, in characters.
+/// The maximum length of a description, in characters.
 const LONGEST: usize = 1_000;
 
 /// An entry of the list.
@@ -38,7 +38,7 @@ struct Issue {
     location: Location,
 }
 
-/// How bad it is.
+/// How severe it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Severity {
@@ -60,18 +60,18 @@ struct Lines {
     begin: u32,
 }
 
-/// The list, without what `secrets` knows.
+/// The list, without `secrets`.
 ///
 /// # Errors
-/// If a value cannot be expressed in JSON, which none of it is.
+/// If a value cannot be expressed in JSON, which does not happen.
 pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
     let mut list =
         List { manifests: report.manifests, secrets, issues: Vec::new(), seen: BTreeMap::new() };
-    // The same at one line is one finding.
+    // The same fault at one line is one finding.
     for same in gathered(&report.items(), |item| (item.gist(), item.place_text())) {
         list.item(same[0], same.len() - 1);
     }
-    // What was carried out is no finding.
+    // A step that was carried out is not a finding.
     let steps: Vec<_> = report.steps().into_iter().filter(|told| told.outcome.is_none()).collect();
     let each = steps.iter().flat_map(|told| {
         let changes = told.step.changes.iter().map(move |change| (told.step, Some(change)));
@@ -92,18 +92,18 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
     Ok(harmless(&serde_json::to_string_pretty(&struck)?) + "\n")
 }
 
-/// How many others the same is said of.
+/// How many other objects have the same finding.
 fn also(others: usize) -> String {
     if others == 0 { String::new() } else { format!(", and in {}", count(others, "other")) }
 }
 
-/// What tells the object of a finding from others. What is said of many is the same finding whoever is
-/// the first of them.
+/// The identity of a finding's object. A finding for many objects stays the same if another one
+/// comes first.
 fn told_by(address: &Address, others: usize) -> String {
     if others == 0 { address.to_string() } else { tail(address) }
 }
 
-/// A list under construction.
+/// A list that is being built.
 struct List<'a> {
     manifests: &'a str,
     secrets: &'a Secrets,
@@ -113,7 +113,7 @@ struct List<'a> {
 }
 
 impl List<'_> {
-    /// An item, which so many others are like.
+    /// Adds an item, which `others` more share.
     fn item(&mut self, item: &Item<'_>, others: usize) {
         let severity = match item.group {
             Group::Run => Severity::Blocker,
@@ -134,7 +134,7 @@ impl List<'_> {
         self.add(format!("{about}{}", item.message), item.code, severity, place, &key);
     }
 
-    /// A step, or a change of one, which so many others have at the same line.
+    /// Adds a step, or one change of it, which `others` more share at the same line.
     fn step(&mut self, (step, change): (&Step, Option<&Change>), others: usize, sort: Sort) {
         let is_drift = matches!(sort, Sort::Drift) || step.is_drift();
         let severity = if is_drift { Severity::Minor } else { Severity::Info };
@@ -147,7 +147,7 @@ impl List<'_> {
         self.add(text, check, severity, Some((&origin.file, Some(origin.line))), &key);
     }
 
-    /// What differs and is left alone.
+    /// Adds differences that apply does not change.
     fn notes(&mut self, report: &Report<'_>) {
         for (sort, found) in report.notes() {
             let differs: Vec<_> =
@@ -166,7 +166,7 @@ impl List<'_> {
         }
     }
 
-    /// Adds an entry that `key` tells from others of its check in the same file.
+    /// Adds an entry; `key` identifies it among the entries of its check and file.
     fn add(
         &mut self,
         description: String,
@@ -180,7 +180,7 @@ impl List<'_> {
             "" => ".",
             path => path,
         };
-        // A digest of what nobody may guess at would tell it.
+        // Remove secrets first: a digest of a secret could be guessed.
         let key = self.secrets.redact(&digest::canonical(&json!([check, path, key])));
         let before = self.seen.entry(key.clone()).or_default();
         let fingerprint = digest::of(&json!([key, before]));
@@ -216,7 +216,7 @@ mod tests {
         super::report(report, &Secrets::default()).unwrap()
     }
 
-    /// The list, each entry of which is as the widget wants it.
+    /// The list, after checking the format of each entry.
     fn list(text: &str) -> Vec<Json> {
         let list: Vec<Json> = serde_json::from_str(text).unwrap();
         let mut seen = BTreeSet::new();

@@ -1,22 +1,22 @@
-//! How one text becomes another, line by line, as data: the renderers only walk it.
+//! Compares two texts line by line. The result is data for the renderers.
 //!
-//! Secrets are struck from the texts before they become lines: of a secret of several lines, the
-//! short ones would not be recognised. The same texts give the same lines, however busy the machine
-//! is: what would take long is not compared at all.
+//! Secrets are removed before the texts are split into lines, because short lines of a multi-line
+//! secret would not be recognised. The result does not depend on the load of the machine: texts
+//! that would take long are not compared at all.
 
 use similar::{ChangeTag, TextDiff};
 
-/// Texts that are larger, in bytes, are not compared line by line.
+/// Larger texts, in bytes, are not compared.
 const LARGEST: usize = 1 << 20;
-/// Texts of more lines are not compared either: the time grows with the square of their number.
+/// Texts with more lines are not compared: the time grows with the square of their number.
 const LONGEST: usize = 8_000;
-/// How many lines around a change are shown.
+/// How many unchanged lines are shown around a change.
 const AROUND: usize = 3;
 
-/// What a line of a comparison is.
+/// The sort of a line in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
-    /// Where the lines that follow are.
+    /// The position of the lines that follow.
     Head,
     /// In both texts.
     Same,
@@ -37,16 +37,16 @@ impl Sign {
     }
 }
 
-/// What comparing two texts comes to.
+/// The result of comparing two texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Compared {
-    /// Words in the place of a comparison.
+    /// Words instead of a comparison.
     Aside(String),
     /// Its lines, each without its line feed.
     Lines(Vec<(Sign, String)>),
 }
 
-/// Compares `before` with `after`, from both of which `strike` takes the secrets.
+/// Compares `before` with `after`, after `strike` has removed secrets from both.
 pub(super) fn texts(before: &str, after: &str, strike: impl Fn(&str) -> String) -> Compared {
     let lines = |text: &str| text.matches('\n').count();
     if before.len().max(after.len()) > LARGEST || lines(before).max(lines(after)) > LONGEST {

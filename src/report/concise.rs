@@ -1,9 +1,9 @@
-//! One line for each finding, as editors and `grep` read it: `file:line:col: code: message`.
+//! One line for each finding, for editors and `grep`: `file:line:col: code: message`.
 
 use super::model::{Item, Report};
 use crate::{secret::Secrets, text::escape};
 
-/// What a reader of `report` has to know, without what `secrets` knows; nothing if that is nothing.
+/// The findings of `report`, without `secrets`; empty if there are none.
 pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     report.items().iter().map(|item| line(item, report.manifests, secrets)).collect()
 }

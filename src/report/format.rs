@@ -1,4 +1,4 @@
-//! The ways in which a report can be written.
+//! The formats of a report.
 
 use std::str::FromStr;
 
@@ -11,18 +11,18 @@ use super::{
 };
 use crate::{secret::Secrets, text::alternatives};
 
-/// A way to write a report.
+/// A format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For programs: everything, with a version and a schema.
+    /// For programs: complete, with a version and a schema.
     Json,
     /// The comment of a merge request.
     Markdown,
-    /// How much changes, for the widget of merge requests.
+    /// The number of changes, for the widget of merge requests.
     GitlabTerraform,
     /// Faults and differences at their lines, for the widget of merge requests.
     CodeQuality,
-    /// One page to look at.
+    /// A page to read.
     Html,
     /// A line for each finding, for editors and `grep`.
     Concise,
@@ -51,16 +51,16 @@ impl Format {
         }
     }
 
-    /// Whether it can say anything of a report of this sort.
+    /// Whether it can express a report of this sort.
     pub const fn fits(self, sort: Sort) -> bool {
         !matches!((self, sort), (Self::GitlabTerraform, Sort::Check))
     }
 
-    /// `report` in this format, without what `secrets` knows, with a line feed at its end. Where the
-    /// format has a place for it, `marker` is in it.
+    /// `report` in this format, without `secrets`, with a line feed at its end. `marker` is
+    /// included if the format has a place for it.
     ///
     /// # Errors
-    /// If a value cannot be expressed in JSON, which no report holds.
+    /// If a value cannot be expressed in JSON, which does not happen.
     pub fn write(
         self,
         report: &Report<'_>,
@@ -78,7 +78,7 @@ impl Format {
     }
 }
 
-/// `report` as JSON without what `secrets` knows, with a line feed at its end.
+/// `report` as JSON without `secrets`, with a line feed at its end.
 fn json(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
     let sort = report.sort;
     match report.state {

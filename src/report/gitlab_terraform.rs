@@ -1,23 +1,23 @@
-//! How much changes, as the widget of merge requests reads it that was made for Terraform:
-//! `{"create": 1, "update": 2, "delete": 0}`.
+//! The number of changes, for the widget of merge requests that was made for Terraform: `{"create":
+//! 1, "update": 2, "delete": 0}`.
 //!
-//! Where a key is missing, the widget says that the report could not be generated. So a run of which
-//! nobody knows what would change says that with `{}`: without a file, or with zeros, the widget would
-//! say that nothing changes.
+//! If a key is missing, the widget shows that the report could not be generated. So a run with
+//! unknown changes writes `{}`. Without a file, or with zeros, the widget would show that nothing
+//! changes.
 
 use serde::Serialize;
 
 use super::model::{Content, Report};
 use crate::{diff::Action, plan::Plan};
 
-/// The counts of a report, or none.
+/// The counts of a report, or no keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct Counts {
     #[serde(flatten)]
     known: Option<Known>,
 }
 
-/// How many objects there are of each.
+/// How many objects are created, changed and removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Known {
     create: usize,
@@ -35,18 +35,18 @@ impl Known {
         }
     }
 
-    /// What `plan` would do, without what differed before a branch: nothing is known of one that does
-    /// nothing because of what could not be read, or has to be put right first.
+    /// The steps of `plan` without drift. `None` if there are no steps and something could not be
+    /// read or must be repaired first.
     fn of_plan(plan: &Plan) -> Option<Self> {
         let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
         (is_whole || !plan.steps.is_empty()).then(|| Self::of(plan.own().map(|step| step.action)))
     }
 }
 
-/// The counts of `report`: of what a plan or drift would do, or of what apply did.
+/// The counts of `report`: of the steps in a plan or drift, or of those that apply carried out.
 ///
 /// # Errors
-/// None that numbers could bring about.
+/// Does not happen with numbers.
 pub fn report(report: &Report<'_>) -> serde_json::Result<String> {
     let known = match report.content() {
         Some(Content::Planned(planned)) => Known::of_plan(planned.plan),

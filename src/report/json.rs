@@ -1,7 +1,7 @@
-//! The machine formats: one JSON object a report, with the version of its format.
+//! The machine formats: one JSON object per report, with the version of its format.
 //!
-//! The types here are the formats: `undrift schema` generates their schemas from them. The same run
-//! writes the same bytes.
+//! The types in this module define the formats; `undrift schema` generates the schemas from them.
+//! The same run writes the same bytes.
 
 use std::collections::BTreeMap;
 
@@ -24,17 +24,17 @@ use crate::{
 /// The version of all formats. 0: still unstable.
 pub const FORMAT_VERSION: u32 = 0;
 
-/// What a report is.
+/// The sort of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
-    /// What apply would do.
+    /// The steps that apply would take.
     Plan,
     /// What differs.
     Drift,
-    /// What became of a plan.
+    /// The result of applying a plan.
     Apply,
-    /// What is wrong with manifests, seen without the service.
+    /// The faults of manifests, found without the service.
     Check,
 }
 
@@ -53,62 +53,62 @@ impl Sort {
 /// A report.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Report<T> {
-    /// What it is.
+    /// The sort of the report.
     pub undrift: Sort,
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
     /// The version of undrift that wrote it.
     #[serde(serialize_with = "crate::text::word")]
     pub tool_version: &'static str,
-    /// How far the run has come, and what it says.
+    /// The state of the run, with its content.
     #[serde(flatten)]
     pub state: State<T>,
 }
 
-/// How far a run has come.
+/// The state of a run.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum State<T> {
-    /// It came to its end.
+    /// It finished.
     Finished(Finished<T>),
-    /// It ended before there was anything to report.
+    /// It failed before there was anything to report.
     Failed(Failed),
-    /// It is under way, or was ended from outside.
+    /// It is running, or was killed.
     Unfinished(Unfinished),
 }
 
-/// A run that came to its end.
+/// A run that finished.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Finished<T> {
-    /// That it did.
+    /// The state.
     status: IsFinished,
-    /// The code that the run exits with.
+    /// The exit code of the run.
     exit_code: u8,
-    /// What it says.
+    /// The content of the report.
     #[serde(flatten)]
     content: T,
 }
 
-/// A run that ended before there was anything to report.
+/// A run that failed before there was anything to report.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Failed {
-    /// That it did.
+    /// The state.
     status: IsFailed,
-    /// The code that the run exits with.
+    /// The exit code of the run.
     exit_code: u8,
     /// What happened.
     error: String,
     /// What to do about it.
     help: Option<String>,
-    /// What is wrong with the manifests, ordered by place; warnings too.
+    /// The faults of the manifests, ordered by place, with warnings.
     #[schemars(with = "Vec<DiagnosticForm>")]
     diagnostics: Diagnostics,
 }
 
-/// A run that is under way, or was ended from outside.
+/// A run that is running, or was killed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Unfinished {
-    /// That it is.
+    /// The state.
     status: IsUnfinished,
 }
 
@@ -116,7 +116,7 @@ pub struct Unfinished {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum IsFinished {
-    /// The run came to its end.
+    /// The run finished.
     Finished,
 }
 
@@ -124,7 +124,7 @@ enum IsFinished {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum IsFailed {
-    /// The run ended before there was anything to report.
+    /// The run failed before there was anything to report.
     Failed,
 }
 
@@ -132,17 +132,17 @@ enum IsFailed {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum IsUnfinished {
-    /// The run is under way, or was ended from outside.
+    /// The run is running, or was killed.
     Unfinished,
 }
 
 impl Report<()> {
-    /// The report of a run that is under way.
+    /// The report of a run that has just started.
     pub const fn unfinished(undrift: Sort) -> Self {
         Self::new(undrift, State::Unfinished(Unfinished { status: IsUnfinished::Unfinished }))
     }
 
-    /// The report of a run that failed, with what is wrong with its manifests.
+    /// The report of a run that failed, with the faults of its manifests.
     pub const fn failed(
         undrift: Sort,
         exit_code: u8,
@@ -158,7 +158,7 @@ impl Report<()> {
 }
 
 impl<T: Serialize> Report<T> {
-    /// The report of a run that came to its end.
+    /// The report of a run that finished.
     pub const fn finished(undrift: Sort, exit_code: u8, content: T) -> Self {
         Self::new(
             undrift,
@@ -176,17 +176,17 @@ impl<T: Serialize> Report<T> {
         }
     }
 
-    /// The JSON text without what `secrets` knows, with a line feed at its end.
+    /// The JSON text without `secrets`, with a line feed at its end.
     ///
     /// # Errors
-    /// If a value cannot be expressed in JSON, which no report holds.
+    /// If a value cannot be expressed in JSON, which does not happen.
     pub fn to_text(&self, secrets: &Secrets) -> serde_json::Result<String> {
         Ok(harmless(&serde_json::to_string_pretty(&Struck::new(self, Keys::Data, secrets))?) + "\n")
     }
 }
 
-/// `json` with what could fool a terminal as `\u` escapes. Outside of line feeds such characters
-/// are only in texts, where that is the same.
+/// Replaces characters in `json` that could mislead a terminal by `\u` escapes. Apart from line
+/// feeds such characters only occur in texts, where both forms mean the same.
 pub fn harmless(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -199,7 +199,7 @@ pub fn harmless(json: &str) -> String {
     out
 }
 
-/// A plan, or the drift that it stands for.
+/// A plan, or drift.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Planned<'a> {
     /// The service.
@@ -207,57 +207,56 @@ pub struct Planned<'a> {
     pub run: &'a Run,
     /// Its size.
     pub counts: Counts,
-    /// How many steps are whose, if the plan was made against a base.
+    /// How many steps have each label, if the plan was made against a base.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<Label, usize>,
-    /// All of it.
+    /// The plan.
     #[serde(flatten)]
     pub plan: &'a Plan,
-    /// How it compares with the saved plan that is to be carried out, if there is one.
+    /// The comparison with the saved plan that is to be applied, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saved_plan: Option<&'a Comparison>,
 }
 
 impl<'a> Planned<'a> {
-    /// `plan` for what `run` says.
+    /// The report of `plan` in `run`.
     pub fn new(run: &'a Run, plan: &'a Plan) -> Self {
         Self { run, counts: plan.counts(), labels: plan.labels(), plan, saved_plan: None }
     }
 
-    /// With how it compares with a saved plan.
+    /// Adds the comparison with a saved plan.
     #[must_use]
     pub fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
         Self { saved_plan, ..self }
     }
 }
 
-/// What became of a plan.
+/// The result of applying a plan.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Outcomes<'a> {
     /// The service.
     #[serde(flatten)]
     pub run: &'a Run,
-    /// How many steps ended in which way.
+    /// How many steps ended with each outcome.
     pub counts: OutcomeCounts,
-    /// What was applied, for reports that show it.
+    /// The applied plan, for reports that show it.
     #[serde(skip)]
     pub plan: &'a Plan,
-    /// All of it.
+    /// The result.
     #[serde(flatten)]
     pub applied: &'a Applied,
-    /// What guards refused and an acknowledgement let through.
+    /// The acknowledged refusals.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub acknowledged: &'a [Acknowledged],
-    /// The groups and projects that were not applied, because something of them is wrong, refused
-    /// or could not be read.
+    /// The groups and projects that were left out because of a problem, a refusal or a failed read.
     pub left_out: &'a [LeftOut],
-    /// How the plan compares with the saved one that was carried out, if there is one.
+    /// The comparison with the saved plan that was applied, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saved_plan: Option<&'a Comparison>,
 }
 
 impl<'a> Outcomes<'a> {
-    /// The outcomes of `plan` in `applied` for what `run` says, without what is `left_out`.
+    /// The result `applied` of `plan` in `run`, without `left_out`.
     pub fn new(
         run: &'a Run,
         plan: &'a Plan,
@@ -269,29 +268,29 @@ impl<'a> Outcomes<'a> {
         Self { run, counts, plan, applied, acknowledged, left_out, saved_plan }
     }
 
-    /// With how the plan compares with the saved one.
+    /// Adds the comparison with the saved plan.
     #[must_use]
     pub fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
         Self { saved_plan, ..self }
     }
 }
 
-/// How many steps ended in which way.
+/// How many steps ended with each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OutcomeCounts {
     /// Carried out.
     pub done: usize,
-    /// Done by somebody else before.
+    /// Done before by somebody else.
     pub already: usize,
-    /// Refused or broken.
+    /// Refused, or a request failed.
     pub failed: usize,
-    /// Left alone, because the object was no longer as planned.
+    /// Not sent, because the object changed after it was planned.
     pub changed_meanwhile: usize,
-    /// Not started, because a step before did not succeed.
+    /// Not started, because a step before it did not succeed.
     pub skipped: usize,
     /// Not started, because the run ended.
     pub not_started: usize,
-    /// Sent, and nobody knows.
+    /// Sent, with unknown outcome.
     pub unknown: usize,
 }
 
@@ -313,7 +312,7 @@ impl OutcomeCounts {
         counts
     }
 
-    /// The counts with their words, in the order in which they are told; zero too.
+    /// The counts with their words, in display order, with zeros.
     pub const fn named(&self) -> [(usize, &'static str); 7] {
         [
             (self.done, "done"),
@@ -327,18 +326,18 @@ impl OutcomeCounts {
     }
 }
 
-/// What is wrong with manifests.
+/// The faults of manifests.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Checked<'a> {
-    /// How many of each.
+    /// How many errors and warnings.
     pub counts: CheckCounts,
-    /// Each of them, ordered by place.
+    /// All of them, ordered by place.
     #[schemars(with = "Vec<DiagnosticForm>")]
     pub diagnostics: &'a Diagnostics,
 }
 
 impl<'a> Checked<'a> {
-    /// What `diagnostics` say about manifests that declare so many projects.
+    /// The `diagnostics` of manifests that declare this many projects.
     pub fn new(diagnostics: &'a Diagnostics, projects: usize) -> Self {
         let counts = CheckCounts {
             errors: diagnostics.count(Severity::Error),
@@ -349,18 +348,18 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CheckCounts {
-    /// What has to be changed.
+    /// Faults that must be fixed.
     pub errors: usize,
-    /// What works and should be changed.
+    /// Declarations that work but should be changed.
     pub warnings: usize,
     /// The projects that are declared; 0 if there are errors.
     pub projects: usize,
 }
 
-/// The form that a diagnostic serializes to.
+/// The serialized form of a diagnostic.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is of use")]
 struct DiagnosticForm {
@@ -379,11 +378,11 @@ struct DiagnosticForm {
     column: Option<u32>,
     /// What to do about it.
     help: Option<String>,
-    /// Other places that play a part.
+    /// Other places concerned.
     related: Vec<RelatedForm>,
 }
 
-/// Another place that plays a part in a diagnostic.
+/// Another place that a diagnostic concerns.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "only its schema is of use")]
 struct RelatedForm {
@@ -393,7 +392,7 @@ struct RelatedForm {
     line: Option<u32>,
     /// The column in characters, from 1.
     column: Option<u32>,
-    /// What is there.
+    /// What is at that place.
     message: String,
 }
 

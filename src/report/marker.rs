@@ -1,5 +1,5 @@
-//! The hidden first line of a report in Markdown, by which a comment is known again:
-//! `<!-- undrift:NAME -->`.
+//! The hidden first line of a Markdown report, which identifies its comment: `<!-- undrift:NAME
+//! -->`.
 
 use std::{fmt, str::FromStr};
 
@@ -8,12 +8,12 @@ use super::json::Sort;
 const START: &str = "<!-- undrift:";
 const END: &str = " -->";
 
-/// The name in a marker: of several jobs that comment on one merge request, each has its own.
+/// The name in a marker. Several jobs that comment on one merge request use different names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker(String);
 
 impl Marker {
-    /// The longest name, in bytes.
+    /// The maximum length of a name, in bytes.
     const LONGEST: usize = 64;
 
     /// The marker in the first line of `text`.
@@ -23,7 +23,7 @@ impl Marker {
     }
 }
 
-/// The marker of a command that was given no name.
+/// The marker if the command got no name.
 impl From<Sort> for Marker {
     fn from(sort: Sort) -> Self {
         Self(sort.word().to_owned())
@@ -36,7 +36,7 @@ impl FromStr for Marker {
     fn from_str(name: &str) -> Result<Self, String> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
         let fits = (1..=Self::LONGEST).contains(&name.len()) && name.chars().all(is_plain);
-        // Two hyphens would end the comment that the marker is.
+        // Two hyphens would end the HTML comment.
         if fits && !name.contains("--") {
             Ok(Self(name.to_owned()))
         } else {

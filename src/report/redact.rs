@@ -1,10 +1,9 @@
-//! JSON without secrets: they are struck from texts while a value is written, and from nothing
-//! else.
+//! JSON without secrets: they are removed from texts while a value is serialized.
 //!
-//! Struck from the finished text, a secret that is a common word would rename keys, and one of
-//! several lines would leave no JSON. So a serializer stands before the one that writes, and passes
-//! everything on as it is but texts. Names of fields and variants are words of the format and stay.
-//! A text that is such a word says so by serializing as a variant ([`crate::text::word`]).
+//! Removing a secret from the finished text could rename keys, if it is a common word, or break the
+//! JSON, if it has several lines. So this serializer sits in front of the one that writes, and
+//! changes only texts. Names of fields and variants are words of the format and stay. A text that
+//! is a word of the format serializes as a variant ([`crate::text::word`]).
 
 use std::fmt::Display;
 
@@ -18,23 +17,23 @@ use serde::{
 
 use crate::{kinds, secret::Secrets};
 
-/// What the keys of mappings are. Fields of structs are never data.
+/// The meaning of the keys of mappings. Field names of structs are never data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
     /// Words of the format, all of them.
     Words,
-    /// Data, but for those of the outermost mapping and for names of fields.
+    /// Data, except those of the outermost mapping and names of fields.
     Data,
 }
 
-/// A value without what `secrets` knows.
+/// A value without `secrets`.
 pub struct Struck<'v, T: ?Sized> {
     value: &'v T,
     rule: Rule<'v>,
 }
 
 impl<'v, T: ?Sized> Struck<'v, T> {
-    /// `value` as it may be shown.
+    /// `value` without `secrets`.
     pub const fn new(value: &'v T, keys: Keys, secrets: &'v Secrets) -> Self {
         Self { value, rule: Rule { secrets, keys, depth: Depth::Outermost } }
     }
@@ -61,7 +60,7 @@ enum Depth {
 }
 
 impl<'s> Rule<'s> {
-    /// `value` at `depth` below this one.
+    /// `value` at `depth` inside this one.
     const fn strike<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Struck<'v, T>
     where
         's: 'v,
@@ -77,7 +76,7 @@ impl<'s> Rule<'s> {
     }
 }
 
-/// Strikes texts on their way to `inner`.
+/// Removes secrets from texts on their way to `inner`.
 struct Striking<'s, S> {
     inner: S,
     rule: Rule<'s>,
@@ -90,7 +89,7 @@ impl<'s, S> Striking<'s, S> {
     }
 }
 
-/// Passes on what holds no text.
+/// Passes on values without text.
 macro_rules! pass {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => {
         $(fn $method(self, $($argument: $type),*) -> Result<S::Ok, S::Error> {
@@ -258,8 +257,7 @@ fields! {
 impl<S: SerializeMap> SerializeMap for Striking<'_, S> {
     type Ok = S::Ok;
     type Error = S::Error;
-    // A struct that is put together from several writes itself as a mapping; that is the outermost
-    // one, a report.
+    // A flattened struct serializes as a mapping; that is the outermost one, a report.
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
         match self.rule {
             Rule { keys: Keys::Data, depth: Depth::Within, .. } => {
@@ -305,7 +303,7 @@ mod tests {
             .unwrap()
     }
 
-    /// Reports of every sort, from which `secrets` are struck.
+    /// Reports of every sort, without `secrets`.
     fn reports(secrets: &Secrets) -> Vec<Json> {
         let (run, plan, blocked, applied) = (run(), shop_plan(), blocked_plan(), applied_somehow());
         let diagnostics: Diagnostics =
@@ -342,7 +340,7 @@ mod tests {
         }
     }
 
-    /// Every text that is struck of a report, with the path to it, where numbers are left out.
+    /// Every text that loses a secret in a report, with its path, without numbers.
     fn changes(path: &str, whole: &Json, struck: &Json, changed: &mut BTreeSet<String>) {
         match (whole, struck) {
             (Json::Array(whole), Json::Array(struck)) => {
@@ -370,8 +368,8 @@ mod tests {
         }
     }
 
-    /// If every word that a report holds were a secret, its keys and its other words would still be
-    /// there.
+    /// Even if every word in a report were a secret, its keys and the words of the format would
+    /// stay.
     #[test]
     fn no_word_of_the_format_is_struck() {
         let whole = reports(&Secrets::default());
@@ -436,7 +434,7 @@ mod tests {
         );
     }
 
-    /// What the text of `json` comes to without secrets, done in the plain way.
+    /// `json` without secrets, by a simple second implementation.
     fn plainly(json: &Json, secrets: &Secrets) -> Json {
         match json {
             Json::String(text) => secrets.redact(text).into(),

@@ -1,8 +1,8 @@
-//! The record of a run that applies: one line of JSON a run, for whoever asks later who changed
-//! what from where.
+//! The record of apply runs: one line of JSON per run, to find out later who changed what from
+//! where.
 //!
-//! It holds what the run itself knows, and apart from that what the job's variables say, which
-//! whoever writes the pipeline can set.
+//! It separates what the run itself knows from the variables of the job, which the author of the
+//! pipeline can set.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,13 +14,13 @@ use super::{
 };
 use crate::secret::Secrets;
 
-/// The longest text that is taken from a variable of the job, in characters.
+/// The maximum length of a text from a variable of the job, in characters.
 const LONGEST: usize = 256;
 
 /// One line of a record.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Record {
-    /// What it is.
+    /// The sort of line.
     pub undrift: Sort,
     /// The version of the format; 0 is unstable.
     pub format_version: u32,
@@ -31,24 +31,23 @@ pub struct Record {
     pub started_at: String,
     /// When it ended (RFC 3339, UTC).
     pub ended_at: String,
-    /// Which service, as whom; null if the run ended before that was known.
+    /// The service and the user; null if the run ended before they were known.
     pub run: Option<Run>,
-    /// What the job's variables say.
+    /// The variables of the job.
     pub job: Job,
-    /// How many steps ended in which way; null if nothing was started.
+    /// How many steps ended with each outcome; null if nothing was started.
     pub counts: Option<OutcomeCounts>,
-    /// How many groups and projects were left out, because something of them is wrong, refused or
-    /// could not be read.
+    /// How many groups and projects were left out because of a problem, a refusal or a failed read.
     pub left_out: usize,
-    /// What guards refused and an acknowledgement let through, as `--ack` takes it.
+    /// The acknowledged refusals, as for `--ack`.
     pub acknowledgements: Vec<String>,
-    /// The code that the run exits with.
+    /// The exit code of the run.
     pub exit_code: u8,
-    /// What ended it; null if it came to its end.
+    /// The error that ended it; null if it finished.
     pub error: Option<String>,
 }
 
-/// What a line is.
+/// The sort of a line.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
@@ -56,8 +55,8 @@ pub enum Sort {
     Record,
 }
 
-/// What the variables of the job say, each null where it is not set. Whoever writes the pipeline can
-/// set them: they are a claim, not a proof.
+/// The variables of the job, null if not set. The author of the pipeline can set them: they are
+/// claims, not proofs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Job {
     /// The full path of the job's project.
@@ -73,12 +72,12 @@ pub struct Job {
     /// The branch or tag.
     #[serde(rename = "ref")]
     pub reference: Option<String>,
-    /// The username of who started the job.
+    /// The username of the user who started the job.
     pub user: Option<String>,
 }
 
 impl Job {
-    /// What `variable` says of each name, cut to 256 characters.
+    /// Reads the variables through `variable`, cut to 256 characters.
     pub fn of<'v>(variable: impl Fn(&str) -> Option<&'v str>) -> Self {
         let text = |name| variable(name).map(|value| value.chars().take(LONGEST).collect());
         Self {
@@ -94,8 +93,7 @@ impl Job {
 }
 
 impl Record {
-    /// The record of a run that began at `started_at`, in a job, and of which nothing else is known
-    /// so far.
+    /// The record of a run in a job that began at `started_at`.
     pub const fn begun(started_at: String, job: Job) -> Self {
         Self {
             undrift: Sort::Record,
@@ -113,10 +111,10 @@ impl Record {
         }
     }
 
-    /// The line, with its line feed, without what `secrets` knows.
+    /// The line with its line feed, without `secrets`.
     ///
     /// # Errors
-    /// If a value cannot be expressed in JSON, which no record holds.
+    /// If a value cannot be expressed in JSON, which does not happen.
     pub fn to_line(&self, secrets: &Secrets) -> serde_json::Result<String> {
         Ok(harmless(&serde_json::to_string(&Struck::new(self, Keys::Data, secrets))?) + "\n")
     }

@@ -1,4 +1,4 @@
-//! Reports for the tests of what is written into files.
+//! Reports for the tests of file formats.
 
 use super::{
     Run,
@@ -24,7 +24,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// A plan with all that one may hold, what became of it, and faults in its manifests.
+    /// A plan with all possible parts, its result, and faults in its manifests.
     pub(super) fn new() -> Self {
         let (mut plan, blocked) = (shop_plan(), blocked_plan());
         let address = blocked.refusals[0].address.clone();
@@ -44,7 +44,7 @@ impl World {
         Self { run: run(), plan, applied: applied_somehow(), left_out, diagnostics }
     }
 
-    /// With labels: what is removed is drift, the rest is the branch's.
+    /// Adds labels: removals are drift, the rest belongs to the branch.
     pub(super) fn labelled(mut self) -> Self {
         let labels = [Label::Change, Label::Drift].into_iter().cycle();
         for (step, label) in self.plan.steps.iter_mut().zip(labels) {
@@ -54,7 +54,7 @@ impl World {
         self
     }
 
-    /// Hands `see` a report of each sort and state.
+    /// Calls `see` with a report of each sort and state.
     pub(super) fn each(&self, mut see: impl FnMut(&str, &Report<'_>)) {
         let diagnostics = &self.diagnostics;
         let planned = Planned::new(&self.run, &self.plan);
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// What `write` makes of the report called `name`.
+    /// The output of `write` for the report called `name`.
     pub(super) fn written(&self, name: &str, write: impl Fn(&Report<'_>) -> String) -> String {
         let mut found = None;
         self.each(|called, report| {

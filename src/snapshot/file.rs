@@ -23,21 +23,21 @@ pub const FORMAT_VERSION: u32 = 0;
 /// The largest file that is read, in bytes: about 50,000 projects.
 pub const MAX_BYTES: u64 = 256 << 20;
 
-/// Why a file is of no use.
+/// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It is not whole.
+    /// It is cut off or not JSON.
     #[error("it is not whole, or not JSON ({0}); take it again with `undrift snapshot`")]
     Broken(String),
-    /// It is something else.
+    /// It is another sort of file.
     #[error("it is no snapshot; take one with `undrift snapshot`")]
     Other,
-    /// Another undrift wrote it.
+    /// Another version of undrift wrote it.
     #[error(
         "it has format {0}, and this undrift reads format {FORMAT_VERSION}; take it again with this one"
     )]
     Version(u64),
-    /// Something in it cannot be.
+    /// Its content is not valid.
     #[error("{0}; take it again with `undrift snapshot`")]
     Wrong(String),
 }
@@ -46,42 +46,42 @@ pub enum LoadError {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct File<'a> {
-    /// Whether `users` are all there are.
+    /// Whether `users` contains all users.
     all_users: bool,
-    /// What else was asked, and what the service said.
+    /// The answers to other questions.
     answers: Vec<AnswerRow<'a>>,
     /// The version of the format; 0 is unstable.
     format_version: u32,
-    /// What could not be read, or was not kept, apart from what is not there.
+    /// What could not be read or was not kept, apart from absent objects.
     incomplete: Vec<Cow<'a, str>>,
-    /// What tells the key of the digests of sensitive values from others, if there are any.
+    /// Identifies the key of the digests of sensitive values, if there are any.
     key: Option<Cow<'a, str>>,
-    /// Groups and projects that were asked for and not found.
+    /// Groups and projects that were requested and not found.
     missing: Vec<MissingRow<'a>>,
     /// Groups and projects.
     objects: Vec<ObjectRow<'a>>,
-    /// Other paths that lead to them.
+    /// Former paths that lead to them.
     paths: Vec<PathRow<'a>>,
     /// What exists below a group.
     rosters: Vec<RosterRow<'a>>,
     /// Whether the service was the embedded sandbox.
     sandbox: bool,
-    /// When it was begun.
+    /// When it was started.
     #[schemars(extend("format" = "date-time"))]
     taken_at: Cow<'a, str>,
     /// The address of the service.
     target: Cow<'a, str>,
     /// The version of undrift that wrote it.
     tool_version: Cow<'a, str>,
-    /// What it is.
+    /// The sort of the file.
     undrift: Sort,
-    /// Users by their names.
+    /// Users by name.
     users: Vec<UserRow<'a>>,
-    /// The scopes of which a row of a list says all that there is to say.
+    /// The scopes in which a row of a list has all fields of the object.
     whole_rows: BTreeMap<Scope, bool>,
 }
 
-/// What a file is.
+/// The sort of a file.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Sort {
@@ -93,28 +93,28 @@ enum Sort {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ObjectRow<'a> {
-    /// Whether it was read by itself; otherwise it is a row of a list.
+    /// Whether the object was read by itself; otherwise it is a row of a list.
     by_itself: bool,
     /// Its id.
     id: u64,
-    /// What plans look at of it.
+    /// The fields that plans use.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     object: Cow<'a, Packed>,
     /// Its full path.
     path: Cow<'a, str>,
-    /// Which of the two it is.
+    /// Whether it is a group or a project.
     scope: Scope,
 }
 
-/// A path that leads elsewhere.
+/// A path that redirects.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PathRow<'a> {
-    /// The id of what it leads to.
+    /// The id of its target.
     id: u64,
     /// The path, in lower case.
     path: Cow<'a, str>,
-    /// What it leads to.
+    /// Whether its target is a group or a project.
     scope: Scope,
 }
 
@@ -122,11 +122,11 @@ struct PathRow<'a> {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MissingRow<'a> {
-    /// The path or id that was asked for.
+    /// The requested path or id.
     at: Cow<'a, str>,
-    /// Why not.
+    /// Why it was not found.
     failed: Cow<'a, Failed>,
-    /// What was asked for.
+    /// Whether a group or a project was requested.
     scope: Scope,
 }
 
@@ -134,36 +134,36 @@ struct MissingRow<'a> {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RosterRow<'a> {
-    /// Why that is not known, if it is not.
+    /// The failure, if the list could not be read.
     failed: Option<Cow<'a, Failed>>,
-    /// The ids of all that exists, subgroups and what is in them included.
+    /// The ids of everything that exists below it, in subgroups too.
     ids: Cow<'a, BTreeSet<u64>>,
-    /// The path of the group, in lower case; empty for what is at the top.
+    /// The path of the group, in lower case; empty for the top level.
     root: Cow<'a, str>,
-    /// What exists: groups, or projects.
+    /// Whether it lists groups or projects.
     scope: Scope,
 }
 
-/// What was asked, and what the service said.
+/// A question, and the service's answer.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerRow<'a> {
-    /// What the service said.
+    /// The answer.
     answer: AnswerForm<'a>,
-    /// What was asked.
+    /// The question.
     question: Cow<'a, Question>,
 }
 
-/// What the service said.
+/// The service's answer.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum AnswerForm<'a> {
-    /// A whole list.
+    /// A complete list.
     #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
     Entries(Cow<'a, [Packed]>),
-    /// Nothing of use.
+    /// A failure.
     Failed(Cow<'a, Failed>),
-    /// One thing, or that there is none.
+    /// One object, or `null` if there is none.
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     One(Option<Cow<'a, Packed>>),
 }
@@ -172,13 +172,13 @@ enum AnswerForm<'a> {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UserRow<'a> {
-    /// The id; none if nobody has this name.
+    /// The id; `None` if no user has this name.
     id: Option<u64>,
     /// The name.
     username: Cow<'a, str>,
 }
 
-/// What is looked at first.
+/// The fields that are read first.
 #[derive(Deserialize)]
 struct Beginning {
     #[serde(default)]
@@ -191,7 +191,7 @@ impl Snapshot {
     /// Writes the file.
     ///
     /// # Errors
-    /// If it cannot be written, or nobody could read it because it is too large.
+    /// If it cannot be written, or is too large to be read.
     pub fn write(&self, to: impl Write) -> io::Result<()> {
         let mut to = Bounded { to, left: MAX_BYTES };
         serde_json::to_writer(&mut to, &self.form())?;
@@ -281,7 +281,7 @@ impl Snapshot {
     /// # Errors
     /// [`LoadError`].
     pub fn read(text: &[u8]) -> Result<Self, LoadError> {
-        // What this undrift does not know of another format is no fault of the file.
+        // Check the format first: unknown fields of another format are not faults.
         let beginning: Beginning = serde_json::from_slice(text).map_err(|error| broken(&error))?;
         if beginning.undrift != "snapshot" {
             return Err(LoadError::Other);
@@ -307,7 +307,7 @@ impl Snapshot {
 }
 
 impl File<'_> {
-    /// The things in it.
+    /// The contents of the file.
     fn things(self) -> Result<Things, LoadError> {
         let mut things =
             Things { all_users: self.all_users, whole_rows: self.whole_rows, ..Things::default() };
@@ -370,7 +370,7 @@ impl File<'_> {
     }
 }
 
-/// `failed`, if its status is one of a failure.
+/// `failed`, if its status is that of a failure.
 fn checked(failed: Failed) -> Result<Failed, LoadError> {
     match failed.status {
         None | Some(300..=499) => Ok(failed),
@@ -378,7 +378,7 @@ fn checked(failed: Failed) -> Result<Failed, LoadError> {
     }
 }
 
-/// What is wrong with a text, without what is in it.
+/// Describes a fault without quoting the file.
 fn broken(error: &serde_json::Error) -> LoadError {
     let what = match error.classify() {
         serde_json::error::Category::Eof => "it ends too early".to_owned(),
@@ -387,7 +387,7 @@ fn broken(error: &serde_json::Error) -> LoadError {
     LoadError::Broken(what)
 }
 
-/// Writes no more than what can be read.
+/// Writes no more than can be read.
 struct Bounded<W> {
     to: W,
     left: u64,

@@ -1,11 +1,11 @@
-//! What a snapshot keeps of an answer: what plans look at, and of that nothing that is secret.
+//! Decides what a snapshot keeps of an answer: the fields that plans use, without secrets.
 //!
-//! What is kept is listed, never what is not: the fields of the kinds' tables and what their data
-//! names besides. A value that is sensitive, or an address that may hold a credential, is kept only
-//! if the manifests declare that very value in plain text, where whoever reads the snapshot reads it
-//! anyway. Otherwise it is left out, as if the service had not told it, or kept as a digest
-//! ([`seal`](super::seal)); where leaving it out would mean something, all of what it belongs to
-//! counts as not read.
+//! The kept fields are listed, never the excluded ones: the fields in the tables of kinds, and what
+//! their data names in addition. A sensitive value, or a URL that may contain a credential, is kept
+//! only if the manifests declare that very value in plain text, because every reader of the
+//! snapshot can read it there. Otherwise it is left out, as if the service did not return it, or
+//! kept as a digest ([`seal`](super::seal)). If leaving it out would mean something, its whole
+//! collection counts as not read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +25,7 @@ use crate::{
     value::{Json, Object},
 };
 
-/// What plans look at of entries that no kind describes, by the operation.
+/// The fields that plans use of entries that no kind describes, by operation.
 const OTHERS: &[(Op<Read>, &[&str])] = &[
     (operation::CURRENT_USER, &["id", "username", "is_admin"]),
     (operation::VERSION_GET, &["version"]),
@@ -35,23 +35,24 @@ const OTHERS: &[(Op<Read>, &[&str])] = &[
     (operation::GROUP_MEMBER_LIST_ALL, &["id", "username", "access_level", "state"]),
     (operation::GROUP_MEMBER_GET_ALL, &["id", "username", "access_level", "state"]),
 ];
-/// What tells two copies of one thing from two things that are alike, besides their fields.
+/// Fields that, in addition to declared ones, distinguish copies of one object from similar
+/// objects.
 const OF_COPIES: [&str; 4] = ["id", "created_at", "updated_at", "next_run_at"];
 
-/// Sensitive values that manifests declare in plain text, by container and section: with the entry
-/// and the field.
+/// Sensitive values that manifests declare in plain text, by container and section, with entry and
+/// field.
 type Plain = BTreeMap<(Scope, String, &'static str), Vec<(String, String, Json)>>;
 
-/// What manifests say that decides what is kept.
+/// The parts of manifests that decide what is kept.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Literals {
     plain: Plain,
-    /// Declared fields that are in no table.
+    /// Declared fields that are not in any table.
     extra: BTreeMap<(Scope, &'static str), BTreeSet<String>>,
 }
 
 impl Literals {
-    /// What `desired` says.
+    /// Collects them from `desired`.
     pub(super) fn of(desired: &Desired) -> Self {
         let mut literals = Self::default();
         for container in &desired.containers {
@@ -79,7 +80,7 @@ impl Literals {
     }
 }
 
-/// Why something is not kept: a fragment of a sentence.
+/// Why something is not kept, as a fragment of a sentence.
 pub(super) type Withheld = String;
 
 /// Decides what is kept.
@@ -87,12 +88,12 @@ pub(super) type Withheld = String;
 pub(super) struct Keep {
     pub(super) literals: Literals,
     pub(super) secrets: Arc<Secrets>,
-    /// Under which key what is secret is kept as digests, if there is one.
+    /// The key for digests of secret values, if there is one.
     pub(super) key: Option<Key>,
 }
 
 impl Keep {
-    /// What is asked for of the objects of `scope`.
+    /// The fields to request of objects of `scope`.
     pub(super) fn wanted(&self, scope: Scope) -> Wanted {
         let (_, itself) = kinds::container(scope);
         let mut keys: BTreeSet<String> = itself.looked_at.iter().map(|key| (*key).into()).collect();
@@ -115,10 +116,10 @@ impl Keep {
         Wanted::keys(keys)
     }
 
-    /// What is kept of the object `raw` of a group or project.
+    /// The kept part of the object `raw` of a group or project.
     ///
     /// # Errors
-    /// Why nothing is.
+    /// Why nothing is kept.
     pub(super) fn object(&self, scope: Scope, raw: &Object) -> Result<Object, Withheld> {
         let (_, itself) = kinds::container(scope);
         let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_lowercase();
@@ -160,10 +161,10 @@ impl Keep {
         Ok(kept)
     }
 
-    /// What is kept of the entries of a list that `op` brings for the container at `path`.
+    /// The kept part of the entries of a list, read by `op` for the container at `path`.
     ///
     /// # Errors
-    /// Why nothing is.
+    /// Why nothing is kept.
     pub(super) fn list(
         &self,
         op: Op<Read>,
@@ -191,10 +192,10 @@ impl Keep {
         Ok(kept)
     }
 
-    /// What is kept of the one thing, or an entry, that `op` brings for the container at `path`.
+    /// The kept part of one object, or entry, read by `op` for the container at `path`.
     ///
     /// # Errors
-    /// Why nothing is.
+    /// Why nothing is kept.
     pub(super) fn one(&self, op: Op<Read>, path: &str, raw: &Object) -> Result<Object, Withheld> {
         if op.row() == operation::USER_PROJECTS.row() {
             return self.object(Scope::Project, raw);
@@ -216,7 +217,7 @@ impl Keep {
         Ok(kept.map(|(name, value)| (name.clone(), self.plain(value))).collect())
     }
 
-    /// What is kept of an entry of `section`.
+    /// The kept part of an entry of `section`.
     fn entry(&self, section: Section, path: &str, raw: &Object) -> Result<Object, Withheld> {
         let mut kept = Object::new();
         let home = section.home;
@@ -288,7 +289,7 @@ impl Keep {
         may_be && !is_declared()
     }
 
-    /// The value of an open field. What it names is kept by its id.
+    /// The value of a field that is not sensitive. Names in it are kept by id.
     fn open(&self, spec: &Spec, value: &Json) -> Json {
         let names = spec.field.names.is_some() || spec.field.compare == Compare::Rows;
         match value {
@@ -305,8 +306,7 @@ impl Keep {
         }
     }
 
-    /// A value of which nothing is known: text as it may be shown, and of an object no more than its
-    /// [`bones`].
+    /// A value of unknown meaning: text without credentials, and only the [`bones`] of an object.
     fn plain(&self, value: &Json) -> Json {
         match value {
             Json::Object(_) | Json::Array(_) => bones(value),
@@ -314,7 +314,7 @@ impl Keep {
         }
     }
 
-    /// `value` without credentials in it, as plans show it.
+    /// `value` without credentials, as plans show it.
     fn shown(&self, value: &Json) -> Json {
         match value {
             Json::String(text) => {
@@ -337,7 +337,7 @@ fn own<'j>((name, value): (&'j String, &'j Json)) -> (String, Json) {
     (name.clone(), value.clone())
 }
 
-/// The section whose live entries `op` brings.
+/// The section whose live entries `op` reads.
 pub(super) fn section_of(op: Op<Read>) -> Option<Section> {
     kinds::everywhere().find(|section| match section.home.place {
         Place::List(own) | Place::Optional(own) => own.row() == op.row(),
@@ -345,8 +345,7 @@ pub(super) fn section_of(op: Op<Read>) -> Option<Section> {
     })
 }
 
-/// What is in `value` without nulls in objects and without texts, but for single words such as kinds
-/// of things.
+/// `value` without nulls in objects and without texts, except single words such as types.
 fn bones(value: &Json) -> Json {
     match value {
         Json::Array(items) => items.iter().map(bones).collect(),

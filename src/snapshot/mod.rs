@@ -1,16 +1,15 @@
-//! What plans need to know of a service, in one file: so that a job that plans a merge request needs
-//! no token.
+//! Snapshots: everything that plans read from a service, in one file, so that a job that plans a
+//! merge request needs no token.
 //!
-//! A snapshot keeps what the service answered, cut down to what plans look at (`keep`), by the thing
-//! that it is about and not by the request that brought it: objects, lists of what exists, collections,
-//! users (`things`). So manifests that ask in another way, or for more, are answered from it too.
-//! [`Taking`] is a transport between the client and the service that fills it: whatever a plan of the
-//! manifests asks is in it because that plan asked it there. [`Offline`] is a transport that has
-//! nothing but the snapshot, and so cannot reach anybody. Observing, diffing and planning know of
-//! neither.
+//! A snapshot keeps answers of the service, reduced to what plans use (`keep`). They are stored by
+//! object, not by request: objects, lists of what exists, collections, users (`things`). So it also
+//! answers manifests that ask in other ways, or ask for more. [`Taking`] is a transport between
+//! client and service that fills it: a plan made through it leaves everything that it read in the
+//! snapshot. [`Offline`] is a transport with only a snapshot, so it cannot reach anybody.
+//! Observing, diffing and planning know neither of them.
 //!
-//! What the snapshot does not have is a failed read, which is never absence. The exception is a path
-//! below a group of which it knows all that exists: what is not among that does not exist.
+//! A question that the snapshot cannot answer is a failed read, never absence. The exception is a
+//! path below a group whose list is complete: if it is not in the list, it does not exist.
 
 pub mod file;
 mod keep;
@@ -26,29 +25,30 @@ pub use offline::Offline;
 pub use take::Taking;
 pub use things::Things;
 
-/// What a snapshot says about itself.
+/// The header of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// The address of the service.
     pub target: String,
     /// Whether the service was the embedded sandbox.
     pub sandbox: bool,
-    /// When it was begun.
+    /// When it was started.
     pub taken_at: Timestamp,
-    /// Under which key it keeps what is secret as digests ([`Key::id`](crate::digest::Key::id)), if it does.
+    /// The key of the digests of secret values ([`Key::id`](crate::digest::Key::id)), if there are
+    /// any.
     pub key: Option<String>,
 }
 
-/// What plans need to know of a service.
+/// Everything that plans read from a service.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// What it says about itself.
+    /// The header.
     pub head: Head,
-    /// What is there.
+    /// The contents.
     pub things: Things,
 }
 
-/// `instant` to the minute, as sentences show it.
+/// `instant` to the minute, as shown in sentences.
 pub fn shown(instant: Timestamp) -> String {
     instant.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

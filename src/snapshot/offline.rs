@@ -1,4 +1,4 @@
-//! A transport that answers from a snapshot, and has nothing to ask anybody with.
+//! A transport that answers from a snapshot and has no connection.
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -20,10 +20,10 @@ use crate::{
     value::Json,
 };
 
-/// The header by which the sandbox says what it is.
+/// The header by which the sandbox identifies itself.
 const SANDBOX_HEADER: &str = "x-undrift-sandbox";
 
-/// A snapshot in the place of a service.
+/// A snapshot in place of a service.
 #[derive(Debug)]
 pub struct Offline {
     snapshot: Snapshot,
@@ -31,17 +31,17 @@ pub struct Offline {
 }
 
 impl Offline {
-    /// What answers as `snapshot` says, of what is secret with the `key` that it was taken with.
+    /// Answers from `snapshot`; `key` is the one that it was taken with.
     pub fn new(snapshot: Snapshot, key: Option<Key>) -> Self {
         Self { snapshot, unsealing: Unsealing::new(key) }
     }
 
-    /// Takes into account what is declared by now, and what `secrets` knows of that.
+    /// Uses the present declarations, and the values in `secrets`, to recognise digests.
     pub fn declare(&self, desired: &Desired, secrets: &Secrets) {
         self.unsealing.declare(desired, secrets);
     }
 
-    /// What the snapshot says about itself.
+    /// The header of the snapshot.
     pub const fn head(&self) -> &Head {
         &self.snapshot.head
     }
@@ -84,12 +84,12 @@ impl Transport for Offline {
     }
 }
 
-/// Why there is no answer, nor was anybody asked.
+/// The error for a question that the snapshot cannot answer.
 pub(super) fn unknown(why: &str) -> SendError {
     SendError::new(Phase::MaybeSent, Failure::Offline, why)
 }
 
-/// An answer of success. A list is one page.
+/// A successful answer. A list is one page.
 pub(super) fn response(asked: &Asked, json: &Json, head: &Head) -> WireResponse {
     let mut headers = headers(head);
     if let (Answer::List, Json::Array(entries)) = (asked.op.row().answer, json) {
@@ -102,7 +102,7 @@ pub(super) fn response(asked: &Asked, json: &Json, head: &Head) -> WireResponse 
     WireResponse { status: 200, headers, body: Ok(json.to_string().into()) }
 }
 
-/// An answer that is no success.
+/// The answer to a failed request.
 pub(super) fn refusal(status: u16, failed: &Failed, head: &Head) -> WireResponse {
     let mut headers = headers(head);
     let mut say = |name: &'static str, value: Option<String>| {

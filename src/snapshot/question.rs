@@ -1,4 +1,4 @@
-//! What a request asks, read out of the request as it is sent.
+//! Finds out from a request what it asks.
 
 use std::collections::BTreeMap;
 
@@ -12,40 +12,40 @@ use crate::{
     operation::{self, AnyOp, Op, Operation, Read, Request},
 };
 
-/// What only says how a list is cut into pages, and in which order it comes.
+/// Parameters that only affect pages and order of a list.
 const PAGING: [&str; 7] =
     ["page", "per_page", "pagination", "order_by", "sort", "id_after", "cursor"];
 
-/// What a request asks, without what says in which pieces the answer comes.
+/// What a request asks, independent of pages.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Question {
-    /// The arguments of the path but that.
+    /// The other arguments of the path.
     pub arguments: BTreeMap<String, String>,
-    /// The group or project that it is about: its id, or its path in lower case.
+    /// The group or project that it concerns: its id, or its path in lower case.
     pub of: Option<String>,
     /// The operation, by its id.
     pub operation: String,
-    /// The parameters of the query.
+    /// The query parameters.
     pub query: BTreeMap<String, String>,
 }
 
-/// A question with the operation that it is put by.
+/// A question with its operation.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) op: Op<Read>,
-    /// Whether it is about a group or project.
+    /// Whether it concerns a group or a project.
     pub(super) scope: Option<Scope>,
     pub(super) question: Question,
 }
 
 impl Asked {
-    /// What the request with this path and query asks; `None` if no operation that reads asks so.
+    /// The question in a request with this path and query; `None` if no read operation matches.
     pub(super) fn read(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let parts: Vec<String> = path.split('/').map(decode).collect::<Option<_>>()?;
         let fits = reads().filter(|op| fits(op.row(), &parts));
-        // `/members/all` is one by itself, and no member of this name.
+        // `/members/all` is an operation of its own, not a member of that name.
         let op = fits.max_by_key(|op| fixed(op.row()))?;
         let scope = Scope::ALL
             .into_iter()
@@ -70,12 +70,12 @@ impl Asked {
         Some(Self { op, scope, question: Question { operation, of, arguments, query } })
     }
 
-    /// The group or project that it is about: its id, or its path in lower case.
+    /// The group or project that it concerns: its id, or its path in lower case.
     pub(super) fn of(&self) -> &str {
         self.question.of.as_deref().unwrap_or_default()
     }
 
-    /// Whether it is put by `op`.
+    /// Whether its operation is `op`.
     pub(super) fn is(&self, op: Op<Read>) -> bool {
         self.op.row() == op.row()
     }
@@ -85,12 +85,12 @@ impl Asked {
         self.question.arguments.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// The template of the path of the operation with this id.
+    /// The path template of the operation with this id.
     pub(super) fn operation(id: &str) -> Option<&'static str> {
         reads().find(|op| op.row().id == id).map(|op| op.row().path)
     }
 
-    /// The request that asks it.
+    /// The request for this question.
     pub(super) fn request(&self) -> Request<Read> {
         let path = self.op.row().path;
         let names = path.split('/').filter_map(|part| part.strip_prefix(':'));
@@ -103,7 +103,7 @@ impl Asked {
     }
 }
 
-/// Every operation that reads.
+/// All operations that read.
 fn reads() -> impl Iterator<Item = Op<Read>> {
     let all = operation::OPERATIONS.iter().chain(kinds::all().described());
     all.filter_map(|op| match op {
@@ -112,13 +112,13 @@ fn reads() -> impl Iterator<Item = Op<Read>> {
     })
 }
 
-/// Whether a path of these parts may be one of `row`.
+/// Whether a path with these segments may belong to `row`.
 fn fits(row: &Operation, parts: &[String]) -> bool {
     row.path.split('/').count() == parts.len()
         && row.path.split('/').zip(parts).all(|(name, part)| name.starts_with(':') || name == part)
 }
 
-/// How many parts of its path are fixed.
+/// The number of fixed segments in its path.
 fn fixed(row: &Operation) -> usize {
     row.path.split('/').filter(|part| !part.starts_with(':')).count()
 }
@@ -131,7 +131,7 @@ fn decode(part: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Whatever reads is recognised, and asked for in the same words.
+    /// Every read operation is recognised, and requested again in the same form.
     #[test]
     fn every_operation_that_reads_is_recognised() {
         for op in reads() {

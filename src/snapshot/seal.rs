@@ -1,8 +1,8 @@
-//! Values that are secret, kept as digests under a key.
+//! Keeps secret values as digests under a key.
 //!
-//! With the key, whoever plans from the snapshot can tell whether such a value is the declared one, and
-//! nothing else. So it must not be where a branch can reach it. Without the key they are as if the
-//! service had not told them.
+//! With the key, a plan from the snapshot can tell whether such a value equals the declared one,
+//! and nothing else. So a branch must not be able to read the key. Without the key, such values
+//! count as not returned by the service.
 
 use std::{
     collections::BTreeMap,
@@ -20,14 +20,14 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-/// The key of the object that stands in the place of a value.
+/// The key of the JSON object that replaces a value.
 const MARK: &str = "undrift_digest";
 
-/// Sensitive values that are declared, by container and section: with the field.
+/// Declared sensitive values, by container and section, with the field.
 type Declared = BTreeMap<(Scope, String, &'static str), Vec<(String, Json)>>;
 
-/// The digest of the `value` of a field of the entry `raw` below `path`, in its place. Two things with
-/// the same value have different ones.
+/// The digest that replaces the `value` of a field in the entry `raw` below `path`. Equal values of
+/// two objects have different digests.
 pub(super) fn sealed(
     key: &Key,
     section: Section,
@@ -51,7 +51,7 @@ fn subject(section: Section, path: &str, spec: &Spec, raw: &Object, value: &Json
     serde_json::json!([scope, path, section.section, own, spec.name, value])
 }
 
-/// Puts values back in the place of their digests.
+/// Replaces digests by their values.
 #[derive(Debug, Default)]
 pub(super) struct Unsealing {
     key: Option<Key>,
@@ -59,12 +59,12 @@ pub(super) struct Unsealing {
 }
 
 impl Unsealing {
-    /// With `key`, if somebody has it.
+    /// With `key`, if it is known.
     pub(super) fn new(key: Option<Key>) -> Self {
         Self { key, declared: Mutex::default() }
     }
 
-    /// Takes into account what is declared by now, and what `secrets` knows of that.
+    /// Uses the present declarations, and the values in `secrets`, to recognise digests.
     pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
         let mut declared = Declared::new();
         for container in desired.containers.iter().filter(|_| self.key.is_some()) {
@@ -86,11 +86,10 @@ impl Unsealing {
         *self.declared.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(declared);
     }
 
-    /// The entries of `section` below `path`, or the one thing, as the service told them so far as
-    /// that is known.
+    /// The entries of `section` below `path`, or the single object, with all values that are known.
     ///
     /// # Errors
-    /// If what is not known tells entries apart, or would count as null.
+    /// If an unknown value belongs to an identity, or would count as null.
     pub(super) fn unseal(&self, section: Section, path: &str, json: Json) -> Result<Json, Failed> {
         match json {
             Json::Array(entries) => {
@@ -118,7 +117,7 @@ impl Unsealing {
         }
     }
 
-    /// The declared value that has this digest; for any other one a text that equals nothing.
+    /// The declared value with this digest, or else a text that equals nothing.
     fn value(
         &self,
         key: &Key,
@@ -136,7 +135,7 @@ impl Unsealing {
         });
         match known {
             Some((_, value)) => value.clone(),
-            // What tells entries apart is shown, and is the same in each run.
+            // An identity is shown, and must be the same in each run.
             None if section.identity.contains(&spec.name.as_str()) => {
                 let own = section.home.rows.keys.iter().filter_map(|key| raw.get(*key));
                 let own: Vec<_> = own.map(Json::to_string).collect();
@@ -147,12 +146,12 @@ impl Unsealing {
     }
 }
 
-/// Whether it says something if an answer leaves a field out.
+/// Whether the absence of a field in an answer has a meaning.
 pub(super) fn matters(section: Section, spec: &Spec) -> bool {
     section.identity.contains(&spec.name.as_str()) || spec.field.nullable
 }
 
-/// Why an entry is not known without a field.
+/// Why an entry is unknown without a field.
 pub(super) fn withheld(section: Section, live: &str) -> Failed {
     let message = format!("the `{live}` of a {} may hold a credential", section.noun);
     Failed { message, ..Failed::default() }

@@ -1,8 +1,8 @@
-//! Taking a snapshot: a transport that asks the service what it does not know yet, keeps what is kept
-//! of the answer, and answers from that.
+//! Takes a snapshot: a transport that asks the service for what the snapshot lacks, stores the kept
+//! part of the answer, and answers from that.
 //!
-//! So a plan that is made through it is one from the snapshot, and what it asks is in the snapshot.
-//! [`Taking::widen`] adds what the plan did not need, and one of other manifests may.
+//! So a plan made through it equals one from the snapshot, and everything it asks is in the
+//! snapshot. [`Taking::widen`] adds what this plan did not need but one of other manifests may.
 
 use std::{
     collections::BTreeSet,
@@ -32,9 +32,9 @@ use crate::{
     value::{Json, Object},
 };
 
-/// How many pages of users, and of namespaces, are read to know all of them.
+/// The maximum number of pages of users, or of namespaces, that are read to know all of them.
 const FEW_PAGES: u64 = 100;
-/// How many things are asked for at once.
+/// How many requests run in parallel.
 const AT_ONCE: usize = 8;
 
 /// A snapshot that is being taken.
@@ -53,22 +53,22 @@ impl Transport for Taking {
 }
 
 impl Taking {
-    /// One that asks with `client`, for a service and at a time that `head` names. What `secrets`
-    /// knows is struck from what is kept, and what is secret is kept as digests under `key`.
+    /// Takes a snapshot with `client`; `head` names the service and the time. Values in `secrets`
+    /// are removed, and secret values are kept as digests under `key`.
     pub fn new(client: ReadClient, head: Head, secrets: Arc<Secrets>, key: Option<Key>) -> Self {
         let head = Head { key: key.as_ref().map(Key::id), ..head };
         let keep = Keep { literals: Literals::default(), secrets, key };
         Self { client, head, keep: Mutex::new(Arc::new(keep)), things: Mutex::default() }
     }
 
-    /// Takes into account what is declared by now.
+    /// Uses the present declarations.
     pub fn declare(&self, desired: &Desired) {
         let mut keep = self.keep.lock().unwrap_or_else(PoisonError::into_inner);
         let (secrets, key) = (Arc::clone(&keep.secrets), keep.key.clone());
         *keep = Arc::new(Keep { literals: Literals::of(desired), secrets, key });
     }
 
-    /// What was taken.
+    /// The snapshot as taken so far.
     pub fn finish(&self) -> Snapshot {
         Snapshot { head: self.head.clone(), things: std::mem::take(&mut *self.things()) }
     }
@@ -91,7 +91,7 @@ impl Taking {
         let Some(asked) = asked else { return Err(unknown("a snapshot has no such thing")) };
         match self.look(&asked).await {
             Ok(()) => {}
-            // The run is over; the client that asks has to know, and not to ask again.
+            // The run is over: the calling client must know, and stop.
             Err(error) if error.is_unauthorized() => {
                 let message = error.message().unwrap_or_default().to_owned();
                 let failed = Failed { message, ..Failed::default() };
@@ -112,10 +112,10 @@ impl Taking {
         }
     }
 
-    /// Asks the service for what is not known yet.
+    /// Asks the service, unless the answer is known.
     ///
     /// # Errors
-    /// [`ApiError`] if going on with anything would be pointless. Any other failure is kept.
+    /// [`ApiError`] if all further requests would fail too. Any other failure is stored.
     async fn look(&self, asked: &Asked) -> Result<(), ApiError> {
         let is_known = !matches!(self.things().answer(asked), Found::Unknown);
         if is_known {
@@ -156,7 +156,8 @@ impl Taking {
         Ok(())
     }
 
-    /// Adds the object `raw` that was asked for `at`; why not, if it is not kept.
+    /// Adds the object `raw` that was requested `at` a path or id; returns why not, if it is not
+    /// kept.
     fn add(
         &self,
         scope: Scope,
@@ -247,7 +248,7 @@ impl Taking {
         let kept = kept.unwrap_or_else(withheld);
         let mut things = self.things();
         if let Kept::Entries(entries) = &kept {
-            // Whoever is a member anywhere is a user.
+            // Every member is a user.
             let users = entries.iter().filter_map(|entry| user(&entry.json()));
             let users: Vec<_> = users.collect();
             for (id, username) in users {
@@ -259,12 +260,11 @@ impl Taking {
         Ok(())
     }
 
-    /// Asks for what plans of other manifests may need: what exists below managed groups, who is
-    /// in them, and who is a user. It is best done before the plan, which then finds more of what it
-    /// needs in lists.
+    /// Reads what plans of other manifests may need: what exists below managed groups, their
+    /// members, and the users. Call it before planning, so that the plan finds more in lists.
     ///
     /// # Errors
-    /// [`ApiError`] if going on with anything would be pointless.
+    /// [`ApiError`] if all further requests would fail too.
     pub async fn widen(&self, desired: &Desired) -> Result<(), ApiError> {
         self.look_for(operation::CURRENT_USER.request()).await?;
         self.look_for(operation::VERSION_GET.request()).await?;
@@ -297,16 +297,16 @@ impl Taking {
         self.look_for_all(namespaces).await
     }
 
-    /// Asks for all sections of every declared group and project, which a branch may newly declare.
-    /// What is refused here nobody declares, so that the snapshot lacks nothing without it.
+    /// Reads all sections of every declared group and project, because a branch may declare them. A
+    /// section that is refused here is not declared yet, so the snapshot is still complete.
     ///
     /// # Errors
-    /// [`ApiError`] if going on with anything would be pointless.
+    /// [`ApiError`] if all further requests would fail too.
     pub async fn all_sections(&self, desired: &Desired) -> Result<(), ApiError> {
         self.look_for_all(self.sections(desired)).await
     }
 
-    /// What could not be read so far although it was asked for: what, and why.
+    /// What was requested and could not be read, with reasons.
     pub fn incomplete(&self) -> Vec<(String, String)> {
         let told = |(what, why): (String, &Failed)| (what, why.to_string());
         self.things().incomplete().map(told).collect()
@@ -321,8 +321,8 @@ impl Taking {
         Ok(())
     }
 
-    /// Asks for the group at `root` and everything below it; and whether rows say all that there is
-    /// to say, which of groups is asked one by one where they do not.
+    /// Reads the group at `root` and everything below it. Also checks whether rows have all fields
+    /// of the object; if not, groups are read one by one.
     async fn everything_below(&self, root: &str) -> Result<(), ApiError> {
         let alone = |scope: Scope, at: &str| (kinds::container(scope).1.get)(at);
         self.look_for(alone(Scope::Group, root)).await?;
@@ -360,8 +360,8 @@ impl Taking {
         Ok(())
     }
 
-    /// Asks which namespaces there are, if they are not too many. What is not among them may be one
-    /// all the same.
+    /// Reads all namespaces, if there are not too many. One that is not in the list may still
+    /// exist.
     async fn namespaces(&self) -> Result<(), ApiError> {
         let Some(all) = self.few(operation::NAMESPACE_FIND, &["full_path"]).await? else {
             return Ok(());
@@ -369,7 +369,7 @@ impl Taking {
         for raw in all.iter() {
             let path = raw.get("full_path").and_then(Json::as_str).unwrap_or_default();
             let asked = Asked::read(&operation::NAMESPACE_GET.request().arg("id", path).target());
-            // A path of digits is taken for an id.
+            // The service would read a path of digits as an id.
             let asked = asked.filter(|_| things::number(path).is_none());
             let kept = self.keep().one(operation::NAMESPACE_GET, "", raw);
             if let (Some(asked), Ok(kept)) = (asked, kept) {
@@ -380,7 +380,7 @@ impl Taking {
         Ok(())
     }
 
-    /// Asks who is a user, if they are not too many.
+    /// Reads all users, if there are not too many.
     async fn everybody(&self) -> Result<(), ApiError> {
         let Some(all) = self.few(operation::USER_FIND, &["username"]).await? else {
             return Ok(());
@@ -394,7 +394,7 @@ impl Taking {
         Ok(())
     }
 
-    /// The whole list that `op` brings, unless it is long or fails.
+    /// The complete list that `op` reads, unless it is long or fails.
     async fn few(
         &self,
         op: Op<Read>,
@@ -407,7 +407,7 @@ impl Taking {
                 Ok(None) => return Ok(pager.finish().ok()),
                 Err(error) => return failed(error).map(|_| None),
             }
-            // The service does not count more than 10,000 entries.
+            // The service counts at most 10,000 entries.
             if pager.total_pages().is_none_or(|pages| pages > FEW_PAGES) {
                 return Ok(None);
             }
@@ -432,13 +432,13 @@ impl Taking {
     }
 }
 
-/// The scope of the single object that is asked for, if one is.
+/// The scope of the requested object, if the question is for a single one.
 fn container_of(asked: &Asked) -> Option<Scope> {
     let gets = [(Scope::Group, operation::GROUP_GET), (Scope::Project, operation::PROJECT_GET)];
     gets.into_iter().find(|(_, get)| asked.is(*get)).map(|(scope, _)| scope)
 }
 
-/// The paths of the groups that are declared, or hold declared projects, in lower case.
+/// The paths of declared groups, and of groups of declared projects, in lower case.
 fn managed(desired: &Desired) -> BTreeSet<String> {
     let groups = desired.containers.iter().filter_map(|container| match container.scope {
         Scope::Group => Some(container.path.to_lowercase()),
@@ -465,10 +465,10 @@ fn user(raw: &Json) -> Option<(u64, String)> {
     Some((raw["id"].as_u64()?, raw["username"].as_str()?.to_owned()))
 }
 
-/// What is kept of a failure.
+/// The kept part of a failure.
 ///
 /// # Errors
-/// The failure itself, if every further request would meet it too.
+/// The failure itself, if all further requests would fail too.
 fn failed(error: ApiError) -> Result<Failed, ApiError> {
     if ends_everything(&error) {
         return Err(error);
@@ -486,7 +486,7 @@ fn failed(error: ApiError) -> Result<Failed, ApiError> {
     })
 }
 
-/// What happened, with what is behind it.
+/// The error with its sources.
 fn chain(error: &ApiError) -> String {
     crate::cause::Cause::from(error).message.into_owned()
 }

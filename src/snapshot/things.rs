@@ -1,4 +1,4 @@
-//! The things of a snapshot, and which questions they answer.
+//! The contents of a snapshot, and how they answer questions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use crate::{
     value::{Json, Object},
 };
 
-/// JSON as its canonical text, which takes a tenth of the memory.
+/// JSON as canonical text, which takes a tenth of the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packed(Box<str>);
 
@@ -44,19 +44,19 @@ impl<'de> Deserialize<'de> for Packed {
     }
 }
 
-/// Why something is not known.
+/// Why something could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failed {
-    /// Whether it is not the service that says so, or it has no such route.
+    /// Whether the route does not exist, or the answer is not the service's own.
     pub is_route: bool,
-    /// What happened, in a fragment of a sentence; of a refusal, what the service said.
+    /// What happened, as a fragment of a sentence; for a refusal, the service's message.
     pub message: String,
     /// The id of the project that a redirect led to.
     pub moved_to: Option<u64>,
-    /// The id by which the service's log knows the request.
+    /// The request's id in the service's log.
     pub request_id: Option<String>,
-    /// The status of the service's answer, if it refused.
+    /// The status, if the service refused.
     pub status: Option<u16>,
 }
 
@@ -69,65 +69,62 @@ impl fmt::Display for Failed {
     }
 }
 
-/// What the service answered.
+/// The service's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// A whole list.
+    /// A complete list.
     Entries(Vec<Packed>),
-    /// One thing, or that there is none.
+    /// One object, or `None` if there is none.
     One(Option<Packed>),
-    /// Neither.
+    /// A failure.
     Failed(Failed),
 }
 
 /// The object of a group or project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Thing {
-    /// Its path, as the service spells it.
+    /// Its path as the service spells it.
     pub path: String,
-    /// Whether it was read by itself; otherwise it is a row of a list, which may say less.
+    /// Whether it was read by itself; otherwise it is a row of a list, which may have fewer fields.
     pub by_itself: bool,
-    /// What it says.
+    /// Its fields.
     pub object: Packed,
 }
 
-/// All that a snapshot knows.
+/// The contents of a snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Things {
     /// The objects, by scope and id.
     pub(super) objects: BTreeMap<(Scope, u64), Thing>,
-    /// Where they are found, by scope and path in lower case: where they are, and where the service
-    /// leads to them from.
+    /// The ids by scope and path in lower case: present paths, and paths that redirect.
     pub(super) paths: BTreeMap<(Scope, String), u64>,
-    /// Reads of single objects that failed, by scope and what was asked for.
+    /// Failed reads of single objects, by scope and requested path or id.
     pub(super) missing: BTreeMap<(Scope, String), Failed>,
-    /// The ids of everything of a scope below a group, by its path in lower case; everything at the
-    /// top for the empty path.
+    /// The ids of everything of a scope below a group, by its path in lower case; an empty path
+    /// means the top level.
     pub(super) rosters: BTreeMap<(Scope, String), Result<BTreeSet<u64>, Failed>>,
-    /// Whether a row says all that the object by itself says, of each scope of which that was looked
-    /// at.
+    /// Whether a row has all fields of the object, for each scope in which that was compared.
     pub(super) whole_rows: BTreeMap<Scope, bool>,
-    /// Everything else.
+    /// All other answers.
     pub(super) answers: BTreeMap<Question, Kept>,
-    /// The ids of users, by name in lower case, with the name as it is spelled; none for a name that
-    /// nobody has.
+    /// The users by name in lower case: id and spelled name, or `None` if there is no such user.
     pub(super) users: BTreeMap<String, Option<(u64, String)>>,
-    /// Whether nobody else is a user.
+    /// Whether these are all users.
     pub(super) all_users: bool,
 }
 
-/// What is known of what was asked.
+/// What the snapshot knows about a question.
 pub(super) enum Found {
-    /// This.
+    /// The answer.
     Json(Json),
-    /// That it failed.
+    /// The failure of the read.
     Failed(Failed),
     /// Nothing.
     Unknown,
 }
 
 impl Things {
-    /// What is known of what is `asked`.
+    /// Answers a question.
     pub(super) fn answer(&self, asked: &Asked) -> Found {
         if asked.is(operation::PROJECT_GET) {
             self.object(Scope::Project, asked.of())
@@ -136,7 +133,7 @@ impl Things {
         } else if let Some((scope, root)) = roster_of(asked) {
             self.roster(scope, &root)
         } else if asked.is(operation::PROJECT_LIST) {
-            // It is only looked through, and what it does not bring is asked for by itself.
+            // This list is only searched; projects that it lacks are read one by one.
             Found::Json(Json::Array(Vec::new()))
         } else if let Some(root) = looked_through(asked) {
             self.rows_below(&root)
@@ -147,26 +144,26 @@ impl Things {
         }
     }
 
-    /// Takes in the object of a group or project, that was asked for `at`.
+    /// Adds the object of a group or project that was requested `at` a path or id.
     pub(super) fn add(&mut self, scope: Scope, id: u64, thing: Thing, at: Option<&str>) {
         self.paths.insert((scope, thing.path.to_lowercase()), id);
         if let Some(at) = at.filter(|at| number(at).is_none()) {
             self.paths.insert((scope, at.to_lowercase()), id);
         }
-        // A row says no more than what was read by itself.
+        // A row has no more fields than the object read by itself.
         let known = self.objects.get(&(scope, id));
         if thing.by_itself || known.is_none_or(|known| !known.by_itself) {
             self.objects.insert((scope, id), thing);
         }
     }
 
-    /// The id of what is at `at`, a path or an id.
+    /// The id of the container at `at`, a path or an id.
     pub(super) fn id(&self, scope: Scope, at: &str) -> Option<u64> {
         let id = number(at).filter(|id| self.objects.contains_key(&(scope, *id)));
         id.or_else(|| self.paths.get(&(scope, at.to_lowercase())).copied())
     }
 
-    /// The path of what is at `at`, in lower case, if it is known.
+    /// The path of the container at `at`, in lower case, if known.
     pub(super) fn path(&self, scope: Scope, at: &str) -> Option<String> {
         let id = self.id(scope, at)?;
         Some(self.objects.get(&(scope, id))?.path.to_lowercase())
@@ -188,8 +185,8 @@ impl Things {
         }
     }
 
-    /// Whether there is nothing of `scope` at `path`: it is below a group of which everything is
-    /// known, or would be at the top, of which everything is known to who sees all.
+    /// Whether no container of `scope` exists at `path`: it is below a group with a complete list,
+    /// or at the top level and the caller sees everything.
     fn is_absent(&self, scope: Scope, path: &str) -> bool {
         let path = path.to_lowercase();
         if number(&path).is_some() || self.paths.contains_key(&(scope, path.clone())) {
@@ -214,7 +211,7 @@ impl Things {
         self.path(Scope::Group, root).unwrap_or_else(|| root.to_lowercase())
     }
 
-    /// Everything of `scope` below `root`: from the list of that group, or of one above.
+    /// Everything of `scope` below `root`, from the list of that group or of one above.
     fn roster(&self, scope: Scope, root: &str) -> Found {
         let root = self.root(root);
         match self.rosters.get(&(scope, root.clone())) {
@@ -246,7 +243,7 @@ impl Things {
         ids.iter().filter(is_below).copied().collect()
     }
 
-    /// The projects that are known below the group at `root`, for who only looks through them.
+    /// The known projects below the group at `root`, for a search.
     fn rows_below(&self, root: &str) -> Found {
         let root = self.root(root);
         let ids = self.objects.keys().filter(|(scope, _)| *scope == Scope::Project);
@@ -270,7 +267,7 @@ impl Things {
         }
     }
 
-    /// The question as it is kept: about an id, where that is known.
+    /// The question as stored: with the id, if known.
     pub(super) fn key(&self, asked: &Asked) -> Question {
         let id = asked.scope.and_then(|scope| self.id(scope, asked.of()));
         let of = id.map(|id| id.to_string()).or_else(|| asked.question.of.clone());
@@ -278,7 +275,7 @@ impl Things {
     }
 
     fn other(&self, asked: &Asked) -> Found {
-        // It may have been asked about a path before its id was known.
+        // The question may have been stored with a path, before the id was known.
         let kept = self.answers.get(&self.key(asked));
         match kept.or_else(|| self.answers.get(&asked.question)) {
             Some(Kept::Entries(entries)) => Found::Json(entries.iter().map(Packed::json).collect()),
@@ -299,7 +296,7 @@ impl Things {
         }
     }
 
-    /// A user's level of access to a group, as the list of its members has it.
+    /// A user's access level in a group, from the list of its members.
     fn level(&self, asked: &Asked) -> Found {
         let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", asked.of());
         let Some(list) = Asked::read(&list.target()) else { return Found::Unknown };
@@ -318,7 +315,7 @@ impl Things {
         }
     }
 
-    /// How many groups and projects there are.
+    /// How many groups and projects it contains.
     pub fn counts(&self) -> BTreeMap<Scope, usize> {
         let mut counts = BTreeMap::new();
         for (scope, _) in self.objects.keys() {
@@ -327,7 +324,7 @@ impl Things {
         counts
     }
 
-    /// What could not be read although it was asked for, for other reasons than that it is not there.
+    /// What was requested and could not be read, without what is absent.
     pub fn incomplete(&self) -> impl Iterator<Item = (String, &Failed)> {
         let lists = self.rosters.iter().filter_map(|((scope, root), roster)| {
             Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))
@@ -345,7 +342,7 @@ impl Things {
             .filter(|(_, failed)| failed.status != Some(404) && failed.moved_to.is_none())
     }
 
-    /// A question in words: the operation and the path of what it is about.
+    /// A question in words: the operation and the path of its container.
     fn what(&self, question: &Question) -> String {
         let of = question.of.as_deref().unwrap_or_default();
         let paths = Scope::ALL.into_iter().filter(|scope| {
@@ -357,8 +354,8 @@ impl Things {
     }
 }
 
-/// The list of what exists that is asked for, if one is: its scope and the path or id of its root,
-/// nothing for what is at the top.
+/// The scope and root (path or id) of a requested list of what exists; an empty root means the top
+/// level.
 pub(super) fn roster_of(asked: &Asked) -> Option<(Scope, String)> {
     if asked.is(operation::GROUP_DESCENDANTS) {
         return Some((Scope::Group, asked.of().to_owned()));
@@ -371,18 +368,18 @@ pub(super) fn roster_of(asked: &Asked) -> Option<(Scope, String)> {
     is_whole.then(|| (Scope::Project, asked.of().to_owned()))
 }
 
-/// The group whose projects are asked for by who only looks through them.
+/// The group whose projects are requested for a search.
 fn looked_through(asked: &Asked) -> Option<String> {
     asked.is(operation::GROUP_PROJECTS).then(|| asked.of().to_owned())
 }
 
-/// The name of the user who is asked for.
+/// The name of the requested user.
 pub(super) fn username(asked: &Asked) -> Option<&str> {
     let name = asked.question.query.get("username").filter(|_| asked.is(operation::USER_FIND));
     name.map(String::as_str)
 }
 
-/// What the service says of what is not there.
+/// The service's answer for an absent container.
 fn no_such(scope: Scope) -> Failed {
     let noun = if scope == Scope::Group { "Group" } else { "Project" };
     Failed { status: Some(404), message: format!("{noun} Not Found"), ..Failed::default() }
@@ -393,7 +390,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The object that `raw` is, with its path and id.
+/// The object `raw` with its path, as stored, and its id.
 pub(super) fn thing(raw: &Object, path: &str, by_itself: bool) -> Option<(u64, Thing)> {
     let id = raw.get("id")?.as_u64()?;
     let path = raw.get(path)?.as_str()?.to_owned();

@@ -1,4 +1,4 @@
-//! Edits of texts: what is asked for is there, and everything else is as it was.
+//! Tests of edits: the result has what was requested, and everything else is unchanged.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -13,7 +13,7 @@ fn at(way: &str) -> At {
     At { document: 0, steps: way.split('/').filter(|word| !word.is_empty()).map(step).collect() }
 }
 
-/// Sets what the keys `way` lead to; keys are ordered by the alphabet.
+/// Sets the value at the keys in `way`; new keys are in alphabetical order.
 fn put(way: &str, to: Json) -> Edit {
     let (steps, names) = way.split_once("//").unwrap_or(("", way));
     Edit::Put {
@@ -84,7 +84,7 @@ fn a_text_of_many_lines_changes_as_a_whole() {
         ("{a: old}\n", "x\ny\n", "{a: \"x\\ny\\n\"}\n"),
         ("a: |\r\n  one\r\nb: 1\r\n", "x\ny\n", "a: |\r\n  x\r\n  y\r\nb: 1\r\n"),
     ] {
-        // A last line without a line feed says the same but for the line feed.
+        // A last line without a line feed is the same apart from the line feed.
         if before.ends_with('\n') || to == "short" {
             check(&put("a", to.into()), before, after);
         } else {
@@ -205,7 +205,7 @@ fn what_is_written_elsewhere_or_marked_is_not_touched() {
     }
 }
 
-/// A text in one of the ways in which people write a mapping.
+/// A text in one of the usual ways to write a mapping.
 fn text() -> impl Strategy<Value = String> {
     let value = prop::sample::select(vec![
         "1",
@@ -261,7 +261,7 @@ proptest! {
     }
 }
 
-/// Many edits are made like one after the other, and the text is not read for each of them.
+/// Many edits have the same result as one after the other, without reading the text for each.
 #[test]
 fn many_edits_are_made_in_few_passes() {
     let list = || At { document: 0, steps: Vec::new() };

@@ -1,8 +1,9 @@
-//! What is known of a container while its steps run: as it was read, with what writes answered
-//! since.
+//! What is known about a container while its steps run: the last reading, updated by the answers to
+//! writes.
 //!
-//! What the answer to a write shows need not be read again. What it does not show, such as what is
-//! left after a removal, is stale, and read again before anything is concluded from it.
+//! What the answer to a write shows need not be read again. What it does not show, such as the
+//! entries left after a removal, becomes stale and is read again before anything is concluded from
+//! it.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -22,17 +23,17 @@ use crate::{
 /// A live state that follows the writes.
 pub(super) struct Known {
     pub(super) live: Live,
-    /// The sections of which too little was said to know what they hold.
+    /// The sections that must be read again.
     stale: BTreeSet<&'static str>,
-    /// The entries that the last answer to their own step showed.
+    /// The entries that were shown by the answers to their own steps.
     shown: BTreeSet<Address>,
     /// The sections that were written to since the last reading began.
     written: BTreeSet<&'static str>,
     /// When this run created the container.
     created: Option<Duration>,
-    /// Whether a write left open where and what the container itself is now.
+    /// Whether the place or the properties of the container are uncertain after a write.
     is_out_of_sight: bool,
-    /// Whether something was written, by its id, to a group since what has its path was last seen.
+    /// Whether something in a group was written, by id, since its path was last read.
     is_unplaced: bool,
 }
 
@@ -49,15 +50,16 @@ impl Known {
         }
     }
 
-    /// What a reading starts from.
+    /// Starts a reading, and returns the state to read on from.
     pub(super) fn begin(&mut self) -> Live {
         self.written.clear();
         self.live.clone()
     }
 
-    /// Takes in what a reading of the sections `read` brought, and what it showed besides, such as
-    /// all parts of the container's own object. What was written to meanwhile may be in it or not: the
-    /// answers to that stay, since they may hold ids that another step waits for.
+    /// Adds the result of reading the sections in `read`, and everything that it shows in addition,
+    /// such as all parts of the container's own object. For sections written to during the reading,
+    /// the answers to those writes are kept: the reading may be older, and another step may wait
+    /// for ids in the answers.
     pub(super) fn renew(&mut self, mut live: Live, read: &BTreeSet<&'static str>) {
         let was_here = matches!(self.live.presence, Presence::Here(..));
         if was_here && matches!(live.presence, Presence::Here(..)) {
@@ -72,36 +74,36 @@ impl Known {
         self.stale.extend(self.written.iter().copied());
     }
 
-    /// The sections that have to be read again.
+    /// The sections that must be read again.
     pub(super) const fn stale(&self) -> &BTreeSet<&'static str> {
         &self.stale
     }
 
-    /// Whether what is known of the object at `address` is what the service said of it last.
+    /// Whether the state of the object at `address` is the latest answer of the service.
     pub(super) fn is_certain(&self, address: &Address) -> bool {
         let is_stale = address.section.is_some_and(|section| self.stale.contains(section));
         !self.is_out_of_sight && (!is_stale || self.shown.contains(address))
     }
 
-    /// Whether the container itself has to be read again.
+    /// Whether the container itself must be read again.
     pub(super) const fn is_out_of_sight(&self) -> bool {
         self.is_out_of_sight
     }
 
-    /// Whether nothing has to be read again. A group is looked at once more after the last write that
-    /// did not show it: its path may have been given to another one. Of a project that would
-    /// cost the reads of which a service allows the fewest.
+    /// Whether nothing must be read again. A group is read once more after the last write that did
+    /// not show it, because another one may have got its path. For projects this is not done: the
+    /// service has the lowest limit for those reads.
     pub(super) fn is_all(&self) -> bool {
         self.stale.is_empty() && !self.is_out_of_sight && !self.is_unplaced
     }
 
-    /// When this run created the container. Since then nothing was in it but what this run, and the
-    /// service itself, put there.
+    /// When this run created the container. Since then only this run and the service itself put
+    /// anything into it.
     pub(super) const fn created(&self) -> Option<Duration> {
         self.created
     }
 
-    /// A section of which nothing is certain any more.
+    /// Marks the section of `step` as uncertain.
     pub(super) fn doubt(&mut self, step: &Step, container: &Container) {
         self.shown.remove(&step.address);
         match step.address.section {
@@ -110,13 +112,13 @@ impl Known {
         }
     }
 
-    /// Nothing at all is certain any more.
+    /// Marks the whole container as uncertain.
     fn lose_sight(&mut self, container: &Container) {
         self.stale.extend(container.section_names());
         self.is_out_of_sight = true;
     }
 
-    /// Takes in the answer to a call of `step`.
+    /// Adds the answer to a call of `step`.
     pub(super) fn hear(
         &mut self,
         container: &Container,
@@ -161,8 +163,8 @@ impl Known {
         }
     }
 
-    /// Takes in the container's own object, if it is the one with the id `own`; `created` if this is
-    /// the first that is known of it.
+    /// Adds the container's own object, if it has the id `own`. `created`: nothing was known about
+    /// it before.
     fn hear_object(
         &mut self,
         container: &Container,
@@ -188,7 +190,7 @@ impl Known {
             _ => None,
         };
         let is_new = before.is_none();
-        // The answer to a write may not show what the caller may do; a creator may do everything.
+        // An answer to a write may lack the caller's permissions; a creator has all of them.
         facts.level = match before {
             Some(level) => facts.level.or(level),
             None => facts.level.max(Some(itself.creator)),
@@ -204,13 +206,13 @@ impl Known {
                 Place::Object if shows(section, body) => {
                     Some(Collection::One(Some(read(section, body))))
                 }
-                // Another step may be writing to it: the answer may be older than what that came to.
+                // Another step may be writing to it, and this answer may be older.
                 Place::In(_) | Place::Part { .. } if !is_new => continue,
                 Place::In(_) | Place::Part { .. } => section
                     .of
                     .read_within(body, &|name| section.names().any(|other| other == name))
                     .map(Collection::Within),
-                // Nothing was in it when it was created.
+                // A new container has no entries.
                 Place::List(_) | Place::Optional(_) if is_new => Some(Collection::Fresh),
                 Place::List(_) | Place::Optional(_) | Place::Itself(_) => continue,
                 Place::Object => None,
@@ -230,8 +232,8 @@ fn read(section: &DeclaredSection, body: &Object) -> LiveEntry {
     section.of.read(body, &|name| section.names().any(|other| other == name))
 }
 
-/// Whether an answer shows all that a reading would: what an entry is known by, and every declared
-/// field that the service returns at all.
+/// Whether an answer shows as much as a reading: the identity, and every declared field that the
+/// service returns.
 fn shows(section: &DeclaredSection, body: &Object) -> bool {
     let is_there = |name: &str| {
         let field = section.of.field(name);
@@ -278,8 +280,8 @@ mod tests {
         )
     }
 
-    /// A reading that began before a create was answered does not show what was created, whose id
-    /// another step may be waiting for.
+    /// A reading that began before the answer to a create does not show the new entry, whose id
+    /// another step may wait for.
     #[test]
     fn what_was_heard_during_a_reading_outlasts_it() {
         let container =
@@ -308,7 +310,7 @@ mod tests {
         assert!(known.stale().is_empty());
     }
 
-    /// Without the role no list below the container could be trusted to be whole.
+    /// Without the role, no list below the container would count as complete.
     #[test]
     fn an_answer_without_the_callers_role_changes_none() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
@@ -324,7 +326,7 @@ mod tests {
         assert_eq!(facts.level, Some(40));
     }
 
-    /// The path of a group may be somebody else's by the time that a write by its id is answered.
+    /// By the time a write by id is answered, another group may have the path.
     #[test]
     fn a_group_is_looked_at_once_more_after_the_last_write_that_did_not_show_it() {
         let new = || json!({"key": "A", "value": "x", "environment_scope": "*"});
@@ -352,13 +354,13 @@ mod tests {
             hear(&mut known, "variables", variable, &new());
             assert!(known.stale().is_empty(), "the answer shows it");
             assert_eq!(known.is_all(), scope == Scope::Project);
-            // A reading that began before it was answered tells nothing of that.
+            // A reading that began before that answer proves nothing.
             known.renew(read(), &BTreeSet::from(["variables"]));
             assert!(!known.is_all());
             known.begin();
             known.renew(read(), &BTreeSet::from(["variables"]));
             assert!(known.is_all());
-            // The answer to an edit of the group itself shows where it is.
+            // The answer to an edit of the group itself shows its path.
             hear(&mut known, "variables", variable, &new());
             let answer = json!({"id": 1, itself.path: "acme", "description": "new"});
             hear(&mut known, "settings", edit, &answer);
@@ -366,7 +368,7 @@ mod tests {
         }
     }
 
-    /// The answer to an edit may be older than what another step came to meanwhile.
+    /// The answer to an edit may be older than the result of another step.
     #[test]
     fn what_a_removal_left_is_not_taken_from_the_answer_to_another_step() {
         let container =

@@ -1,5 +1,5 @@
-//! How far the steps of a container are, and which may start: the edges of a plan, looked up and not
-//! searched.
+//! The progress of a container's steps: which have ended, and which may start. Edges are looked up,
+//! not searched.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,15 +9,15 @@ use crate::{
     diff::Step,
 };
 
-/// How far the steps are.
+/// The progress of the steps.
 #[derive(Default)]
 pub(super) struct Progress {
-    /// The place of each step in the plan.
+    /// The position of each step in the plan.
     places: HashMap<Address, usize>,
-    /// The places of steps that have not ended, and of those that did not succeed, by section.
+    /// The positions of steps that have not ended or did not succeed, by section.
     open: BTreeMap<Option<&'static str>, BTreeSet<usize>>,
     failed: BTreeMap<Option<&'static str>, BTreeSet<usize>>,
-    /// The sections in which something was carried out.
+    /// The sections in which a step was carried out.
     touched: BTreeSet<Option<&'static str>>,
     /// Whether anything was sent.
     pub(super) sent: bool,
@@ -45,7 +45,7 @@ impl Progress {
         self.places.contains_key(address)
     }
 
-    /// Takes in how a step ended.
+    /// Records the result of a step.
     pub(super) fn end(&mut self, result: &StepResult) {
         let Some(place) = self.places.get(&result.address) else { return };
         let section = result.address.section;
@@ -57,8 +57,8 @@ impl Progress {
         }
     }
 
-    /// Whether a step that `step` waited for was carried out, which may have changed what `step` is
-    /// about, too.
+    /// Whether a step that `step` waited for was carried out, so that the object of `step` may have
+    /// changed too.
     pub(super) fn has_moved(&self, step: &Step) -> bool {
         step.after.iter().any(|edge| {
             edge.address.section != step.address.section
@@ -66,8 +66,8 @@ impl Progress {
         })
     }
 
-    /// Whether what comes before `step` has succeeded. An edge to a section stands for all of its
-    /// steps that come earlier in the plan.
+    /// Whether the steps before `step` have succeeded. An edge to a section stands for all its
+    /// earlier steps.
     pub(super) fn readiness(&self, step: &Step, dependencies: &Dependencies) -> Readiness {
         let own = self.places.get(&step.address).copied().unwrap_or(usize::MAX);
         let mut waits = false;

@@ -1,4 +1,4 @@
-//! What does not match its manifest once the steps of a container were carried out.
+//! Finds what does not match after the steps of a container.
 
 use super::{Ended, Look, Run, closes};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl<F: FnMut(Event)> Run<'_, F> {
-    /// Names what does not match its manifest, reading what writes did not show.
+    /// Records what does not match, after reading what the answers to writes did not show.
     pub(super) async fn verify(&self, ended: &mut Ended) {
         let sent = ended.progress.sent;
         if sent && Bug::SkipReadBack.is_planted() {
@@ -41,8 +41,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
         }
     }
 
-    /// What the answers to the writes themselves show not to be saved, where nothing can be read any
-    /// more.
+    /// What was not saved according to the answers to the writes themselves, if nothing can be read
+    /// any more.
     fn refuted(&self, ended: &Ended) -> Vec<Mismatch> {
         let known = self.known.borrow();
         let seen = self.seen(&known.live, self.settings());
@@ -51,8 +51,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         mismatches.filter(|mismatch| mismatch.reason == MismatchReason::NotSaved).collect()
     }
 
-    /// What does not match its manifest, or is not known to be, now that the steps were carried
-    /// out.
+    /// What does not match, or is not known to match, after the steps.
     fn left(&self, left: &ContainerPlan, ended: &Ended) -> Vec<Mismatch> {
         let mut mismatches: Vec<_> = left
             .incomplete
@@ -65,8 +64,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
             let told = mismatches.iter().any(|known| {
                 known.address.section.is_none_or(|section| step.address.section == Some(section))
             });
-            // Once a container is closed nothing else of it can be seen; it was, before. A section
-            // that something declared closes was last seen in the answers to its own writes.
+            // A closed container cannot be read any more; it was verified before. The section of a
+            // switch that was turned off was last seen in the answers to its own writes.
             let closed = ended
                 .results
                 .values()
@@ -81,7 +80,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         mismatches
     }
 
-    /// Whether the section of `left` could be seen only after a step of this run.
+    /// Whether the section of `left` became visible only after a step of this run.
     fn was_possible(&self, left: &Step) -> bool {
         let is_there =
             |step: &&Step| step.possible.is_some() && step.address.section == left.address.section;
@@ -96,10 +95,10 @@ impl<F: FnMut(Event)> Run<'_, F> {
         self.steps.iter().any(|step| closes(step) && step.address == *address)
     }
 
-    /// What a step that is still needed after the run says; nothing if its own result says it
-    /// already, or if it was not its turn yet.
+    /// The mismatch for a step that is still needed after the run; `None` if its own result
+    /// explains it, or if it had to wait.
     fn mismatch(&self, left: &Step, ended: &Ended) -> Option<Mismatch> {
-        // A container is created along with parts of its own object.
+        // A container is created together with parts of its own object.
         let created = ended.results.values().find(|result| {
             result.address.section.is_none()
                 && left.address.section.is_some_and(|name| self.comes_with_container(name))
@@ -119,8 +118,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
         Some(Mismatch { address: left.address.clone(), fields, reason, help })
     }
 
-    /// Why the service may not have saved `fields`: it is too old for them, lacks the tier, or a group
-    /// above has another say.
+    /// Why the service may not have saved `fields`: too old a release, too low a tier, or a limit
+    /// of a group above.
     fn late(&self, left: &Step, fields: &[String]) -> Option<String> {
         let table = self.container.section(left.address.section?)?.of.table();
         let late = fields.iter().filter_map(|name| {

@@ -1,5 +1,5 @@
-//! The steps of one project under way: sent along their edges, waiting where an answer was lost or
-//! a value went stale, and going on with what a look found ([`wait`]).
+//! Sends the steps of one project along their edges. A step waits if an answer was lost or a live
+//! value is stale, and continues with the result of the next look ([`wait`]).
 
 mod wait;
 
@@ -27,46 +27,45 @@ use crate::{
     value::Json,
 };
 
-/// How long live values that an edit repeats are taken for what is there. A wait makes them stale
-/// before.
+/// How long live values that an edit repeats count as current. Any wait makes them stale.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// The status of a delete that was refused because what it removes changed.
 const CHANGED_MEANWHILE: u16 = 412;
 
-/// A step under way.
+/// A step that is being carried out.
 struct Walk {
-    /// As it was planned when the project was read last.
+    /// The step from the latest plan.
     step: Step,
-    /// When that was.
+    /// When the live state for it was read.
     read: ReadTime,
-    /// The call that comes next.
+    /// The position of the next call.
     at: usize,
-    /// Which sending of it this is, from 1.
+    /// The number of its next sending, from 1.
     attempt: u32,
-    /// Whether it was sent once more after it was not found.
+    /// Whether it was sent once more after a look found nothing.
     resent: bool,
-    /// Whether steps of this run may have changed what it is about.
+    /// Whether steps of this run may have changed its object.
     moved: bool,
-    /// How it failed, if what it had removed is being put back.
+    /// The failure after which a removed object is being put back.
     failed: Option<Cause>,
 }
 
-/// Whether a step that has ended still puts back what it removed.
+/// Whether an ended step still puts back what it removed.
 enum PutBack {
     GoesOn(Walk),
     Ends(Walk, Outcome),
 }
 
-/// What became of a step for now.
+/// What happens to a step next.
 enum Next {
     /// It ended.
     Ended(Outcome, Option<ApiError>),
-    /// It goes on when the project was read again, not before this instant.
+    /// It continues after the next reading, not before this instant.
     Waits(Duration, Wait),
 }
 
-/// What is under way in a project.
+/// What happened in a project.
 enum Happened {
     Walked(Walk, Next),
     Looked(Vec<(Walk, Wait)>, Result<Look, ApiError>),
@@ -76,11 +75,11 @@ enum Happened {
 struct Open<'r> {
     /// Those that have not started.
     ready: Vec<Step>,
-    /// Those that are being sent, and the look that is being taken.
+    /// Steps in flight, and a reading in progress.
     under_way: FuturesUnordered<LocalBoxFuture<'r, Happened>>,
-    /// Those that wait for a look, each until an instant.
+    /// Steps that wait for a look, each until an instant.
     waiting: Vec<(Duration, Walk, Wait)>,
-    /// Whether a look is being taken.
+    /// Whether a reading is in progress.
     looking: bool,
 }
 
@@ -93,7 +92,7 @@ impl<'r> Open<'r> {
         self.ready.is_empty() && self.under_way.is_empty() && self.waiting.is_empty()
     }
 
-    /// When the next look is due; only one is taken at a time.
+    /// When the next look is due; there is only one at a time.
     fn due(&self) -> Option<Duration> {
         self.waiting.iter().map(|(due, ..)| *due).min().filter(|_| !self.looking)
     }
@@ -127,8 +126,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
     }
 
-    /// Waits for what happens next. Nothing has happened if a look is due only now, or if another
-    /// container was waited for.
+    /// Waits for the next event. There is none if a look just became due, or if the wait was for
+    /// another container.
     async fn next<'r>(
         &'r self,
         open: &mut Open<'r>,
@@ -139,8 +138,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             if !open.under_way.is_empty() {
                 return open.under_way.next().await;
             }
-            // What is left waits for another container, or was blocked in this round; go round
-            // once more for it.
+            // The remaining steps wait for another container, or were blocked in this round; go
+            // round once more.
             if open.ready.iter().any(|step| self.waits_for_another(step)) {
                 self.wait_for_another(&mut open.ready, ended, place).await;
             }
@@ -163,7 +162,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         None
     }
 
-    /// Goes on with the steps to which something happened.
+    /// Continues the steps concerned by an event.
     fn go_on<'r>(&'r self, happened: Happened, open: &mut Open<'r>, ended: &mut Ended) {
         match happened {
             Happened::Walked(walk, Next::Waits(due, wait)) => open.waiting.push((due, walk, wait)),
@@ -188,7 +187,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
     }
 
-    /// The steps among `ready` that can start; what can never start ends, and the rest stays.
+    /// The steps of `ready` that can start. Steps that never can are ended; the others stay.
     fn start(&self, ready: &mut Vec<Step>, times: &Times, ended: &mut Ended) -> Vec<Walk> {
         let mut started = Vec::new();
         for step in std::mem::take(ready) {
@@ -204,13 +203,13 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                         action: step.action,
                     });
                     ended.progress.sent = true;
-                    // What this run created is known to be empty since then.
+                    // A container created by this run is known to be empty since then.
                     let created = self.known.borrow().created();
                     let read = times.of(step.address.section);
                     let newer = created.filter(|created| *created > read.ended);
                     let read = newer.map_or(read, |at| ReadTime { began: at, ended: at });
-                    // A removal needs no more than what addresses it, a create not even that; what
-                    // closes the container was just read.
+                    // A removal needs only the address of its object, and a create needs nothing;
+                    // for closing, the container was just read.
                     let moved = step.action == Action::Update
                         && !closes(&step)
                         && ended.progress.has_moved(&step);
@@ -237,7 +236,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         })
     }
 
-    /// Waits until a step of another container ends; if the run does, nothing more is started.
+    /// Waits until a step of another container ends. If the run ends, no step starts any more.
     async fn wait_for_another(
         &self,
         ready: &mut Vec<Step>,
@@ -259,7 +258,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         ended.progress.readiness(step, self.dependencies)
     }
 
-    /// Sends the calls of a step, in order, as far as they go.
+    /// Sends the calls of a step in order, as far as possible.
     async fn advance(&self, mut walk: Walk) -> Happened {
         while let Some(call) = walk.step.sends.get(walk.at).cloned() {
             if call.is_spare() && walk.failed.is_none() {
@@ -297,7 +296,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     } else if call.undoes {
                         return Happened::Walked(walk, Next::Ended(Outcome::Done, None));
                     }
-                    // What is sent next goes by the id, which the answer may not have shown.
+                    // The next request needs the id, which the answer may lack.
                     if call.awaits || (creates(&walk.step) && self.id.get().is_none()) {
                         walk.next_call();
                         let since = self.now();
@@ -315,8 +314,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         Happened::Walked(walk, Next::Ended(Outcome::Done, None))
     }
 
-    /// Why a write did not succeed that switched something on: the answer does not show what was sent
-    /// to limit it.
+    /// Why a write that turned a switch on did not succeed: the answer lacks the limit that was
+    /// sent with it.
     fn unlimited(&self, walk: &Walk, request: &Request<Write>, answer: &Json) -> Option<Cause> {
         let section = walk.step.address.section.unwrap_or(settings::KIND.section);
         let of = kinds::section(self.container.scope, section)?;
@@ -329,8 +328,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         Some(Cause::new(format!("the service did not save {what}, which limits `{switch}`")))
     }
 
-    /// The id of what this run created: at this path, or of the entry of this container that has
-    /// this address.
+    /// The id of what this run created: the container at this path, or the entry of this container
+    /// with this address.
     fn id_of(&self, named: &str) -> Option<u64> {
         if !named.contains('#') {
             return self.dependencies.created().known_id(named);
@@ -349,7 +348,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         let own = self.id.get().copied();
         self.known.borrow_mut().hear(&self.container, &walk.step, request, answer, own, now);
         self.identify(Some(&self.known.borrow().live.presence));
-        // The answer to a fork or an import shows no more than which one it is.
+        // The answer to a fork or an import shows only its id.
         if walk.at == 0 && creates(&walk.step) {
             let path = ["path_with_namespace", "full_path"].iter().find_map(|key| answer.get(key));
             let path = path.and_then(Json::as_str).unwrap_or_default().trim_start_matches('/');
@@ -361,7 +360,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         }
     }
 
-    /// What comes after a call that failed.
+    /// What happens after a failed call.
     fn after_error(&self, walk: &mut Walk, request: &Request<Write>, error: ApiError) -> Next {
         let over = error.is_stopped() || error.is_over_budget();
         let ends = ends_everything(&error).then(|| error.clone());
@@ -413,7 +412,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         Next::Ended(Outcome::Failed(cause), ends)
     }
 
-    /// `cause`, with what to do about a call that a later run does not repeat, because nothing shows
+    /// Adds to `cause` what to do about a call that no later run repeats, because nothing shows
     /// that it is missing.
     fn with_remedy(&self, cause: Cause, walk: &Walk, request: &Request<Write>) -> Cause {
         let is_seen = walk.at == 0 || request.body_fields().is_some();
@@ -423,8 +422,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         cause.help(format!("a later run does not repeat this: `{}`", request.as_command()))
     }
 
-    /// Goes on with the call that puts back what a failed step had removed, or ends the step if there
-    /// is none, or none any more.
+    /// Continues with the call that puts back what a failed step had removed. Ends the step if
+    /// there is none.
     fn put_back(&self, mut walk: Walk, outcome: Outcome, ended: &Ended) -> PutBack {
         if let Some(failed) = walk.failed.take() {
             let undoes = walk.step.sends.get(walk.at).is_some_and(|call| call.undoes);
@@ -485,12 +484,12 @@ impl Walk {
         self
     }
 
-    /// Whether no call is left but those that put something back.
+    /// Whether only calls that put something back are left.
     fn is_done(&self) -> bool {
         self.step.sends.iter().skip(self.at).all(Call::is_spare)
     }
 
-    /// Whether its only call is the one that it is at.
+    /// Whether its present call is the only one.
     fn is_only_call(&self) -> bool {
         self.step.sends.iter().filter(|call| !call.is_spare()).count() == 1
     }
@@ -501,21 +500,21 @@ fn creates(step: &Step) -> bool {
     step.action == Action::Create && step.address.section.is_none()
 }
 
-/// Looks again, some time after `passed`, for what was started at `since`.
+/// Looks again, some time after `passed`, for contents requested at `since`.
 fn await_arrival(since: Duration, passed: Duration) -> Next {
     let due = whole_second(since.saturating_add(next_look(passed)));
     Next::Waits(due, Wait::Arrives { since })
 }
 
-/// Why a write failed that was answered with success: some say only in the body that a part was
-/// refused.
+/// Why a write failed in spite of a status of success: some answers report a refused part only in
+/// the body.
 fn refused_within(answer: &Json) -> Option<Cause> {
     let status = answer.get("status").filter(|_| answer.get("id").is_none())?;
     (status == "error")
         .then(|| Cause::new(said(answer)).context("the service refused a part of it"))
 }
 
-/// The next whole second: what is due within one is looked for by one reading.
+/// Rounds up to a whole second, so that one reading serves all looks due in it.
 fn whole_second(instant: Duration) -> Duration {
     Duration::from_secs(instant.as_secs() + u64::from(instant.subsec_nanos() > 0))
 }

@@ -1,11 +1,11 @@
-//! Text of others in HTML: the one place where it is made harmless.
+//! Escapes text from others for HTML, in one place.
 
 use crate::{secret::Secrets, text::escape};
 
-/// Makes text of others harmless, as content and as the quoted value of an attribute.
+/// Escapes text from others, as content and as a quoted value of an attribute.
 #[derive(Clone, Copy)]
 pub(super) struct Ink<'s> {
-    /// What is struck.
+    /// The secrets to remove.
     pub(super) secrets: &'s Secrets,
 }
 
@@ -15,7 +15,7 @@ impl Ink<'_> {
         html(&escape(&self.secrets.redact(text)))
     }
 
-    /// A message, in which what stands between backticks is code.
+    /// A message; text between backticks becomes code.
     pub(super) fn prose(self, text: &str) -> String {
         let text = self.text(text);
         if text.matches('`').count() % 2 == 1 {
@@ -28,13 +28,13 @@ impl Ink<'_> {
         parts.collect()
     }
 
-    /// A line of a text from which secrets were struck as a whole; tabs stay.
+    /// A line of a text whose secrets were already removed; tabs stay.
     pub(super) fn line(self, line: &str) -> String {
         html(&line.split('\t').map(escape).collect::<Vec<_>>().join("\t"))
     }
 }
 
-/// `text` without what has a meaning in HTML.
+/// `text` with the special characters of HTML escaped.
 fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,9 +1,9 @@
-//! A report as one page, for people who would rather look than read.
+//! A report as one HTML page.
 //!
-//! The page is whole without its script: everything is in it as text, folded with `details`. The
-//! script adds filters, which the page's fragment can name (`#action=remove&q=hook`), and buttons that
-//! fold or copy. Nothing comes from elsewhere, and a policy in the page, with the digests of its own
-//! style and script, lets nothing else run, whatever stands in a name.
+//! The page is complete without its script: everything is text, folded with `details`. The script
+//! adds filters, which the URL's fragment can set (`#action=remove&q=hook`), and buttons to fold
+//! and copy. Nothing is loaded from elsewhere. A content security policy with the digests of the
+//! page's own style and script allows nothing else, whatever a name contains.
 
 mod ink;
 mod steps;
@@ -21,15 +21,15 @@ use crate::{
 };
 use ink::Ink;
 
-/// How the page looks.
+/// The style of the page.
 const STYLE: &str = include_str!("page.css");
-/// What the page can do besides.
+/// The script of the page.
 const SCRIPT: &str = include_str!("page.js");
 
-/// Up to so many steps, each is unfolded from the start.
+/// Up to this many steps, all are unfolded at first.
 const UNFOLDED: usize = 300;
 
-/// `report` as a page, without what `secrets` knows.
+/// `report` as a page, without `secrets`.
 pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     let ink = Ink { secrets };
     let steps = report.steps();
@@ -61,7 +61,7 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> String {
     page
 }
 
-/// What the page may load and run: its own style and its own script.
+/// The policy: only the page's own style and script.
 fn policy() -> String {
     let digest = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
@@ -74,7 +74,7 @@ fn policy() -> String {
 fn header(page: &mut String, report: &Report<'_>, steps: &[Told<'_>], ink: Ink<'_>) {
     let mut lines = report.summary().into_iter();
     let first = lines.next().unwrap_or_default();
-    // What a plan is called stands above already.
+    // The heading already names the sort of report.
     let headline = first.strip_prefix(&format!("{}: ", report.sort.word())).unwrap_or(&first);
     *page += "<header>\n";
     *page += &format!(
@@ -106,7 +106,7 @@ fn header(page: &mut String, report: &Report<'_>, steps: &[Told<'_>], ink: Ink<'
     *page += "</header>\n";
 }
 
-/// How many objects come, change and go; of what was applied, how many did.
+/// How many objects are created, changed and removed; after apply, how many were.
 fn tally(page: &mut String, report: &Report<'_>, steps: &[Told<'_>]) {
     let applied = matches!(report.content(), Some(Content::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
@@ -127,7 +127,7 @@ fn tally(page: &mut String, report: &Report<'_>, steps: &[Told<'_>]) {
     *page += "</ul>\n";
 }
 
-/// What a reader has to know, a section for each group.
+/// The items, in a section for each group.
 fn items(page: &mut String, items: &[Item<'_>], ink: Ink<'_>) {
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first() else { continue };
@@ -173,7 +173,7 @@ fn item(page: &mut String, item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) 
     *page += "</li>\n";
 }
 
-/// The filters: hidden until the script, without which they would do nothing, shows them.
+/// The filters. They are hidden until the script shows them, because they need it.
 fn filters(steps: &[Told<'_>]) -> String {
     let all = count(steps.len(), "object");
     format!(
@@ -189,7 +189,7 @@ fn filters(steps: &[Told<'_>]) -> String {
     )
 }
 
-/// Why other things do not happen, folded.
+/// The notes, folded.
 fn notes(page: &mut String, report: &Report<'_>, ink: Ink<'_>) {
     let sorts = report.notes();
     if sorts.is_empty() {

@@ -1,4 +1,4 @@
-//! The steps of a page: an article for each group or project, in it a `details` for each object.
+//! The steps of a page: an article for each group or project, with a `details` for each object.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::{
     text::count,
 };
 
-/// How many steps that come before one are named with the same reason.
+/// How many earlier steps are named for one reason.
 const NAMED: usize = 3;
 
-/// The steps of one part, if it has any.
+/// The steps of one part, if there are any.
 pub(super) fn part(
     page: &mut String,
     steps: &[Told<'_>],
@@ -62,7 +62,7 @@ pub(super) fn part(
     *page += "</section>\n";
 }
 
-/// What else the same is true of, folded, if anything.
+/// Other objects with the same content, folded, if there are any.
 pub(super) fn also(page: &mut String, title: &str, others: &[impl AsRef<str>], ink: Ink<'_>) {
     if others.is_empty() {
         return;
@@ -131,7 +131,7 @@ fn step(
     *page += "</div>\n</details>\n";
 }
 
-/// What comes first, with links to it.
+/// The steps that come first, with links.
 fn edges(page: &mut String, step: &Step, numbers: &BTreeMap<String, usize>, ink: Ink<'_>) {
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for edge in &step.after {
@@ -173,7 +173,7 @@ fn field(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
     *page += "</tr>\n";
 }
 
-/// A value on each side; of what comes or goes, on one.
+/// The values of both sides; only one for a creation or a removal.
 fn values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
     for (class, said) in ["before", "after"].into_iter().zip(row.sides()) {
         *page += &match said {
@@ -189,7 +189,7 @@ fn values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
     }
 }
 
-/// How one text becomes another.
+/// The comparison of two texts.
 fn comparison(page: &mut String, before: &str, after: &str, ink: Ink<'_>) {
     let lines = match compare::texts(before, after, |text| ink.secrets.redact(text)) {
         Compared::Aside(words) => {
@@ -212,7 +212,7 @@ fn comparison(page: &mut String, before: &str, after: &str, ink: Ink<'_>) {
     *page += "</pre>";
 }
 
-/// The calls that are sent.
+/// The calls to send.
 fn calls(page: &mut String, step: &Step, ink: Ink<'_>) {
     if step.calls.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Pages, without a browser: what one makes of them is tested in `tests/browser.rs`.
+//! Tests of pages without a browser; `tests/browser.rs` uses one.
 
 use super::*;
 use crate::{report::testing::World, secret::Secret};
@@ -10,7 +10,7 @@ fn written(report: &Report<'_>) -> String {
 #[test]
 fn a_page_brings_all_that_it_needs_and_ends_what_it_begins() {
     assert!(!SCRIPT.contains("</script") && !SCRIPT.contains("<!--") && !STYLE.contains("</style"));
-    // What is digested is what is in the page: readers turn other line ends into this one.
+    // The digests are of the text as browsers see it: they convert other line ends.
     assert!(!SCRIPT.contains('\r') && !STYLE.contains('\r'));
     for elsewhere in ["http:", "https:", "@import", "url("] {
         assert!(!SCRIPT.contains(elsewhere) && !STYLE.contains(elsewhere), "{elsewhere}");

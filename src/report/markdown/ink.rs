@@ -1,20 +1,20 @@
-//! Text of others in Markdown: the one place where it is made harmless.
+//! Escapes text from others for Markdown, in one place.
 //!
-//! The service does more with a comment than Markdown says: it links names (`@all`, `#1`, `~bug`),
-//! takes lines that begin with a slash for commands, and shows images. It does none of that in code. So
-//! whatever comes from a manifest or the service stands in code, and no line begins with it: in a code
-//! span, of which the fence is longer than any in it, or in a fenced block, in which each line begins
-//! with a sign of ours.
+//! The service adds features to the Markdown of comments: it links names (`@all`, `#1`, `~bug`),
+//! executes lines that begin with a slash as commands, and shows images. None of these work in
+//! code. So every text from a manifest or the service is put into code, and no line begins with it.
+//! It is in a code span with a longer fence than any run of backticks in it, or in a fenced block,
+//! in which each line begins with our own sign.
 
 use crate::{report::model::value::Said, secret::Secrets, text::escape};
 
-/// How much of a text is shown, in characters: an element of a page is never larger than it is wide.
+/// The maximum number of characters shown of a text, so that an element of a page stays small.
 const LONGEST: usize = 240;
 
-/// Makes text of others harmless.
+/// Escapes text from others.
 #[derive(Clone, Copy)]
 pub(super) struct Ink<'s> {
-    /// What is struck.
+    /// The secrets to remove.
     pub(super) secrets: &'s Secrets,
 }
 
@@ -26,8 +26,8 @@ impl Ink<'_> {
 
     /// `text` as code in a cell of a table.
     pub(super) fn cell(self, text: &str) -> String {
-        // A bar ends a cell, in code too, unless a backslash stands before it; and whether a backslash
-        // before that one changes this, readers do not agree on.
+        // A bar ends a cell, also in code, unless a backslash precedes it. Parsers disagree about a
+        // backslash before that backslash.
         let text = cut(&escape(&self.secrets.redact(text)));
         span(&text.replace("\\|", "\\u{5c}|").replace('|', "\\|"))
     }
@@ -39,7 +39,7 @@ impl Ink<'_> {
         }
     }
 
-    /// Lines of text, each after its sign, as a block of its own.
+    /// Lines of text, each after its sign, as a fenced block.
     pub(super) fn block(self, lines: &[(char, &str)]) -> String {
         let lines: Vec<_> = lines
             .iter()
@@ -51,12 +51,12 @@ impl Ink<'_> {
     }
 }
 
-/// `line` escaped, but for tabs, which are what they seem in a block.
+/// `line` escaped, except for tabs, which are harmless in a block.
 fn escape_line(line: &str) -> String {
     line.split('\t').map(escape).collect::<Vec<_>>().join("\t")
 }
 
-/// As much of `text` as is shown.
+/// The shown beginning of `text`.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -64,20 +64,20 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// A code span of `text`, which has no controls in it.
+/// A code span of `text`, which has no control characters.
 fn span(text: &str) -> String {
     if text.is_empty() {
         return "(empty)".into();
     }
     let fence = "`".repeat(longest_run(text) + 1);
-    // One space on both sides is taken away again.
+    // Parsers remove one space on both sides.
     let ends = |c: char| text.starts_with(c) || text.ends_with(c);
     let is_blank = text.chars().all(|c| c == ' ');
     let space = if ends('`') || (ends(' ') && !is_blank) { " " } else { "" };
     format!("{fence}{space}{text}{space}{fence}")
 }
 
-/// How many backticks stand side by side in `text` at most.
+/// The length of the longest run of backticks in `text`.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

@@ -1,8 +1,9 @@
-//! The comment of a merge request: a report in the Markdown of the service.
+//! A report as the comment of a merge request, in the service's Markdown.
 //!
-//! The first line is a hidden [`Marker`], by which the comment is found again. The same run writes the
-//! same bytes. A page has a budget: what a reader must not miss comes first, then tables of changes,
-//! then folded details, and what does not fit is counted. An element is shown whole or not at all.
+//! The first line is a hidden [`Marker`], which identifies the comment later. The same run writes
+//! the same bytes. A page has a size limit: important items come first, then tables of changes,
+//! then folded details, and elements that do not fit are counted. An element is shown as a whole or
+//! not at all.
 
 mod ink;
 mod page;
@@ -31,20 +32,20 @@ use crate::{
 use ink::Ink;
 use page::{Page, Room};
 
-/// The largest page. The service takes a million characters, and shows so much only slowly; nobody reads
-/// more lines.
+/// The size limit of a page. The service accepts a million characters, but shows so many only
+/// slowly, and nobody reads more lines.
 const BUDGET: Room = Room { bytes: 60_000, lines: 200 };
-/// How many lines of a text, or of a comparison of two, are shown.
+/// How many lines of a text, or of a comparison, are shown.
 const LINES: usize = 40;
 /// How many groups and projects with the same change are named.
 const NAMED: usize = 20;
 
-/// `report` as the comment that `marker` tells from others, without what `secrets` knows.
+/// `report` as a comment with `marker`, without `secrets`.
 pub fn report(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
     within(BUDGET, report, marker, Ink { secrets })
 }
 
-/// The same in at most `budget`, as long as the summary fits.
+/// The same with the limit `budget`, which must have room for the summary.
 fn within(budget: Room, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) -> String {
     let mut page = Page::new(budget);
     head(&mut page, report, marker, ink);
@@ -82,7 +83,7 @@ fn head(page: &mut Page, report: &Report<'_>, marker: &Marker, ink: Ink<'_>) {
     }
 }
 
-/// A list for each group of items that is `wanted`.
+/// A list for each `wanted` group of items.
 fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool, ink: Ink<'_>) {
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
@@ -115,20 +116,21 @@ fn listed(item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) -> String {
     text + "\n"
 }
 
-/// The document that lets `refusal` pass: who reads a comment has no command line.
+/// The document that acknowledges `refusal`, for readers of a comment without a command line.
 fn document(refusal: &Refusal) -> String {
     let at = refusal.acknowledgement.split_once(':').map_or("", |(_, at)| at);
     let (guard, at, objects) = (refusal.guard, Json::from(at), refusal.objects);
     format!("{{kind: Acknowledge, guard: {guard}, at: {at}, at_most: {objects}}}")
 }
 
-/// A row with a text that does not fit into a table.
+/// A row whose text does not fit into a table.
 struct Text<'a> {
     step: &'a Step,
     row: Row<'a>,
 }
 
-/// Tables of the steps of `part`, one for each group or project, and the texts that are not in them.
+/// The tables for the steps of `part`, one for each group or project; returns the texts that do not
+/// fit into them.
 fn changes<'a>(page: &mut Page, steps: &[Told<'a>], part: Part, ink: Ink<'_>) -> Vec<Text<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|told| told.part == part).collect();
     let (mut left, mut texts) = (0, Vec::new());
@@ -144,7 +146,7 @@ fn changes<'a>(page: &mut Page, steps: &[Told<'a>], part: Part, ink: Ink<'_>) ->
     texts
 }
 
-/// What else the same is true of.
+/// Other objects with the same content.
 fn also(others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
     if others.is_empty() {
         return String::new();
@@ -155,7 +157,7 @@ fn also(others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
     format!(", and the same in {}: {}{rest}", count(others.len(), "other"), named.join(", "))
 }
 
-/// The same, folded.
+/// The changes of `part`, folded.
 fn folded_changes(page: &mut Page, steps: &[Told<'_>], part: Part, ink: Ink<'_>) {
     let number = steps.iter().filter(|told| told.part == part).count();
     if number > 0 {
@@ -180,7 +182,7 @@ impl Columns {
         }
     }
 
-    /// The cells in a row; those of columns that the table has not are left out.
+    /// The cells of a row, without those of columns that the table does not have.
     fn row(self, object: &str, cells: [&str; 4], whose: &str, outcome: &str) -> String {
         let mut row = format!("| {object} |");
         for cell in cells {
@@ -199,7 +201,7 @@ impl Columns {
         self.row("Object", names, "Whose", "Outcome") + &self.row("---", ["---"; 4], "---", "---")
     }
 
-    /// The rows of a step; what does not fit into one goes to `texts`.
+    /// The rows of a step. Texts that do not fit go to `texts`.
     fn rows<'a>(self, told: &Told<'a>, ink: Ink<'_>, texts: &mut Vec<Text<'a>>) -> Vec<String> {
         let step = told.step;
         let (_, sign) = sign(step.action);
@@ -223,7 +225,7 @@ impl Columns {
             let side = |said: Option<Said>| said.map_or_else(String::new, |said| ink.side(&said));
             let [before, after] = row.sides().map(side);
             let cells = [&*ink.cell(&row.name), &before, &after, &place(origin)];
-            // What has been said of the object once is said.
+            // The object and the outcome are shown once.
             let (object, outcome) = if rows.is_empty() { (&*object, outcome) } else { ("", "") };
             rows.push(self.row(object, cells, label(row.label.or(step.label)), outcome));
             if row.texts().is_some() {
@@ -261,7 +263,7 @@ fn comparisons(page: &mut Page, texts: &[Text<'_>], ink: Ink<'_>) {
     details(page, "Texts, line by line", blocks.collect(), "text");
 }
 
-/// What comes before what, and why, folded.
+/// The order of steps with reasons, folded.
 fn conditions(page: &mut Page, steps: &[Told<'_>], ink: Ink<'_>) {
     let line = |step: &Step| {
         let after = firsts(step).into_iter().map(move |(reason, firsts)| {
@@ -275,7 +277,7 @@ fn conditions(page: &mut Page, steps: &[Told<'_>], ink: Ink<'_>) {
     details(page, "Order: what comes first, and why", lines, "line");
 }
 
-/// Why other things do not happen, folded.
+/// The notes, folded.
 fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
     for (sort, found) in report.notes() {
         let lines = found.into_iter().map(|note| {
@@ -283,7 +285,7 @@ fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
             let object = if object.is_empty() { object } else { format!(" {}", ink.code(&object)) };
             format!("- {}{object}\n", ink.code(&note.address.path))
         });
-        // The title is shown as HTML, which knows no backticks.
+        // The title is HTML, where backticks have no meaning.
         details(page, &sort.title().replace('`', ""), lines.collect(), "line");
     }
 }
@@ -300,10 +302,11 @@ fn details(page: &mut Page, title: &str, elements: Vec<String>, noun: &str) {
     });
 }
 
-/// What `draw` writes below a title that unfolds it. The title is ours and holds no markup.
+/// Adds what `draw` writes, below a title that unfolds it. The title is our own text, without
+/// markup.
 fn fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
     const TAIL: &str = "</details>\n\n";
-    // Both or none: without its end, everything that follows would be folded.
+    // Both or none: without its end, the fold would contain everything that follows.
     let head = format!("<details><summary>{title}</summary>\n\n");
     if page.put(&head) {
         draw(page);
@@ -313,7 +316,7 @@ fn fold(page: &mut Page, title: &str, draw: impl FnOnce(&mut Page)) {
     }
 }
 
-/// Says how many did not fit.
+/// Adds how many did not fit.
 fn more(page: &mut Page, left: usize, noun: &str) {
     if left > 0 {
         page.say(&format!("… and {}\n\n", count(left, &format!("more {noun}"))));

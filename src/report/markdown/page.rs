@@ -1,19 +1,19 @@
-//! A page of bounded size: it is made of whole elements, and says how many did not fit.
+//! A page of limited size, made of whole elements; counts those that do not fit.
 
-/// What is kept for the words about what did not fit.
+/// Room reserved for the words about what does not fit.
 const RESERVED: Room = Room { bytes: 5_000, lines: 30 };
 
-/// How much fits.
+/// An amount of room.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// In UTF-8.
+    /// Bytes in UTF-8.
     pub(super) bytes: usize,
-    /// How often a line ends.
+    /// Line feeds.
     pub(super) lines: usize,
 }
 
 impl Room {
-    /// What is left once `text` is there, if it fits.
+    /// What is left after `text`, if it fits.
     fn without(self, text: &str) -> Option<Self> {
         Some(Self {
             bytes: self.bytes.checked_sub(text.len())?,
@@ -22,17 +22,17 @@ impl Room {
     }
 }
 
-/// A page under construction.
+/// A page that is being written.
 pub(super) struct Page {
     out: String,
-    /// How much of elements still fits.
+    /// The room left for elements.
     room: Room,
     /// Whether something did not fit.
     pub(super) is_cut: bool,
 }
 
 impl Page {
-    /// An empty page of at most `budget`.
+    /// An empty page with the limit `budget`.
     pub(super) const fn new(budget: Room) -> Self {
         let bytes = budget.bytes.saturating_sub(RESERVED.bytes);
         let lines = budget.lines.saturating_sub(RESERVED.lines);
@@ -44,7 +44,7 @@ impl Page {
         self.out
     }
 
-    /// An element, if it fits.
+    /// Adds an element if it fits.
     pub(super) fn put(&mut self, element: &str) -> bool {
         let room = self.room.without(element);
         let fits = room.is_some();
@@ -56,13 +56,13 @@ impl Page {
         fits
     }
 
-    /// Words of undrift about what did not fit; there are few of them, and room is kept for them.
+    /// Adds our own words about what does not fit, for which room is reserved.
     pub(super) fn say(&mut self, words: &str) {
         self.out.push_str(words);
     }
 
-    /// As many of `elements` as fit, between `head` and `tail`; none of that if not even one fits. How
-    /// many did not.
+    /// Adds as many of `elements` as fit, between `head` and `tail`, or nothing if not even one
+    /// fits. Returns how many did not fit.
     pub(super) fn list(
         &mut self,
         head: &str,

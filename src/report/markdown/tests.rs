@@ -1,4 +1,4 @@
-//! Comments as they are posted, and what a reader of Markdown makes of them.
+//! Tests of comments, as posted and as a Markdown parser reads them.
 
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -28,7 +28,7 @@ fn a_plan() {
     insta::assert_snapshot!(World::new().written("plan", written));
 }
 
-/// Who reads a comment has no command line: what a guard wants is a document, to be copied as it is.
+/// Readers of a comment have no command line, so the acknowledgement is a document to copy.
 #[test]
 fn what_a_guard_refuses_is_acknowledged_by_a_document() {
     let world = World::new();
@@ -86,16 +86,16 @@ fn no_secret_is_in_a_comment() {
     });
 }
 
-/// What is in a comment, as a reader of Markdown sees it.
+/// The content of a comment, as a Markdown parser sees it.
 #[derive(Debug, Default)]
 struct Seen {
-    /// What is markup, word for word.
+    /// Markup, word for word.
     html: Vec<String>,
-    /// Code, of spans and of lines of blocks.
+    /// Code, in spans and in lines of blocks.
     code: Vec<String>,
     /// All other text.
     words: String,
-    /// Links, images and whatever else a comment never has.
+    /// Links, images and everything else that a comment never contains.
     strange: Vec<String>,
     /// How many cells each row of a table has.
     rows: Vec<usize>,
@@ -143,7 +143,7 @@ fn seen(text: &str) -> Seen {
     seen
 }
 
-/// What markup of ours looks like.
+/// Whether markup is our own.
 fn is_ours(html: &str) -> bool {
     let title =
         html.strip_prefix("<details><summary>").and_then(|rest| rest.strip_suffix("</summary>"));
@@ -156,14 +156,14 @@ fn assert_harmless(text: &str) {
     let seen = seen(text);
     assert!(seen.html.iter().all(|html| is_ours(html)), "{:?} in {text}", seen.html);
     assert_eq!(seen.strange, [""; 0], "{text}");
-    // All text of others has this word in it.
+    // Every text from others contains this word.
     assert!(!seen.words.contains("canary"), "{} in {text}", seen.words);
     assert!(seen.rows.iter().all(|cells| (5..=7).contains(cells)), "{:?} in {text}", seen.rows);
     assert!(!text.contains(|c| is_unsafe(c) && c != '\n' && c != '\t'), "{text:?}");
     assert!(!text.lines().any(|line| line.starts_with('/')), "{text}");
 }
 
-/// Pieces that mean something to Markdown, to the service, to a terminal or to HTML.
+/// Pieces with a meaning in Markdown, for the service, for a terminal or in HTML.
 fn evil() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => proptest::sample::select(vec![

@@ -1,4 +1,4 @@
-//! What many groups and projects have in common, shown once: equal changes, and equal faults.
+//! Groups what many groups and projects have in common: equal changes, and equal faults.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use super::{
     step::{firsts, remarks, tail},
 };
 
-/// From so many on, what is the same is shown once.
+/// From this number on, equal ones are shown once.
 const FOLD_FROM: usize = 3;
 
-/// The steps of one group or project, and the paths of the others that change in the same way.
+/// The steps of one group or project, and the paths of others with equal changes.
 #[derive(Debug)]
 pub struct Alike<'s, T> {
-    /// The steps of the first.
+    /// The steps of the first one.
     pub steps: &'s [T],
-    /// The others.
+    /// The paths of the others.
     pub others: Vec<&'s str>,
 }
 
-/// What has a step.
+/// Something with a step.
 pub trait Stepped {
     /// The step.
     fn step(&self) -> &Step;
-    /// What became of it, if anything did.
+    /// The outcome of the step, if it was applied.
     fn outcome(&self) -> Option<&str>;
 }
 
@@ -47,7 +47,7 @@ impl Stepped for Told<'_> {
     }
 }
 
-/// `all` in groups of one key, each at the place of its first.
+/// Groups `all` by key, each group at the position of its first member.
 pub fn gathered<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
     let (mut groups, mut known) = (Vec::<Vec<&T>>::new(), BTreeMap::new());
     for one in all {
@@ -61,8 +61,8 @@ pub fn gathered<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> Vec<Vec<&T>> {
     groups
 }
 
-/// `all`, in their order, each with others of its key; those of a key that few have stand alone, and
-/// so do all that are wanted in full.
+/// `all` in order, each with the others of the same key. Small groups are not put together, nor any
+/// if `full`.
 pub fn same<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T, Vec<&T>)> {
     let numbered: Vec<_> = all.iter().enumerate().collect();
     let mut shown = Vec::new();
@@ -76,8 +76,8 @@ pub fn same<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T,
     shown.into_iter().map(|(_, one, others)| (one, others)).collect()
 }
 
-/// `steps`, which are in the order of a plan, by group or project; those that change in the same way
-/// are put together at the first of them, unless all are wanted in full.
+/// Groups `steps`, which are in the order of a plan, by group or project. Those with equal changes
+/// are put together at the first one, unless `full`.
 pub fn alike<T: Stepped>(steps: &[T], full: bool) -> Vec<Alike<'_, T>> {
     let each: Vec<_> = steps.chunk_by(|a, b| path(a) == path(b)).collect();
     let together = same(&each, full, |steps| change(steps));
@@ -93,8 +93,8 @@ fn path<T: Stepped>(of: &T) -> &str {
     &of.step().address.path
 }
 
-/// All that a reader is shown of the steps of one group or project, but its path and where it is
-/// declared. It is compared and never shown: struck, different secrets would look the same.
+/// Everything shown of the steps of one group or project, except its path and where it is declared.
+/// Only for comparison: with secrets removed, different ones would look equal.
 fn change<T: Stepped>(steps: &[T]) -> String {
     let parts = steps.iter().map(|of| {
         let step = of.step();

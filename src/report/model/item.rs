@@ -1,4 +1,4 @@
-//! What a reader has to know, wherever it was found, in one shape.
+//! Items: everything that a reader must know, in one shape.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -19,16 +19,16 @@ use crate::{
     text::count,
 };
 
-/// What an [`Item`] is, in the order in which they are shown.
+/// The sort of an [`Item`], in display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// The run itself did not come to its end.
+    /// The run itself did not finish.
     Run,
-    /// A guard refused, and an acknowledgement let it pass.
+    /// A guard refused, and the refusal is acknowledged.
     Acknowledged,
     /// A guard refuses.
     Refused,
-    /// Something has to be put right first.
+    /// Something must be repaired first.
     Problem,
     /// A manifest is wrong.
     Error,
@@ -45,7 +45,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// The heading of such items.
+    /// The heading of these items.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Run => "The run did not finish",
@@ -61,33 +61,33 @@ impl Group {
         }
     }
 
-    /// Whether it stands in the way of what the run was for.
+    /// Whether it prevents the result that the run was for.
     pub const fn is_bad(self) -> bool {
         !matches!(self, Self::Acknowledged | Self::Warning)
     }
 }
 
-/// Something that a reader has to know.
+/// Something that a reader must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item<'a> {
-    /// What it is.
+    /// Its sort.
     pub group: Group,
-    /// Its sort, for machines: the code of a diagnostic, or a word of the same form.
+    /// Its code, for machines: that of a diagnostic, or a similar word.
     pub code: &'static str,
     /// The object.
     pub address: Option<&'a Address>,
-    /// What is so.
+    /// What is the case.
     pub message: Cow<'a, str>,
     /// The file, and the line and the column, from 1, if they are known.
     pub place: Option<(&'a str, Option<(u32, u32)>)>,
     /// What to do about it.
     pub help: Option<Cow<'a, str>>,
-    /// What a guard said, where an acknowledgement would let it pass.
+    /// The refusal, if an acknowledgement would accept it.
     pub refusal: Option<&'a Refusal>,
-    /// The message without its object and the request, if it names them.
+    /// The message without its object and the request's id, if it contains them.
     pub gist: Option<String>,
-    /// What tells it from others of its sort at the same object and in the same file, besides the
-    /// message: nothing if the message holds numbers that change from run to run.
+    /// Whether the message belongs to its identity, which else is its code, object and file.
+    /// `false` if the message contains numbers that change from run to run.
     pub is_told_by_message: bool,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// What items have in common of which the same is to be said.
+    /// What items with the same text have in common.
     pub fn gist(&self) -> (Group, &'static str, String, Option<String>) {
         let said = self.gist.as_deref().unwrap_or(&self.message);
         let passed = self.refusal.map(|refusal| &*refusal.acknowledgement);
@@ -119,12 +119,12 @@ impl<'a> Item<'a> {
         )
     }
 
-    /// What it is about: its object, or else its place.
+    /// Its object, or else its place.
     pub fn about(&self) -> Option<String> {
         self.address.map(ToString::to_string).or_else(|| self.place_text())
     }
 
-    /// The file with the line, if it is known.
+    /// The file, with the line if it is known.
     pub fn place_text(&self) -> Option<String> {
         self.place.map(|(file, spot)| match spot {
             Some((line, _)) => format!("{file}:{line}"),
@@ -152,7 +152,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The items of `report`, in the order in which they are shown.
+/// The items of `report`, in display order.
 pub(super) fn of<'a>(report: &Report<'a>) -> Vec<Item<'a>> {
     let mut items: Vec<Item<'a>> = Vec::new();
     match report.state {
@@ -213,7 +213,7 @@ fn refused(group: Group, refusal: &Refusal) -> Item<'_> {
     Item { refusal: Some(refusal), is_told_by_message: false, ..item.at(Some(&refusal.origin)) }
 }
 
-/// The code of what a guard refuses.
+/// The code of a refusal by a guard.
 const fn code_of(guard: Guard) -> &'static str {
     match guard {
         Guard::Removals => "guard-removals",

@@ -1,9 +1,9 @@
-//! The one model of a report: what a run came to, as every renderer is given it.
+//! The one model of a report, which every renderer uses.
 //!
-//! A [`Report`] borrows the finished values of a run. What stands in the way, what was let pass and
-//! what went wrong are [`Item`]s of one shape, wherever they were found; what is done, or would be,
-//! are [`Told`] steps. So each fact has its words here once, and a renderer only lays them out. Texts
-//! are as they came: secrets are struck, and the rest escaped, by the renderer.
+//! A [`Report`] borrows the finished values of a run. Problems, acknowledgements and failures are
+//! [`Item`]s of one shape; steps, planned or carried out, are [`Told`]. So each fact is put into
+//! words once, here, and a renderer only lays them out. Texts are unchanged: the renderer removes
+//! secrets and escapes.
 
 pub mod fold;
 mod item;
@@ -31,50 +31,51 @@ use crate::{
     plan::Plan,
 };
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// What it is about.
+    /// The sort of report.
     pub sort: Sort,
-    /// The folder or file of manifests, as it was named: the place of what has no other.
+    /// The folder or file of manifests as named by the user; the place of items without another
+    /// one.
     pub manifests: &'a str,
-    /// What was found in the manifests on the way.
+    /// The diagnostics of the manifests.
     pub diagnostics: &'a Diagnostics,
-    /// How far the run has come.
+    /// The state of the run.
     pub state: State<'a>,
 }
 
-/// How far a run has come.
+/// The state of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum State<'a> {
-    /// It is under way, or was ended from outside.
+    /// It is running, or was killed.
     Unfinished,
-    /// It ended before there was anything to report.
+    /// It failed before there was anything to report.
     Failed {
-        /// The code that it exits with.
+        /// The exit code.
         exit_code: u8,
         /// What happened.
         error: &'a str,
         /// What to do about it.
         help: Option<&'a str>,
     },
-    /// It came to its end.
+    /// It finished.
     Finished {
-        /// The code that it exits with.
+        /// The exit code.
         exit_code: u8,
-        /// What it says.
+        /// The content.
         content: Content<'a>,
     },
 }
 
-/// What a run that came to its end says.
+/// The content of a report.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
     /// A plan, or drift.
     Planned(&'a Planned<'a>),
-    /// What became of a plan.
+    /// The result of applying a plan.
     Outcomes(&'a Outcomes<'a>),
-    /// What is wrong with manifests.
+    /// The faults of manifests.
     Checked(&'a Checked<'a>),
 }
 
@@ -96,19 +97,19 @@ impl<'a> From<&'a Checked<'a>> for Content<'a> {
     }
 }
 
-/// Where a step stands in a report.
+/// The part of a report in which a step is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// Among what is, or would be, done.
+    /// Steps that are, or would be, carried out.
     Changes,
-    /// The same, but it is drift, and there are changes of the branch that come first.
+    /// Steps that are drift, if there are also changes of the branch, which come first.
     Drift,
-    /// Among what is only watched.
+    /// Steps that are only watched.
     Watched,
 }
 
 impl Part {
-    /// Every part, in the order in which they are shown.
+    /// Every part, in display order.
     pub const ALL: [Self; 3] = [Self::Changes, Self::Drift, Self::Watched];
 
     /// The heading.
@@ -121,22 +122,22 @@ impl Part {
     }
 }
 
-/// A step with what became of it.
+/// A step with its outcome.
 #[derive(Clone, Copy, Debug)]
 pub struct Told<'a> {
     /// Its number in the plan, from 1.
     pub number: usize,
     /// The step.
     pub step: &'a Step,
-    /// Where it stands.
+    /// The part in which it is shown.
     pub part: Part,
-    /// What became of it, if the plan was applied.
+    /// Its outcome, if the plan was applied.
     pub outcome: Option<&'static str>,
-    /// Whether its object is now as it was to be.
+    /// Whether its object matches now.
     pub is_done: bool,
 }
 
-/// The word for whose a difference is.
+/// The word for a label.
 pub const fn whose(label: Label) -> &'static str {
     match label {
         Label::Change => "this branch",
@@ -147,7 +148,7 @@ pub const fn whose(label: Label) -> &'static str {
     }
 }
 
-/// The word for what is done.
+/// The word for an action.
 pub const fn word(action: Action) -> &'static str {
     match action {
         Action::Create => "create",
@@ -157,7 +158,7 @@ pub const fn word(action: Action) -> &'static str {
 }
 
 impl<'a> Report<'a> {
-    /// What it says, if the run came to its end.
+    /// The content, if the run finished.
     pub const fn content(&self) -> Option<Content<'a>> {
         match self.state {
             State::Finished { content, .. } => Some(content),
@@ -165,7 +166,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The code that the run exits with, if it has ended.
+    /// The exit code, if the run has ended.
     pub const fn exit_code(&self) -> Option<u8> {
         match self.state {
             State::Finished { exit_code, .. } | State::Failed { exit_code, .. } => Some(exit_code),
@@ -173,7 +174,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The plan that it is about, if there is one.
+    /// The plan, if there is one.
     pub const fn plan(&self) -> Option<&'a Plan> {
         match self.content() {
             Some(Content::Planned(planned)) => Some(planned.plan),
@@ -182,7 +183,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The service that it is about, if one was reached.
+    /// The service, if it was reached.
     pub const fn run(&self) -> Option<&'a Run> {
         match self.content() {
             Some(Content::Planned(planned)) => Some(planned.run),
@@ -191,8 +192,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// What it comes to, a sentence each; one at least. They hold nothing but words and numbers of
-    /// undrift.
+    /// The summary, as at least one sentence, with only words and numbers of undrift.
     pub fn summary(&self) -> Vec<String> {
         let title = self.sort.word();
         let content = match self.state {
@@ -214,8 +214,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// What exists, or has changes, and is no part of the plan, a sentence each, in words and numbers
-    /// of undrift.
+    /// Sentences about containers outside the plan, with only words and numbers of undrift.
     pub fn asides(&self) -> Vec<String> {
         let live = self.run().and_then(|run| run.live.as_ref());
         let from = live.map(|live| {
@@ -229,7 +228,7 @@ impl<'a> Report<'a> {
         from.chain(texts(asides)).collect()
     }
 
-    /// Why other things do not happen: each sort of note with its notes.
+    /// The notes, by sort.
     pub(super) fn notes(&self) -> BTreeMap<note::Sort, Vec<&'a Note>> {
         let mut sorts: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for note in self.plan().into_iter().flat_map(|plan| &plan.notes) {
@@ -242,7 +241,7 @@ impl<'a> Report<'a> {
     pub fn steps(&self) -> Vec<Told<'a>> {
         let Some(plan) = self.plan() else { return Vec::new() };
         let outcomes = self.outcomes();
-        // Without changes of the branch, drift is all there is to see.
+        // Without changes of the branch, drift is shown as changes.
         let is_own = |step: &Step| step.label.is_some() && !step.is_drift();
         let folds = plan.steps.iter().any(is_own);
         let of = |at: usize, step: &'a Step| {
@@ -264,19 +263,19 @@ impl<'a> Report<'a> {
         plan.steps.iter().enumerate().map(|(at, step)| of(at, step)).chain(watched).collect()
     }
 
-    /// What became of each step that was approved, if the plan was applied.
+    /// The outcomes of approved steps, if the plan was applied.
     fn outcomes(&self) -> Option<BTreeMap<&'a Address, &'a Outcome>> {
         let Some(Content::Outcomes(outcomes)) = self.content() else { return None };
         Some(outcomes.applied.steps.iter().map(|step| (&step.address, &step.outcome)).collect())
     }
 
-    /// What a reader has to know, in the order in which it is shown.
+    /// The items, in display order.
     pub fn items(&self) -> Vec<Item<'a>> {
         item::of(self)
     }
 }
 
-/// Lines without colours. They hold no secret.
+/// Lines without colours. They contain no secret.
 fn texts(lines: impl IntoIterator<Item = Line>) -> Vec<String> {
     lines.into_iter().map(|line| line.to_string()).collect()
 }

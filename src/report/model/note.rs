@@ -1,4 +1,4 @@
-//! Why other things do not happen: sorts of notes, and what each note is about.
+//! The sorts of notes, and the object of a note.
 
 use super::step::tail;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     diff::{Note, Reason},
 };
 
-/// The sort of a note, in the order in which they are shown.
+/// The sort of a note, in display order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::report) enum Sort {
     ArchivedByHand,
@@ -48,7 +48,7 @@ impl Sort {
         }
     }
 
-    /// What is said of all notes of this sort.
+    /// The title for all notes of this sort.
     pub(in crate::report) const fn title(self) -> &'static str {
         match self {
             Self::ArchivedByHand => {
@@ -82,7 +82,7 @@ impl Sort {
     }
 }
 
-/// What a note is about, without its group or project; nothing if it is about that alone.
+/// The object of a note, without its group or project; empty for the container itself.
 pub fn object(note: &Note) -> String {
     let object = tail(&note.address);
     let about = match &note.reason {

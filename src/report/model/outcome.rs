@@ -1,4 +1,4 @@
-//! What became of steps and of a run, in words.
+//! Outcomes of steps and of runs, in words.
 
 use crate::{
     address::Address,
@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// In which colour and by which word an outcome is shown.
+/// The colour and the word for an outcome.
 pub const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
     match outcome {
         Outcome::Done => (Paint::Add, "done"),
@@ -23,7 +23,7 @@ pub const fn outcome(outcome: &Outcome) -> (Paint, &'static str) {
     }
 }
 
-/// Why something does not match its manifest.
+/// Why an object does not match.
 pub fn why(reason: &MismatchReason) -> String {
     match reason {
         MismatchReason::NotSaved => "accepted but not saved".to_owned(),
@@ -33,7 +33,7 @@ pub fn why(reason: &MismatchReason) -> String {
     }
 }
 
-/// The same, without the object and the request.
+/// The same, without the object and the request's id.
 pub fn differs(mismatch: &Mismatch) -> String {
     match &mismatch.reason {
         MismatchReason::Unreadable(cause) => gist(cause, &mismatch.address),
@@ -41,7 +41,7 @@ pub fn differs(mismatch: &Mismatch) -> String {
     }
 }
 
-/// A cause on one line, with the id by which the service's log knows the request.
+/// A cause on one line, with the request's id in the service's log.
 pub fn told(cause: &Cause) -> String {
     match &cause.request_id {
         Some(id) => format!("{cause} (request {id})"),
@@ -49,17 +49,17 @@ pub fn told(cause: &Cause) -> String {
     }
 }
 
-/// What a cause has in common with those of other objects: all but the object and the request.
+/// The part of a cause that other objects can share: all except the object and the request's id.
 pub fn gist(cause: &Cause, address: &Address) -> String {
     cause.message.replace(&cause.request, "").replace(&*address.path, "")
 }
 
-/// Whether nobody knows if it matches.
+/// Whether it is unknown if it matches.
 pub const fn is_unread(mismatch: &Mismatch) -> bool {
     matches!(mismatch.reason, MismatchReason::Unreadable(_))
 }
 
-/// The lines at the end: what the run comes to, and what to do next.
+/// The lines at the end: the result of the run, and what to do next.
 pub fn summary(applied: &Applied) -> Vec<Line> {
     let counts = OutcomeCounts::of(&applied.steps).named();
     let unread = applied.mismatches.iter().filter(|mismatch| is_unread(mismatch)).count();

@@ -1,4 +1,4 @@
-//! A step of a plan, field by field: what of it is worth a line, and what comes before it.
+//! A step of a plan, field by field: which lines it gets, and which steps come before it.
 
 use super::value::{Said, comparable, lines, said};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     value::Json,
 };
 
-/// What is special about how a step is carried out.
+/// Remarks about how a step is carried out.
 pub fn remarks(step: &Step) -> Vec<String> {
     let replaces = step.replaces.then(|| {
         "removed and added anew, since the service cannot edit it: for a moment it is not there"
@@ -22,7 +22,7 @@ pub fn remarks(step: &Step) -> Vec<String> {
     replaces.into_iter().chain(possible).collect()
 }
 
-/// The colour and the sign of what is done.
+/// The colour and the sign for an action.
 pub const fn sign(action: Action) -> (Paint, char) {
     match action {
         Action::Create => (Paint::Add, '+'),
@@ -31,12 +31,12 @@ pub const fn sign(action: Action) -> (Paint, char) {
     }
 }
 
-/// The address of what is in a container of `scope` without that, spelt out for reading.
+/// The address of an object in a container of `scope`, without the container, decoded for reading.
 pub fn object(scope: Scope, address: &Address) -> String {
     if address.section.is_some() { tail(address) } else { scope.noun().to_owned() }
 }
 
-/// An address without its container, spelt out for reading.
+/// An address without its container, decoded for reading.
 pub fn tail(address: &Address) -> String {
     match (address.section, &address.entry) {
         (None, _) => "itself".into(),
@@ -45,11 +45,11 @@ pub fn tail(address: &Address) -> String {
     }
 }
 
-/// The fields of a new entry that its address tells already: those that tell it from others, unless
-/// it goes by another name.
+/// The fields of a new entry that its address already shows: its identity, unless the entry has
+/// another name.
 fn identity(step: &Step) -> Vec<&str> {
     let named = step.address.section.filter(|_| step.action == Action::Create);
-    // A section of this name tells its entries apart in the same way in every scope.
+    // A section of this name has the same identity in every scope.
     let section = kinds::everywhere().find(|section| Some(section.section) == named);
     let (Some(section), Some(entry)) = (section, &step.address.entry) else { return Vec::new() };
     let is_told = |change: &&Change| match &change.after {
@@ -61,9 +61,8 @@ fn identity(step: &Step) -> Vec<&str> {
     step.changes.iter().filter(is_told).map(|change| change.field.as_str()).collect()
 }
 
-/// What comes first, where one would not expect it: steps of other sections, and of none but the
-/// project itself. Each reason with the steps that come first for it, as the address of the step
-/// itself would call them.
+/// The unexpected steps that come first: those of other sections, without the container itself.
+/// Each reason with its steps, named as seen from the step's own container.
 pub fn firsts(step: &Step) -> Vec<(&'static str, Vec<String>)> {
     let surprises = |edge: &&Edge| {
         edge.address.path != step.address.path
@@ -81,8 +80,8 @@ pub fn firsts(step: &Step) -> Vec<(&'static str, Vec<String>)> {
     reasons
 }
 
-/// The lines of a step: its fields but for those that its address tells already, a mapping by those
-/// of its keys that differ. With `full`, also what nothing is lost with.
+/// The lines of a step: its fields except those in its address; of a mapping, the keys that differ.
+/// With `full`, also fields whose removal loses nothing.
 pub fn rows_of(step: &Step, full: bool) -> Vec<Row<'_>> {
     let told = identity(step);
     let changes = step.changes.iter().filter(|change| !told.contains(&change.field.as_str()));
@@ -90,30 +89,30 @@ pub fn rows_of(step: &Step, full: bool) -> Vec<Row<'_>> {
     rows.filter(|row| full || !row.is_idle()).collect()
 }
 
-/// A line of a step: a field, or a key of one that is a mapping.
+/// A line of a step: a field, or a key of a mapping.
 pub struct Row<'s> {
     /// The field, or the field and the key.
     pub name: String,
-    /// What is there.
+    /// The live value.
     pub before: Shown,
-    /// What is to be there.
+    /// The declared value.
     pub after: Shown,
-    /// What is done with its object.
+    /// The action on its object.
     pub action: Action,
-    /// Whose it is, if that is not as of all of its object.
+    /// Its label, if it differs from that of its object.
     pub label: Option<Label>,
-    /// Where it comes from, if that is not where its object does.
+    /// Where it is declared, if not at the place of its object.
     pub origin: Option<&'s Origin>,
 }
 
 impl Row<'_> {
-    /// Whether nothing is lost with it when its object is removed.
+    /// Whether its removal together with the object loses nothing.
     fn is_idle(&self) -> bool {
         self.action == Action::Delete
             && matches!(self.before, Shown::Value(Json::Null | Json::Bool(false)))
     }
 
-    /// What is said of both sides; of what comes or goes, of one.
+    /// The texts of both sides; only one for a creation or a removal.
     pub fn sides(&self) -> [Option<Said>; 2] {
         let (before, after) = (said(&self.before), said(&self.after));
         match (self.action, &self.before, &self.after) {
@@ -126,7 +125,7 @@ impl Row<'_> {
         }
     }
 
-    /// Both sides as texts that are compared line by line, if one of them has several lines.
+    /// Both sides as texts for a comparison by lines, if one has several lines.
     pub fn texts(&self) -> Option<(&str, &str)> {
         match self.action {
             Action::Create => Some(("", lines(&self.after)?)),
@@ -139,7 +138,7 @@ impl Row<'_> {
     }
 }
 
-/// A mapping is shown by those of its keys that differ, and what is switched on by what limits it.
+/// A mapping is shown by the keys that differ; a switch together with its limits.
 fn rows<'s>(step: &'s Step, change: &'s Change) -> Vec<Row<'s>> {
     let action = step.action;
     let label = change.label.filter(|_| change.label != step.label);

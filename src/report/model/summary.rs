@@ -1,4 +1,4 @@
-//! What a plan comes to, in a few lines.
+//! The summary of a plan, in a few lines.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use crate::{
     text::count,
 };
 
-/// What a plan is shown as.
+/// How a plan is titled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Title {
     /// What apply would do.
     Plan,
-    /// What apply is about to do: nothing that is written is folded as drift.
+    /// What apply is about to do: steps that are written are not folded as drift.
     Approval,
     /// What differs.
     Drift,
@@ -31,7 +31,7 @@ impl Title {
     }
 }
 
-/// The lines at the end: what the plan comes to, and what stands in its way.
+/// The lines at the end: the size of the plan, and what blocks it.
 pub fn lines(plan: &Plan, title: Title) -> Vec<Line> {
     let first = if plan.steps.is_empty() { nothing(plan, title) } else { something(plan, title) };
     let mut lines = vec![first];
@@ -55,7 +55,7 @@ pub fn lines(plan: &Plan, title: Title) -> Vec<Line> {
     lines
 }
 
-/// What is said of a plan without steps.
+/// The summary of a plan without steps.
 fn nothing(plan: &Plan, title: Title) -> Line {
     let containers = containers(plan);
     let (read, differs) = (plan.incomplete.is_empty(), plan.leaves_alone());
@@ -95,7 +95,7 @@ fn nothing(plan: &Plan, title: Title) -> Line {
     Line::default().put(paint, text + &against(plan) + &unlisted(plan))
 }
 
-/// How long apply takes.
+/// The estimated time of apply.
 fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
     let minutes = count(usize::try_from(seconds / 60).unwrap_or(usize::MAX), "minute");
     let requests = count(usize::try_from(a_minute).unwrap_or(usize::MAX), "request");
@@ -103,9 +103,9 @@ fn estimate(Estimate { seconds, a_minute, operation, .. }: Estimate) -> String {
     format!(", about {minutes} at {requests}{of} a minute")
 }
 
-/// What is said of a plan with steps.
+/// The summary of a plan with steps.
 fn something(plan: &Plan, title: Title) -> Line {
-    // A plan is about the branch; what apply is about to do is all of it.
+    // A plan counts changes of the branch; an approval counts all steps.
     let counts = match title {
         Title::Approval => plan.counts(),
         Title::Plan | Title::Drift => Counts::of(plan.own()),
@@ -122,7 +122,7 @@ fn something(plan: &Plan, title: Title) -> Line {
     Line::default().put(Paint::Bold, format!("{}: ", title.word())).text(text)
 }
 
-/// What exists, and stays out although a rule is about it: a line for each reason.
+/// How many containers match a rule but stay out: a line for each reason.
 pub fn exceptions(plan: &Plan) -> Vec<Line> {
     let line = |(exception, number): (&Exception, &usize)| {
         Line::note(format!("not brought in by any rule: {number} {}", exception.words()))
@@ -130,7 +130,7 @@ pub fn exceptions(plan: &Plan) -> Vec<Line> {
     plan.exceptions.iter().map(line).collect()
 }
 
-/// How much `--limit` left out.
+/// How many containers `--limit` left out.
 pub fn limited(plan: &Plan) -> Option<Line> {
     let Limited { to, left_out } = plan.limited.filter(|limited| limited.left_out > 0)?;
     let (things, have) = match left_out {
@@ -140,7 +140,7 @@ pub fn limited(plan: &Plan) -> Option<Line> {
     Some(Line::note(format!("{things} {have} changes; --limit {to} left them out")))
 }
 
-/// What there is to do, by what is done: `1 to create, 2 to change`.
+/// The number of steps by action: `1 to create, 2 to change`.
 pub fn to_do(counts: &Counts) -> String {
     let parts =
         [(counts.create, "to create"), (counts.update, "to change"), (counts.delete, "to remove")];
@@ -148,7 +148,7 @@ pub fn to_do(counts: &Counts) -> String {
     parts.map(|(n, what)| format!("{n} {what}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What the last line says besides: how much of the plan is drift, how much is left alone.
+/// Additions to the last line: the number of steps that are drift, and of excluded ones.
 fn against(plan: &Plan) -> String {
     let Some(base) = &plan.base else { return String::new() };
     let labels = plan.labels();
@@ -162,7 +162,7 @@ fn against(plan: &Plan) -> String {
     parts.map(|(n, what)| format!("; {n} {what}")).collect()
 }
 
-/// How many groups and projects were looked at.
+/// How many groups and projects were read.
 fn containers(plan: &Plan) -> String {
     match (plan.groups, plan.projects) {
         (0, projects) => count(projects, "project"),
@@ -181,7 +181,7 @@ fn of_all(plan: &Plan) -> String {
     }
 }
 
-/// How much is live that no manifest lists, how much differs that is only watched, and how much is
+/// How many live entries no manifest lists, how many differences are only watched, and how many are
 /// held.
 fn unlisted(plan: &Plan) -> String {
     let unlisted = match plan.unlisted() {

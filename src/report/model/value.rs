@@ -1,17 +1,17 @@
-//! What is said of one side of a change: as short as it can be read without doubt.
+//! The text for one side of a change: as short as possible without ambiguity.
 
 use crate::{diff::Shown, text::count, value::Json};
 
-/// What is said of one side of a change.
+/// The text for one side of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// Something about the value, in brackets.
+    /// A remark about the value, in brackets.
     Aside(String),
-    /// The value itself, on one line as far as it has no controls in it.
+    /// The value itself, on one line if it has no control characters.
     Value(String),
 }
 
-/// What is said of one side of a change.
+/// The text for one side of a change.
 pub fn said(value: &Shown) -> Said {
     Said::Aside(match value {
         Shown::Absent => "(absent)".into(),
@@ -32,7 +32,7 @@ pub fn lines(value: &Shown) -> Option<&str> {
     }
 }
 
-/// The text on this side of a comparison by lines, if that makes sense.
+/// The text on this side for a comparison by lines, if that makes sense.
 pub fn comparable(value: &Shown) -> Option<&str> {
     match value {
         Shown::Value(Json::String(text)) => Some(text),
@@ -41,7 +41,7 @@ pub fn comparable(value: &Shown) -> Option<&str> {
     }
 }
 
-/// Data on one line: texts stand bare where they cannot be taken for anything else.
+/// Data on one line; texts have no quotes if they cannot be mistaken for something else.
 fn json(value: &Json) -> String {
     match value {
         Json::String(text) if is_bare(text) => text.clone(),
@@ -56,10 +56,10 @@ fn json(value: &Json) -> String {
     }
 }
 
-/// Whether a text can stand without quotes.
+/// Whether a text needs no quotes.
 fn is_bare(text: &str) -> bool {
     let plain = |c: char| c.is_alphanumeric() || "_-./:@*+%~^$=?&()|\\".contains(c);
-    // `(hidden)` and its like are ours alone.
+    // Only undrift itself writes `(hidden)` and the like.
     let other = text.starts_with('(') || serde_json::from_str::<Json>(text).is_ok();
     !text.is_empty() && text.chars().all(plain) && !other
 }

@@ -1,4 +1,4 @@
-//! What became of a plan, as text.
+//! The result of an apply, as text.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,10 @@ use crate::{
     text::count,
 };
 
-/// How many steps that succeeded are listed unless all are; those that did not are always listed.
+/// How many succeeded steps are listed without `--full`; others are always listed.
 const LISTED: usize = 50;
 
-/// The report of an apply, without what `secrets` knows.
+/// The report of an apply, without `secrets`.
 pub fn applied(applied: &Applied, run: &Run, style: Style, secrets: &Secrets) -> String {
     let mut canvas = Canvas::new(style, secrets);
     heading(&mut canvas, "apply", run);
@@ -38,7 +38,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     let listed = if full || succeeded <= LISTED { succeeded } else { 0 };
     let shown: Vec<_> =
         steps.iter().filter(|step| listed > 0 || !step.outcome.is_success()).collect();
-    // What succeeded is listed by itself.
+    // Succeeded steps are listed separately.
     let key = |step: &&StepResult| {
         let done = step.outcome.is_success().then(|| (step.address.clone(), step.action));
         let cause = step.outcome.cause().map(|cause| gist(cause, &step.address));
@@ -101,7 +101,7 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
     }
 }
 
-/// What to do about what went wrong, each thing once.
+/// What to do about failures, each hint once.
 fn helps(canvas: &mut Canvas, applied: &Applied) {
     let of_steps = applied.steps.iter().filter_map(|step| step.outcome.cause());
     let unread = applied.mismatches.iter().filter_map(|mismatch| match &mismatch.reason {

@@ -1,5 +1,4 @@
-//! What a plan says against the base of a branch: its own changes first, what differed before
-//! folded below.
+//! A plan against the base of a branch: the branch's changes first, then the drift, folded.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +21,7 @@ use crate::{
 /// How many groups and projects a folded list names.
 const PROJECTS: usize = 20;
 
-/// What only this branch acknowledges: whoever reviews it has to see that before anything else.
+/// Acknowledgements that the branch adds; reviewers must see them first.
 pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
     let mut new = acknowledged.iter().filter(|known| known.is_new).peekable();
     if new.peek().is_none() {
@@ -42,7 +41,7 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
     }
 }
 
-/// The steps of `plan`: those of this branch as they are, those that were there before below.
+/// The steps of `plan`: those of the branch in full, then drift.
 pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, title: Title) {
     let (drift, own): (Vec<_>, Vec<_>) = plan.steps.iter().partition(|step| step.is_drift());
     fold::projects(canvas, own);
@@ -54,7 +53,7 @@ pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, title: Title) {
     }
 }
 
-/// What else is said of the base.
+/// The rest of the comparison with the base.
 pub(super) fn rest(canvas: &mut Canvas, against: &Against) {
     let left: Vec<_> = against.left.iter().collect();
     folded(canvas, "left alone: this branch did not ask for it; `--heal` writes it too", &left);
@@ -68,7 +67,7 @@ pub(super) fn rest(canvas: &mut Canvas, against: &Against) {
     list(canvas, "declared at the base and not by this branch; unchanged", removed);
 }
 
-/// How much was not looked at.
+/// How many containers were not read.
 pub(super) fn unchanged(canvas: &mut Canvas, plan: &Plan) {
     let unchanged = plan.base.as_ref().map_or(0, |against| against.unchanged);
     if unchanged > 0 {
@@ -81,7 +80,7 @@ pub(super) fn unchanged(canvas: &mut Canvas, plan: &Plan) {
     }
 }
 
-/// What stands behind the name of an object, or of a field of one.
+/// The mark after the name of an object or a field.
 pub(super) const fn mark(label: Option<Label>) -> &'static str {
     match label {
         Some(Label::Drift) => " (drift)",
@@ -91,7 +90,7 @@ pub(super) const fn mark(label: Option<Label>) -> &'static str {
     }
 }
 
-/// `steps` as they are.
+/// `steps` in full.
 fn unfolded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if !steps.is_empty() {
         canvas.gap();
@@ -100,7 +99,7 @@ fn unfolded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     }
 }
 
-/// `steps` by name, or as they are if nothing is to be folded.
+/// `steps` by name, or in full if nothing is folded.
 fn folded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if canvas.style().full {
         return unfolded(canvas, title, steps);

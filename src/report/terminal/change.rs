@@ -12,11 +12,11 @@ use crate::{
     text::count,
 };
 
-/// Field names are aligned up to this width, and up to a third of the terminal's; a longer one
-/// pushes its own value to the right.
+/// Field names are aligned up to this width, and up to a third of the terminal's width. A longer
+/// one moves its own value to the right.
 const WIDEST_NAME: usize = 36;
 
-/// The steps of one group or project, with `origins` if they are not said elsewhere.
+/// The steps of one group or project, with `origins` unless they are shown elsewhere.
 pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
     for step in steps {
         let (paint, sign) = sign(step.action);

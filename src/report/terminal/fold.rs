@@ -1,4 +1,4 @@
-//! Groups and projects with their steps; equal changes of several are shown once.
+//! Groups and projects with their steps; equal changes are shown once.
 
 use crate::{
     address::Address,
@@ -26,7 +26,7 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
     }
 }
 
-/// What the same is true of as of what was shown last.
+/// The other objects for which the last text also holds.
 pub(super) fn also<'a>(canvas: &mut Canvas, noun: &str, others: impl Iterator<Item = &'a Address>) {
     let others: Vec<_> = others.map(ToString::to_string).collect();
     the_same(canvas, "the same for", &format!("more {noun}"), &others);

@@ -1,9 +1,8 @@
 //! Plans and apply reports as text for people.
 //!
-//! A plan is grouped by project: `+ ~ -` for each object, its fields with what is there and what is
-//! to be there, and where that is declared. Below the steps stands why other things do not happen,
-//! then what is in the way, then one line that sums it up. Where text is folded or cut, it says so
-//! and how to see it all.
+//! A plan is grouped by project: `+ ~ -` for each object, then its fields with the live and the
+//! declared value, and the place of the declaration. After the steps come notes, then what blocks
+//! the plan, then a summary line. Folded or truncated text shows how to see everything.
 
 mod applied;
 mod branch;
@@ -29,7 +28,7 @@ use super::{
 };
 use crate::{plan::Plan, secret::Secrets};
 
-/// `plan` as text, without what `secrets` knows.
+/// `plan` as text, without `secrets`.
 pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secrets) -> String {
     let mut canvas = Canvas::new(style, secrets);
     heading(&mut canvas, title.word(), run);
@@ -57,7 +56,7 @@ pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secret
     canvas.finish()
 }
 
-/// Which service a report is about; the sandbox is never taken for a real one.
+/// The service of a report; the sandbox is always named as such.
 fn heading(canvas: &mut Canvas, word: &str, run: &Run) {
     let line = Line::default().put(Paint::Bold, word).text(" for ");
     let line =

@@ -1,5 +1,4 @@
-//! What a plan says besides its steps: why other things do not happen, what could not be read, what
-//! stands in the way.
+//! The parts of a plan other than steps: notes, what could not be read, and what blocks it.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +22,12 @@ use crate::{
     text::{count, shell_word},
 };
 
-/// How many projects a paragraph names unless all are.
+/// How many projects a paragraph names without `--full`.
 const PROJECTS: usize = 20;
-/// How many objects of one project a paragraph names unless all are.
+/// How many objects of one project a paragraph names without `--full`.
 const OBJECTS: usize = 8;
 
-/// Notes: a paragraph for each sort, in it a line for each project.
+/// Notes: a paragraph for each sort, with a line for each project.
 pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
     let mut sorts: BTreeMap<Sort, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for note in notes {
@@ -40,7 +39,7 @@ pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
     }
 }
 
-/// What is left alone until a day: a paragraph for each day.
+/// Holds: a paragraph for each last day.
 pub(super) fn held(canvas: &mut Canvas, held: &[Held]) {
     let mut days: BTreeMap<_, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for Held { address, until } in held {
@@ -67,7 +66,7 @@ fn paragraph(canvas: &mut Canvas, title: &str, projects: BTreeMap<&str, Vec<Stri
     });
 }
 
-/// `objects` on one line, or the first few with word of the rest.
+/// `objects` on one line, or the first few and the number of the rest.
 pub(super) fn first_of(objects: &[String], full: bool) -> String {
     let shown = if full || objects.len() <= OBJECTS + 1 { objects.len() } else { OBJECTS };
     let text = objects[..shown].join(", ");
@@ -77,8 +76,8 @@ pub(super) fn first_of(objects: &[String], full: bool) -> String {
     }
 }
 
-/// Projects with the objects that a note is about. Where they are many, those with the same objects
-/// are put together.
+/// Projects with the objects of a note. If there are many, projects with the same objects are put
+/// together.
 fn grouped(projects: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(String, Vec<String>)> {
     if full || projects.len() <= PROJECTS {
         return projects.into_iter().map(|(path, objects)| (path.to_owned(), objects)).collect();
@@ -119,7 +118,7 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     });
 }
 
-/// What has to be put right first, as the compiler would say it.
+/// Problems to repair first, in the form of compiler messages.
 pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
     let located = problems.iter().map(|problem| {
         let diagnostic =
@@ -129,8 +128,7 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
     diagnostics(canvas, located);
 }
 
-/// What guards refuse, each with the words that let it through; what one guard refuses in many
-/// places is shown once.
+/// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one.
 pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
     let mut sorts: BTreeMap<_, Vec<&Refusal>> = BTreeMap::new();
     for refusal in refusals {
@@ -138,7 +136,7 @@ pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
     }
     let full = canvas.style().full;
     let located = sorts.into_values().flat_map(|refusals| match &refusals[..] {
-        // What has to be named to be let through is named.
+        // Each deletion must be named to be acknowledged.
         [first, others @ ..] if !full && !others.is_empty() && first.guard != Guard::Deletion => {
             vec![together(first, &refusals)]
         }
@@ -153,7 +151,7 @@ fn alone(refusal: &Refusal) -> Diagnostic {
     diagnostic.at(Place::from(&refusal.origin)).help(help)
 }
 
-/// Refusals of one sort: how many there are, the first of them, and what lets all of them through.
+/// Refusals of one sort: their number, the first one, and the acknowledgement for all.
 fn together(first: &Refusal, all: &[&Refusal]) -> Diagnostic {
     let objects = count(all.len(), "object");
     let message =
@@ -180,7 +178,7 @@ fn common(paths: &[&str]) -> String {
     format!("{shared}**")
 }
 
-/// Diagnostics lay themselves out, so secrets are struck from what they say before.
+/// Diagnostics lay themselves out, so secrets are removed from their texts first.
 fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic>) {
     let struck = diagnostics.map(|mut diagnostic| {
         let Diagnostic { message, place, label, help, .. } = &mut diagnostic;
@@ -196,7 +194,7 @@ fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic
     }
 }
 
-/// Draws each of `items`, or the first few with word of the rest.
+/// Draws each of `items`, or the first few and the number of the rest.
 pub(super) fn few<T>(
     canvas: &mut Canvas,
     most: usize,
@@ -215,7 +213,7 @@ pub(super) fn few<T>(
     }
 }
 
-/// What of a plan is not applied, a line each.
+/// What is not applied, one line each.
 pub fn left_out(left_out: &[LeftOut]) -> String {
     let line = |LeftOut { address, steps }: &LeftOut| {
         format!("`{address}` is left out, with {}\n", count(*steps, "change"))

@@ -1,4 +1,4 @@
-//! Saved plans, and what changed since one was saved.
+//! Saved plans, and what changed since they were saved.
 
 use super::{fold, heading, value};
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     text::count,
 };
 
-/// A saved plan as the text of the plan that it was.
+/// A saved plan as the text of a plan.
 pub fn saved(sealed: &Sealed, style: Style) -> String {
     let nothing = Secrets::default();
     let mut canvas = Canvas::new(style, &nothing);
@@ -46,7 +46,7 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
     canvas.finish()
 }
 
-/// What changed since a plan was saved, and what of it is done already. Empty if that is nothing.
+/// What changed since a plan was saved, and what was already done. Empty if there is neither.
 pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String {
     let mut canvas = Canvas::new(style, secrets);
     if comparison.stale.is_empty() && comparison.already.is_empty() {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::text::is_unsafe;
 
-    /// A saved plan in which every text that may be anything is `text`.
+    /// A saved plan with `text` in every place for free text.
     fn sealed(text: &str) -> Sealed {
         let origin = json!({"file": text, "line": 1, "column": 1, "layer": "project"});
         let side = |value: Json| json!({"is": "value", "value": value});

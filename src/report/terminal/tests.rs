@@ -1,4 +1,4 @@
-//! Reports as people see them, from plans that were made without a service.
+//! Tests of reports for people, from plans made without a service.
 //!
 //! The snapshots in `snapshots/` are the reports themselves; `INSTA_UPDATE=always` writes them
 //! anew.
@@ -89,7 +89,7 @@ fn desired(manifests: &str) -> Desired {
         .unwrap_or_else(|| panic!("{}", loaded.diagnostics.render(Style::default().into())))
 }
 
-/// The project as it is there; of its entries everything is read.
+/// The live project; all its entries were read.
 fn live(project: &Container, sections: &Json) -> Live {
     here_reading(project, sections, &|_| true)
 }
@@ -114,12 +114,12 @@ fn planned(desired: &Desired, live: impl Fn(&Container) -> Live) -> Plan {
     plan.sorted(&Extent::default())
 }
 
-/// The text of a plan where no secret is known.
+/// The text of a plan without known secrets.
 fn plan(plan: &Plan, run: &Run, title: Title, style: Style) -> String {
     super::plan(plan, run, title, style, &Secrets::default())
 }
 
-/// The text of what became of a plan where no secret is known.
+/// The text of a result without known secrets.
 fn applied(applied: &Applied, run: &Run, style: Style) -> String {
     super::applied(applied, run, style, &Secrets::default())
 }
@@ -143,7 +143,7 @@ fn origin(line: u32) -> Origin {
     Origin { file: "shop.yaml".into(), line, column: 3, layer: Layer::Project }
 }
 
-/// What a plan may hold besides steps and notes.
+/// A plan with problems, refusals and other parts besides steps and notes.
 pub(in crate::report) fn blocked_plan() -> Plan {
     let shop = Address::container("acme/shop".into());
     let findings = Findings {
@@ -204,7 +204,7 @@ fn a_new_project_on_the_sandbox() {
     insta::assert_snapshot!(plan(&planned(&desired, missing), &run, Title::Plan, Style::default()));
 }
 
-/// What tells an entry from others is left out only where its address says it.
+/// The identity is left out only if the address shows it.
 #[test]
 fn what_goes_by_another_name_is_shown_in_full() {
     let manifest = "kind: Project
@@ -306,7 +306,7 @@ fn the_same_change_in_many_projects_is_shown_once() {
         plan(&many(projects, depth), &run(), Title::Plan, style)
     };
     insta::assert_snapshot!(shown(60, Style::default()));
-    // Two that are alike stay two.
+    // Two equal projects are not put together.
     let full = Style { full: true, ..Style::default() };
     for (text, projects) in [(shown(60, full), 60), (shown(2, Style::default()), 2)] {
         assert_eq!(text.matches("50 → ").count(), projects);
@@ -397,7 +397,7 @@ fn alike_failures_are_one_paragraph_in_every_format() {
     assert!(text.contains("the same for 199 more steps: acme/p1#settings, "), "{text}");
     let full = Style { full: true, ..Style::default() };
     assert!(applied(&world.applied, &run(), full).lines().count() > 800);
-    // One more of them is what the plan could not read.
+    // One is what the plan could not read.
     let secrets = Secrets::default();
     let marker = Marker::from(Sort::Apply);
     let comment = world.written("apply", |report| markdown::report(report, &marker, &secrets));
@@ -406,7 +406,7 @@ fn alike_failures_are_one_paragraph_in_every_format() {
     assert_eq!(page.matches("answered 403").count(), 3, "{page}");
 }
 
-/// `text` without the sequences that the canvas and the diagnostics add.
+/// `text` without the colour sequences of canvas and diagnostics.
 fn without_colours(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -418,7 +418,7 @@ fn without_colours(text: &str) -> String {
     })
 }
 
-/// A run, a plan and what became of it, with `text` wherever others may put some.
+/// A run, a plan and its result, with `text` wherever others can place text.
 pub(in crate::report) fn hostile(text: &str) -> (Run, Plan, Applied) {
     let run = Run {
         target: text.to_owned(),

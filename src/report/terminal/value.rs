@@ -10,7 +10,7 @@ use crate::{
     text::count,
 };
 
-/// How many lines of a text or of a comparison are shown unless everything is.
+/// How many lines of a text or of a comparison are shown without `--full`.
 const LINES: usize = 40;
 
 /// A value.
@@ -26,14 +26,14 @@ pub(super) fn side(said: Said) -> Line {
     }
 }
 
-/// A text of several lines that comes into being.
+/// A new text of several lines.
 pub(super) fn block(canvas: &mut Canvas, indent: usize, text: &str) {
     let lines =
         canvas.strike(text).lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
     cut(canvas, indent, lines);
 }
 
-/// How one text becomes another, line by line.
+/// The comparison of two texts.
 pub(super) fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
     match compare::texts(before, after, |text| canvas.strike(text)) {
         Compared::Aside(words) => {
@@ -54,7 +54,7 @@ pub(super) fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after
     }
 }
 
-/// Writes `lines`, or as many as are shown with word of the rest.
+/// Writes `lines`, or the first ones and the number of the rest.
 fn cut(canvas: &mut Canvas, indent: usize, lines: Vec<(Paint, char, String)>) {
     let shown = if canvas.style().full || lines.len() <= LINES + 1 { lines.len() } else { LINES };
     let left = lines.len() - shown;

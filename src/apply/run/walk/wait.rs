@@ -1,4 +1,4 @@
-//! What a step waits for, and what comes next for it once the container was read again.
+//! Why a step waits, and what happens to it after the next reading.
 
 use std::time::Duration;
 
@@ -20,20 +20,20 @@ use crate::{
 
 /// Why a step waits.
 pub(super) enum Wait {
-    /// The answer to its call was lost; so many looks were taken since its sending began.
+    /// The answer to its call was lost; `looks` were taken since its sending began.
     Lost { error: ApiError, since: Duration, looks: usize },
-    /// What its calls started in the background at this instant has not ended.
+    /// The contents requested at this instant have not arrived.
     Arrives { since: Duration },
-    /// Its call is to be built anew.
+    /// Its call must be built anew.
     Rebuild,
-    /// Its call was answered with success, and with `null` in the place of what it wrote.
+    /// Its call succeeded with `null` in place of the written object.
     Unsaid,
-    /// The service refused to create it, perhaps because somebody else made the same.
+    /// The service refused the create, perhaps because somebody else made the same object.
     Refused(ApiError),
 }
 
 impl<F: FnMut(Event)> Run<'_, F> {
-    /// What comes next for a step that waited; nothing if it is to be sent.
+    /// What happens next to a waiting step; `None` if it is to be sent.
     pub(super) fn after_look(
         &self,
         walk: Walk,
@@ -55,8 +55,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         }
     }
 
-    /// What comes next for a call that was answered with `null`: so does the service where it saved
-    /// nothing, and now and then where it did.
+    /// What happens after the answer `null`: usually nothing was saved, but sometimes it was.
     fn after_null(&self, walk: Walk, look: Result<&Look, &ApiError>) -> (Walk, Option<Next>) {
         let found =
             look.map(|look| standing(self.container.scope, &walk.step, walk.at, &look.seen));
@@ -75,7 +74,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         (walk, Some(Next::Ended(Outcome::Failed(cause), ends)))
     }
 
-    /// What comes next for a create that was refused: it may be there all the same.
+    /// What happens after a refused create: the object may exist all the same.
     fn after_refusal(
         &self,
         walk: Walk,
@@ -95,19 +94,20 @@ impl<F: FnMut(Event)> Run<'_, F> {
             (Some(Standing::Applied), _) if restores && is_met(&walk.step) => {
                 (walk, Some(Next::Ended(Outcome::Already, None)))
             }
-            // The first sending of two came late, and the second was one too many. What was to be
-            // put back may never have gone.
+            // The first of two sendings arrived late, and the second was superfluous. Or the object
+            // to put back was never removed.
             (Some(Standing::Applied), resent) if resent || restores => self.on_with_next_call(walk),
-            // Somebody else, like another run, was faster and made the same.
+            // Somebody else, such as another run, made the same object first.
             (Some(Standing::Applied), _) if walk.is_only_call() => {
                 (walk, Some(Next::Ended(Outcome::Already, None)))
             }
-            // It was not removed, although the service said so: there is nothing to put back.
+            // The object was not removed, although the service reported it: nothing to put back.
             (Some(Standing::Other), _) if walk.step.replaces => {
                 let cause = Cause::from(error).context("what was there was not removed");
                 (walk.at_its_end(), failed(cause))
             }
-            // The service itself was faster: it makes some things along with what this run created.
+            // The service itself was faster: it adds some entries to a container that this run
+            // created.
             _ => match look.ok().and_then(|look| self.made_by_service(&walk, look)) {
                 Some(step) => (Walk { step, ..walk }, None),
                 None => (walk, failed(Cause::from(error))),
@@ -115,8 +115,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
         }
     }
 
-    /// The step that makes what the service itself put into a container that this run created as it
-    /// was planned.
+    /// The step that turns an entry which the service added to a new container into the planned
+    /// one.
     fn made_by_service(&self, walk: &Walk, look: &Look) -> Option<Step> {
         self.known.borrow().created()?;
         let now = look.plan.steps.iter().find(|now| now.address == walk.step.address)?;
@@ -124,7 +124,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         (is_edit && now.does_no_more_than(&walk.step)).then(|| now.clone())
     }
 
-    /// What comes next for a step whose calls started something in the background.
+    /// What happens to a step that waits for contents.
     fn after_arrival(
         &self,
         walk: Walk,
@@ -159,7 +159,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         (walk, done.then_some(Next::Ended(Outcome::Done, None)))
     }
 
-    /// The step as it is planned from what is there now.
+    /// The step planned anew from the present live state.
     fn rebuilt(&self, mut walk: Walk, look: &Look) -> (Walk, Option<Next>) {
         match self.moved_step(&walk.step, &look.plan, walk.moved) {
             Some(outcome) => (walk, Some(Next::Ended(outcome, None))),
@@ -174,7 +174,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         }
     }
 
-    /// What comes next for a call whose answer was lost.
+    /// What happens after a lost answer.
     fn after_loss(
         &self,
         mut walk: Walk,
@@ -195,7 +195,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
             }
             Err(error) => Standing::Unknown(Cause::from(error)),
         };
-        // What does not go stale was repeated by the client already, as often as it may be.
+        // The client has already retried calls that do not go stale.
         let repeatable = request.goes_stale() && walk.attempt <= MAX_RETRIES;
         let history = History { looks, resent: walk.resent, repeatable };
         let ended = |walk, outcome| (walk, Some(Next::Ended(outcome, None)));
@@ -227,8 +227,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
         }
     }
 
-    /// What was found of a lost call. One that somebody asked to send again although nothing can be
-    /// seen to differ may be sent again.
+    /// What a look shows about a lost call. A step that resends a field on request differs in
+    /// nothing visible, so it may be sent again.
     fn found(&self, walk: &Walk, request: &Request<Write>, look: &Look) -> Standing {
         let found = standing(self.container.scope, &walk.step, walk.at, &look.seen);
         let asked = || look.plan.steps.iter().any(|now| walk.step.is_as(now));
@@ -241,8 +241,8 @@ impl<F: FnMut(Event)> Run<'_, F> {
         found
     }
 
-    /// Whether what a replacement adds is there with all that was there before and is not declared.
-    /// Somebody else who found it gone may have added it from the manifest alone.
+    /// Whether the object added by a replacement has all undeclared fields from before. Somebody
+    /// else may have added it from the manifest alone.
     fn is_added_whole(&self, walk: &Walk) -> bool {
         let adds = walk.step.sends.get(walk.at + 1).is_some_and(|call| call.restores);
         let address = &walk.step.address;
@@ -256,7 +256,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         entries.iter().find(is_it).is_none_or(|now| walk.step.leaves(of, now))
     }
 
-    /// Ends what waits when the run may not go on.
+    /// Ends waiting steps when the run must end.
     pub(super) fn give_up(&self, waiting: Vec<(Duration, Walk, Wait)>, ended: &mut Ended) {
         for (_, walk, wait) in waiting {
             let outcome = match wait {

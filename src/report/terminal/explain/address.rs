@@ -1,4 +1,4 @@
-//! What is declared at an address, what each layer says of it, and what is there.
+//! Explains an address: its declaration, the contribution of each layer, and the live state.
 
 use unicode_width::UnicodeWidthStr as _;
 
@@ -22,21 +22,21 @@ use crate::{
     value::{Fields, Json, Value},
 };
 
-/// Something that is declared: a group or project, a section of it, an entry, or a field.
+/// A declaration: a group or project, a section of it, an entry, or a field.
 #[derive(Debug)]
 pub struct Subject<'d> {
     /// The group or project.
     pub container: &'d Container,
-    /// The section, unless it is about all of them.
+    /// The section; `None` for all sections.
     pub of: Option<Section>,
-    /// The entry, unless it is about a list as a whole: what tells it from others, and its fields.
+    /// The entry, with its identity and fields; `None` for a list as a whole.
     pub entry: Option<(&'d str, &'d Declared)>,
-    /// The names that lead to the field, unless it is about all of them.
+    /// The names that lead to the field; empty for all fields.
     pub field: Vec<String>,
 }
 
 impl Subject<'_> {
-    /// The address of the object that it is about, or that it is in.
+    /// The address of the object, or of the object that contains it.
     pub fn address(&self) -> Address {
         let own = self.container.address();
         match (self.of, self.entry) {
@@ -44,13 +44,13 @@ impl Subject<'_> {
             (Some(of), Some((key, _))) if of.shape == Shape::List => {
                 own.section(of.section).entry(key)
             }
-            // What it is created with is part of the container.
+            // The fields of a creation belong to the container.
             (Some(of), _) if of.shape == Shape::Container => own,
             (Some(of), _) => own.section(of.section),
         }
     }
 
-    /// What it is called on the command line.
+    /// Its name for the command line.
     fn title(&self) -> String {
         let (address, of) = (self.address(), self.of.map(|of| of.section));
         let section = of.filter(|_| address.section.is_none());
@@ -60,7 +60,7 @@ impl Subject<'_> {
         format!("{address}{section}{slash}{field}")
     }
 
-    /// Whether it is about what is at `address`, or that is in it.
+    /// Whether the object at `address` is the subject, or in it.
     fn holds(&self, address: &Address) -> bool {
         let own = self.address();
         own.path == address.path
@@ -68,13 +68,13 @@ impl Subject<'_> {
             && (own.entry.is_none() || own.entry == address.entry)
     }
 
-    /// Whether it is about all fields, or `name`.
+    /// Whether the subject includes the field `name`.
     fn is_about(&self, name: &str) -> bool {
         self.field.first().is_none_or(|field| field == name)
     }
 }
 
-/// What is declared, and what each layer says of it. What a field is goes before, if it is one.
+/// The declaration, and the contribution of each layer. For a field, its description comes first.
 pub fn declared(
     subject: &Subject<'_>,
     trace: &Trace,
@@ -106,7 +106,7 @@ pub fn declared(
             }
             let whole = trace.chain(of, key, &[]);
             let title = (of.shape == Shape::List).then_some(of.noun);
-            // That a mapping is declared is said by its fields, if it has some.
+            // The fields of a mapping show that it is declared, if it has some.
             let is_more =
                 fields.keys().next().is_none() || whole.iter().any(|it| *it.what != What::Declared);
             if title.is_some() || is_more {
@@ -121,7 +121,7 @@ pub fn declared(
     canvas.finish()
 }
 
-/// The layers that hold, and what they come to.
+/// The layers of a container, and their result.
 fn of_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
     canvas.line(&Line::indented(2).text("layers, the highest first:"));
     for layer in trace.layers.iter().rev() {
@@ -139,7 +139,7 @@ fn of_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
     canvas.line(&Line::indented(2).put(Paint::Dim, hint));
 }
 
-/// The entries of a list, and what becomes of others.
+/// The entries of a list, and the policy for others.
 fn of_list(canvas: &mut Canvas<'_>, container: &Container, of: Section, trace: &Trace) {
     let Some(section) = container.section(of.section) else { return };
     for entry in &section.entries {
@@ -151,7 +151,7 @@ fn of_list(canvas: &mut Canvas<'_>, container: &Container, of: Section, trace: &
     from(canvas, line, trace.rule_at(&section.unlisted.origin), &section.unlisted.origin);
 }
 
-/// What each layer says of one thing, the highest first.
+/// The contributions of the layers to one value, highest first.
 fn links(
     canvas: &mut Canvas<'_>,
     title: Option<&str>,
@@ -186,12 +186,12 @@ fn links(
     }
 }
 
-/// What a layer says: a value, or something else in words.
+/// The contribution of a layer: a value, or something else in words.
 fn said(link: &Link<'_>, of: Section, beside: &Fields) -> Result<Shown, &'static str> {
     match link.what {
         What::Value(value) => {
             let field = link.names.first().map_or("", String::as_str);
-            // A template and a change of a list stand in the place of a value.
+            // A template or a change of a list is in place of a value.
             Ok(shown_declared(of.field(field), value, beside))
         }
         What::Declared => Err("declared"),
@@ -202,10 +202,10 @@ fn said(link: &Link<'_>, of: Section, beside: &Fields) -> Result<Shown, &'static
     }
 }
 
-/// What stands behind a value or a name is aligned up to this width.
+/// The maximum width to which values and names are aligned.
 const WIDEST: usize = 40;
 
-/// A line with the place that it comes from, and the layer.
+/// A line with its origin and layer.
 fn from(canvas: &mut Canvas<'_>, line: Line, layer: Option<&Told>, origin: &Origin) {
     let line = match layer {
         Some(layer) => line.put(Paint::Dim, format!("  {}", layer.name)),
@@ -214,7 +214,7 @@ fn from(canvas: &mut Canvas<'_>, line: Line, layer: Option<&Told>, origin: &Orig
     canvas.line_from(line, origin, Crowded::Wrap);
 }
 
-/// What is there, and what `apply` would do about it.
+/// The live state, and what `apply` would do.
 pub fn live(
     subject: &Subject<'_>,
     plan: &Plan,
@@ -260,7 +260,7 @@ pub fn live(
     canvas.finish()
 }
 
-/// What a plan says of `subject` alone.
+/// The part of a plan that concerns `subject`.
 fn part(subject: &Subject<'_>, plan: &Plan) -> Findings {
     let step = |step: &Step| {
         let mut step = Some(step.clone()).filter(|step| subject.holds(&step.address))?;
@@ -284,7 +284,7 @@ fn part(subject: &Subject<'_>, plan: &Plan) -> Findings {
         watched: plan.watched.iter().filter_map(step).collect(),
         held: plan.held.iter().filter(|held| subject.holds(&held.address)).cloned().collect(),
         notes: plan.notes.iter().filter(note).cloned().collect(),
-        // What is wrong with the whole is wrong with its parts.
+        // A problem of the container concerns its parts too.
         problems: plan.problems.clone(),
         incomplete: plan.incomplete.clone(),
         refusals: plan
@@ -297,7 +297,7 @@ fn part(subject: &Subject<'_>, plan: &Plan) -> Findings {
     }
 }
 
-/// The live value of the field that `subject` is about.
+/// The live value of the field in `subject`.
 fn shown_there(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
     let (of, (key, fields)) = (subject.of?, subject.entry?);
     let (name, within) = subject.field.split_first()?;
@@ -305,7 +305,7 @@ fn shown_there(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
     let entry =
         entries.iter().find(|live| of.shape != Shape::List || of.name(&live.fields) == key)?;
     let shown = shown_live(of.table().get(name), entry.fields.get(name), &live.names);
-    // What is declared as a secret is one on the service too.
+    // A value that is declared as a secret is secret on the service too.
     let is_secret = fields.get(name).is_some_and(|field| matches!(field.value, Value::Secret(_)));
     match shown {
         Shown::Value(_) if is_secret => Some(Shown::Hidden),
@@ -313,7 +313,7 @@ fn shown_there(subject: &Subject<'_>, live: &Live) -> Option<Shown> {
     }
 }
 
-/// The part of a value to which the names `within` lead.
+/// The part of a value at the keys `within`.
 fn inner(shown: Shown, within: &[String]) -> Option<Shown> {
     let Shown::Value(json) = shown else { return Some(shown) };
     let part = within.iter().try_fold(&json, |json: &Json, name| json.get(name));

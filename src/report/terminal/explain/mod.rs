@@ -1,4 +1,4 @@
-//! What is declared somewhere and why, what a field is, what a code means: as text for people.
+//! Explanations of declarations, fields and codes, as text for people.
 
 mod address;
 
@@ -15,7 +15,7 @@ use crate::{
     secret::Secrets,
 };
 
-/// What lies behind the code `name`, with an example if there is one.
+/// The explanation of the code `name`, with an example if there is one.
 pub fn code(name: &str, style: Style) -> Option<String> {
     let code = codes::of(name)?;
     let none = Secrets::default();
@@ -32,7 +32,7 @@ pub fn code(name: &str, style: Style) -> Option<String> {
     Some(canvas.finish())
 }
 
-/// What each of `all` is.
+/// The descriptions of `all` fields.
 pub fn fields(all: &[Known], style: Style) -> String {
     let none = Secrets::default();
     let mut canvas = Canvas::new(style, &none);
@@ -55,7 +55,7 @@ pub fn fields(all: &[Known], style: Style) -> String {
     canvas.finish()
 }
 
-/// What a field means, what may be written, and what is special about it.
+/// What a field means, its values, and its special rules.
 fn described(canvas: &mut Canvas, described: &Described) {
     let Described { value, meaning, remarks } = described;
     if !meaning.is_empty() {
