@@ -79,7 +79,7 @@ pub struct Field {
     pub names: Option<Named>,
     /// The parameter by which a new entry says a list of rows that is a single level.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub alone_as: Option<Cow<'static, str>>,
+    pub single_level_as: Option<Cow<'static, str>>,
     /// The section of the same container whose entries it names; requests carry their ids.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names_entries: Option<Cow<'static, str>>,
@@ -91,7 +91,7 @@ pub struct Field {
     pub with_every_edit: bool,
     /// The field whose change makes the service forget this one, so that it is sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub forgotten_with: Option<Cow<'static, str>>,
+    pub reset_by: Option<Cow<'static, str>>,
     /// What the service gives a new entry that leaves it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Json>,
@@ -201,7 +201,7 @@ pub struct Needs {
     pub switch: Cow<'static, str>,
     /// Whether requests have to carry both: the service refuses, or ignores, this one alone.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub beside: bool,
+    pub same_request: bool,
 }
 
 /// How a field limits another one of the same entry or mapping. The service drops the part of a
@@ -455,11 +455,11 @@ pub const FIELD: Field = Field {
     administrators: false,
     upload: false,
     names: None,
-    alone_as: None,
+    single_level_as: None,
     names_entries: None,
     codec: Codec::Same,
     with_every_edit: false,
-    forgotten_with: None,
+    reset_by: None,
     preset: None,
     created_with: None,
     expression: false,
@@ -658,8 +658,8 @@ impl Field {
 
     /// Forgotten by the service when `other` changes.
     #[must_use]
-    pub fn forgotten_with(self, other: &'static str) -> Self {
-        Self { forgotten_with: Some(other.into()), ..self }
+    pub fn reset_by(self, other: &'static str) -> Self {
+        Self { reset_by: Some(other.into()), ..self }
     }
 
     /// Shown as `null` by the service where `flag` is on.
@@ -683,7 +683,7 @@ impl Field {
     /// Compared row by row; a new entry says a single level by the parameter `alone`.
     #[must_use]
     pub fn as_rows(self, alone: &'static str) -> Self {
-        Self { compare: Compare::Rows, alone_as: Some(alone.into()), ..self }
+        Self { compare: Compare::Rows, single_level_as: Some(alone.into()), ..self }
     }
 
     /// Compared as an address.
@@ -753,13 +753,13 @@ impl Field {
     /// Without effect, and not shown, until `switch` is on.
     #[must_use]
     pub fn needs(self, switch: &'static str) -> Self {
-        Self { needs: Some(Needs { switch: switch.into(), beside: false }), ..self }
+        Self { needs: Some(Needs { switch: switch.into(), same_request: false }), ..self }
     }
 
     /// The same, and requests carry both.
     #[must_use]
-    pub fn needs_beside(self, switch: &'static str) -> Self {
-        Self { needs: Some(Needs { switch: switch.into(), beside: true }), ..self }
+    pub fn needs_in_request(self, switch: &'static str) -> Self {
+        Self { needs: Some(Needs { switch: switch.into(), same_request: true }), ..self }
     }
 
     /// A level of access that may not exceed that of `other`.

@@ -23,7 +23,7 @@
 //! - As many entries came as the last `X-Total` says, and none came twice.
 //! - Where there is no `X-Total`, one more page than the last is read, which is `[]`. So it is
 //!   where nothing but an `X-Total` says that a full page is the last.
-//! - A list that the service sends in one answer ([`Operation::in_one`](crate::operation::Operation::in_one)) is whole after it, where no
+//! - A list that the service sends in one answer ([`Operation::unpaged`](crate::operation::Operation::unpaged)) is whole after it, where no
 //!   header says anything of pages.
 //! - A list by keyset has no page numbers and no total. Its ids ascend, and it ends with a page
 //!   that is `[]` and links to no other.
@@ -354,7 +354,7 @@ impl Pager {
     ) -> Result<Option<Position>, Contradiction> {
         let said = Said::read(headers, self.pages)?;
         self.total_pages = said.total_pages.or(self.total_pages);
-        if self.base.operation.in_one && said == Said::default() {
+        if self.base.operation.unpaged && said == Said::default() {
             Ok(None)
         } else if self.keyset {
             self.position_by_id(&said, from)

@@ -119,7 +119,7 @@ fn every_kind_is_whole() {
         let is_list = matches!(home.place, Place::List(_) | Place::In(_));
         assert_eq!(is_list, section.shape == Shape::List, "{at}");
         assert!(is_list || home.seen_from <= 40, "{at}: nobody else could see the object");
-        if let Some(beside) = home.beside {
+        if let Some(beside) = home.side_list {
             assert!(table.get(beside.field).is_some(), "{at}.{}", beside.field);
             read(beside.list);
         }
@@ -185,7 +185,7 @@ fn every_treatment_is_sound() {
                 );
                 assert_eq!(schema["deprecated"], true, "{section}.{name}");
             }
-            if let Some(other) = &field.forgotten_with {
+            if let Some(other) = &field.reset_by {
                 assert!(table.get(other).is_some(), "{section}.{name} is forgotten with nothing");
             }
             assert!(field.only.is_none_or(|only| only == of.home.scope), "{section}.{name}");
@@ -405,11 +405,12 @@ fn what_tells_entries_apart_has_its_type_or_nothing_is_read() {
         let told = section.table().specs().iter().filter(told);
         let told = told.filter_map(|spec| spec.field.live_name(&spec.name));
         let keys: BTreeSet<&str> = rows.keys.iter().chain(rows.also).copied().chain(told).collect();
-        let is_own = |key: &&str| section.home.own.iter().any(|(name, _)| name == key);
-        for key in keys.into_iter().filter(|key| !is_own(key)) {
+        let tells_inherited =
+            |key: &&str| section.home.inherited_unless.iter().any(|(name, _)| name == key);
+        for key in keys.into_iter().filter(|key| !tells_inherited(key)) {
             let of = |value: Json| {
                 let row = Object::from_iter([(key.to_owned(), value)]);
-                section.misread(&row).is_none()
+                section.mistyped(&row).is_none()
             };
             let fits = [json!([]), json!({}), json!(true), json!(7), json!("x")].map(of);
             assert!(!fits[1], "{at}.{key}");

@@ -68,7 +68,8 @@ mod by_data {
         told.required = all(&required);
         told.unique = if of.may_come_twice() { &[] } else { all(of.identity) };
         told.fields = specs.iter().map(field).collect::<Vec<_>>().leak();
-        let shows = home.own.iter().map(|(name, value)| (*name, &*value.to_string().leak()));
+        let shows =
+            home.inherited_unless.iter().map(|(name, value)| (*name, &*value.to_string().leak()));
         told.shows = shows.collect::<Vec<_>>().leak();
         told.is_put = is_put;
         told.is_edited = !matches!(home.change, Change::Replace);
@@ -97,7 +98,7 @@ mod by_data {
         let schema = &spec.schema;
         if spec.has_rows() {
             let names = spec.parts.iter().map(|(name, field)| field.sent_name(name));
-            let alone = spec.field.alone_as.as_deref().unwrap_or_default();
+            let alone = spec.field.single_level_as.as_deref().unwrap_or_default();
             return Form::Rows(names.collect::<Vec<_>>().leak(), alone);
         }
         if let Some(named) = spec.field.names {

@@ -20,7 +20,7 @@ use crate::{
         Effect, Identity, Job, LiveEntry, Section, Spec, Unable,
         calls::Act,
         forms, is_readable,
-        needs::{self, Footing},
+        needs::{self, SwitchState},
         stakes,
     },
     kinds,
@@ -320,7 +320,7 @@ impl<'a> Comparing<'a> {
             }
         };
         let forgotten = self.values.keys().filter(|name| {
-            !changed.contains(&name.as_str()) && forms::is_forgotten(self.field(name), &changed)
+            !changed.contains(&name.as_str()) && forms::is_reset(self.field(name), &changed)
         });
         let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
         changes.extend(forgotten);
@@ -571,15 +571,15 @@ impl<'a> Comparing<'a> {
             Value::File(_) => Json::Bool(true),
         };
         let is_same = |live: &Json| forms::same(field.compare, &declared, live);
-        let footing = needs::footing(field, &self.values, Some(live));
+        let switch_state = needs::switch_state(field, &self.values, Some(live));
         match live.fields.get(name) {
             Some(found) if is_same(found) => Compared::Same,
             Some(_) if self.context.is_unlicensed && field.tier > Tier::Free => {
                 Compared::NotReturned
             }
             Some(_) => Compared::Differs,
-            None if footing == Footing::TurnedOn => Compared::Differs,
-            None if footing == Footing::Off => Compared::Same,
+            None if switch_state == SwitchState::TurnedOn => Compared::Differs,
+            None if switch_state == SwitchState::Off => Compared::Same,
             None if field.read == Readback::IfPresent => Compared::NotReadable,
             // An answer may leave out a null. A missing field means null only if the service shows
             // fields of that tier.

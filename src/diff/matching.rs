@@ -51,7 +51,7 @@ impl<'l> Matching<'l> {
             let identity = section.rules.identify(section, &entry.fields);
             let key = identity.keys.into_iter().next().unwrap_or_default();
             by_key.entry(key).or_default().push(at);
-            if let Some(name) = identity.called {
+            if let Some(name) = identity.service_name {
                 by_name.entry(name).or_default().push(at);
             }
         }
@@ -100,7 +100,7 @@ impl<'l> Matching<'l> {
 
     /// The live entries with its name; if there are several, those that also have its key.
     fn called(&self, identity: &Identity) -> Option<Vec<usize>> {
-        let called = self.by_name.get(identity.called.as_ref()?)?;
+        let called = self.by_name.get(identity.service_name.as_ref()?)?;
         let free = called.iter().copied().inspect(|_| steps::step());
         let free: Vec<_> = free.filter(|at| !self.taken[*at]).collect();
         let keyed = identity.keys.first().and_then(|key| self.by_key.get(key));

@@ -298,7 +298,7 @@ fn removal(
 
 /// The effects of calls that the fields of their step do not show.
 fn besides(sends: &[kind::Call]) -> impl Iterator<Item = Effect> {
-    sends.iter().filter_map(|call| call.besides).map(|what| Effect::Besides(what.to_owned()))
+    sends.iter().filter_map(|call| call.side_effect).map(|what| Effect::SideEffect(what.to_owned()))
 }
 
 /// A live value in a form that may be shown.

@@ -31,12 +31,12 @@ pub struct Call {
     /// the container is sent.
     pub awaits: bool,
     /// What it does that the fields of the step do not show, as a sentence that starts with "it".
-    pub besides: Option<&'static str>,
+    pub side_effect: Option<&'static str>,
 }
 
 impl From<Request<Write>> for Call {
     fn from(request: Request<Write>) -> Self {
-        Self { request, restores: false, undoes: false, awaits: false, besides: None }
+        Self { request, restores: false, undoes: false, awaits: false, side_effect: None }
     }
 }
 
@@ -188,7 +188,7 @@ impl Job<'_> {
     }
 
     fn add(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
-        forms::single_out(self.section, &mut body);
+        forms::send_single_level(self.section, &mut body);
         let mut request = self.target.addressed(op.request());
         // What is added at its own path is named there, and not in the body.
         let specs = self.section.table().specs();
@@ -202,7 +202,7 @@ impl Job<'_> {
                 request = request.arg(argument, forms::plain_text(&name));
             }
         }
-        self.told(request.fields(body))
+        self.annotated(request.fields(body))
     }
 
     /// The requests that edit it: one for data, one for each file.
@@ -217,14 +217,15 @@ impl Job<'_> {
         changed: &[&str],
     ) -> Result<Vec<Call>, Unable> {
         let body = forms::edit_body(self.section, declared, live, changed, self.names)?;
-        let (files, data) = apart(body);
+        let (files, data) = split_files(body);
         let data: Vec<_> = if data.is_empty() {
             Vec::new()
         } else {
             let repeated = forms::repeated(self.section, declared, live, self.names)?;
             let undone = limits::undone(self.section, &data, Some(live));
-            let edit =
-                |data| self.told(self.addressed(op, live).fields(data).repeating(repeated.clone()));
+            let edit = |data| {
+                self.annotated(self.addressed(op, live).fields(data).repeating(repeated.clone()))
+            };
             let edited = Call::from(edit(data));
             let undo = (!undone.is_empty()).then(|| Call { undoes: true, ..edit(undone).into() });
             std::iter::once(edited).chain(undo).collect()
@@ -239,8 +240,8 @@ impl Job<'_> {
     /// # Errors
     /// As [`Self::plain`].
     pub fn replace(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
-        let as_it_is = self.as_it_is(live)?;
-        let mut new = as_it_is.clone();
+        let current_body = self.current_body(live)?;
+        let mut new = current_body.clone();
         // What it names is known by the id of the live one, and was perhaps not looked up.
         let is_named = |name: &str| {
             self.section.identity.contains(&name) && self.section.field(name).names.is_some()
@@ -252,17 +253,17 @@ impl Job<'_> {
         Ok(vec![
             self.remove(live)?.once().into(),
             self.add(op, new).into(),
-            Call { restores: true, ..self.add(op, as_it_is).into() },
+            Call { restores: true, ..self.add(op, current_body).into() },
         ])
     }
 
     /// With what is secret in its body, and what is named there.
-    fn told(&self, request: Request<Write>) -> Request<Write> {
+    fn annotated(&self, request: Request<Write>) -> Request<Write> {
         request.sensitive(forms::sensitive(self.section)).naming(forms::naming(self.section))
     }
 
     /// The body that would create what is there.
-    fn as_it_is(&self, live: &LiveEntry) -> Result<Fields, Unable> {
+    fn current_body(&self, live: &LiveEntry) -> Result<Fields, Unable> {
         let is_created = |spec: &&Spec| spec.field.accepted.on(Route::Create);
         if let Some(lacking) = forms::lacking(self.section, live, is_created) {
             return Err(Unable::Unseen(Cause::new(format!("{lacking}, which cannot be put back"))));
@@ -319,7 +320,7 @@ impl Job<'_> {
 }
 
 /// Files, and the rest: a form with a file cannot carry what is nested.
-pub fn apart(body: Fields) -> (Fields, Fields) {
+pub fn split_files(body: Fields) -> (Fields, Fields) {
     body.into_iter().partition(|(_, value)| matches!(value, Value::File(_)))
 }
 

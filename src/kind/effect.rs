@@ -106,7 +106,7 @@ pub enum Effect {
     /// A part of it is shown to more people: how, as the end of such a sentence.
     Shows(String),
     /// Something that its fields do not show: what, as a sentence that starts with "it".
-    Besides(String),
+    SideEffect(String),
     /// The container comes into being with things in it that no field names.
     Fills,
     /// What is created below the container afterwards starts with it, or may be created only so.

@@ -22,8 +22,8 @@ use crate::{
 
 pub use compare::{identify, same};
 pub use request::{
-    add_needed, body, edit_body, is_forgotten, is_hidden, is_kept_back, lacking, naming, repeated,
-    sensitive, sent, single_out,
+    add_needed, body, edit_body, is_hidden, is_kept_back, is_reset, lacking, naming, repeated,
+    send_single_level, sensitive, sent,
 };
 
 /// What a value names by `spec`, alone, in a list or in the rows of one, in which `key` tells what the

@@ -1,16 +1,17 @@
-//! What a sort of managed thing is: data, and a few behaviours.
+//! What undrift can manage: each kind is data and a few behaviours.
 //!
-//! A [`Kind`] says what a section of manifests holds and what tells two entries apart. Each
-//! [`Home`] says, for one scope, where the live entries are, which operations write them, and which
-//! fields they have: the struct that is the schema, with a [`Field`] beside each field. [`Rules`]
-//! say what data cannot; their defaults fit a plain collection. Everything else follows: checks,
-//! diff, plan, apply, renderers, the published schema, the tests of convergence.
+//! A [`Kind`] describes a section of manifests and names the fields that identify an entry. Each
+//! [`Home`] describes the kind in one scope: where the live entries are, which operations write
+//! them, and which fields they have (the struct that is the schema, with a [`Field`] for each of
+//! its fields). [`Rules`] hold what data cannot express; their defaults fit a plain collection.
+//! Everything else is derived: checks, diff, plan, apply, renderers, the published schema, the
+//! convergence tests.
 //!
-//! A value has three forms. *Declared* is what manifests write. *Comparable* is what both sides are
-//! brought to: words for levels, ids where only the service's ids are known. *Sent* is what
-//! requests carry. [`forms`] is the one place that leads from one to another.
+//! A value has three forms. *Declared* is what manifests contain. *Comparable* is the form in which
+//! both sides are compared: words for levels, and ids where the service only shows ids. *Sent* is
+//! what requests contain. Only [`forms`] converts between them.
 //!
-//! Kinds are pure: they look at values and return values.
+//! Kinds are pure: they read values and return values.
 
 pub mod calls;
 mod checks;
@@ -53,40 +54,39 @@ pub use table::{Spec, Table, Unfit, is_list};
 
 use std::sync::LazyLock;
 
-/// One sort of managed thing.
+/// A kind of thing that undrift manages.
 pub struct Kind {
-    /// The section of a manifest, for example `variables`.
+    /// The section of manifests, for example `variables`.
     pub section: &'static str,
-    /// What one of them is called in a sentence, for example `variable`.
+    /// The noun for one entry, for example `variable`.
     pub noun: &'static str,
     /// How the section is written.
     pub shape: Shape,
-    /// The fields that tell two entries apart, in the order in which an address shows them. Empty
-    /// if a container has one of them.
+    /// The fields that identify an entry, in the order of an address. Empty if a container has only
+    /// one.
     pub identity: &'static [&'static str],
-    /// The fields without which an entry cannot be created; an entry that exists is managed without
-    /// them.
+    /// The fields that creating an entry needs. An existing entry is managed without them.
     pub required: &'static [&'static str],
-    /// What removing one may do that guards ask about.
+    /// What guards check when an entry is removed.
     pub removal: Removal,
     /// One for each scope that has it.
     pub homes: &'static [Home],
-    /// What data cannot say.
+    /// Behaviour that data cannot express.
     pub rules: &'static dyn Rules,
 }
 
-/// What removing an entry may do that guards ask about, besides that much is removed. A description
-/// may say what is in the schema.
+/// What guards check when an entry is removed, in addition to the number of removals. Descriptions
+/// may use the variants that are in the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Removal {
     /// Nothing.
     Nothing,
-    /// It takes a protection away.
+    /// Removing it weakens a protection.
     Weakens,
-    /// It takes access.
+    /// Removing it takes access away.
     Access,
-    /// What the rules of its kind say ([`Rules::effects`]).
+    /// [`Rules::effects`] decides.
     #[schemars(skip)]
     ByKind,
 }
@@ -94,11 +94,11 @@ pub enum Removal {
 /// How a section is written in a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// As `create`, for the container itself: `true`, or a mapping of what only a create takes.
+    /// `create`, for the container itself: `true`, or a mapping of fields for the create request.
     Container,
     /// A list of entries.
     List,
-    /// A mapping of fields; there is one such thing in a container.
+    /// A mapping of fields; a container has one of them.
     Mapping,
     /// A single value; `null` if it may be removed.
     Switch,
@@ -112,47 +112,47 @@ pub struct Home {
     pub fields: &'static (dyn Deref<Target = Table> + Sync),
     /// Where live entries are.
     pub place: Place,
-    /// How an entry comes into being.
+    /// How an entry is created.
     pub create: Create,
-    /// How an entry changes.
+    /// How an entry is changed.
     pub change: Change,
-    /// How an entry goes; `None` if undrift never removes one.
+    /// How an entry is deleted; `None` if undrift never deletes one.
     pub delete: Option<Op<Write>>,
-    /// What [`Rules::calls`] sends besides.
+    /// Further operations that [`Rules::calls`] sends.
     pub acts: &'static [Op<Write>],
-    /// What addresses an entry in requests; the first is its handle.
+    /// The fields that address an entry in requests. The first is its handle.
     pub handle: &'static [Handle],
-    /// What, as the service calls it, tells live entries from each other, and without what else a
-    /// live entry is none: that by which a declared one is matched with it.
+    /// The keys that identify a live entry, and the other keys that each must have because matching
+    /// needs them. All are names in responses.
     pub rows: Rows,
-    /// The level of access (reference 1, 2.1) from which on the service shows every entry.
+    /// The lowest level of access (reference 1, 2.1) to which the service shows every entry.
     pub seen_from: u8,
-    /// The settings of the container that close the list when they are all `disabled`: it is then
-    /// empty, whatever is there.
+    /// Settings of the container. If all of them are `disabled`, the service shows an empty list
+    /// even if entries exist.
     pub closed_by: &'static [&'static str],
-    /// Whether the service answers what is absent like what it hides, from the caller or for want of a
-    /// licence. Then it is absent only if the caller sees every entry and the container's object
-    /// tells of the tier ([`Facts::tier`]).
+    /// Whether the service gives the same answer for an absent entry and for one that it hides
+    /// (because of the caller's access, or without a licence). Then an entry counts as absent only
+    /// if the caller sees every entry and the container's object proves the tier ([`Facts::tier`]).
     pub hides_absence: bool,
-    /// What the container has to have for the entries to be read and written.
+    /// The capabilities that the container needs before the entries can be read and written.
     pub needs: &'static [Capability],
-    /// What a list is asked besides, so that it holds what is wanted.
+    /// Query parameters of the list request.
     pub query: &'static [(&'static str, &'static str)],
-    /// What an entry of a list, as the service shows it, has if it is the container's own: some lists
-    /// also show what is inherited.
-    pub own: &'static [(&'static str, Json)],
-    /// A field that another list tells, which is read only if somebody declares that field.
-    pub beside: Option<&'static Beside>,
-    /// What [`Rules`] and [`Beside::value`] look at of what the service shows of an entry besides the
-    /// fields of its table.
-    pub besides: &'static [&'static str],
+    /// The values that an entry of the list has if it belongs to the container itself: some lists also
+    /// show inherited entries.
+    pub inherited_unless: &'static [(&'static str, Json)],
+    /// A field that another list shows. That list is read only if the field is declared.
+    pub side_list: Option<&'static SideList>,
+    /// Fields of the response that [`Rules`] and [`SideList::value`] read and that are not in the
+    /// table.
+    pub response_fields: &'static [&'static str],
 }
 
 static NO_FIELDS: LazyLock<Table> =
     LazyLock::new(|| Table::new(&schemars::json_schema!({"type": "object", "properties": {}})));
 
 impl Home {
-    /// Where a home says nothing else: `Home { scope, fields, place, ..Home::PLAIN }`.
+    /// The defaults of all fields: `Home { scope, fields, place, ..Home::PLAIN }`.
     pub const PLAIN: Self = Self {
         scope: Scope::Project,
         fields: &NO_FIELDS,
@@ -168,33 +168,33 @@ impl Home {
         hides_absence: false,
         needs: &[],
         query: &[],
-        own: &[],
-        beside: None,
-        besides: &[],
+        inherited_unless: &[],
+        side_list: None,
+        response_fields: &[],
     };
 
-    /// Whether settings of a container close the list.
+    /// Whether the container's settings close the list ([`Self::closed_by`]).
     pub fn is_closed(&self, facts: &Facts) -> bool {
         !self.closed_by.is_empty()
             && self.closed_by.iter().all(|name| facts.disabled.contains(*name))
     }
 
-    /// Whether an entry of a list, as the service shows it, is the container's own.
-    pub fn is_own(&self, raw: &Object) -> bool {
-        self.own.iter().all(|(name, value)| raw.get(*name) == Some(value))
+    /// Whether a raw entry of the list belongs to a group above.
+    pub fn is_inherited(&self, raw: &Object) -> bool {
+        self.inherited_unless.iter().any(|(name, value)| raw.get(*name) != Some(value))
     }
 }
 
-/// A field of entries that is told by another list than theirs.
+/// A second list that shows one field of the entries.
 #[derive(Debug)]
-pub struct Beside {
+pub struct SideList {
     /// The field.
     pub field: &'static str,
-    /// The other list.
+    /// The second list.
     pub list: Op<Read>,
-    /// What each entry of the other list has to have.
+    /// The keys that each entry of the second list must have.
     pub rows: Rows,
-    /// The field's comparable value for an entry, given the whole other list.
+    /// The comparable value of the field for an entry, from the whole second list.
     pub value: fn(&LiveEntry, &[Object]) -> Json,
 }
 
@@ -206,92 +206,91 @@ pub enum Place {
     /// Fields of the container's own object.
     Object,
     /// A list in this field of the container's own object. The service leaves out what the reader
-    /// may not see, so that such a list says what is there, and never alone that nothing else is.
+    /// may not see, so an entry that is missing here need not be absent.
     In(&'static str),
-    /// The object in the field `field` of the container's own object, or none. The service leaves it
-    /// out, too, if the reader may not see what it tells of; `sign` is a field that only containers
-    /// with such an object have.
+    /// The object in the field `field` of the container's own object. The service also leaves it
+    /// out if the reader may not see the thing that it describes; `sign` is a field that only
+    /// containers with such an object have.
     Part {
         /// The field.
         field: &'static str,
-        /// The field that says that there is one.
+        /// The field that shows whether the object exists.
         sign: &'static str,
     },
-    /// A list, read to its end.
+    /// A list, read to the last page.
     List(Op<Read>),
-    /// One object, or none if undrift can remove it: `null` or 404 below a container that is known to
-    /// exist.
+    /// One object. If undrift can remove it, it may be absent: `null`, or a 404 below a container
+    /// that exists.
     Optional(Op<Read>),
 }
 
-/// How a container is found and looked at.
+/// How a container is found and read.
 #[derive(Debug)]
 pub struct Itself {
-    /// The level of access that whoever creates one has at least.
+    /// The level of access that the creator of a container gets at least.
     pub creator: u8,
-    /// The request for the one with this path or id.
+    /// The GET request, by path or id.
     pub get: fn(&str) -> Request<Read>,
-    /// The field of its object that holds its path.
+    /// The field of the object that holds the path.
     pub path: &'static str,
-    /// What its object says whatever is declared.
+    /// Reads the facts that the object shows, whatever is declared.
     pub facts: fn(&Object) -> Facts,
-    /// The fields of its object that [`Self::facts`] looks at.
+    /// The fields of the object that [`Self::facts`] reads.
     pub looked_at: &'static [&'static str],
-    /// Those of them that hold a secret, of which it only matters whether they are there.
+    /// Those of them that hold a secret. Only their presence matters.
     pub signs: &'static [&'static str],
-    /// The fields of a creation with which the contents come from elsewhere, in the background; one
-    /// that is spread stands for its keys.
+    /// The fields of a create request that make the service fetch contents from elsewhere, in the
+    /// background. A spread field stands for its keys.
     pub arrives_with: &'static [&'static str],
-    /// The request for a user's level of access, where its object does not tell the caller's own:
-    /// by the container and the user's id.
+    /// The request for a user's level of access, by the ids of the container and the user. Needed
+    /// where the object does not show the caller's level.
     pub level: Option<fn(u64, u64) -> Request<Read>>,
 }
 
-/// How an entry comes into being.
+/// How an entry is created.
 #[derive(Clone, Copy, Debug)]
 pub enum Create {
     /// By this operation.
     With(Op<Write>),
-    /// Along with its container.
+    /// Together with its container.
     Container,
-    /// By what [`Rules::calls`] says.
+    /// By the calls of [`Rules::calls`].
     Rules,
 }
 
-/// How an entry changes.
+/// How an entry is changed.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
     /// By this operation.
     Edit(Op<Write>),
-    /// By removing it and adding it anew: the service has no edit.
+    /// By removing it and adding it again: the service has no edit.
     Replace,
-    /// By this operation or, where the service's does too little, by removing it and adding it anew:
-    /// [`Rules::calls`] says which.
+    /// By this operation, or by removing it and adding it again where the edit of the service does
+    /// not suffice. [`Rules::calls`] decides.
     EditOrReplace(Op<Write>),
-    /// By what [`Rules::calls`] says.
+    /// By the calls of [`Rules::calls`].
     Rules,
 }
 
-/// What addresses a live entry in requests.
+/// A field that addresses a live entry in requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Handle {
-    /// The field of the live entry, as the service calls it.
+    /// Its name in responses.
     pub field: &'static str,
-    /// Where requests carry it.
+    /// Where requests contain it.
     pub place: HandlePlace,
 }
 
-/// Where requests carry what addresses an entry.
+/// Where requests contain a field that addresses an entry.
 #[derive(Clone, Copy, Debug)]
 pub enum HandlePlace {
-    /// As this argument of the path.
+    /// In this argument of the path.
     Path(&'static str),
-    /// As this parameter of the query.
+    /// In this query parameter.
     Query(&'static str),
-    /// As this argument of the path where it is added, and nowhere else: a container has one of
-    /// them.
+    /// In this argument of the path, and only when the entry is added: a container has one of them.
     Added(&'static str),
-    /// Where entries of other sections name it.
+    /// In entries of other sections, which refer to it.
     Named,
 }
 
@@ -301,7 +300,7 @@ impl Handle {
         Self { field, place: HandlePlace::Path(name) }
     }
 
-    /// The id, by which entries of other sections name it.
+    /// The id, by which entries of other sections refer to it.
     pub const NAMED: Self = Self { field: "id", place: HandlePlace::Named };
 
     /// `field` as the parameter `name` of the query.
@@ -310,7 +309,7 @@ impl Handle {
     }
 }
 
-/// A kind in the home that it has in one scope.
+/// A kind in one scope.
 #[derive(Clone, Copy)]
 pub struct Section {
     /// The kind.
@@ -334,7 +333,7 @@ impl std::fmt::Debug for Section {
 }
 
 impl Kind {
-    /// What it is in `scope`, if that has it.
+    /// The kind in `scope`, if that scope has it.
     pub fn in_scope(&'static self, scope: Scope) -> Option<Section> {
         let home = self.homes.iter().find(|home| home.scope == scope)?;
         Some(Section { kind: self, home })
@@ -352,45 +351,45 @@ impl Section {
         self.table().field(name)
     }
 
-    /// Whether its live entries are parts of the container's own object.
+    /// Whether the live entries are parts of the container's own object.
     pub const fn is_in_object(self) -> bool {
         matches!(self.home.place, Place::Object | Place::In(_) | Place::Part { .. })
     }
 
-    /// Whether `null` declares that the one thing of this section is to be gone.
+    /// Whether `null` in a manifest removes it.
     pub const fn is_removable(self) -> bool {
         matches!(self.home.place, Place::Optional(_) | Place::Part { .. })
             && self.home.delete.is_some()
     }
 
-    /// Whether the service may hold the same thing twice: nothing that manifests can name is unique
-    /// there.
+    /// Whether the service accepts duplicates: no field that manifests can declare is unique there.
     pub fn may_come_twice(self) -> bool {
         matches!(self.home.create, Create::With(op) if op.row().again == Again::Second)
     }
 
-    /// Whether the entry is the container's own object, and comes into being along with it.
+    /// Whether the entry is the container's own object and is created with it.
     pub const fn comes_with_container(self) -> bool {
         matches!(self.home.create, Create::Container)
     }
 
-    /// The id by which entries of other sections name `live`.
+    /// The id by which entries of other sections refer to `live`.
     pub fn id_of(self, live: &LiveEntry) -> Option<u64> {
         let mut handles = self.home.handle.iter().zip(&live.handle);
         handles.find(|(handle, _)| matches!(handle.place, HandlePlace::Named))?.1.as_u64()
     }
 
-    /// The first of what tells `raw` from other live entries, as the service calls it, that is no value
-    /// of the type that the schema says: then nothing is known of it.
-    pub fn misread(self, raw: &Object) -> Option<&'static str> {
+    /// The first identifying key of `raw` whose value does not have the type of the schema. Such an
+    /// entry counts as not read.
+    pub fn mistyped(self, raw: &Object) -> Option<&'static str> {
         let rows = self.home.rows;
         let named = self.identity.iter().filter_map(|name| self.field(name).live_name(name));
-        // Not every release shows all of what tells entries apart.
+        // Not every release shows all identifying fields.
         let named = named.filter(|key| raw.get(*key).is_some_and(|value| !value.is_null()));
-        let is_own = |key: &&str| self.home.own.iter().any(|(name, _)| name == key);
+        let tells_inherited =
+            |key: &&str| self.home.inherited_unless.iter().any(|(name, _)| name == key);
         let mut keys = rows.keys.iter().chain(rows.also).copied().chain(named);
         keys.find(|key| {
-            if is_own(key) {
+            if tells_inherited(key) {
                 return false;
             }
             let Some(value) = raw.get(*key) else { return false };
@@ -398,8 +397,8 @@ impl Section {
         })
     }
 
-    /// Whether `value` has the type of the field that the service calls `key`. A level is a number there;
-    /// the rows of a list may have any form.
+    /// Whether `value` has the type of the field that responses call `key`. Levels are numbers in
+    /// responses; the rows of a list may have any form.
     fn is_typed(self, key: &str, value: &Json) -> bool {
         let is_it = |spec: &&Spec| spec.field.live_name(&spec.name) == Some(key);
         let Some(spec) = self.table().specs().iter().find(is_it) else {
@@ -427,7 +426,7 @@ impl Section {
         }
     }
 
-    /// Text that tells an entry from others in addresses; the same for two that are the same thing.
+    /// The name of an entry in addresses. Two entries with equal names are the same entry.
     pub fn name(self, fields: &Object) -> String {
         self.rules.identify(self, fields).name
     }
@@ -449,16 +448,16 @@ impl Section {
             .chain(self.home.acts.iter().copied())
     }
 
-    /// The operations that read its live entries, where they are no part of the container's object.
+    /// The operations that read its live entries, unless these are in the container's object.
     pub fn reads(self) -> impl Iterator<Item = Op<Read>> {
         let own = match self.home.place {
             Place::List(op) | Place::Optional(op) => Some(op),
             Place::Itself(_) | Place::Object | Place::In(_) | Place::Part { .. } => None,
         };
-        own.into_iter().chain(self.home.beside.map(|beside| beside.list))
+        own.into_iter().chain(self.home.side_list.map(|side| side.list))
     }
 
-    /// The lowest tier of the service that has it at all.
+    /// The lowest tier of the service that has the kind.
     pub const fn tier(self) -> Tier {
         match self.home.create {
             Create::With(op) => op.row().tier,
@@ -466,7 +465,8 @@ impl Section {
         }
     }
 
-    /// The highest tier of which `raw` shows a field, or names somebody whom only that tier can.
+    /// The highest tier that `raw` proves: it shows a field of that tier, or names somebody whom
+    /// only that tier can name.
     pub fn tier_of(self, raw: &Object) -> Tier {
         let may_tell = |spec: &&Spec| spec.field.tier > Tier::Free || spec.has_rows();
         let tiers = self.table().specs().iter().filter(may_tell).map(|spec| {
@@ -477,8 +477,8 @@ impl Section {
         tiers.max().flatten().unwrap_or_default()
     }
 
-    /// The live entries in a field of the container's own object; `None` if that does not say what
-    /// they are, or an entry lacks what none lacks.
+    /// The live entries in a field of the container's own object. `None` if the object does not
+    /// show them, or if an entry lacks a key that every entry has.
     pub fn read_within(
         self,
         object: &Object,
@@ -487,7 +487,7 @@ impl Section {
         let rows = self.home.rows;
         let is_whole = |row: &&Object| {
             rows.keys.iter().chain(rows.also).all(|key| row.contains_key(*key))
-                && self.misread(row).is_none()
+                && self.mistyped(row).is_none()
         };
         let read = |row: &Json| Some(self.read(row.as_object().filter(is_whole)?, wanted));
         match self.home.place {
@@ -500,14 +500,15 @@ impl Section {
         }
     }
 
-    /// The live entry that the service describes as `raw`, in comparable form. Only what `wanted`
-    /// names is kept, along with the identity and what every change has to carry: what is replaced
-    /// is added anew with all that it had. A part of an object is small, and kept whole.
+    /// The live entry in comparable form, from the service's object `raw`. It keeps the `wanted`
+    /// fields, the identity and the fields that every edit repeats. An entry that is changed by
+    /// replacement keeps all fields, because it is added again with all of them; so does a part of
+    /// an object, which is small.
     pub fn read(self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
         let mut fields = Object::new();
         let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_));
         let is_whole = is_replaced || matches!(self.home.place, Place::Part { .. });
-        let also: Vec<&str> = self.table().besides(wanted).collect();
+        let also: Vec<&str> = self.table().needed_with(wanted).collect();
         for spec in self.table().specs() {
             let kept = is_whole
                 || wanted(&spec.name)
@@ -531,38 +532,37 @@ impl Section {
     }
 }
 
-/// What tells an entry from others.
+/// What identifies an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// In addresses, without a credential.
+    /// The name in addresses, without credentials.
     pub name: String,
-    /// On the service: what it is called there, if the service keeps such a name. It goes before the
-    /// keys.
-    pub called: Option<String>,
-    /// On the service: texts that are the same for two entries that it cannot tell apart. A live
-    /// entry has one; a declared one may have others that it had before, the current one first.
+    /// The name that the service stores, if it stores one. Matching tries it before the keys.
+    pub service_name: Option<String>,
+    /// Keys for matching with the service: equal if the service cannot tell two entries apart. A
+    /// live entry has one. A declared entry may also have former ones; the current one comes first.
     pub keys: Vec<String>,
-    /// Texts of live entries that are probably meant, and not the same.
+    /// Keys of live entries that are probably, but not certainly, the same entry.
     pub near: Vec<String>,
 }
 
-/// What is wrong with an entry, seen without the service.
+/// A fault of an entry that is found without the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// How bad it is.
     pub severity: Severity,
-    /// The code, for example `masked-value`.
+    /// The code of the message, for example `masked-value`.
     pub code: &'static str,
-    /// The field that it is about.
+    /// The field that has the fault.
     pub field: &'static str,
-    /// What is wrong: a lower-case fragment that never quotes a value which may be secret.
+    /// What is wrong: a lower-case fragment. It never quotes a value that may be secret.
     pub message: String,
     /// What to do about it.
     pub help: String,
 }
 
 impl Fault {
-    /// What the service refuses, or would get wrong.
+    /// A fault that the service would refuse, or handle wrongly.
     pub fn error(
         code: &'static str,
         field: &'static str,
@@ -574,33 +574,33 @@ impl Fault {
     }
 }
 
-/// What data cannot say of a kind. The defaults fit a plain collection.
+/// Behaviour that data cannot express. The defaults fit a plain collection.
 pub trait Rules: Sync {
-    /// The comparable value of one field in a live object; `None` if the object does not say.
+    /// The comparable value of one field in a live object; `None` if the object does not show it.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         forms::decode(spec, raw)
     }
 
-    /// What tells the entry with these comparable fields from others.
+    /// The identity of the entry with these comparable fields.
     fn identify(&self, section: Section, fields: &Object) -> Identity {
         forms::identify(section, fields)
     }
 
-    /// Why undrift leaves this live entry alone whatever is declared, for example `bot user`.
+    /// Why undrift never changes this live entry, for example `bot user`.
     fn protected(&self, _raw: &Object) -> Option<&'static str> {
         None
     }
 
-    /// Why what is secret of this live entry must not be written into a file, for example `masked`.
-    /// What only looks like a secret is somebody else's to find.
+    /// Why the secret of this live entry must not be written into a file, for example `masked`.
+    /// Values that only look like secrets are found elsewhere.
     fn confidential(&self, _live: &Object) -> Option<&'static str> {
         None
     }
 
-    /// Why a declared field is neither sent nor compared yet: what has to come first is not
-    /// undrift's to do. `live` is the entry as it is there, `None` if it is about to be created, and
-    /// `is_empty` whether the repository there has no branch yet. The end of a sentence that starts
-    /// with "waits".
+    /// Why a declared field is neither sent nor compared yet: something has to happen first that
+    /// undrift does not do. `live` is the live entry, `None` if it is still to be created.
+    /// `is_empty` is true if the repository has no branch yet. Returns the end of a sentence that
+    /// starts with "waits".
     fn waits(
         &self,
         _section: Section,
@@ -612,40 +612,39 @@ pub trait Rules: Sync {
         None
     }
 
-    /// What is wrong with a declared entry, seen without the service. What its schema says is
-    /// checked already. A secret stands as its reference, or as its value where that is known: what
-    /// concerns the writing itself looks at [`Value::Plain`] only
-    /// through `written`, which is false once secrets are in place.
+    /// Checks a declared entry without the service. Its schema was checked before. A secret is a
+    /// reference, or its value if that is known. `written` is false once secrets are resolved;
+    /// checks of how a value is written look at [`Value::Plain`] and only if `written` is true.
     fn check(&self, _declared: &Fields, _written: bool, _report: &mut dyn FnMut(Fault)) {}
 
     /// The calls that do `job`, in order.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The reason, if there are no calls.
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         job.plain()
     }
 
-    /// The field, with its value, that has to be declared besides so that the entry is found by what
-    /// told it from others when it was declared as in `before`, under the same name.
+    /// The field and value that a manifest must also declare so that the live entry is still found
+    /// after its identity changed from that of `before` and its name did not.
     fn remember(&self, _declared: &Fields, _before: &Fields) -> Option<(&'static str, Value)> {
         None
     }
 
-    /// What a change from one comparable form of an entry to another does beyond the entry itself.
-    /// `who` is the user, or the group, whom the entry is about, if it is about one. Called with equal forms too:
-    /// a capability that neither form grants is [`Effect::Lacks`].
+    /// What a change from one comparable form of an entry to another does in addition to the entry
+    /// itself. `who` is the user or group of the entry, if it has one. It is also called with equal
+    /// forms: a capability that neither form grants is [`Effect::Lacks`].
     fn effects(&self, _who: Option<u64>, _before: &Object, _after: &Object) -> Vec<Effect> {
         Vec::new()
     }
 }
 
-/// Nothing but the defaults.
+/// Only the defaults.
 pub struct Plain;
 
 impl Rules for Plain {}
 
-/// Whether a field may come back from the service at all.
+/// Whether the service may return a field.
 pub const fn is_readable(field: &Field) -> bool {
     !matches!(field.read, Readback::Never)
 }
@@ -670,7 +669,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asks_for_is_not_kept_but_what_edits_carry_is() {
+    fn only_wanted_fields_and_those_that_every_edit_repeats_are_kept() {
         let raw = json!({"id": 3, "username": "bob", "access_level": 30, "expires_at": null, "a": 1, "b": 2});
         let kept = section("members").read(&object(raw), &|name| name == "a");
         let kept: Vec<_> = kept.fields.keys().map(String::as_str).collect();
@@ -678,7 +677,7 @@ mod tests {
         let raw = json!({"description": "nightly", "ref": "main", "cron": "0 4 * * *"});
         let kept = section("pipeline_schedules").read(&object(raw), &|name| name == "cron");
         assert_eq!(kept.fields.keys().collect::<Vec<_>>(), ["description", "cron"]);
-        // A replacement adds all of it anew, whatever is declared.
+        // A replacement adds the whole entry again.
         let raw = json!({"group_id": 5, "group_full_path": "a", "group_access_level": 10, "expires_at": null});
         let kept = section("shares").read(&object(raw), &|_| false);
         assert_eq!(kept.fields.keys().collect::<Vec<_>>(), ["group", "group_access", "expires_at"]);

@@ -12,12 +12,12 @@ use crate::{
 /// The ids of what entries name, by name in lower case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// What the service said; `None` where it knows no such thing.
+    /// The ids that the service gave; `None` where it knows no such thing.
     found: BTreeMap<(Named, String), Option<u64>>,
     /// The same the other way around.
     by_id: BTreeMap<(Named, u64), String>,
     /// What things are called that were looked up by their ids.
-    called: BTreeMap<(Named, u64), String>,
+    looked_up: BTreeMap<(Named, u64), String>,
     /// The entries of sections of the same container that were asked for, by section and name, or
     /// why a section could not be read.
     entries: BTreeMap<String, Result<BTreeMap<String, Id>, Cause>>,
@@ -111,14 +111,14 @@ impl Names {
     }
 
     /// Takes in what the thing with `id` is called.
-    pub fn call(&mut self, named: Named, id: u64, name: &str) {
-        self.called.insert((named, id), name.to_owned());
+    pub fn insert_name(&mut self, named: Named, id: u64, name: &str) {
+        self.looked_up.insert((named, id), name.to_owned());
     }
 
     /// With the ids of what was looked up by its id, found by what it is called.
     #[must_use]
     pub fn found_by_name(mut self) -> Self {
-        for ((named, id), name) in &self.called {
+        for ((named, id), name) in &self.looked_up {
             self.found.insert((*named, name.to_lowercase()), Some(*id));
         }
         self
@@ -128,7 +128,7 @@ impl Names {
     pub fn extend(&mut self, others: Self) {
         self.found.extend(others.found);
         self.by_id.extend(others.by_id);
-        self.called.extend(others.called);
+        self.looked_up.extend(others.looked_up);
         self.entries.extend(others.entries);
     }
 
@@ -174,7 +174,7 @@ impl Names {
     /// What the thing with `id` is called, if an entry named it or it was looked up.
     pub(super) fn name(&self, named: Named, id: u64) -> Option<&str> {
         let key = (named, id);
-        self.called.get(&key).or_else(|| self.by_id.get(&key)).map(String::as_str)
+        self.looked_up.get(&key).or_else(|| self.by_id.get(&key)).map(String::as_str)
     }
 }
 

@@ -13,9 +13,9 @@ pub fn is_off(value: &Json) -> bool {
 
 /// How it stands with what a field needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Footing {
+pub enum SwitchState {
     /// It needs nothing, or nobody knows.
-    Firm,
+    Ready,
     /// What it needs is off, and stays so.
     Off,
     /// What it needs is turned on by the request that carries the field.
@@ -24,16 +24,16 @@ pub enum Footing {
 
 /// How it stands with what `field` needs, where `declared` is to be and `live` is there; a `live` of
 /// `None` is an entry that is about to be created.
-pub fn footing(field: &Field, declared: &Fields, live: Option<&LiveEntry>) -> Footing {
-    let Some(needs) = &field.needs else { return Footing::Firm };
+pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) -> SwitchState {
+    let Some(needs) = &field.needs else { return SwitchState::Ready };
     let wanted = declared.get(&*needs.switch).map(|value| value.plain().is_some_and(is_off));
     let found = live.and_then(|live| live.fields.get(&*needs.switch)).map(is_off);
     match (wanted, found) {
-        (Some(true), _) | (None, Some(true)) => Footing::Off,
-        (Some(false), Some(true)) => Footing::TurnedOn,
+        (Some(true), _) | (None, Some(true)) => SwitchState::Off,
+        (Some(false), Some(true)) => SwitchState::TurnedOn,
         // What nobody turns on is off in something new.
-        (None, None) if live.is_none() && needs.beside => Footing::Off,
-        _ => Footing::Firm,
+        (None, None) if live.is_none() && needs.same_request => SwitchState::Off,
+        _ => SwitchState::Ready,
     }
 }
 
@@ -45,13 +45,13 @@ pub fn waits<'f>(
     live: Option<&LiveEntry>,
 ) -> Option<&'f str> {
     let is_on = declared.get(name).and_then(Value::plain).is_some_and(|value| !is_off(value));
-    let waits = is_on && footing(field, declared, live) == Footing::Off;
+    let waits = is_on && switch_state(field, declared, live) == SwitchState::Off;
     field.needs.as_ref().filter(|_| waits).map(|needs| &*needs.switch)
 }
 
 /// What a request that carries `field` has to carry besides: the name of that field.
-pub fn beside(field: &Field) -> Option<&str> {
-    field.needs.as_ref().filter(|needs| needs.beside).map(|needs| &*needs.switch)
+pub fn in_request(field: &Field) -> Option<&str> {
+    field.needs.as_ref().filter(|needs| needs.same_request).map(|needs| &*needs.switch)
 }
 
 /// The levels of access from the narrowest to the widest.

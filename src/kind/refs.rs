@@ -229,7 +229,7 @@ mod tests {
         *RefRule::of(&object(fields), "name", &LETS).unwrap()
     }
 
-    fn said(before: &[RefRule], after: &[RefRule]) -> Vec<String> {
+    fn weakened(before: &[RefRule], after: &[RefRule]) -> Vec<String> {
         weaker(before, after).into_iter().map(|w| format!("{}: {}", w.by, w.how)).collect()
     }
 
@@ -249,21 +249,27 @@ mod tests {
             (&alice, &maintainers, false),
             (&alice, &alice, false),
         ] {
-            let found = said(&[rows(before.clone())], &[rows(after.clone())]);
+            let found = weakened(&[rows(before.clone())], &[rows(after.clone())]);
             let want: &[&str] = if is_weaker { &["main: let more people push"] } else { &[] };
             assert_eq!(found, want, "{before} {after}");
         }
-        assert_eq!(said(&[], &[rows(developers)]), [""; 0], "it was open before");
-        assert_eq!(said(&[rows(maintainers)], &[]), ["main: take the protection away"]);
+        assert_eq!(weakened(&[], &[rows(developers)]), [""; 0], "it was open before");
+        assert_eq!(weakened(&[rows(maintainers)], &[]), ["main: take the protection away"]);
         let owners = json!({"name": "main", "code_owner_approval_required": true});
         let forced = json!({"name": "main", "allow_force_push": true});
         let lax = ["allow force pushes", "no longer require the approval of code owners"];
-        assert_eq!(said(&[rule(owners)], &[rule(forced)]), lax.map(|how| format!("main: {how}")));
+        assert_eq!(
+            weakened(&[rule(owners)], &[rule(forced)]),
+            lax.map(|how| format!("main: {how}"))
+        );
         let by = |level: &str| {
             rule(json!({"name": "main", "allowed_to_unprotect": [{"access_level": level}]}))
         };
-        assert_eq!(said(&[by("admin")], &[by("maintainer")]), ["main: let more people unprotect"]);
-        assert_eq!(said(&[by("maintainer")], &[by("admin")]), [""; 0]);
+        assert_eq!(
+            weakened(&[by("admin")], &[by("maintainer")]),
+            ["main: let more people unprotect"]
+        );
+        assert_eq!(weakened(&[by("maintainer")], &[by("admin")]), [""; 0]);
     }
 
     /// Ten times as many rules for one branch each take ten times as many comparisons.
@@ -311,17 +317,17 @@ mod tests {
         ] {
             let want: Vec<_> = want.chunks(2).map(|want| want.join(": ")).collect();
             let merge = |found: &String| !found.contains("merge");
-            let mut found = said(&before, &after);
+            let mut found = weakened(&before, &after);
             found.retain(merge);
             assert_eq!(found, want, "{before:?} {after:?}");
         }
         let owners = |name: &str| rule(json!({"name": name, "code_owner_approval_required": true}));
         let plain = |name: &str| rule(json!({"name": name}));
         assert_eq!(
-            said(&[owners("main"), plain("m*")], &[plain("m*")]),
+            weakened(&[owners("main"), plain("m*")], &[plain("m*")]),
             ["main: no longer require the approval of code owners"]
         );
-        assert_eq!(said(&[owners("main"), owners("m*")], &[owners("m*")]), [""; 0]);
+        assert_eq!(weakened(&[owners("main"), owners("m*")], &[owners("m*")]), [""; 0]);
     }
 
     #[test]

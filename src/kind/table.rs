@@ -82,8 +82,8 @@ pub fn is_list(schema: &Json) -> bool {
 pub struct Table {
     specs: Vec<Spec>,
     by_name: BTreeMap<String, usize>,
-    /// Each field, and another one that has to be known besides, to know what becomes of it.
-    besides: Vec<(usize, usize)>,
+    /// Pairs of positions in `specs`: a field, and another field that has to be read with it.
+    needed_with: Vec<(usize, usize)>,
     /// The schema of an entry.
     pub schema: Json,
 }
@@ -116,8 +116,8 @@ impl Table {
         let mut specs = Vec::new();
         gather("", &schema, &mut specs);
         let by_name = specs.iter().enumerate().map(|(i, spec)| (spec.name.clone(), i)).collect();
-        let besides = besides(&specs, &by_name);
-        Self { specs, by_name, besides, schema }
+        let needed_with = needed_with(&specs, &by_name);
+        Self { specs, by_name, needed_with, schema }
     }
 
     /// The fields in the order of the struct.
@@ -130,10 +130,10 @@ impl Table {
         self.by_name.get(name).map(|i| &self.specs[*i])
     }
 
-    /// The fields that have to be known besides, to know what becomes of those that are `wanted`: what
-    /// these depend on, and what may not show more than they do.
-    pub fn besides(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
-        let named = self.besides.iter().map(|(of, other)| (&*self.specs[*of].name, *other));
+    /// The fields that have to be read with the `wanted` ones: those that they depend on, and those
+    /// that may not show more than they do.
+    pub fn needed_with(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
+        let named = self.needed_with.iter().map(|(of, other)| (&*self.specs[*of].name, *other));
         named.filter(move |(of, _)| wanted(of)).map(|(_, other)| &*self.specs[other].name)
     }
 
@@ -184,20 +184,20 @@ impl Table {
     }
 }
 
-/// What has to be known besides each field, by their places in `specs`.
-fn besides(specs: &[Spec], by_name: &BTreeMap<String, usize>) -> Vec<(usize, usize)> {
-    let mut besides = Vec::new();
+/// Which fields have to be read with which others: pairs of positions in `specs`.
+fn needed_with(specs: &[Spec], by_name: &BTreeMap<String, usize>) -> Vec<(usize, usize)> {
+    let mut needed_with = Vec::new();
     for (own, Spec { field, .. }) in specs.iter().enumerate() {
         let place = |name: &str| by_name.get(name).copied();
         let switch = field.needs.as_ref().and_then(|needs| place(&needs.switch));
-        besides.extend(switch.map(|switch| (own, switch)));
+        needed_with.extend(switch.map(|switch| (own, switch)));
         let most = field.at_most.as_deref().and_then(place);
-        besides.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
+        needed_with.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
         // Whom something is shown to depends on who sees the container.
         let seen = place("visibility").filter(|_| field.stake == Stake::Shows);
-        besides.extend(seen.map(|seen| (own, seen)));
+        needed_with.extend(seen.map(|seen| (own, seen)));
     }
-    besides
+    needed_with
 }
 
 /// Adds the fields of `schema`, each called `prefix` and its own name.
@@ -255,9 +255,9 @@ mod tests {
         let table = Table::new(&json_schema!({"properties": {
             "visibility": {}, "wiki": {"x-undrift": shows}, "name": {"x-undrift": nothing},
         }}));
-        let besides = |own: &str| table.besides(|name| name == own).collect::<Vec<_>>();
-        assert_eq!(besides("wiki"), ["visibility"]);
-        assert_eq!(besides("name"), [""; 0]);
+        let needed_with = |own: &str| table.needed_with(|name| name == own).collect::<Vec<_>>();
+        assert_eq!(needed_with("wiki"), ["visibility"]);
+        assert_eq!(needed_with("name"), [""; 0]);
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub(crate) fn remove(section: Section, raw: Json) -> Vec<Request<Write>> {
 
 /// What each of `requests` says on the wire: its operation, its target, and the fields of its body
 /// with those that it repeats.
-pub(crate) fn said(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields)> {
+pub(crate) fn as_sent(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields)> {
     let body = |request: &Request<Write>| {
         let repeated =
             request.repeated().map(|(name, value)| (name.to_owned(), Value::Plain(value.clone())));

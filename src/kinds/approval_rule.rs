@@ -72,7 +72,7 @@ pub static KIND: Kind = Kind {
         handle: &[Handle::path("id", "approval_rule_id")],
         rows: Rows::with_id(&["name", "rule_type"]),
         needs: &[Capability::People],
-        besides: &["contains_hidden_groups", ALL],
+        response_fields: &["contains_hidden_groups", ALL],
         ..Home::PLAIN
     }],
     rules: &ApprovalRules,
@@ -122,9 +122,9 @@ impl Rules for ApprovalRules {
                 let mut declared = declared.clone();
                 let is_shown = declared.insert(ALL.to_owned(), Json::Bool(false).into()).is_some();
                 let narrows = !is_shown && live.fields.get(ALL) == Some(&Json::Bool(true));
-                let besides = narrows.then_some(NARROWS);
+                let side_effect = narrows.then_some(NARROWS);
                 let calls = Job { act: Act::Change(&declared, live, changed), ..*job }.plain()?;
-                calls.into_iter().map(|call| Call { besides, ..call }).collect()
+                calls.into_iter().map(|call| Call { side_effect, ..call }).collect()
             }
             _ => job.plain()?,
         };

@@ -2,7 +2,7 @@
 //! PUT with what only an edit accepts, and each file on its own.
 
 use crate::{
-    kind::{Former, Spec, calls::apart, forms, limits, needs},
+    kind::{Former, Spec, calls::split_files, forms, limits, needs},
     operation::Request,
 };
 
@@ -102,7 +102,7 @@ fn says_nothing(container: Section, section: Section, name: &str, value: &Value)
 
 /// The edits that carry `body`: one for data, one for each file.
 fn edits(job: &Job<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
-    let (files, data) = apart(body);
+    let (files, data) = split_files(body);
     let files = files.into_iter().map(|file| Fields::from([file]));
     let bodies = std::iter::once(data).filter(|data| !data.is_empty()).chain(files);
     bodies.map(|body| job.target.addressed(edit.request()).fields(body)).collect()

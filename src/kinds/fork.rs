@@ -78,7 +78,7 @@ impl Rules for Relation {
         let closes = |lost: String| {
             format!("closes the open merge requests from here into `{}`", text::escape(&lost))
         };
-        lost.map(closes).map(Effect::Besides).into_iter().collect()
+        lost.map(closes).map(Effect::SideEffect).into_iter().collect()
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
     use crate::{
         kind::{
             Names,
-            testing::{act, fields, live, object, said, section, target},
+            testing::{act, as_sent, fields, live, object, section, target},
         },
         operation::{FORK_RELATION_CREATE, FORK_RELATION_DELETE},
     };
@@ -132,7 +132,7 @@ mod tests {
         let end = || FORK_RELATION_DELETE.request().arg("id", 7);
         let (target, names) = (target(), names());
         let made = act(of, &names, Act::Create(&declared));
-        assert_eq!(said(&made), said(&[relate("acme/up", 4)]));
+        assert_eq!(as_sent(&made), as_sent(&[relate("acme/up", 4)]));
         let live = live(of, upstream());
         let release = crate::release::Known::NotAsked;
         let job =
@@ -142,8 +142,8 @@ mod tests {
         let requests: Vec<_> = replaced.into_iter().map(|call| call.request).collect();
         assert_eq!(restores, [false, false, true]);
         let expected = [end().once(), relate("acme/up", 4), relate("acme/old", 9)];
-        assert_eq!(said(&requests), said(&expected));
-        assert_eq!(said(&act(of, &names, Act::Remove(&live))), said(&[end()]));
+        assert_eq!(as_sent(&requests), as_sent(&expected));
+        assert_eq!(as_sent(&act(of, &names, Act::Remove(&live))), as_sent(&[end()]));
         let unknown =
             of.rules.calls(&Job { names: &Names::default(), ..job(Act::Create(&declared)) });
         assert!(matches!(unknown, Err(Unable::Because { code: "unknown-project", .. })));

@@ -30,7 +30,7 @@ pub struct Hook {
     pub previously: Option<Vec<String>>,
     /// Secret sent in the header `X-Gitlab-Token`. The service never returns it, and resets it when
     /// the URL changes.
-    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference).forgotten_with("url").harmless())]
+    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference).reset_by("url").harmless())]
     pub token: Option<Reference>,
     /// Whether the receiver's certificate is verified.
     #[schemars(transform = FIELD.with_every_edit().weakens(When::Off))]
@@ -161,7 +161,7 @@ impl Rules for Hooks {
             .collect();
         Identity {
             name: name.clone().or_else(masked).unwrap_or_default(),
-            called: name,
+            service_name: name,
             near: urls.iter().map(|url| with_other_end(url)).collect(),
             keys: urls,
         }
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
     use crate::{
         kind::testing::{
-            create, faults, fields, object, remove, said, section, update, with_flags,
+            as_sent, create, faults, fields, object, remove, section, update, with_flags,
         },
         operation::{HOOK_CREATE, HOOK_DELETE, HOOK_UPDATE},
     };
@@ -259,8 +259,8 @@ mod tests {
         let mut body = fields(json!({"name": "ci", "url": URL, "push_events": false}));
         body.insert("token".into(), secret());
         assert_eq!(
-            said(&create(section("hooks"), &declared)),
-            said(&[HOOK_CREATE.request().arg("id", 7).fields(body)])
+            as_sent(&create(section("hooks"), &declared)),
+            as_sent(&[HOOK_CREATE.request().arg("id", 7).fields(body)])
         );
     }
 
@@ -281,7 +281,7 @@ mod tests {
         body.insert("push_events".into(), Json::from(false).into());
         body.insert("name".into(), "ci".into());
         let edit = update(section("hooks"), &declared, raw.clone(), &["push_events"]);
-        assert_eq!(said(&edit), said(&[put(body.clone())]));
+        assert_eq!(as_sent(&edit), as_sent(&[put(body.clone())]));
         let repeated: Vec<_> = edit[0].repeated().map(|(name, _)| name).collect();
         assert!(repeated.contains(&"push_events_branch_filter"), "{repeated:?}");
         assert!(
@@ -294,8 +294,8 @@ mod tests {
         body.insert("url".into(), "https://new.example.org".into());
         body.insert("token".into(), secret());
         assert_eq!(
-            said(&update(section("hooks"), &declared, raw.clone(), &["url", "push_events"])),
-            said(&[put(body)])
+            as_sent(&update(section("hooks"), &declared, raw.clone(), &["url", "push_events"])),
+            as_sent(&[put(body)])
         );
         assert_eq!(
             remove(section("hooks"), raw),

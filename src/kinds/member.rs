@@ -6,7 +6,7 @@
 use jiff::civil::Date;
 
 use crate::{
-    kind::Beside,
+    kind::SideList,
     level::{Level, MINIMAL, OWNER},
 };
 
@@ -90,8 +90,8 @@ pub static KIND: Kind = Kind {
                 operation::GROUP_MEMBER_OVERRIDE_DELETE,
                 operation::GROUP_MEMBER_STATE,
             ],
-            beside: Some(&PENDING),
-            besides: &["username"],
+            side_list: Some(&PENDING),
+            response_fields: &["username"],
             ..Home::PLAIN
         },
     ],
@@ -99,7 +99,7 @@ pub static KIND: Kind = Kind {
 };
 
 /// The list of members tells nobody's membership; that of those who are pending does.
-static PENDING: Beside = Beside {
+static PENDING: SideList = SideList {
     field: "membership",
     list: operation::PENDING_MEMBER_LIST,
     // People who were invited and have no account have no name.
@@ -227,7 +227,7 @@ mod tests {
     use crate::{
         kind::{
             Names, Target,
-            testing::{act, faults, fields, live, object, remove, said, section, update},
+            testing::{act, as_sent, faults, fields, live, object, remove, section, update},
         },
         operation::{MEMBER_CREATE, MEMBER_DELETE, MEMBER_UPDATE},
         release::Known,
@@ -321,12 +321,12 @@ mod tests {
         let level = fields(json!({"user": "alice", "access_level": "owner"}));
         let edit = update(section("members"), &level, raw(), &["access_level"]);
         assert_eq!(
-            said(&edit),
-            said(&[put(json!({"access_level": 50, "expires_at": "2099-01-31"}))])
+            as_sent(&edit),
+            as_sent(&[put(json!({"access_level": 50, "expires_at": "2099-01-31"}))])
         );
         let expiry = fields(json!({"user": "alice", "expires_at": null}));
         let edit = update(section("members"), &expiry, raw(), &["expires_at"]);
-        assert_eq!(said(&edit), said(&[put(json!({"access_level": 30, "expires_at": ""}))]));
+        assert_eq!(as_sent(&edit), as_sent(&[put(json!({"access_level": 30, "expires_at": ""}))]));
         let removal = MEMBER_DELETE.request().arg("id", 7).arg("user_id", 4);
         assert_eq!(remove(section("members"), raw()), [removal]);
     }

@@ -62,7 +62,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
     let specs = sections
         .flat_map(|section| section.table().specs().iter().map(move |spec| (section, spec)));
     let alone = |(_, spec): &(_, &'static Spec)| {
-        let name = spec.field.alone_as.as_deref().filter(|_| route == Route::Create)?;
+        let name = spec.field.single_level_as.as_deref().filter(|_| route == Route::Create)?;
         let about = String::leak(format!("A single level, in the place of `{}`.", spec.name));
         Some(Parameter::new(Place::Body, name, Type::Integer, about))
     };

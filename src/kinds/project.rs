@@ -124,7 +124,7 @@ impl Rules for Project {
         {
             let gap =
                 "has the visibility that the service gives an import until an edit right after";
-            effects.push(Effect::Besides(gap.to_owned()));
+            effects.push(Effect::SideEffect(gap.to_owned()));
         }
         effects
     }

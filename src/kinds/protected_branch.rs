@@ -186,7 +186,7 @@ mod tests {
     use crate::{
         kind::{
             Names,
-            testing::{act, fields, live, object, remove, said, section, target},
+            testing::{act, as_sent, fields, live, object, remove, section, target},
         },
         operation::{PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, PROTECTED_BRANCH_UPDATE},
         release::Known,
@@ -303,7 +303,7 @@ mod tests {
             "code_owner_approval_required": true,
         }));
         let patch = PROTECTED_BRANCH_UPDATE.request().arg("id", 7).arg("name", "main");
-        assert_eq!(said(&edit), said(&[patch.fields(body)]));
+        assert_eq!(as_sent(&edit), as_sent(&[patch.fields(body)]));
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
             })))
         };
         let remove = PROTECTED_BRANCH_DELETE.request().arg("id", 7).arg("name", "main");
-        assert_eq!(said(&replaced), said(&[remove, add(0), add(40)]));
+        assert_eq!(as_sent(&replaced), as_sent(&[remove, add(0), add(40)]));
     }
 
     /// The service switches the approval of code owners off in an edit that leaves it out.

@@ -55,7 +55,7 @@ pub static KIND: Kind = Kind {
         acts: &[operation::SCHEDULE_TAKE],
         handle: &[Handle::path("id", "pipeline_schedule_id")],
         rows: Rows::with_id(&["description"]),
-        besides: &["owner"],
+        response_fields: &["owner"],
         needs: &[Capability::Ci],
         ..Home::PLAIN
     }],
@@ -92,7 +92,7 @@ impl Rules for Schedules {
             && (owner(live).is_none() || owner(live) != job.names.caller())
         {
             let take = job.addressed(operation::SCHEDULE_TAKE, live);
-            calls.insert(0, Call { besides: Some(TAKES), ..take.into() });
+            calls.insert(0, Call { side_effect: Some(TAKES), ..take.into() });
         }
         Ok(calls)
     }
@@ -155,9 +155,9 @@ mod tests {
         let act = Act::Change(&declared, &there, &["active"]);
         let target = target();
         let job = Job { section: of, target: &target, names: &names, release, is_alone: true, act };
-        let besides: Vec<_> =
-            Schedules.calls(&job).unwrap().iter().map(|call| call.besides).collect();
-        assert_eq!(besides, [Some(TAKES), None]);
+        let side_effect: Vec<_> =
+            Schedules.calls(&job).unwrap().iter().map(|call| call.side_effect).collect();
+        assert_eq!(side_effect, [Some(TAKES), None]);
     }
 
     #[test]

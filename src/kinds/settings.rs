@@ -211,7 +211,7 @@ mod tests {
         field::Compare,
         kind::{
             same,
-            testing::{fields, live, said, section, update},
+            testing::{as_sent, fields, live, section, update},
         },
         kinds,
         operation::PROJECT_UPDATE,
@@ -272,19 +272,22 @@ mod tests {
         let mut declared =
             fields(json!({"description": null, "visibility": "private", "topics": ["a"]}));
         let edit = update(section("settings"), &declared, json!({}), &["description", "topics"]);
-        assert_eq!(said(&edit), said(&[put(fields(json!({"description": "", "topics": ["a"]})))]));
+        assert_eq!(
+            as_sent(&edit),
+            as_sent(&[put(fields(json!({"description": "", "topics": ["a"]})))])
+        );
         assert!(edit[0].is_sensitive("import_url"), "it may hold a password");
         declared.insert("avatar".into(), Value::File("a.png".into()));
         let avatar = || put(Fields::from([("avatar".into(), Value::File("a.png".into()))]));
         assert_eq!(update(section("settings"), &declared, json!({}), &["avatar"]), [avatar()]);
         assert_eq!(
-            said(&update(section("settings"), &declared, json!({}), &["avatar", "visibility"])),
-            said(&[put(fields(json!({"visibility": "private"}))), avatar()])
+            as_sent(&update(section("settings"), &declared, json!({}), &["avatar", "visibility"])),
+            as_sent(&[put(fields(json!({"visibility": "private"}))), avatar()])
         );
         let cleared = fields(json!({"avatar": null}));
         assert_eq!(
-            said(&update(section("settings"), &cleared, json!({}), &["avatar"])),
-            said(&[put(fields(json!({"avatar": ""})))])
+            as_sent(&update(section("settings"), &cleared, json!({}), &["avatar"])),
+            as_sent(&[put(fields(json!({"avatar": ""})))])
         );
     }
 

@@ -95,7 +95,7 @@ mod tests {
         kind::{
             Job, Names,
             calls::Act,
-            testing::{act, fields, live, object, remove, said, section, target},
+            testing::{act, as_sent, fields, live, object, remove, section, target},
         },
         operation::{SHARE_CREATE, SHARE_DELETE},
         release::Known,
@@ -167,7 +167,7 @@ mod tests {
         };
         let requests: Vec<_> = calls.iter().map(|call| call.request.clone()).collect();
         let remove = SHARE_DELETE.request().arg("id", 7).arg("group_id", 4);
-        assert_eq!(said(&requests), said(&[remove, add(30), add(20)]));
+        assert_eq!(as_sent(&requests), as_sent(&[remove, add(30), add(20)]));
         assert_eq!(
             calls.iter().map(|call| call.restores).collect::<Vec<_>>(),
             [false, false, true]

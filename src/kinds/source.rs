@@ -225,7 +225,7 @@ mod tests {
         kind::{
             Created, Names, NamespaceOwner, Target,
             calls::Act,
-            testing::{collect, fields, new_target, said},
+            testing::{as_sent, collect, fields, new_target},
         },
         kinds::project::KIND,
         operation::{
@@ -282,7 +282,7 @@ mod tests {
         let members = members.arg_of("project_id", "acme/neo", None);
         let expected = [fork, edit(json!({"merge_method": "ff"})), members];
         let requests = requests(calls);
-        assert_eq!(said(&requests), said(&expected));
+        assert_eq!(as_sent(&requests), as_sent(&expected));
         assert_eq!(requests[2].waits_for().collect::<Vec<_>>(), ["acme/neo"]);
     }
 
@@ -298,14 +298,14 @@ mod tests {
             "personal_access_token": "t",
         })));
         let then = edit(json!({"visibility": "private", "name": "Shop"}));
-        assert_eq!(said(&requests(calls)), said(&[import, then]));
+        assert_eq!(as_sent(&requests(calls)), as_sent(&[import, then]));
 
         let calls = create(json!({"import.extserver.extserver_repo": "r"}));
         assert_eq!(awaits(&calls), [true]);
         let import = IMPORT_EXTSERVER.request().fields(fields(
             json!({"new_name": "shop", "target_namespace": "acme", "extserver_repo": "r"}),
         ));
-        assert_eq!(said(&requests(calls)), said(&[import]));
+        assert_eq!(as_sent(&requests(calls)), as_sent(&[import]));
     }
 
     #[test]

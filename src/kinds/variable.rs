@@ -257,7 +257,7 @@ mod tests {
     use crate::{
         kind::{
             Names,
-            testing::{create, faults, fields, live, remove, said, section, target, update},
+            testing::{as_sent, create, faults, fields, live, remove, section, target, update},
         },
         kinds,
         operation::{Op, VARIABLE_CREATE, VARIABLE_DELETE, VARIABLE_UPDATE, Write},
@@ -267,8 +267,8 @@ mod tests {
     fn an_edit_carries_the_full_set_and_always_says_which_scope() {
         let declared = fields(json!({"key": "A", "environment_scope": "prod/*", "value": "new"}));
         assert_eq!(
-            said(&create(section("variables"), &declared)),
-            said(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())])
+            as_sent(&create(section("variables"), &declared)),
+            as_sent(&[VARIABLE_CREATE.request().arg("id", 7).fields(declared.clone())])
         );
         let raw = json!({"key": "A", "environment_scope": "prod/*", "value": "old", "protected": false, "masked": true, "raw": true, "variable_type": "file"});
         let one = |op: Op<Write>| {
@@ -278,8 +278,8 @@ mod tests {
             "value": "new", "protected": false, "masked": true, "raw": true, "variable_type": "file",
         }));
         assert_eq!(
-            said(&update(section("variables"), &declared, raw.clone(), &["value"])),
-            said(&[one(VARIABLE_UPDATE).fields(body)])
+            as_sent(&update(section("variables"), &declared, raw.clone(), &["value"])),
+            as_sent(&[one(VARIABLE_UPDATE).fields(body)])
         );
         let other = fields(json!({"key": "A", "environment_scope": "prod/*", "masked": false}));
         let edit = update(section("variables"), &other, raw.clone(), &["masked"]);

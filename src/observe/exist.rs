@@ -201,7 +201,7 @@ impl Observer {
             };
             let name = self.memory.called.of(&format!("{} {id}", named.noun()), look_up).await?;
             if let Some(name) = name {
-                names.call(named, id, &name);
+                names.insert_name(named, id, &name);
             }
         }
         Ok(names)

@@ -65,7 +65,7 @@ fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&
                 .specs()
                 .iter()
                 .filter(|spec| spec.field.tier > Tier::Free || spec.field.with_every_edit);
-            let others = table.besides(|name| declared.contains(name));
+            let others = table.needed_with(|name| declared.contains(name));
             let always = always.map(|spec| spec.name.as_str());
             for name in declared.iter().copied().chain(others).chain(always) {
                 let field = table.field(name);

@@ -72,11 +72,11 @@ impl Observer {
         let request =
             home.query.iter().fold(request, |request, (name, value)| request.query(*name, value));
         let all = self.client.list_known(request, home.rows).await?;
-        if let Some(key) = all.iter().find_map(|raw| section.of.misread(raw)) {
-            return Ok(Collection::Unreadable(misread(section.of, key)));
+        if let Some(key) = all.iter().find_map(|raw| section.of.mistyped(raw)) {
+            return Ok(Collection::Unreadable(mistyped(section.of, key)));
         }
         let all = all.filter_map(|raw| {
-            home.is_own(&raw).then(|| section.of.read(&raw, &|name| names.contains(name)))
+            (!home.is_inherited(&raw)).then(|| section.of.read(&raw, &|name| names.contains(name)))
         });
         self.with_beside(section, target, all).await.map(Collection::Complete)
     }
@@ -99,8 +99,8 @@ impl Observer {
         match self.client.get_optional_known(request, section.of.home.rows.keys).await {
             Ok(answer) => {
                 let raw = answer.as_ref().and_then(|answer| answer.object());
-                if let Some(key) = raw.and_then(|raw| section.of.misread(raw)) {
-                    return Ok(Collection::Unreadable(misread(section.of, key)));
+                if let Some(key) = raw.and_then(|raw| section.of.mistyped(raw)) {
+                    return Ok(Collection::Unreadable(mistyped(section.of, key)));
                 }
                 Ok(Collection::One(answer.and_then(|answer| Some(read(answer.object()?)))))
             }
@@ -127,7 +127,7 @@ impl Observer {
         target: &Target,
         entries: Complete<LiveEntry>,
     ) -> Result<Complete<LiveEntry>, ApiError> {
-        let beside = section.of.home.beside;
+        let beside = section.of.home.side_list;
         let Some(beside) = beside.filter(|beside| section.names().any(|n| n == beside.field))
         else {
             return Ok(entries);
@@ -147,7 +147,7 @@ impl Observer {
 }
 
 /// Why a section is unreadable if the value of `key` has the wrong type.
-fn misread(of: Section, key: &str) -> Cause {
+fn mistyped(of: Section, key: &str) -> Cause {
     let message = format!("the service shows a {} whose `{key}` has the wrong type", of.noun);
     Cause::new(message).help("see what changes answers between here and the service")
 }

@@ -83,7 +83,7 @@ pub struct Collection {
     /// What a list may be asked besides.
     pub query: Vec<Parameter>,
     /// What an edit takes besides and no manifest says.
-    pub beside: Vec<Parameter>,
+    pub edit_parameters: Vec<Parameter>,
     /// Whether entries are edited by PUT.
     pub is_edited: bool,
     /// Whether the PUT that edits an entry adds it, too.
@@ -93,11 +93,11 @@ pub struct Collection {
     /// Whether the service refuses a second entry like one that is there.
     pub is_unique: bool,
     /// Whether the answer to a write shows the entry as a read would.
-    pub shows: bool,
+    pub write_returns_entry: bool,
     /// Whether the service answers 401 to who may not.
     pub denies_with_401: bool,
     /// Whether one answer has the whole list, without pages.
-    pub in_one: bool,
+    pub unpaged: bool,
     /// The lowest tier of the service that has it.
     pub tier: Tier,
     /// The release of the service that brought it.
@@ -185,7 +185,7 @@ impl Collection {
             self.write(fields(row, Route::Create).again(again))
         };
         let edit = || {
-            let beside = kept(self.beside.iter().copied());
+            let beside = kept(self.edit_parameters.iter().copied());
             let purpose = format!("edit {one}");
             let row = row("edit", Method::Put, purpose, Answer::One, Some(entry), &[beside]);
             self.write(fields(row, Route::Edit))
@@ -200,7 +200,7 @@ impl Collection {
         let purpose = format!("delete {one}");
         let delete = row("delete", Method::Delete, purpose, Answer::Nothing, Some(entry), &[]);
         let edit = self.is_edited.then(edit);
-        let list = Operation { in_one: self.in_one, ..list };
+        let list = Operation { unpaged: self.unpaged, ..list };
         Operations {
             list: read(list),
             get: read(get),
@@ -219,7 +219,7 @@ impl Collection {
 
     /// A write with a body.
     fn write(&self, row: Operation) -> Op<Write> {
-        write(if self.shows { row.shows() } else { row })
+        write(if self.write_returns_entry { row.shows() } else { row })
     }
 }
 
@@ -237,12 +237,12 @@ pub const fn entry(name: &'static str, about: &'static str) -> Parameter {
 }
 
 /// What a list may be asked.
-pub const fn asked(name: &'static str, value: Type, about: &'static str) -> Parameter {
+pub const fn query_parameter(name: &'static str, value: Type, about: &'static str) -> Parameter {
     Parameter::new(Place::Query, name, value, about)
 }
 
 /// What an edit takes besides.
-pub const fn beside(name: &'static str, about: &'static str) -> Parameter {
+pub const fn edit_parameter(name: &'static str, about: &'static str) -> Parameter {
     Parameter::new(Place::Body, name, Type::Text, about)
 }
 
@@ -257,15 +257,15 @@ pub(crate) mod tests {
             section: "badges",
             noun: "odd badge",
             entry: entry("badge_id", "The badge."),
-            query: vec![asked("own", Type::Boolean, "Whether own ones count.")],
-            beside: Vec::new(),
+            query: vec![query_parameter("own", Type::Boolean, "Whether own ones count.")],
+            edit_parameters: Vec::new(),
             is_edited: true,
             is_put: false,
             before_removal: None,
             is_unique: false,
-            shows: true,
+            write_returns_entry: true,
             denies_with_401: false,
-            in_one: false,
+            unpaged: false,
             tier: Tier::Premium,
             since: Some(Release::new(16, 2)),
         }

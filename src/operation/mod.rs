@@ -122,7 +122,7 @@ pub struct Operation {
     pub filtered_after_paging: bool,
     /// Of a list: whether one answer has all of it, whatever page is asked for, and says nothing of
     /// pages.
-    pub in_one: bool,
+    pub unpaged: bool,
 }
 
 /// What another sending of a request would do, after one whose answer was lost.
@@ -202,7 +202,7 @@ impl Operation {
             by_keyset: false,
             a_minute: None,
             filtered_after_paging: false,
-            in_one: false,
+            unpaged: false,
         }
     }
 

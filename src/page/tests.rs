@@ -577,7 +577,7 @@ fn a_row_whose_path_is_no_text_is_no_row() {
 /// counts.
 #[test]
 fn a_list_in_one_answer_is_whole_after_it() {
-    let collection = Collection { in_one: true, ..plain("/projects/:id/odd") };
+    let collection = Collection { unpaged: true, ..plain("/projects/:id/odd") };
     let op = collection.operations().list;
     for (text, sent, is_whole) in [
         ("", 0, true),

@@ -364,7 +364,7 @@ impl Planning<'_> {
     pub(super) fn say_besides(&self, plan: &mut ContainerPlan) {
         let notes = plan.steps.iter().flat_map(|step| {
             step.effects.iter().filter_map(|effect| match effect {
-                Effect::Besides(what) => {
+                Effect::SideEffect(what) => {
                     let note = self.note(Reason::Besides { what: what.clone() }, &step.origin);
                     Some(Note { address: step.address.clone(), ..note })
                 }

@@ -93,7 +93,7 @@ impl Placed {
                 | Effect::Weakens(_)
                 | Effect::Rule { .. }
                 | Effect::Shows(_)
-                | Effect::Besides(_)
+                | Effect::SideEffect(_)
                 | Effect::Fills
                 | Effect::HandsDown
                 | Effect::Lacks(_) => {}

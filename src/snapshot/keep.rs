@@ -207,10 +207,11 @@ impl Keep {
         let mut keys: BTreeSet<&str> =
             others.into_iter().flat_map(|(_, keys)| *keys).copied().collect();
         for section in kinds::everywhere() {
-            if let Some(beside) = section.home.beside.filter(|beside| beside.list.row() == op.row())
+            if let Some(beside) =
+                section.home.side_list.filter(|beside| beside.list.row() == op.row())
             {
                 keys.extend(beside.rows.keys.iter().chain(beside.rows.also));
-                keys.extend(section.home.besides);
+                keys.extend(section.home.response_fields);
             }
         }
         let kept = raw.iter().filter(|(name, _)| keys.contains(name.as_str()));
@@ -250,8 +251,8 @@ impl Keep {
         };
         let copies = OF_COPIES.iter().filter(|_| section.may_come_twice());
         let handles = home.handle.iter().map(|handle| &handle.field);
-        let own = home.own.iter().map(|(name, _)| name);
-        let needed = home.rows.keys.iter().chain(home.rows.also).chain(home.besides);
+        let own = home.inherited_unless.iter().map(|(name, _)| name);
+        let needed = home.rows.keys.iter().chain(home.rows.also).chain(home.response_fields);
         for name in needed.chain(handles).chain(own).chain(copies) {
             if let Some(value) = raw.get(*name).filter(|_| !sensitive(name)) {
                 kept.entry(*name).or_insert_with(|| self.plain(value));

@@ -225,7 +225,7 @@ fields:
   - {name: key, about: What opens it., type: secret, weakens: never}
 homes:
   - path: /projects/:id/town/gates
-    own: {field: owner, value: project}
+    inherited_unless: {field: owner, value: project}
   - path: /groups/:id/gates
 ";
     let told = "`gates`: rehearsed against its own description";
@@ -390,11 +390,11 @@ about: A gate with who may open it.
 identity: [name]
 removal: weakens
 unique: true
-answers_show_it: true
+write_returns_entry: true
 entry: {field: name}
 fields:
   - {name: name, about: Its name., type: text, weakens: never, create_only: true}
-  - {name: allowed_to_open, about: Who may open it., type: grants, weakens: when_wider, lets: open, read_as: open_levels, alone_as: open_level}
+  - {name: allowed_to_open, about: Who may open it., type: grants, weakens: when_wider, lets: open, read_as: open_levels, single_level_as: open_level}
 homes: [{path: '/projects/:id/town_gates'}]
 ";
     let manifest = |rows: &str| {

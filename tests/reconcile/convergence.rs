@@ -255,7 +255,7 @@ fn related(field: &Field) -> impl Iterator<Item = &str> {
         field.at_most.as_ref(),
         field.replaced_by.as_ref(),
         field.not_with.as_ref(),
-        field.forgotten_with.as_ref(),
+        field.reset_by.as_ref(),
         field.hidden_by.as_ref(),
     ];
     switches.into_iter().flatten().map(|name| &**name)
@@ -337,7 +337,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     let mut entry = base(section, at);
     for spec in &specs {
         entry[&spec.name] = sample(section, spec, form);
-        if let Some(needs) = spec.field.needs.as_ref().filter(|needs| needs.beside) {
+        if let Some(needs) = spec.field.needs.as_ref().filter(|needs| needs.same_request) {
             entry[&*needs.switch] = true.into();
         }
         let level = entry[&spec.name].clone();

@@ -245,7 +245,7 @@ fn shows(section: &DeclaredSection, body: &Object) -> bool {
         Place::List(_) => rows.keys.iter().chain(rows.also).all(|key| body.contains_key(*key)),
         _ => true,
     };
-    rows_there && section.of.misread(body).is_none() && section.names().all(is_there)
+    rows_there && section.of.mistyped(body).is_none() && section.names().all(is_there)
 }
 
 #[cfg(test)]

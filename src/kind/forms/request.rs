@@ -58,7 +58,7 @@ pub fn edit_body(
         field.accepted.on(Route::Edit)
             && (changed.contains(&name.as_str())
                 || (field.with_every_edit && !is_hidden(field, live))
-                || is_forgotten(field, changed)
+                || is_reset(field, changed)
                 || (goes_along(field, declared, changed)
                     && !section.identity.contains(&name.as_str())))
     });
@@ -89,7 +89,7 @@ pub fn add_needed(
 ) -> Result<(), Unable> {
     for spec in section.table().specs() {
         let is_carried = body.contains_key(spec.field.sent_name(&spec.name));
-        let switch = needs::beside(&spec.field).filter(|_| is_carried);
+        let switch = needs::in_request(&spec.field).filter(|_| is_carried);
         let Some(switch) = switch.and_then(|name| section.table().get(name)) else { continue };
         if body.contains_key(switch.field.sent_name(&switch.name)) {
             continue;
@@ -102,8 +102,8 @@ pub fn add_needed(
 }
 
 /// Whether a change of `changed` makes the service forget a field.
-pub fn is_forgotten(field: &Field, changed: &[&str]) -> bool {
-    field.forgotten_with.as_deref().is_some_and(|other| changed.contains(&other))
+pub fn is_reset(field: &Field, changed: &[&str]) -> bool {
+    field.reset_by.as_deref().is_some_and(|other| changed.contains(&other))
         && !Bug::ForgetToken.is_planted()
 }
 
@@ -176,10 +176,10 @@ pub fn lacking(
 
 /// Says each list of a new entry that is a single level by the parameter for that, which the service
 /// has without tiers too.
-pub fn single_out(section: Section, body: &mut Fields) {
+pub fn send_single_level(section: Section, body: &mut Fields) {
     for Spec { name, field, .. } in section.table().specs() {
         let list = body.get(field.sent_name(name)).and_then(Value::list).map(Vec::as_slice);
-        if let (Some(alone), Some([row])) = (&field.alone_as, list)
+        if let (Some(alone), Some([row])) = (&field.single_level_as, list)
             && let Some(level) = row.get("access_level").cloned()
         {
             body.remove(field.sent_name(name));
@@ -274,7 +274,7 @@ mod tests {
             Call, Job,
             calls::Act,
             forms::tests::names,
-            testing::{fields, live, object, said, section, target, update, with_flags},
+            testing::{as_sent, fields, live, object, section, target, update, with_flags},
         },
         operation::PROJECT_UPDATE,
         release::Known,
@@ -323,7 +323,7 @@ mod tests {
         let put = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
         let file = Fields::from([("avatar".to_owned(), Value::File("shop.png".into()))]);
         let expected = [put(fields(json!({"description": "new"}))), put(file)];
-        assert_eq!(said(&edits), said(&expected));
+        assert_eq!(as_sent(&edits), as_sent(&expected));
     }
 
     #[test]

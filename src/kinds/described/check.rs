@@ -1,4 +1,4 @@
-//! What is wrong with a description that its schema cannot say.
+//! Faults of a description that its schema cannot express.
 
 use std::collections::BTreeSet;
 
@@ -19,10 +19,10 @@ use crate::{
     value::Json,
 };
 
-/// One thing that is wrong with a description.
+/// A fault of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where in the description, as keys and positions with `/` between them.
+    /// The place in the description: keys and positions, separated by `/`.
     pub at: String,
     /// What is wrong.
     pub message: String,
@@ -30,7 +30,7 @@ pub struct Fault {
     pub help: &'static str,
 }
 
-/// Collections of what the service shows in full once, when it is made.
+/// Collections whose entries the service shows in full only once, when they are created.
 const SHOWN_ONCE: [&str; 7] = [
     "access_tokens",
     "deploy_tokens",
@@ -41,10 +41,10 @@ const SHOWN_ONCE: [&str; 7] = [
     "triggers",
 ];
 
-/// Collections that say whom they let do something, so that their descriptions have to.
+/// Collections that grant something, so their descriptions must have a field of type `grants`.
 const GRANTS: [&str; 3] = ["protected_branches", "protected_environments", "protected_tags"];
 
-/// Collections by which people, keys or jobs get access, or which say who has it.
+/// Collections that give access to people, keys or jobs, or show who has it.
 const ACCESS: [&str; 14] = [
     "access_requests",
     "approval_rules",
@@ -62,11 +62,11 @@ const ACCESS: [&str; 14] = [
     "ssh_certificates",
 ];
 
-/// Fields that every entry of a manifest has.
+/// Keys that every entry of a manifest has.
 const OF_ENTRIES: [&str; 2] = ["extra", "state"];
 
-/// Everything that is wrong with `description`, beside what is `known` already; sections cannot be
-/// called as any of `reserved`.
+/// All faults of `description`. `known` are the kinds that exist already; the section must not have
+/// a name of `reserved`.
 pub(super) fn check(
     description: &Description,
     known: &Registry,
@@ -84,7 +84,7 @@ pub(super) fn check(
     check.faults
 }
 
-/// What is wrong with a path that is none of a collection.
+/// The fault of a path that is not that of a collection.
 pub(super) fn no_path(at: String, why: NoPath) -> Fault {
     let help = "write a path such as `/projects/:id/milestones`";
     Fault { at, message: format!("the path {why}"), help }
@@ -100,15 +100,15 @@ impl Check<'_> {
         self.faults.push(Fault { at: at.into(), message: message.into(), help });
     }
 
-    /// Only what gives access takes it when it is removed.
+    /// `removal: access` needs a field that gives access.
     fn removal(&mut self) {
         if self.description.removal == Removal::Access && !self.has(Value::Level) {
-            let help = "describe the field that says how much, with the type `level`";
-            self.fault("removal", "no field gives access", help);
+            let help = "add the field with the level of access";
+            self.fault("removal", "`removal: access` needs a field with the type `level`", help);
         }
     }
 
-    /// What is added at its own path has to say there what it is.
+    /// An entry that is added at its own path needs its identity in that path.
     fn creation(&mut self) {
         let Description { create, edit, identity, entry, .. } = self.description;
         if *create == Create::Post {
@@ -123,7 +123,7 @@ impl Check<'_> {
         let is_named = named.is_some_and(|field| [field.name.as_str()] == identity[..]);
         if !is_named || *edit == Edit::Replace {
             let help = "give `entry: {field: …}` the one field of `identity`, and leave out `edit: replace`";
-            self.fault("create", "the path of a new entry would not be known", help);
+            self.fault("create", "a request for a new entry needs its path", help);
         }
     }
 
@@ -138,25 +138,29 @@ impl Check<'_> {
         }
     }
 
-    /// What names fields has to name them.
+    /// Keys that name fields must name existing ones.
     fn names(&mut self) {
-        let Description { identity, required, grants, called, .. } = self.description;
+        let Description { identity, required, grants, name_field, .. } = self.description;
         let lists = [("identity", identity), ("required", required), ("grants", grants)];
         let listed = lists.into_iter().flat_map(|(list, names)| {
             names.iter().enumerate().map(move |(at, name)| (format!("{list}/{at}"), name))
         });
-        let called = called.iter().map(|name| ("called".to_owned(), name));
+        let called = name_field.iter().map(|name| ("name_field".to_owned(), name));
         for (at, name) in listed.chain(called).collect::<Vec<_>>() {
             self.known(at, name);
         }
         for (at, name) in identity.iter().enumerate() {
             self.identity(format!("identity/{at}"), name);
         }
-        if let Some(field) = self.description.called.as_ref().and_then(|name| self.of(name))
+        if let Some(field) = self.description.name_field.as_ref().and_then(|name| self.of(name))
             && (field.value != Value::Text || identity.contains(&field.name))
         {
             let help = "name a field of type `text` that is not in `identity`";
-            self.fault("called", "this field cannot be the name of an entry", help);
+            self.fault(
+                "name_field",
+                "the name of an entry must be a text outside `identity`",
+                help,
+            );
         }
     }
 
@@ -175,20 +179,20 @@ impl Check<'_> {
         }
     }
 
-    /// What tells entries apart has to be known of each of them.
+    /// The identity must be known for every entry.
     fn identity(&mut self, at: String, name: &str) {
         let Some(field) = self.of(name) else { return };
         let why = match field {
             Field {
                 value: Value::Boolean | Value::Texts | Value::Secret | Value::Grants, ..
             } => "of this type",
-            Field { write_only: true, .. } => "that answers leave out",
+            Field { write_only: true, .. } => "that responses leave out",
             Field { nullable: true, .. } => "that may be null",
             Field { only: Some(_), .. } => "that only one scope has",
             _ => return,
         };
-        let help = "name fields that every entry has, and that its list shows";
-        self.fault(at, format!("a field {why} cannot tell entries apart"), help);
+        let help = "use fields that every entry has and that the list shows";
+        self.fault(at, format!("a field {why} cannot identify an entry"), help);
     }
 
     fn field(&mut self, at: &str, field: &Field) {
@@ -199,11 +203,12 @@ impl Check<'_> {
             self.fault(format!("{at}/name"), format!("`{name}` is described twice"), help);
         }
         if OF_ENTRIES.contains(&name.as_str()) {
-            let help = "choose another name, and give the service's in `send_as` and `read_as`";
+            let help =
+                "choose another name, and put the service's name into `send_as` and `read_as`";
             self.fault(format!("{at}/name"), format!("every entry has a key `{name}`"), help);
         }
-        if let Some(other) = &field.forgotten_with {
-            self.known(format!("{at}/forgotten_with"), other);
+        if let Some(other) = &field.reset_by {
+            self.known(format!("{at}/reset_by"), other);
         }
         if let Some(other) = &field.not_with {
             self.known(format!("{at}/not_with"), other);
@@ -220,49 +225,59 @@ impl Check<'_> {
         }
     }
 
-    /// What fits to the type of a field only.
+    /// Keys that only fit certain types of fields.
     fn value(&mut self, at: &str, field: &Field) {
         let mut only = |key: &str, applies: bool, types: &[Value], help| {
             if applies && !types.contains(&field.value) {
-                let message = format!("`{key}` does not fit to this type");
+                let message = format!("`{key}` does not fit this type");
                 self.fault(format!("{at}/{key}"), message, help);
             }
         };
         let has_words = !field.words.is_empty();
         let worded = [Value::Word, Value::Grants, Value::Level];
-        let of_words = "words go with the types `word`, `level` and `grants`";
+        let of_words = "only the types `word`, `level` and `grants` have words";
         only("words", has_words, &worded, of_words);
         let text = [Value::Text];
-        only("pattern", field.pattern.is_some(), &text, "a pattern goes with the type `text`");
+        only("pattern", field.pattern.is_some(), &text, "only the type `text` can have a pattern");
         let blank = [Value::Text, Value::TimeZone];
-        only("trimmed", field.trimmed, &blank, "this goes with the type `text`");
-        only("expression", field.expression, &text, "an expression goes with the type `text`");
+        only("trimmed", field.trimmed, &blank, "only texts can be trimmed");
+        only("expression", field.expression, &text, "only the type `text` can be an expression");
         let number = [Value::Integer];
-        let of_number = "limits go with the type `integer`";
+        let of_number = "only the type `integer` has limits";
         only("minimum", field.minimum.is_some(), &number, of_number);
         only("maximum", field.maximum.is_some(), &number, of_number);
         let nullable = [Value::Text, Value::Integer, Value::Date, Value::Texts];
-        let to_null = "what can be cleared is a text, an integer, a date or a list of texts";
+        let to_null = "only a text, an integer, a date or a list of texts can be null";
         let flag = matches!(field.weakens, Weakens::WhenOff | Weakens::WhenOn);
-        only("weakens", flag, &[Value::Boolean], "this goes with the type `boolean`");
+        only("weakens", flag, &[Value::Boolean], "only for the type `boolean`");
         let height = matches!(field.weakens, Weakens::WhenLower | Weakens::WhenHigher);
-        only("weakens", height, &number, "this goes with the type `integer`");
+        only("weakens", height, &number, "only for the type `integer`");
         only("nullable", field.nullable, &nullable, to_null);
-        only("names", field.names.is_some(), &text, "what is named is written as text");
+        only(
+            "names",
+            field.names.is_some(),
+            &text,
+            "a field that names something must have the type `text`",
+        );
         let granted = [Value::Grants];
         let is_wider = field.weakens == Weakens::WhenWider;
-        only("weakens", is_wider, &granted, "this goes with the type `grants`");
-        only("lets", field.lets.is_some(), &granted, "this goes with the type `grants`");
-        only("alone_as", field.alone_as.is_some(), &granted, "this goes with the type `grants`");
+        only("weakens", is_wider, &granted, "only for the type `grants`");
+        only("lets", field.lets.is_some(), &granted, "only for the type `grants`");
+        only(
+            "single_level_as",
+            field.single_level_as.is_some(),
+            &granted,
+            "only for the type `grants`",
+        );
         let open = [Value::Text, Value::Integer, Value::Texts];
-        only("sensitive", field.sensitive, &open, "leave it out: the type says how secret it is");
+        only("sensitive", field.sensitive, &open, "leave it out: the type decides what is hidden");
         let (types, help): (&[_], _) = match field.compare {
             Compare::AnyCase | Compare::PublicKey => {
-                (&[Value::Text], "this comparison is for texts")
+                (&[Value::Text], "only texts can be compared like this")
             }
-            Compare::Set => (&[Value::Texts], "this comparison is for lists of texts"),
+            Compare::Set => (&[Value::Texts], "only lists of texts can be compared like this"),
             Compare::Url | Compare::Location => {
-                (&[Value::Text, Value::Address], "this comparison is for URLs")
+                (&[Value::Text, Value::Address], "only URLs can be compared like this")
             }
             _ => return self.words(at, field),
         };
@@ -270,39 +285,39 @@ impl Check<'_> {
         self.words(at, field);
     }
 
-    /// Guards have to know what is granted, on what, and to whom: of a group they would have to know
-    /// what is in it.
+    /// Guards need to know who gets a grant, and on what. For groups they would also need
+    /// everything below the group.
     fn grants(&mut self, at: &str, field: &Field) {
-        let Description { identity, called, removal, homes, .. } = self.description;
+        let Description { identity, name_field, removal, homes, .. } = self.description;
         let (message, help) = if field.value != Value::Grants {
             return;
         } else if field.weakens != Weakens::WhenWider || field.lets.is_none() || field.write_only {
-            let help = "say `weakens: when_wider`, in `lets` what they may do, and no `write_only`";
-            ("guards have to see whom more is granted, and what", help)
+            let help = "write `weakens: when_wider`, set `lets` to what is allowed, and remove `write_only`";
+            ("guards must see every new grant", help)
         } else if *removal != Removal::Weakens {
-            ("an entry that grants something protects", "say `removal: weakens`")
-        } else if identity.len() > 1 || called.is_some() {
-            let help = "leave out `called`, and name one field in `identity`";
-            ("what is granted is granted on what one field says", help)
+            ("an entry with grants is a protection", "write `removal: weakens`")
+        } else if identity.len() > 1 || name_field.is_some() {
+            let help = "remove `name_field`, and keep one field in `identity`";
+            ("an entry with grants must be identified by one field", help)
         } else if homes.iter().any(|home| home.path.starts_with("/groups/")) {
-            ("grants are on what belongs to projects", "describe the path below projects alone")
+            ("only projects can have grants", "remove the path below groups")
         } else {
             return;
         };
         self.fault(format!("{at}/type"), message, help);
     }
 
-    /// What gives access protects nothing, and takes it away when it is removed.
+    /// A field that gives access is not a protection; removing its entry removes access.
     fn level(&mut self, at: &str, field: &Field) {
         let Description { removal, fields, .. } = self.description;
         let levels = fields.iter().filter(|field| field.value == Value::Level).count();
         let (message, help) = if field.value != Value::Level {
             return;
         } else if *removal != Removal::Access || field.weakens != Weakens::Never {
-            ("guards have to see who loses access", "say `removal: access` and `weakens: never`")
+            ("guards must see who loses access", "write `removal: access` and `weakens: never`")
         } else if levels > 1 || field.write_only || field.nullable {
-            let help = "describe one level, without `nullable` and `write_only`";
-            ("an entry gives one level of access", help)
+            let help = "keep one `level`, without `nullable` and `write_only`";
+            ("an entry must have exactly one visible level of access", help)
         } else {
             return;
         };
@@ -314,69 +329,68 @@ impl Check<'_> {
         if field.value == Value::Word && words.is_empty() {
             self.fault(format!("{at}/type"), "there are no `words`", "list them in `words`");
         } else if words.len() < field.words.len() {
-            self.fault(format!("{at}/words"), "a word stands here twice", "list each word once");
+            self.fault(format!("{at}/words"), "a word is listed twice", "list each word once");
         }
         let is_level = |word: &&String| Level::parse(&Json::from(word.as_str())).is_some();
         let of_levels = [Value::Grants, Value::Level].contains(&field.value);
         if of_levels && !words.iter().all(is_level) {
-            let help = "write words of levels, such as `developer`";
-            self.fault(format!("{at}/words"), "a word is no level of access", help);
+            let help = "use names of levels, such as `developer`";
+            self.fault(format!("{at}/words"), "a word is not a level of access", help);
         }
     }
 
-    /// What is sent and read has to be enough to bring an entry about, to change it and to put it
-    /// back.
+    /// Requests and responses must contain enough to create an entry, change it and restore it.
     fn sending(&mut self, at: &str, field: &Field) {
         let is_replaced = self.description.edit == Edit::Replace;
-        // What is found by its name may differ in its identity.
-        let stays =
-            self.description.called.is_none() && self.description.identity.contains(&field.name);
+        // If entries are found by their name, their identity can change.
+        let stays = self.description.name_field.is_none()
+            && self.description.identity.contains(&field.name);
         if field.create_only && !is_replaced && !stays {
             self.fault(
                 format!("{at}/create_only"),
-                "a field that no edit takes cannot be changed",
-                "add it to `identity` and leave out `called`, or say `edit: replace`",
+                "a field with `create_only` can never change",
+                "add it to `identity` and remove `name_field`, or write `edit: replace`",
             );
         }
         let is_unread = field.write_only || field.value == Value::Secret;
         if is_unread && is_replaced {
             self.fault(
                 format!("{at}/name"),
-                "a field that answers leave out would be lost when its entry is replaced",
-                "leave the field out, or say `edit: put`",
+                "a field that responses leave out would be lost when its entry is replaced",
+                "remove the field, or write `edit: put`",
             );
         }
         if is_unread && field.read_as.is_some() {
-            let help = "leave out `read_as` or `write_only`";
-            self.fault(format!("{at}/read_as"), "answers do not have this field", help);
+            let help = "remove `read_as` or `write_only`";
+            self.fault(format!("{at}/read_as"), "responses do not contain this field", help);
         }
     }
 
-    /// What is left to the schema that comes of it.
+    /// Checks that use the schema of the field.
     fn schema(&mut self, at: &str, field: &Field) {
         let property = entry::property(field);
         let Ok(validator) = jsonschema::validator_for(&property) else {
             let help = "correct the expression";
-            let message = "this is no regular expression";
+            let message = "not a valid regular expression";
             return self.fault(format!("{at}/pattern"), message, help);
         };
         let limits = field.minimum.zip(field.maximum);
         if limits.is_some_and(|(least, most)| least > most) {
             let help = "swap `minimum` and `maximum`";
-            self.fault(format!("{at}/minimum"), "no number is that large and that small", help);
+            self.fault(format!("{at}/minimum"), "`minimum` is above `maximum`", help);
         }
         let wrong = |value: &Option<Scalar>| {
             value.as_ref().is_some_and(|value| !validator.is_valid(&value.0))
         };
         if wrong(&field.example) || wrong(&field.another_example) {
-            let help = "give an example that the field takes";
-            self.fault(format!("{at}/example"), "the field does not take this example", help);
+            let help = "give an example that the field allows";
+            self.fault(format!("{at}/example"), "the field does not allow this example", help);
         } else if wrong(&field.created_with) {
-            let help = "give a value that the field takes";
-            self.fault(format!("{at}/created_with"), "the field does not take this value", help);
+            let help = "give a value that the field allows";
+            self.fault(format!("{at}/created_with"), "the field does not allow this value", help);
         } else if wrong(&field.preset) {
-            let help = "give a value that the field takes";
-            self.fault(format!("{at}/preset"), "the field does not take this value", help);
+            let help = "give a value that the field allows";
+            self.fault(format!("{at}/preset"), "the field does not allow this value", help);
         }
     }
 
@@ -396,32 +410,31 @@ impl Check<'_> {
             }
         }
         if make::argument(self.description) == "id" {
-            let help = "write what the service's documentation has, such as `badge_id`";
-            let message = "`id` names the project or group in the path";
+            let help = "use the name in the documentation of the service, such as `badge_id`";
+            let message = "`id` is the argument of the project or group";
             self.fault("entry/argument", message, help);
         }
     }
 
-    /// What undrift must not, or need not, be told about.
+    /// Paths that descriptions must not, or need not, describe.
     fn home(&mut self, path: &str, below: &Below, operations: &[&Operation]) {
         let has = |names: &[&str]| below.segments().iter().any(|own| names.contains(&own.as_str()));
         if has(&SHOWN_ONCE) {
-            let message = "what the service makes here it shows once, so it cannot be declared";
+            let message = "the service shows these entries only once, so they cannot be managed";
             return self.fault(path, message, "create it with `undrift call` or by hand");
         }
         if let Some(own) = operations.iter().find(|row| below.shares_ground_with(row)) {
-            let message = format!("undrift knows what is at `{}` already", own.path);
+            let message = format!("undrift already knows `{}`", own.path);
             return self.fault(path, message, "leave the description out");
         }
         if has(&GRANTS) && !self.has(Value::Grants) {
-            let message = "this protects, and no field says whom it lets do what";
-            let help = "describe the field that does, with the type `grants`";
+            let message = "this is a protection, but no field has the type `grants`";
+            let help = "add the field that grants something, with the type `grants`";
             return self.fault(path, message, help);
         }
         if has(&ACCESS) && !self.has(Value::Level) {
-            let message =
-                "this gives access, and no field says how much, which guards have to know";
-            let help = "describe the field that does, with the type `level`; or manage it by `undrift call`";
+            let message = "this gives access, but no field has the type `level`";
+            let help = "add the field with the level of access, or use `undrift call`";
             return self.fault(path, message, help);
         }
         let ids: Vec<_> = make::ids(self.description, below).collect();

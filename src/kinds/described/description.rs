@@ -1,4 +1,4 @@
-//! What a file says of a collection.
+//! The format of a description file.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,86 +11,89 @@ use crate::{
     value::Json,
 };
 
-/// A collection below groups or projects that becomes a section of manifests.
+/// A collection below groups or projects, managed as a section of manifests.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
-    /// The section of manifests.
+    /// The name of the section in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"milestones")]
     pub section: String,
-    /// What one entry is called in a sentence. Operations for `undrift call` are named after it.
+    /// The noun for one entry. The operations of `undrift call` are named after it.
     #[schemars(regex(pattern = "^[a-z][a-z0-9]*( [a-z0-9]+)*$"), example = &"milestone")]
     pub noun: String,
     /// What an entry is, in a sentence.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"), example = &"A time in which nothing is deployed.")]
     pub about: String,
-    /// The fields that tell two entries apart, in the order in which addresses show them.
+    /// The fields that identify an entry, in the order in which addresses show them.
     #[schemars(length(min = 1))]
     pub identity: Vec<String>,
-    /// The field by which the service keeps a name of an entry. It goes before the identity.
+    /// The field with the name that the service stores. An entry is found by this name first, then
+    /// by its identity.
     #[serde(default)]
-    pub called: Option<String>,
-    /// The fields, besides the identity, without which an entry cannot be created.
+    pub name_field: Option<String>,
+    /// The fields, in addition to the identity, that creating an entry needs.
     #[serde(default)]
     pub required: Vec<String>,
-    /// What removing an entry does that guards ask about: `access` where a field is a `level`.
+    /// What guards check when an entry is removed. Must be `access` if a field is a `level`.
     pub removal: Removal,
-    /// The flags that give access: the guard `protection` asks about a new entry with one, too.
+    /// Boolean fields that give access. The guard `protection` also asks before an entry with one
+    /// of them is created.
     #[serde(default)]
     pub grants: Vec<String>,
     /// Whether the service refuses a second entry with the same identity (default: `false`).
     #[serde(default)]
     pub unique: bool,
-    /// Whether the answer to a write shows the entry as reading it does, so that it need not be read
-    /// back (default: `false`).
+    /// Whether the response to a write shows the entry as a GET does, so that it need not be read
+    /// again (default: `false`).
     #[serde(default)]
-    pub answers_show_it: bool,
-    /// Whether the service answers 401, as to a wrong token, to who may not, or where it has this
-    /// switched off (default: `false`).
+    pub write_returns_entry: bool,
+    /// Whether the service answers 401, as to an invalid token, if the caller lacks permission or
+    /// the feature is off (default: `false`).
     #[serde(default)]
     pub denies_with_401: bool,
-    /// How an entry is added (default: `post`).
+    /// How an entry is created (default: `post`).
     #[serde(default)]
     pub create: Create,
-    /// How an entry changes (default: `put`).
+    /// How an entry is changed (default: `put`).
     #[serde(default)]
     pub edit: Edit,
-    /// What names an entry in its path.
+    /// How request paths address an entry.
     #[serde(default)]
     pub entry: Entry,
-    /// The act that the service wants before it removes an entry: a POST to this name behind the
-    /// entry's path.
+    /// An action that the service requires before it deletes an entry: the last part of the path of
+    /// a POST request, after the path of the entry.
     #[serde(default)]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"stop")]
     pub before_removal: Option<String>,
     /// The fields of an entry.
     #[schemars(length(min = 1))]
     pub fields: Vec<Field>,
-    /// What an edit takes besides and no manifest says, such as a new name.
+    /// Parameters of the edit request that are not fields of manifests, such as a new name. Only
+    /// `undrift call` sends them.
     #[serde(default)]
-    pub edit_takes_besides: Vec<Besides>,
+    pub edit_parameters: Vec<EditParameter>,
     /// Where the collection is: one path below projects, one below groups, or both.
     #[schemars(length(min = 1, max = 2))]
     pub homes: Vec<Home>,
 }
 
-/// Which changes of a field protect less.
+/// Which changes of a field weaken a protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Weakens {
     /// None.
     Never,
-    /// A flag that is switched off.
+    /// A flag changes to `false`.
     WhenOff,
-    /// A flag that is switched on.
+    /// A flag changes to `true`.
     WhenOn,
-    /// A lower number.
+    /// A number becomes lower.
     WhenLower,
-    /// A higher number.
+    /// A number becomes higher.
     WhenHigher,
-    /// Anything else than before.
+    /// The value changes.
     WhenChanged,
-    /// Grants to more people, by all entries about the same thing together.
+    /// More people get a grant. All entries for the same thing are judged together.
     WhenWider,
 }
 
@@ -108,36 +111,37 @@ impl From<Weakens> for Stake {
     }
 }
 
-/// How an entry is added.
+/// How an entry is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Create {
     /// By POST to the collection.
     #[default]
     Post,
-    /// By PUT to the entry's own path, which its identity names: the request that edits one adds it.
+    /// By PUT to the path of the entry, with its identity in the path. The same request edits it.
     Put,
 }
 
-/// How an entry changes.
+/// How an entry is changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Edit {
     /// By PUT, with the fields that change.
     #[default]
     Put,
-    /// The service has no edit: an entry is removed and added anew.
+    /// The service has no edit: the entry is removed and added again.
     Replace,
 }
 
-/// What names an entry in its path.
+/// How request paths address an entry.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Entry {
-    /// The field of the service's answer that does (default: `id`).
+    /// The response field whose value is in the path (default: `id`).
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
     pub field: Option<String>,
-    /// What the service's documentation calls it in paths (default: the noun and `_id`).
+    /// The name of this path argument in the documentation of the service (default: the noun and
+    /// `_id`).
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"milestone_id")]
     pub argument: Option<String>,
     /// What it is, in a sentence.
@@ -145,35 +149,35 @@ pub struct Entry {
     pub about: Option<String>,
 }
 
-/// A collection of projects or groups.
+/// Where a collection is, in one scope.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Home {
-    /// The path of the collection: `/projects/:id/` or `/groups/:id/` and plain names.
+    /// The path of the collection: `/projects/:id/` or `/groups/:id/`, followed by plain names.
     #[schemars(example = &"/projects/:id/milestones")]
     pub path: String,
-    /// What an entry has that is the project's or the group's own, where the list also shows what is
-    /// inherited.
+    /// For lists that also show inherited entries: the value that an entry has if it belongs to the
+    /// project or group itself.
     #[serde(default)]
-    pub own: Option<Own>,
-    /// What the list is asked besides, so that it holds what is wanted.
+    pub inherited_unless: Option<FieldValue>,
+    /// Query parameters of the list request.
     #[serde(default)]
-    pub query: Vec<Asked>,
-    /// Whether the list comes page by page (default: `true`). Otherwise one answer is all of it.
+    pub query: Vec<QueryParameter>,
+    /// Whether the list has pages (default: `true`). Otherwise one response contains all of it.
     #[serde(default = "is_paged")]
     pub paged: bool,
-    /// The role from which on the service shows every entry (default: `maintainer`).
+    /// The lowest role to which the service shows every entry (default: `maintainer`).
     #[serde(default)]
     #[schemars(with = "Level")]
     pub seen_from: Option<Json>,
-    /// The settings of the project that close the list when they are all `disabled`: it is then
-    /// empty, whatever is there.
+    /// Settings of the project. If all of them are `disabled`, the service shows an empty list even
+    /// if entries exist.
     #[serde(default)]
     pub closed_by: Vec<String>,
-    /// The lowest tier of the service that has it.
+    /// The lowest tier of the service that has the collection.
     #[serde(default)]
     pub tier: Tier,
-    /// The release of the service that brought it, as text: `'16.2'`.
+    /// The release of the service that added the collection, as text: `'16.2'`.
     #[serde(default)]
     pub since: Option<Release>,
 }
@@ -182,11 +186,11 @@ const fn is_paged() -> bool {
     true
 }
 
-/// What an edit takes besides.
+/// A parameter of the edit request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Besides {
-    /// Its name.
+pub struct EditParameter {
+    /// The name of the parameter.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"new_name")]
     pub name: String,
     /// What it is, in a sentence.
@@ -194,25 +198,25 @@ pub struct Besides {
     pub about: String,
 }
 
-/// What tells that an entry is the project's or the group's own.
+/// A response field and its value.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Own {
-    /// The field of the service's answer.
+pub struct FieldValue {
+    /// The name of the field in responses.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"kind")]
     pub field: String,
-    /// What it holds then.
+    /// The value.
     pub value: Scalar,
 }
 
-/// What a list is asked.
+/// A query parameter of the list request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct QueryParameter {
     /// The name of the parameter.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"include_ancestor_groups")]
     pub name: String,
-    /// What undrift says.
+    /// The value that undrift sends.
     pub value: Scalar,
     /// What it means, in a sentence.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
@@ -229,113 +233,117 @@ pub struct Scalar(pub Json);
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Field {
-    /// Its name in manifests.
+    /// The name of the field in manifests.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"due_date")]
     pub name: String,
-    /// What it is, in a sentence or two.
+    /// What the field is, in a sentence or two.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
     pub about: String,
-    /// What may be written.
+    /// The type of its values.
     #[serde(rename = "type")]
     pub value: Value,
-    /// Which changes of it protect less, so that the guard `protection` asks about them.
+    /// Which changes of it weaken a protection: the guard `protection` asks before such a change.
     pub weakens: Weakens,
-    /// The words of a `word`, or those of a `level` or of `grants` if not all that there are.
+    /// The allowed words. Required for a `word`; for a `level` or `grants` only if not all levels
+    /// are allowed.
     #[serde(default)]
     pub words: Vec<Word>,
-    /// A regular expression that text has to match.
+    /// A regular expression that the text must match.
     #[serde(default)]
     pub pattern: Option<String>,
-    /// The least that an integer may be.
+    /// The lowest allowed integer.
     #[serde(default)]
     pub minimum: Option<i64>,
-    /// The most that an integer may be.
+    /// The highest allowed integer.
     #[serde(default)]
     pub maximum: Option<i64>,
-    /// What it names: a user by username, a group or a project by its path. Requests have the id, and
-    /// so have answers, under the same name (`send_as`), unless `read_as` is where they have the name.
+    /// What its value names: a user by username, or a group or project by path. Requests contain
+    /// the id. Responses contain the id under the same name (`send_as`), or the name under
+    /// `read_as`.
     #[serde(default)]
     pub names: Option<Named>,
     /// An example.
     #[serde(default)]
     pub example: Option<Scalar>,
-    /// Another one, to which it may change.
+    /// Another example. Tests change the field to it.
     #[serde(default)]
     pub another_example: Option<Scalar>,
-    /// What `grants` let people do, as a verb.
+    /// What `grants` allow, as a verb.
     #[serde(default)]
     #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
     pub lets: Option<String>,
-    /// The parameter by which a new entry says `grants` that are a single level, if that is another
-    /// one.
+    /// Another parameter for `grants` that consist of a single level, in the request that creates
+    /// an entry.
     #[serde(default)]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
-    pub alone_as: Option<String>,
-    /// Whether only the request that creates an entry takes it (default: `false`).
+    pub single_level_as: Option<String>,
+    /// Whether only the create request accepts it (default: `false`).
     #[serde(default)]
     pub create_only: bool,
-    /// The name that requests have for it, if it is another one.
+    /// The name in requests, if different.
     #[serde(default)]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
     pub send_as: Option<String>,
-    /// The name that answers have for it, if it is another one.
+    /// The name in responses, if different.
     #[serde(default)]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
     pub read_as: Option<String>,
-    /// Whether answers leave it out (default: `false`). A secret is always left out.
+    /// Whether responses leave it out (default: `false`). They always leave out a secret.
     #[serde(default)]
     pub write_only: bool,
-    /// How what is declared and what is there are compared (default: `exact`).
+    /// How declared and live values are compared (default: `exact`).
     #[serde(default)]
     pub compare: Compare,
-    /// Whether `null` clears it (default: `false`).
+    /// Whether `null` clears the field (default: `false`).
     #[serde(default)]
     pub nullable: bool,
-    /// Whether plans hide what is there (default: `false`).
+    /// Whether plans hide the live value (default: `false`).
     #[serde(default)]
     pub sensitive: bool,
-    /// Whether an edit that leaves it out resets it, so that every edit has to carry it (default:
+    /// Whether an edit without this field resets it, so that every edit must contain it (default:
     /// `false`).
     #[serde(default)]
     pub with_every_edit: bool,
-    /// The field whose change makes the service forget this one.
+    /// Another field. When it changes, the service resets this one.
     #[serde(default)]
-    pub forgotten_with: Option<String>,
-    /// What the service gives a new entry that leaves it out, if that is always the same: `export`
-    /// leaves such a value out.
+    pub reset_by: Option<String>,
+    /// The service's default for a new entry, if it is always the same. `export` leaves out this
+    /// value.
     #[serde(default)]
     pub preset: Option<Scalar>,
-    /// What undrift sends where a new entry leaves it out, because the service does not do without.
+    /// The value that undrift sends for a new entry that does not declare the field, because the
+    /// service requires one.
     #[serde(default)]
     pub created_with: Option<Scalar>,
-    /// The field beside which the service refuses it in one request, whatever the two say.
+    /// Another field. The service refuses a request that contains both.
     #[serde(default)]
     pub not_with: Option<String>,
-    /// Whether the service takes white space away from both ends of it (default: `false`).
+    /// Whether the service strips white space from both ends (default: `false`).
     #[serde(default)]
     pub trimmed: bool,
-    /// Whether it is a regular expression, in the syntax of RE2 (default: `false`).
+    /// Whether the value is a regular expression in RE2 syntax (default: `false`).
     #[serde(default)]
     pub expression: bool,
-    /// The field that means more than was declared if the service drops this one: a request that
-    /// switches it on carries this one too, and its answer has to show it.
+    /// A flag that this field limits. If the service ignored the limit, the flag would do more than
+    /// was declared. So a request that switches the flag on also contains this field, and the
+    /// response must show it.
     #[serde(default)]
     pub limits: Option<String>,
-    /// The only scope that has it, if not both do.
+    /// The only scope that has the field, if not both do.
     #[serde(default)]
     pub only: Option<Scope>,
-    /// The lowest tier of the service that has it.
+    /// The lowest tier of the service that has the field.
     #[serde(default)]
     pub tier: Tier,
-    /// The release of the service that brought it, as text: `'16.2'`.
+    /// The release of the service that added the field, as text: `'16.2'`.
     #[serde(default)]
     pub since: Option<Release>,
-    /// The release of the service from which on it is gone, as text.
+    /// The release of the service that removed the field, as text.
     #[serde(default)]
     pub until: Option<Release>,
 }
 
-/// A word that may be written.
+/// An allowed word.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Word {
@@ -347,7 +355,7 @@ pub struct Word {
     pub about: String,
 }
 
-/// What may be written.
+/// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
@@ -365,12 +373,12 @@ pub enum Value {
     Date,
     /// A list of texts.
     Texts,
-    /// A level of access: the most that whoever the entry names may do.
+    /// A level of access: the highest level that the entry gives.
     Level,
     /// A reference to a secret.
     Secret,
     /// A URL, or a reference to one that holds a credential. Credentials in it are never shown.
     Address,
-    /// Whom something is granted: a list of levels, users and groups, edited by `id` and `_destroy`.
+    /// Who may do something: a list of levels, users and groups, edited by `id` and `_destroy`.
     Grants,
 }

@@ -1,4 +1,4 @@
-//! The schema of an entry, and how the service treats its fields, as a description says.
+//! The schema of an entry, and how the service treats its fields, made from a description.
 
 use serde_json::json;
 
@@ -80,7 +80,8 @@ pub(super) fn property(field: &Field) -> Json {
     property
 }
 
-/// The schema of a level of access; the words of the field, if it has some, take the place of all.
+/// The schema of a level of access. The words of the field, if there are any, replace the list of
+/// all levels.
 fn level(field: &Field, mut all: Json) -> Json {
     if let Some(level) = all.as_object_mut().filter(|_| !field.words.is_empty()) {
         level.retain(|key, _| key != "anyOf" && key != "examples");
@@ -96,14 +97,14 @@ fn treatment(field: &Field) -> field::Field {
         read: match &field.read_as {
             _ if field.write_only || field.value == Value::Secret => Readback::Never,
             Some(name) => Readback::As(name.clone().into()),
-            // Answers have the id where requests have it.
+            // Where requests contain the id, responses do too.
             None if field.names.is_some() => {
                 Readback::As(field.send_as.clone().unwrap_or_else(|| field.name.clone()).into())
             }
             None => Readback::Same,
         },
         compare: if field.value == Value::Grants { Compare::Rows } else { field.compare },
-        alone_as: field.alone_as.clone().map(Into::into),
+        single_level_as: field.single_level_as.clone().map(Into::into),
         send_as: field.send_as.clone().map(Into::into),
         names: field.names,
         tier: field.tier,
@@ -117,7 +118,7 @@ fn treatment(field: &Field) -> field::Field {
             _ => Secrecy::Open,
         },
         with_every_edit: field.with_every_edit,
-        forgotten_with: field.forgotten_with.clone().map(Into::into),
+        reset_by: field.reset_by.clone().map(Into::into),
         preset: field.preset.as_ref().map(|value| value.0.clone()),
         created_with: field.created_with.as_ref().map(|value| value.0.clone()),
         not_with: field.not_with.clone().map(Into::into),

@@ -1,11 +1,13 @@
-//! The kind that a description describes, and its operations.
+//! Makes a kind and its operations from a description.
 //!
-//! Both live as long as the program, as those that are written in Rust do; a description is made
-//! into a kind once.
+//! Both live as long as the program, as kinds written in Rust do. Each description is made into a
+//! kind once.
 
 use super::{
     Described,
-    description::{Create as Creation, Description, Edit, Home as Collected, Value},
+    description::{
+        Create as Creation, Description, Edit, Home as Collected, QueryParameter, Value,
+    },
     entry,
 };
 use crate::{
@@ -25,10 +27,10 @@ use crate::{
     value::{Json, Object},
 };
 
-/// Makes it, with nothing checked but the paths.
+/// Makes the kind. Only the paths are checked.
 ///
 /// # Errors
-/// If a path is none of a collection.
+/// If a path is not that of a collection.
 pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
     let (mut homes, mut operations) = (Vec::new(), Vec::new());
     for home in &description.homes {
@@ -37,7 +39,7 @@ pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
         operations.extend(made.all());
         homes.push(of_scope(description, home, &below, &made));
     }
-    let called = description.called.as_deref().map(keep);
+    let name_field = description.name_field.as_deref().map(keep);
     let lets = description
         .fields
         .iter()
@@ -52,9 +54,9 @@ pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
         required: keep_all(&description.required),
         removal: if lets.is_empty() { description.removal } else { Removal::ByKind },
         homes: homes.leak(),
-        rules: Box::leak(Box::new(Identified {
+        rules: Box::leak(Box::new(DescribedRules {
             noun: keep(&description.noun),
-            called,
+            name_field,
             pattern: keep(&description.identity[0]),
             lets: lets.leak(),
             grants: keep_all(&description.grants),
@@ -76,13 +78,13 @@ fn keep_all(texts: &[String]) -> &'static [&'static str] {
     texts.iter().map(|text| keep(text)).collect::<Vec<_>>().leak()
 }
 
-/// What names an entry in its path.
+/// The name of the path argument that addresses an entry.
 pub(super) fn argument(description: &Description) -> String {
     let default = || description.noun.replace(' ', "_") + "_id";
     description.entry.argument.clone().unwrap_or_else(default)
 }
 
-/// The names of the operations of the collection at `below`.
+/// The ids of the operations of the collection at `below`.
 pub(super) fn ids(description: &Description, below: &Below) -> impl Iterator<Item = String> {
     collection::ids(below.scope, &description.noun)
 }
@@ -91,33 +93,35 @@ fn collection(description: &Description, home: &Collected, below: Below) -> Coll
     let field = description.entry.field.as_deref().unwrap_or("id");
     let about = || format!("The {}, by its `{field}`.", description.noun);
     let about = description.entry.about.clone().unwrap_or_else(about);
-    let besides = description.edit_takes_besides.iter();
+    let edit_parameters = description.edit_parameters.iter();
     Collection {
         below,
         section: keep(&description.section),
         noun: keep(&description.noun),
         entry: collection::entry(keep(&argument(description)), keep(&about)),
         query: home.query.iter().map(query).collect(),
-        beside: besides.map(|p| collection::beside(keep(&p.name), keep(&p.about))).collect(),
+        edit_parameters: edit_parameters
+            .map(|p| collection::edit_parameter(keep(&p.name), keep(&p.about)))
+            .collect(),
         is_edited: description.edit == Edit::Put,
         is_put: description.create == Creation::Put,
         before_removal: description.before_removal.as_deref().map(keep),
         is_unique: description.unique,
-        shows: description.answers_show_it,
+        write_returns_entry: description.write_returns_entry,
         denies_with_401: description.denies_with_401,
-        in_one: !home.paged,
+        unpaged: !home.paged,
         tier: home.tier,
         since: home.since,
     }
 }
 
-fn query(asked: &super::description::Asked) -> Parameter {
-    let value = match asked.value.0 {
+fn query(parameter: &QueryParameter) -> Parameter {
+    let value = match parameter.value.0 {
         Json::Bool(_) => Type::Boolean,
         Json::Number(_) => Type::Integer,
         _ => Type::Text,
     };
-    collection::asked(keep(&asked.name), value, keep(&asked.about))
+    collection::query_parameter(keep(&parameter.name), value, keep(&parameter.about))
 }
 
 fn of_scope(
@@ -130,19 +134,20 @@ fn of_scope(
         Box::leak(Box::new(Table::of_scope(entry::schema(description), below.scope)));
     let field = keep(description.entry.field.as_deref().unwrap_or("id"));
     let argument = keep(&argument(description));
-    let own = home.own.iter().map(|own| (keep(&own.field), own.value.0.clone()));
-    let own: &'static [_] = own.collect::<Vec<_>>().leak();
-    // Without these a row is none: what tells it apart, and whether it is the container's own.
-    let is_one = |spec: &&Spec| {
+    let inherited_unless =
+        home.inherited_unless.iter().map(|own| (keep(&own.field), own.value.0.clone()));
+    let inherited_unless: &'static [_] = inherited_unless.collect::<Vec<_>>().leak();
+    // A row of the list must have these fields; without them it counts as not read.
+    let is_needed = |spec: &&Spec| {
         description.identity.contains(&spec.name)
             || (spec.has_rows() && spec.field.tier <= home.tier && !spec.field.is_late())
     };
     let grants = table.specs().iter().any(Spec::has_rows);
-    let names = table.specs().iter().filter(is_one);
+    let names = table.specs().iter().filter(is_needed);
     let names = names.filter_map(|spec| spec.field.live_name(&spec.name));
-    let also = names.map(keep).chain(own.iter().map(|(field, _)| *field));
-    let said = home.query.iter();
-    let said = said.map(|asked| (keep(&asked.name), keep(&forms::plain_text(&asked.value.0))));
+    let also = names.map(keep).chain(inherited_unless.iter().map(|(field, _)| *field));
+    let query = home.query.iter();
+    let query = query.map(|p| (keep(&p.name), keep(&forms::plain_text(&p.value.0))));
     Home {
         scope: below.scope,
         fields: Box::leak(Box::new(table)),
@@ -160,36 +165,34 @@ fn of_scope(
             .map_or(MAINTAINER, |at| at.number),
         needs: if grants { &[Capability::People] } else { &[] },
         closed_by: home.closed_by.iter().map(|name| keep(name)).collect::<Vec<_>>().leak(),
-        query: said.collect::<Vec<_>>().leak(),
-        own,
+        query: query.collect::<Vec<_>>().leak(),
+        inherited_unless,
         ..Home::PLAIN
     }
 }
 
-/// What tells entries apart, where the service may also keep a name of them.
-struct Identified {
+/// What a description adds to the rules of a plain collection.
+struct DescribedRules {
     noun: &'static str,
     grants: &'static [&'static str],
-    /// The level of access that an entry gives, to people whom nobody here can tell.
+    /// The field with the level of access that an entry gives. undrift does not know which people
+    /// get it.
     level: Option<&'static str>,
-    called: Option<&'static str>,
-    /// The field that says what an entry is about, where it grants something.
+    name_field: Option<&'static str>,
+    /// The field with the name or pattern of what is protected, if an entry grants something.
     pattern: &'static str,
-    /// The fields that grant something, each with what they let people do.
+    /// The fields that grant something, each with the verb for what they allow.
     lets: &'static [(&'static str, &'static str)],
-    /// That another call comes before a removal.
+    /// The note that another call precedes the removal.
     before_removal: Option<&'static str>,
 }
 
-impl Rules for Identified {
+impl Rules for DescribedRules {
     fn identify(&self, section: Section, fields: &Object) -> Identity {
         let plain = forms::identify(section, fields);
-        let called = self.called.and_then(|name| fields.get(name)?.as_str());
-        match called.filter(|called| !called.is_empty()) {
-            Some(called) => {
-                let called = called.to_owned();
-                Identity { name: called.clone(), called: Some(called), ..plain }
-            }
+        let name = self.name_field.and_then(|name| fields.get(name)?.as_str());
+        match name.filter(|name| !name.is_empty()).map(str::to_owned) {
+            Some(name) => Identity { name: name.clone(), service_name: Some(name), ..plain },
             None => plain,
         }
     }
@@ -215,7 +218,7 @@ impl Rules for Identified {
         let mut calls = job.plain()?;
         if let Act::Remove(live) = job.act {
             let before = job.section.home.acts.iter().map(|act| Call {
-                besides: self.before_removal,
+                side_effect: self.before_removal,
                 ..job.addressed(*act, live).into()
             });
             calls.splice(..0, before);

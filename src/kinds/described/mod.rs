@@ -1,9 +1,9 @@
-//! Kinds that are data: plain collections, described in files instead of Rust.
+//! Kinds that are described in YAML files instead of Rust: plain collections.
 //!
-//! A [`Description`] says where a collection is, what tells its entries apart, and how the service
-//! treats each of their fields. A [`Kind`] is made of it, which is like any other: checks, plan,
-//! guards, apply, export, schemas and pages follow. The files here are part of undrift; a user adds
-//! others with `--kinds`. What a request does never follows from a description (see
+//! A [`Description`] contains the path of a collection, its identity, and how the service treats
+//! each field. It becomes an ordinary [`Kind`]: checks, plan, guards, apply, export, schemas and
+//! pages work as for any other. The files in this folder are part of undrift; users add others with
+//! `--kinds`. The effect of a request never depends on a description (see
 //! [`operation::collection`](crate::operation::collection)).
 
 mod check;
@@ -17,10 +17,10 @@ pub use description::Description;
 use super::Registry;
 use crate::{kind::Kind, operation::AnyOp, yaml};
 
-/// The descriptions that are part of undrift: every file of this folder, by name.
+/// The texts of the descriptions in this folder, by file name.
 pub const FILES: &[&str] = include!(concat!(env!("OUT_DIR"), "/described.rs"));
 
-/// A kind that was described.
+/// A kind made from a description.
 pub struct Described {
     /// The kind.
     pub kind: &'static Kind,
@@ -29,11 +29,11 @@ pub struct Described {
 }
 
 impl Description {
-    /// The kind that it describes, to be added to what is `known`; sections cannot be called as any
+    /// Makes the kind. `known` are the kinds that exist already; the section must not have a name
     /// of `reserved`.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All faults of the description.
     pub fn make(&self, known: &Registry, reserved: &[String]) -> Result<Described, Vec<Fault>> {
         let faults = check::check(self, known, reserved);
         if !faults.is_empty() {
@@ -43,7 +43,7 @@ impl Description {
     }
 }
 
-/// The kinds that are described by files of undrift's own, in their order.
+/// The kinds of the description files in this folder, in their order.
 pub(super) fn built_in() -> impl Iterator<Item = Described> {
     let make = |text: &&str| make::make(&yaml::built_in(text));
     FILES.iter().map(make).map(|made| made.expect("every file describes a kind, as a test holds"))

@@ -17,12 +17,12 @@ noun: toy
 about: A thing to play with.
 identity: [url, size]
 removal: weakens
-called: title
+name_field: title
 required: [kind]
 unique: true
-answers_show_it: true
+write_returns_entry: true
 entry: {field: code, argument: toy_code, about: The code of the toy.}
-edit_takes_besides: [{name: new_size, about: The new size.}]
+edit_parameters: [{name: new_size, about: The new size.}]
 fields:
   - {name: url, about: Where it is., type: address, weakens: never, compare: url, example: 'https://h/x'}
   - {name: size, about: How large it is., type: integer, weakens: when_lower, minimum: 1, maximum: 9}
@@ -36,13 +36,13 @@ fields:
     read_as: toy_kind_name
   - {name: colours, about: Its colours., type: texts, weakens: never, compare: set, with_every_edit: true}
   - {name: nick, about: Its other name., type: text, weakens: never, compare: any_case, sensitive: true}
-  - {name: key, about: What opens it., type: secret, weakens: never, forgotten_with: url}
+  - {name: key, about: What opens it., type: secret, weakens: never, reset_by: url}
   - {name: note, about: What is written on it., type: text, weakens: never, write_only: true}
   - {name: until, about: When it goes., type: date, weakens: never, tier: premium, since: '16.2', until: '18.0'}
   - {name: loud, about: Whether it is loud., type: boolean, weakens: when_off, only: project}
 homes:
   - path: /projects/:id/play/toys
-    own: {field: owner, value: project}
+    inherited_unless: {field: owner, value: project}
     query: [{name: deep, value: false, about: Whether others count.}, {name: most, value: 3, about: How many.}]
     seen_from: developer
     tier: premium
@@ -98,7 +98,7 @@ fn everything_that_is_described_is_in_the_kind() {
     assert_eq!(field("kind").sent_name("kind"), "toy_kind");
     assert_eq!(field("kind").live_name("kind"), Some("toy_kind_name"));
     assert_eq!((field("key").secrecy, field("key").live_name("key")), (Secrecy::Reference, None));
-    assert_eq!(field("key").forgotten_with.as_deref(), Some("url"));
+    assert_eq!(field("key").reset_by.as_deref(), Some("url"));
     assert_eq!(
         (field("nick").secrecy, field("nick").compare),
         (Secrecy::Sensitive, Compare::AnyCase)
@@ -143,9 +143,11 @@ fn what_requests_do_follows_from_their_operation() {
     assert_eq!(home.rows.also, ["url", "size", "owner"]);
     assert_eq!(home.query, [("deep", "false"), ("most", "3")]);
     assert_eq!((home.seen_from, home.handle[0].field), (30, "code"));
-    assert!(home.is_own(&object(json!({"owner": "project"}))));
-    assert!(!home.is_own(&object(json!({"owner": "group"}))) && !home.is_own(&Object::new()));
-    assert!(in_scope(&toys, Scope::Group).home.is_own(&Object::new()));
+    assert!(!home.is_inherited(&object(json!({"owner": "project"}))));
+    assert!(
+        home.is_inherited(&object(json!({"owner": "group"}))) && home.is_inherited(&Object::new())
+    );
+    assert!(!in_scope(&toys, Scope::Group).home.is_inherited(&Object::new()));
 }
 
 #[test]
@@ -154,10 +156,10 @@ fn an_entry_is_told_by_its_name_then_by_its_identity_without_credentials() {
     let of = in_scope(&toys, Scope::Project);
     let identity = |fields| of.rules.identify(of, &object(fields));
     let plain = identity(json!({"url": "HTTPS://u:p@H", "size": 3, "title": ""}));
-    assert_eq!((&*plain.name, plain.called), ("HTTPS://***@H@3", None));
+    assert_eq!((&*plain.name, plain.service_name), ("HTTPS://***@H@3", None));
     assert_eq!(plain.keys, ["https://u:p@h/@3"]);
     let called = identity(json!({"url": "https://h/", "size": 3, "title": "red"}));
-    assert_eq!((&*called.name, called.called.as_deref()), ("red", Some("red")));
+    assert_eq!((&*called.name, called.service_name.as_deref()), ("red", Some("red")));
     assert_eq!(called.keys, ["https://h/@3"]);
 }
 
@@ -178,7 +180,8 @@ fn a_key_is_told_by_its_material_and_shown_by_its_fingerprint() {
     let text = EVERYTHING
         .replace("type: address", "type: text")
         .replace("compare: url", "compare: public_key");
-    let keys = made(&text.replace("'https://h/x'", "ssh-rsa AAAA").replace("called: title\n", ""));
+    let keys =
+        made(&text.replace("'https://h/x'", "ssh-rsa AAAA").replace("name_field: title\n", ""));
     let of = in_scope(&keys, Scope::Project);
     let identity = |url: &str| of.rules.identify(of, &object(json!({"url": url, "size": 3})));
     assert_eq!(identity("ssh-rsa  AAAA me"), identity("ssh-rsa AAAA"));
@@ -192,7 +195,7 @@ fn a_key_is_told_by_its_material_and_shown_by_its_fingerprint() {
 #[test]
 fn a_credential_that_the_service_hides_is_no_difference() {
     let text =
-        EVERYTHING.replace("compare: url", "compare: location").replace("called: title\n", "");
+        EVERYTHING.replace("compare: url", "compare: location").replace("name_field: title\n", "");
     let mirrors = made(&text);
     let of = in_scope(&mirrors, Scope::Project);
     let identity = |url: &str| of.rules.identify(of, &object(json!({"url": url, "size": 3})));
@@ -289,7 +292,7 @@ fn what_grants_something_says_what_on_what_and_protects() {
         let faults = made.err().unwrap_or_default().into_iter();
         faults.map(|fault| format!("{}: {}", fault.at, fault.message)).collect()
     };
-    let wide = "guards have to see whom more is granted, and what";
+    let wide = "guards must see every new grant";
     for (from, to, want) in [
         (", lets: deploy", "", format!("fields/1/type: {wide}")),
         ("lets: deploy", "lets: deploy, write_only: true", format!("fields/1/type: {wide}")),
@@ -297,32 +300,28 @@ fn what_grants_something_says_what_on_what_and_protects() {
         (
             "removal: weakens",
             "removal: nothing",
-            "fields/1/type: an entry that grants something protects".to_owned(),
+            "fields/1/type: an entry with grants is a protection".to_owned(),
         ),
         (
             "[name]",
             "[name, name]",
-            "fields/1/type: what is granted is granted on what one field says".to_owned(),
+            "fields/1/type: an entry with grants must be identified by one field".to_owned(),
         ),
-        (
-            "/projects/:id",
-            "/groups/:id",
-            "fields/1/type: grants are on what belongs to projects".to_owned(),
-        ),
+        ("/projects/:id", "/groups/:id", "fields/1/type: only projects can have grants".to_owned()),
         (
             "lets: deploy",
             "lets: deploy, words: [{word: everybody, about: Any.}]",
-            "fields/1/words: a word is no level of access".to_owned(),
+            "fields/1/words: a word is not a level of access".to_owned(),
         ),
         (
             "type: text, weakens: never",
             "type: text, weakens: when_wider",
-            "fields/0/weakens: `weakens` does not fit to this type".to_owned(),
+            "fields/0/weakens: `weakens` does not fit this type".to_owned(),
         ),
         (
             "grants, weakens: when_wider, lets: deploy}\nhomes: [{path: '/projects/:id/town_gates'",
             "texts, weakens: never}\nhomes: [{path: '/groups/:id/protected_environments'",
-            "homes/0/path: this protects, and no field says whom it lets do what".to_owned(),
+            "homes/0/path: this is a protection, but no field has the type `grants`".to_owned(),
         ),
     ] {
         let found = faults(from, to);
@@ -331,7 +330,7 @@ fn what_grants_something_says_what_on_what_and_protects() {
     assert_eq!(faults("name", "name"), [""; 0]);
 }
 
-/// A single level is said by its own parameter, which the service has without tiers too.
+/// A single level is sent by its own parameter, which the service has without tiers too.
 #[test]
 fn a_protected_tag_that_differs_is_replaced_and_put_back_if_that_fails() {
     let of = testing::section("protected_tags");
@@ -343,10 +342,10 @@ fn a_protected_tag_that_differs_is_replaced_and_put_back_if_that_fails() {
         json!({"name": "v*", "create_access_levels": [row]}),
         &["allowed_to_create"],
     );
-    let said: Vec<_> = sent.iter().map(ToString::to_string).collect();
+    let requests: Vec<_> = sent.iter().map(ToString::to_string).collect();
     let tags = "/projects/7/protected_tags";
     assert_eq!(
-        said,
+        requests,
         [format!("DELETE {tags}/v%2A"), format!("POST {tags}"), format!("POST {tags}")]
     );
     for (request, level) in sent[1..].iter().zip([0, 40]) {
@@ -374,13 +373,13 @@ fn what_is_wrong_is_said_where_it_stands() {
             "unique: true",
             "unique: true\ncreate: put",
             "create",
-            "the path of a new entry would not be known",
+            "a request for a new entry needs its path",
         ),
         (
             "type: integer, weakens: when_lower",
             "type: integer, weakens: when_lower, names: user",
             "fields/1/names",
-            "`names` does not fit to this type",
+            "`names` does not fit this type",
         ),
         ("section: toys", "section: labels", "section", "there is a section `labels` already"),
         ("section: toys", "section: path", "section", "`path` is a key of documents"),
@@ -392,85 +391,85 @@ fn what_is_wrong_is_said_where_it_stands() {
             "there is no field `sise`",
         ),
         ("required: [kind]", "required: [kinds]", "required/0", "there is no field `kinds`"),
-        ("called: title", "called: titel", "called", "there is no field `titel`"),
-        ("called: title", "called: size", "called", "this field cannot be the name of an entry"),
+        ("name_field: title", "name_field: titel", "name_field", "there is no field `titel`"),
+        (
+            "name_field: title",
+            "name_field: size",
+            "name_field",
+            "the name of an entry must be a text outside `identity`",
+        ),
         (
             "[url, size]",
             "[url, size, loud]",
             "identity/2",
-            "a field of this type cannot tell entries apart",
+            "a field of this type cannot identify an entry",
         ),
         (
             "[url, size]",
             "[url, size, title]",
             "identity/2",
-            "a field that may be null cannot tell entries apart",
+            "a field that may be null cannot identify an entry",
         ),
         (
             "[url, size]",
             "[url, size, note]",
             "identity/2",
-            "a field that answers leave out cannot tell entries apart",
+            "a field that responses leave out cannot identify an entry",
         ),
         ("{name: size,", "{name: url,", "fields/1/name", "`url` is described twice"),
         ("{name: note,", "{name: state,", "fields/7/name", "every entry has a key `state`"),
-        (
-            "forgotten_with: url",
-            "forgotten_with: urls",
-            "fields/6/forgotten_with",
-            "there is no field `urls`",
-        ),
+        ("reset_by: url", "reset_by: urls", "fields/6/reset_by", "there is no field `urls`"),
         (
             "weakens: never, compare: set",
             "weakens: never, pattern: x, compare: set",
             "fields/4/pattern",
-            "`pattern` does not fit to this type",
+            "`pattern` does not fit this type",
         ),
-        ("compare: set", "compare: url", "fields/4/compare", "`compare` does not fit to this type"),
+        ("compare: set", "compare: url", "fields/4/compare", "`compare` does not fit this type"),
         (
             "type: boolean,",
             "type: boolean, nullable: true,",
             "fields/9/nullable",
-            "`nullable` does not fit to this type",
+            "`nullable` does not fit this type",
         ),
         (
             "type: date,",
             "type: date, minimum: 1,",
             "fields/8/minimum",
-            "`minimum` does not fit to this type",
+            "`minimum` does not fit this type",
         ),
         (
             "type: word\n    weakens: when_changed\n    words:",
             "type: text\n    weakens: never\n    words:",
             "fields/3/words",
-            "`words` does not fit to this type",
+            "`words` does not fit this type",
         ),
-        ("{word: kite,", "{word: ball,", "fields/3/words", "a word stands here twice"),
+        ("{word: kite,", "{word: ball,", "fields/3/words", "a word is listed twice"),
         ("type: boolean,", "type: word,", "fields/9/type", "there are no `words`"),
         (
             "type: boolean,",
             "type: boolean, create_only: true,",
             "fields/9/create_only",
-            "a field that no edit takes cannot be changed",
+            "a field with `create_only` can never change",
         ),
         (
             "write_only: true",
             "write_only: true, read_as: x",
             "fields/7/read_as",
-            "answers do not have this field",
+            "responses do not contain this field",
         ),
-        ("'^[a-z]+$'", "'^[a-z+$'", "fields/2/pattern", "this is no regular expression"),
+        ("'^[a-z]+$'", "'^[a-z+$'", "fields/2/pattern", "not a valid regular expression"),
         (
             "minimum: 1, maximum: 9",
             "minimum: 9, maximum: 1",
             "fields/1/minimum",
-            "no number is that large and that small",
+            "`minimum` is above `maximum`",
         ),
         (
             "minimum: 1, maximum: 9",
             "minimum: 1, example: 0",
             "fields/1/example",
-            "the field does not take this example",
+            "the field does not allow this example",
         ),
         (
             path,
@@ -486,59 +485,54 @@ fn what_is_wrong_is_said_where_it_stands() {
             "the path must be made of names of lower-case letters, digits and `_` behind `:id`",
         ),
         (path, "/projects/:id/toys", "homes/1/path", "there is a path below projects already"),
-        (
-            path,
-            "/groups/:id/labels",
-            "homes/1/path",
-            "undrift knows what is at `/groups/:id/labels` already",
-        ),
+        (path, "/groups/:id/labels", "homes/1/path", "undrift already knows `/groups/:id/labels`"),
         (
             path,
             "/groups/:id/members/all",
             "homes/1/path",
-            "undrift knows what is at `/groups/:id/members` already",
+            "undrift already knows `/groups/:id/members`",
         ),
         (
             "type: texts, weakens: never",
             "type: texts, weakens: when_off",
             "fields/4/weakens",
-            "`weakens` does not fit to this type",
+            "`weakens` does not fit this type",
         ),
         (
             "weakens: when_lower",
             "weakens: when_on",
             "fields/1/weakens",
-            "`weakens` does not fit to this type",
+            "`weakens` does not fit this type",
         ),
         (
             path,
             "/groups/:id/access_tokens",
             "homes/1/path",
-            "what the service makes here it shows once, so it cannot be declared",
+            "the service shows these entries only once, so they cannot be managed",
         ),
         (
             path,
             "/groups/:id/runners",
             "homes/1/path",
-            "what the service makes here it shows once, so it cannot be declared",
+            "the service shows these entries only once, so they cannot be managed",
         ),
         (
             path,
             "/groups/:id/invitations",
             "homes/1/path",
-            "this gives access, and no field says how much, which guards have to know",
+            "this gives access, but no field has the type `level`",
         ),
         (
             "argument: toy_code",
             "argument: id",
             "entry/argument",
-            "`id` names the project or group in the path",
+            "`id` is the argument of the project or group",
         ),
         (
-            "answers_show_it: true",
+            "write_returns_entry: true",
             "edit: replace",
             "fields/6/name",
-            "a field that answers leave out would be lost when its entry is replaced",
+            "a field that responses leave out would be lost when its entry is replaced",
         ),
     ] {
         let found = faults(from, to);
@@ -635,9 +629,9 @@ fn a_level_gives_access_to_people_whom_nobody_here_knows() {
     }
     let declared = testing::fields(json!({"name": "guild", "may": "maintainer"}));
     let sent = testing::update(of, &declared, json!({"name": "guild", "may": 20}), &["may"]);
-    let said: Vec<_> = sent.iter().map(ToString::to_string).collect();
+    let requests: Vec<_> = sent.iter().map(ToString::to_string).collect();
     assert_eq!(
-        said[..2],
+        requests[..2],
         ["DELETE /groups/7/saml_town_links/guild", "POST /groups/7/saml_town_links"]
     );
     assert_eq!(sent[1].body_fields(), Some(&testing::fields(json!({"name": "guild", "may": 40}))));
@@ -646,17 +640,17 @@ fn a_level_gives_access_to_people_whom_nobody_here_knows() {
 #[test]
 fn what_gives_access_says_how_much_and_takes_it_when_it_is_removed() {
     for (from, to, want) in [
-        ("removal: access", "removal: nothing", "guards have to see who loses access"),
+        ("removal: access", "removal: nothing", "guards must see who loses access"),
         (
             "level, weakens: never",
             "level, weakens: when_changed",
-            "guards have to see who loses access",
+            "guards must see who loses access",
         ),
-        ("type: level", "type: text", "no field gives access"),
+        ("type: level", "type: text", "`removal: access` needs a field with the type `level`"),
         (
             "fields:\n",
             "fields:\n  - {name: more, about: More., type: level, weakens: never}\n",
-            "an entry gives one level of access",
+            "an entry must have exactly one visible level of access",
         ),
     ] {
         assert!(LINKS.contains(from), "{from}");

@@ -91,7 +91,7 @@ pub struct ProjectSettings {
     pub merge_pipelines_enabled: Option<bool>,
     /// Whether merge requests queue up so that each is tested on top of those before it. It has no
     /// effect, and reads `false`, until `merge_pipelines_enabled` is on too.
-    #[schemars(transform = FIELD.on_edit().read_if_present().needs_beside("merge_pipelines_enabled").harmless())]
+    #[schemars(transform = FIELD.on_edit().read_if_present().needs_in_request("merge_pipelines_enabled").harmless())]
     pub merge_trains_enabled: Option<bool>,
     /// Whether only what names an issue of Jira is merged.
     #[schemars(transform = FIELD.ultimate().since(16, 7).weakens(When::Off))]
@@ -326,16 +326,16 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.premium().harmless())]
     pub mirror: Option<bool>,
     /// Whether what is pulled starts pipelines.
-    #[schemars(transform = FIELD.premium().needs_beside("mirror").weakens(When::On))]
+    #[schemars(transform = FIELD.premium().needs_in_request("mirror").weakens(When::On))]
     pub mirror_trigger_builds: Option<bool>,
     /// Whether a pull overwrites branches that have diverged here.
-    #[schemars(transform = FIELD.premium().on_edit().needs_beside("mirror").weakens(When::On))]
+    #[schemars(transform = FIELD.premium().on_edit().needs_in_request("mirror").weakens(When::On))]
     pub mirror_overwrites_diverged_branches: Option<bool>,
     /// The id of the user who pulls, for administrators to set.
-    #[schemars(transform = FIELD.premium().on_edit().administrators().needs_beside("mirror").harmless(), range(min = 1))]
+    #[schemars(transform = FIELD.premium().on_edit().administrators().needs_in_request("mirror").harmless(), range(min = 1))]
     pub mirror_user_id: Option<u64>,
     /// Whether only protected branches are pulled.
-    #[schemars(transform = FIELD.premium().on_edit().limits("mirror").needs_beside("mirror").harmless())]
+    #[schemars(transform = FIELD.premium().on_edit().limits("mirror").needs_in_request("mirror").harmless())]
     pub only_mirror_protected_branches: Option<bool>,
     /// What a new issue's description starts with, in Markdown.
     #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable().needs("issues_access_level").harmless())]

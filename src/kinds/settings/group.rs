@@ -54,7 +54,7 @@ pub struct GroupSettings {
     pub only_allow_merge_if_pipeline_succeeds: Option<bool>,
     /// Whether a skipped pipeline counts as a successful one. Only together with
     /// `only_allow_merge_if_pipeline_succeeds`.
-    #[schemars(transform = FIELD.premium().on_edit().since(18, 7).needs_beside("only_allow_merge_if_pipeline_succeeds").weakens(When::On))]
+    #[schemars(transform = FIELD.premium().on_edit().since(18, 7).needs_in_request("only_allow_merge_if_pipeline_succeeds").weakens(When::On))]
     pub allow_merge_on_skipped_pipeline: Option<bool>,
     /// Whether merging waits until every discussion is resolved in every project of the group.
     #[schemars(transform = FIELD.premium().on_edit().since(18, 7).weakens(When::Off))]
