@@ -1,7 +1,7 @@
-//! `undrift absorb`: drift that was right, taken back into the manifests.
+//! `undrift absorb`: takes drift back into the manifests.
 //!
-//! It reads and plans as `plan` does, and edits the manifests so that they declare what is there. What
-//! is edited and how is decided in [`crate::absorb`]; all of it is put in place, or nothing.
+//! It reads and plans as `plan` does, and edits the manifests so that they declare the live state.
+//! [`crate::absorb`] decides what to edit and how. All files are replaced, or none.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -57,8 +57,8 @@ pub(super) struct Args {
     /// Write the edited files instead of only showing the edit
     #[arg(long)]
     write: bool,
-    /// Edit the document that says what differs, such as `Defaults`, instead of the one of the group
-    /// or project itself
+    /// Edit the document that declares the difference, such as `Defaults`, instead of the one of
+    /// the group or project itself
     #[arg(long)]
     at_source: bool,
     /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
@@ -69,7 +69,7 @@ pub(super) struct Args {
     connect: ConnectArgs,
 }
 
-/// What was found of the differences.
+/// The result of reading and planning.
 #[derive(Default)]
 struct Found {
     wishes: Vec<Wish>,
@@ -77,7 +77,7 @@ struct Found {
     addresses: Vec<Address>,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let around = Surroundings::of_process();
     let loaded = manifest::load(&args.dir, &around);
@@ -117,7 +117,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     Ok(Exit::Success)
 }
 
-/// Reads what is selected, and what differs in it.
+/// Reads the selected containers, and finds their differences.
 async fn look(
     args: &Args,
     manifests: Manifests,
@@ -136,7 +136,7 @@ async fn look(
     }
     let mut desired = manifests.desired;
     desired.containers.retain(touched);
-    // What no document declares has none that could say what is there.
+    // A container without a document has none to edit.
     let manifests = Manifests { desired, includes: None, ..manifests };
     let of_session = SessionArgs::choosing(&args.dir, &args.allow_env, &args.connect, Vec::new());
     let opening = Opening::of(&of_session);
@@ -177,7 +177,7 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
     Ok(found)
 }
 
-/// Says what is not absorbed, and why.
+/// Reports what cannot be absorbed, and why.
 fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
     let diagnostic = |refusal: &Refusal| {
         let message = format!("cannot absorb `{}`: {}", refusal.address, refusal.why);
@@ -198,7 +198,7 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
     Failure::new(exit, error).help("edit the manifest by hand, or name only the others")
 }
 
-/// What all manifests declare with other `texts` in the place of some.
+/// The declarations of all manifests with some `texts` replaced.
 fn reload(
     dir: &Path,
     around: &Surroundings,
@@ -210,7 +210,7 @@ fn reload(
     loaded.desired.ok_or_else(|| loaded.diagnostics.render(cx.output.stderr.into()))
 }
 
-/// The text of a manifest that may be written.
+/// The text of a manifest that may be edited.
 fn read(path: &Path) -> Result<String, String> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_file() => {}
@@ -221,7 +221,7 @@ fn read(path: &Path) -> Result<String, String> {
     text.ok_or_else(|| "its manifest cannot be read any more".into())
 }
 
-/// The edit as a diff, without what is secret in the manifests.
+/// The edit as a diff, without the secrets in the manifests.
 fn shown(absorbed: &Absorbed, wishes: &[Wish]) -> String {
     let plain: BTreeSet<String> = wishes.iter().flat_map(Wish::texts).collect();
     let file = |(name, (old, new)): (&FileName, &(String, String))| {
@@ -247,7 +247,7 @@ fn summary(args: &Args, wishes: &[Wish], absorbed: &Absorbed) -> String {
     summary
 }
 
-/// Writes all files beside their places and then puts them there, all of them or none.
+/// Writes all files beside their places and then moves them there, all of them or none.
 fn write(absorbed: &Absorbed, paths: &BTreeMap<FileName, PathBuf>) -> Result<(), Failure> {
     let mut staged = Vec::new();
     let result = absorbed.files.iter().try_for_each(|(name, (old, new))| {
@@ -285,7 +285,8 @@ fn unwritten(name: &FileName, error: &io::Error) -> Failure {
         .help("nothing was edited; make it writable and run again")
 }
 
-/// Writes `text` beside `path`, with the permissions of what is there. What is hidden is no manifest.
+/// Writes `text` beside `path`, with the same permissions. The temporary file is hidden, so it is
+/// not read as a manifest.
 fn stage(path: &Path, text: &str) -> io::Result<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.undrift-new"));

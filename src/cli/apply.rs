@@ -1,4 +1,4 @@
-//! `undrift apply`: shows the plan, asks, and carries it out. Of a saved plan it carries out what is
+//! `undrift apply`: shows the plan, asks, and applies it. From a saved plan it applies what is
 //! still needed.
 
 use std::{
@@ -38,11 +38,11 @@ use crate::{
 };
 
 /// How many groups and projects are changed at once. Each keeps several requests in flight, and
-/// what was read for a request is too old if that has to wait behind those of many others.
+/// live values must not become stale behind the requests of many others.
 const APPLIED: usize = 16;
-/// What is said when a run ends before its first write.
+/// The message if a run ends before its first write.
 const UNCHANGED: &str = "nothing was changed\n";
-/// What is said when a saved plan is not carried out.
+/// The message if a saved plan is not applied.
 const STALE: &str = "nothing was changed: the saved plan is stale; save it again with \
     `undrift plan -o FILE`, or pass `--on-stale=skip`\n";
 
@@ -89,7 +89,7 @@ pub(super) struct Args {
     pub(super) report: ReportArgs,
 }
 
-/// What to do with what changed since a plan was saved.
+/// What to do if something changed since a plan was saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum OnStale {
     /// Change nothing.
@@ -107,7 +107,7 @@ impl Args {
     /// Takes the folder of manifests from the saved plan if none is named.
     ///
     /// # Errors
-    /// If it says one that is not below the working directory.
+    /// If that folder is not below the working directory.
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
         if self.beside.is_none() && saved::is_file(&self.session.dir) {
             self.beside = Some(saved::manifests(&self.session.dir)?);
@@ -115,7 +115,7 @@ impl Args {
         Ok(())
     }
 
-    /// The saved plan that is carried out, if one is named.
+    /// The saved plan to apply, if one is named.
     fn saved(&self, cx: &Context) -> Result<Option<Saved>, Failure> {
         let path = &self.session.dir;
         if self.beside.is_none() {
@@ -128,7 +128,7 @@ impl Args {
     }
 }
 
-/// A saved plan that is carried out.
+/// A saved plan to apply.
 struct Saved {
     plan: Arc<SavedPlan>,
     id: String,
@@ -136,14 +136,14 @@ struct Saved {
 }
 
 impl Saved {
-    /// How it compares with `plan`, made now.
+    /// Compares it with `plan`, which was made now.
     fn compare(&self, plan: &Plan, session: &Session) -> Comparison {
         let recording = Recording { secrets: &session.settings.secrets, key: self.key.as_ref() };
         self.plan.compare(&self.id, plan, &session.desired.containers, recording)
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
     reports.record().watch()?;
     let saved = args.saved(cx)?;
@@ -168,8 +168,8 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
     outcome
 }
 
-/// Shows, asks, applies and reports, in one order; each way out says whether anything was changed, which is
-/// why it is long.
+/// Shows, asks, applies and reports. Every exit states whether anything was changed, so the
+/// function is long.
 async fn with_session(
     args: &Args,
     saved: Option<&Saved>,
@@ -219,7 +219,7 @@ async fn with_session(
             return Ok(done);
         }
     };
-    // Whoever is asked has to see the plan.
+    // Show the plan before asking.
     if reports.replace_text() {
         cx.output.tell(&text());
     } else {
@@ -251,7 +251,7 @@ async fn with_session(
     Ok(done)
 }
 
-/// What whoever misses the report has to know.
+/// A short result for readers who miss the report.
 fn made(applied: &Applied) -> &'static str {
     let is_made = |step: &StepResult| step.outcome.is_success();
     match (applied.steps.iter().all(is_made), applied.steps.iter().any(is_made)) {
@@ -261,9 +261,8 @@ fn made(applied: &Applied) -> &'static str {
     }
 }
 
-/// Says which secrets are missing that one of `steps` has to send, and which must not be sent,
-/// whether a step would or not. Nothing is written before all of them are there, so that no run
-/// ends halfway for that.
+/// Reports the missing secrets that `steps` have to send, and secrets that must never be sent.
+/// Nothing is written unless all are set, so that no run stops halfway for lack of one.
 fn missing_secrets<'s>(
     steps: impl Iterator<Item = &'s Step>,
     session: &Session,
@@ -309,7 +308,7 @@ fn missing_secrets<'s>(
     Exit::Usage.when(!missing.is_empty())
 }
 
-/// Applies the plan. The first signal lets what is under way finish, the second ends the process.
+/// Applies the plan. The first signal lets requests in flight finish, the second ends the process.
 async fn carry_out(
     session: &Session,
     plan: &Approved<'_>,

@@ -1,8 +1,8 @@
-//! `undrift call`: any operation of the service, checked against the table before it is sent.
+//! `undrift call`: calls any operation of the service, after checking it against the table.
 //!
-//! Arguments become a request in [`arguments`], without IO; [`help`] writes what the table says. A
-//! list is read to its end. What the service refuses exits with 7 (not allowed), 6 (a write that
-//! did not happen, or that may have) or 10 (something that could not be read).
+//! [`arguments`] turns arguments into a request, without IO; [`help`] prints the table. A list is
+//! read to its end. If the service refuses, the exit code is 7 (not allowed), 6 (a write that
+//! failed or may have failed) or 10 (something that could not be read).
 
 mod arguments;
 mod help;
@@ -57,13 +57,13 @@ pub(super) struct Args {
     /// The operation; `--list` shows all of them
     #[arg(required_unless_present_any = ["list", "help"])]
     operation: Option<String>,
-    /// What to say: `name=text`, `name=@env:NAME` or `name=@file:PATH`, `name[key]=value`
+    /// Arguments: `name=text`, `name=@env:NAME` or `name=@file:PATH`, `name[key]=value`
     #[arg(value_name = "NAME=VALUE")]
     arguments: Vec<String>,
     /// List the operations
     #[arg(long, conflicts_with = "operation")]
     list: bool,
-    /// Print help; after an operation, what that takes
+    /// Print help; after an operation, its parameters
     #[arg(short, long)]
     help: bool,
     /// Do not ask before something is changed
@@ -75,7 +75,7 @@ pub(super) struct Args {
     /// How many objects the page has, 100 at most
     #[arg(long, value_name = "N", requires = "page", value_parser = clap::value_parser!(u32).range(1..=100))]
     per_page: Option<u32>,
-    /// How the answer is written
+    /// Format of the answer
     #[arg(long, value_name = "FORMAT", default_value = "json", help_heading = "Output")]
     output: Format,
     /// Show the values of variables, tokens of runners and credentials in addresses
@@ -88,7 +88,7 @@ pub(super) struct Args {
     connect: ConnectArgs,
 }
 
-/// How an answer is written.
+/// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     /// One JSON document
@@ -97,7 +97,7 @@ enum Format {
     Ndjson,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let Some(id) = args.operation.as_deref().filter(|_| !args.list) else {
         let text = if args.list { help::list() } else { general_help() };
@@ -139,14 +139,14 @@ fn find(id: &str) -> Result<AnyOp, Failure> {
     })
 }
 
-/// The nearest id. Words are compared with underscores, as names of fields are.
+/// The id most similar to `written`. Words are compared with underscores, as in names of fields.
 fn nearest_id(written: &str) -> Option<&'static str> {
     let ids: Vec<_> = operations::all().map(|op| op.row().id.replace('-', "_")).collect();
     let near = nearest(written, ids.iter().map(String::as_str))?;
     operations::all().map(|op| op.row().id).find(|id| id.replace('-', "_") == near)
 }
 
-/// The request that the arguments describe. Everything that is wrong with them is said.
+/// The request for the arguments. Reports all their faults.
 fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, Failure> {
     let page = args.page.map(|page| format!("page={page}"));
     let per_page = args.per_page.map(|per_page| format!("per_page={per_page}"));
@@ -162,7 +162,7 @@ fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, 
     })
 }
 
-/// A request, and the service that it is for.
+/// A request, with its service.
 struct Session<E> {
     client: ReadClient,
     request: Request<E>,
@@ -170,11 +170,11 @@ struct Session<E> {
 }
 
 impl<E: Copy> Session<E> {
-    /// Reads the arguments, finds the service and the secrets, and gives the external hosts the
-    /// names that the service calls them by.
+    /// Parses the arguments, finds the service and the secrets, and replaces names of external
+    /// hosts by the service's own.
     ///
     /// # Errors
-    /// If any of these is wrong or missing. Nothing has been sent then.
+    /// If any of these is wrong or missing. Nothing was sent then.
     async fn open(op: Op<E>, args: &Args, cx: &Context) -> Result<Self, Failure> {
         let request = prepare(op, args, cx)?;
         let (root, config) = configuration(args.config.as_deref(), cx)?;
@@ -196,7 +196,7 @@ impl<E: Copy> Session<E> {
         Ok(Self { client, request, endpoint })
     }
 
-    /// Ends the embedded service, if there is one, with everything written.
+    /// Stops the embedded service, if there is one, after everything is written.
     async fn close(self, outcome: Outcome) -> Outcome {
         if let Some(embedded) = self.endpoint.embedded {
             connect::stop(embedded).await;
@@ -205,7 +205,7 @@ impl<E: Copy> Session<E> {
     }
 }
 
-/// What `--config` or `undrift.yaml` says, and the folder whose sandbox is used.
+/// The configuration from `--config` or `undrift.yaml`, and the folder with the sandbox.
 pub(super) fn configuration(
     path: Option<&Path>,
     cx: &Context,
@@ -221,7 +221,7 @@ pub(super) fn configuration(
     if diagnostics.has_errors() { Err(Failure::said(Exit::Usage)) } else { Ok(found) }
 }
 
-/// Why a secret or a file of the request is of no use. Nothing is sent then.
+/// Why a secret or a file of the request cannot be used. Nothing is sent then.
 fn unusable<E>(request: &Request<E>, secrets: &Secrets) -> Option<Failure> {
     let file = |value: &Value| {
         if let Value::File(path) = value { secrets.read_file(path).err() } else { None }
@@ -279,8 +279,8 @@ impl Session<Write> {
     }
 }
 
-/// How a call that failed ends; `refused` is the code for what the service does not do although it
-/// may be asked.
+/// The failure of a call; `refused` is the exit code if the service refuses something that is
+/// allowed in general.
 fn failure(error: ApiError, refused: Exit) -> Failure {
     let lost = error.in_doubt_since().is_some();
     let exit = match error.status() {
@@ -304,7 +304,7 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
         mask(row, &mut answer);
     }
     let secrets = cx.output.secrets();
-    // The keys are the service's words.
+    // The keys are names used by the service.
     let struck = |answer| Struck::new(answer, Keys::Words, &secrets);
     let text = match (args.output, &answer) {
         (Format::Ndjson, Json::Array(items)) => {
@@ -320,8 +320,8 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
     cx.output.print_data(&harmless(&text))
 }
 
-/// Hides what is secret in an answer: values of variables, tokens of runners, and credentials in
-/// addresses that the service calls or mirrors.
+/// Hides the secrets in an answer: values of variables, tokens of runners, and credentials in URLs
+/// that the service calls or mirrors.
 fn mask(row: &Operation, answer: &mut Json) {
     match answer {
         Json::Array(items) => items.iter_mut().for_each(|item| mask(row, item)),

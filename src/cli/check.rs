@@ -1,4 +1,4 @@
-//! `undrift check`: everything that can be known without the service.
+//! `undrift check`: checks everything that needs no service.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub(super) struct Args {
     pub(super) report: ReportArgs,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
     let mut loaded = manifest::load(&args.dir, &Surroundings::of_process());
     #[cfg(feature = "sandbox")]

@@ -1,7 +1,7 @@
-//! `undrift comment`: a report as the one comment of a merge request.
+//! `undrift comment`: writes a report as the one comment of a merge request.
 //!
-//! The job's own variables say which merge request, and nothing else: they are checked before
-//! anything is sent. The report is a file that anybody may have written, so what it holds is too.
+//! Variables of the job only name the merge request, and are checked before anything is sent.
+//! Anybody may have written the report file, so its content is checked too.
 
 use std::{
     io::Read as _,
@@ -24,14 +24,14 @@ use crate::{
     text::{count, escape},
 };
 
-/// Where the project of the merge request is looked for, after `--project`: a job of a merge request
-/// from a fork runs in another one.
+/// Where to look for the project of the merge request, after `--project`. The merge-request job of
+/// a fork runs in another project.
 const PROJECT_NAMES: [&str; 2] = ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"];
-/// Where the number of the merge request is looked for, after `--merge-request`.
+/// Where to look for the number of the merge request, after `--merge-request`.
 const NUMBER_NAME: &str = "CI_MERGE_REQUEST_IID";
-/// The token of a job itself.
+/// The variable with the job's own token.
 const JOB_TOKEN_NAME: &str = "CI_JOB_TOKEN";
-/// A character of UTF-8 has four bytes at most.
+/// A character of UTF-8 has at most four bytes.
 const MOST_BYTES: u64 = 4 * LONGEST as u64;
 
 const TOKEN_HELP: &str = "use a project access token with the role Reporter and the scope `api`";
@@ -68,7 +68,7 @@ pub(super) struct Args {
     connect: ConnectArgs,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let place = args.place(&cx.env)?;
     let (marker, body) = report(&args.report)?;
@@ -97,7 +97,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
 }
 
 impl Args {
-    /// The merge request, as the options say or else the variables of the job.
+    /// The merge request, from the options or else from the variables of the job.
     fn place(&self, env: &Environment) -> Result<Place, Failure> {
         let of_job = |names: &[&str]| {
             let found = env.first_of(names);
@@ -172,12 +172,12 @@ fn report(path: &Path) -> Result<(Marker, String), Failure> {
     Ok((marker, body))
 }
 
-/// Whether the service may take a line for a command, such as `/merge`.
+/// Whether the service may execute a line as a command, such as `/merge`.
 fn is_command(line: &str) -> bool {
     line.strip_prefix('/').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// Refuses a report that holds the token, and the token of a job, which cannot comment.
+/// Refuses a report that contains the token, and the token of a job, which cannot comment.
 fn refuse_token(
     path: &Path,
     body: &str,
@@ -198,7 +198,7 @@ fn refuse_token(
     Ok(())
 }
 
-/// How a comment that could not be made ends.
+/// The failure if a comment could not be made.
 fn failure(error: CommentError, place: &Place) -> Failure {
     let said = error.error();
     let in_doubt = said.in_doubt_since().is_some();
@@ -228,7 +228,7 @@ fn failure(error: CommentError, place: &Place) -> Failure {
     Failure { help, ..Failure::new(exit, error) }
 }
 
-/// What became of the comment.
+/// The result of the command, as text.
 fn told(comment: &Comment, place: &Place) -> String {
     let what = match comment.outcome {
         Became::Written => "comment written",
@@ -238,7 +238,7 @@ fn told(comment: &Comment, place: &Place) -> String {
     format!("{what}: note {} of {}\n", comment.note, escape(&place.to_string()))
 }
 
-/// What else whoever reads the job's log should know.
+/// Further remarks for the job's log.
 fn remarks(comment: &Comment) -> String {
     let mut text = String::new();
     if !comment.copies.is_empty() {

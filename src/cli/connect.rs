@@ -1,8 +1,8 @@
-//! Which service a run talks to, and as whom.
+//! Decides which service a run uses, and with which token.
 //!
-//! Neither the address nor the token ever comes from a manifest, nor a token from the command line:
-//! whoever edits a manifest must not be able to send the token elsewhere, and command lines are
-//! seen by everybody on the machine.
+//! Neither the address nor the token ever comes from a manifest, because the author of a manifest
+//! must not be able to send the token elsewhere. The token never comes from the command line, which
+//! everybody on the machine can see.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,16 +23,16 @@ use crate::{
     text::mask_url,
 };
 
-/// Where the address is looked for, after `--url`.
+/// Where to look for the address, after `--url`.
 const URL_NAMES: [&str; 3] = ["UNDRIFT_URL", "GITLAB_URL", "CI_SERVER_URL"];
-/// Where the token is looked for, after `--token-file`.
+/// Where to look for the token, after `--token-file`.
 const TOKEN_NAMES: [&str; 2] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN"];
 
-/// The most bytes of a file that holds a token, and of one that holds certificates.
+/// The maximum size of a file with a token, and of one with certificates, in bytes.
 const MOST_OF_TOKEN: u64 = 64 << 10;
 const MOST_OF_CA: u64 = 4 << 20;
 
-/// The service and the way to it.
+/// The service, and how to reach it.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Service")]
 pub(super) struct ConnectArgs {
@@ -67,36 +67,36 @@ pub(super) struct ConnectArgs {
     pub(super) deadline: Option<u64>,
 }
 
-/// A service that runs inside of this process.
+/// A service that runs inside this process.
 #[cfg(feature = "sandbox")]
 pub(super) type Embedded = crate::sandbox::Running;
-/// A service that runs inside of this process: this build has none.
+/// A service that runs inside this process; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[derive(Debug)]
 pub(super) enum Embedded {}
 
-/// Stops an embedded service, with everything written.
+/// Stops an embedded service, after everything is written.
 #[cfg(feature = "sandbox")]
 pub(super) async fn stop(embedded: Embedded) {
     embedded.stop().await;
 }
-/// Stops an embedded service, of which this build has none.
+/// Stops an embedded service; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one waits")]
 pub(super) async fn stop(embedded: Embedded) {
     match embedded {}
 }
 
-/// One end of a connection.
+/// A service with its token.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     /// The address.
     pub(super) service: Service,
     /// The token.
     pub(super) token: Secret,
-    /// The file that the token was read from, if it was.
+    /// The file that the token was read from, if any.
     pub(super) token_file: Option<PathBuf>,
-    /// The environment that secrets are looked up in.
+    /// The environment for looking up secrets.
     pub(super) environment: Environment,
     /// The service itself, if it is embedded.
     pub(super) embedded: Option<Embedded>,
@@ -106,7 +106,7 @@ impl ConnectArgs {
     /// Finds the service for the manifests in `root`, or starts the embedded one.
     ///
     /// # Errors
-    /// If the address or the token is missing or unusable, or `config` names another service.
+    /// If the address or the token is missing or not valid, or `config` names another service.
     #[cfg_attr(
         not(feature = "sandbox"),
         expect(
@@ -137,7 +137,7 @@ impl ConnectArgs {
         })
     }
 
-    /// Whether it is said which service to use.
+    /// Whether the command line or the environment names a service.
     pub(super) fn is_given(&self, env: &Environment) -> bool {
         #[cfg(feature = "sandbox")]
         if self.sandbox.is_some() {
@@ -146,8 +146,8 @@ impl ConnectArgs {
         self.url.is_some() || env.first_of(&URL_NAMES).is_some()
     }
 
-    /// Tells which sandbox is used, where its file was not given: the one of `root`. And what it only
-    /// knows from descriptions.
+    /// Reports which sandbox is used if its file was not given: the one of `root`. Also reports the
+    /// collections that it only knows from descriptions.
     #[cfg_attr(
         not(feature = "sandbox"),
         expect(unused_variables, clippy::unused_self, reason = "there is none")
@@ -166,7 +166,7 @@ impl ConnectArgs {
         }
     }
 
-    /// Where the address is given, and the address.
+    /// The name of the option or variable with the address, and the address.
     pub(super) fn named<'e>(&'e self, env: &'e Environment) -> Option<(&'e str, &'e str)> {
         self.url.as_deref().map(|url| ("--url", url)).or_else(|| env.first_of(&URL_NAMES))
     }
@@ -204,7 +204,7 @@ impl ConnectArgs {
         token.ok_or_else(|| Failure::usage("no token given").help(help))
     }
 
-    /// What the network needs to know.
+    /// The network settings.
     ///
     /// # Errors
     /// If the file of certificate authorities cannot be read.
@@ -213,7 +213,7 @@ impl ConnectArgs {
         Ok(HttpOptions { ca, proxy: self.proxy.clone(), concurrency: in_flight.most() })
     }
 
-    /// How many requests are in flight at once.
+    /// How many requests may be in flight.
     pub(super) fn in_flight(&self, config: &Config) -> InFlight {
         let fixed = self.concurrency.or(config.concurrency);
         fixed.map_or(InFlight::ADAPTING, |number| InFlight::fixed(number.into()))
@@ -222,7 +222,7 @@ impl ConnectArgs {
     /// A client of the service at `endpoint`.
     ///
     /// # Errors
-    /// If the token, the certificates or the proxy are of no use.
+    /// If the token, the certificates or the proxy are not valid.
     pub(super) fn client(
         &self,
         endpoint: &Endpoint,
@@ -244,10 +244,10 @@ impl ConnectArgs {
     }
 }
 
-/// Refuses a service other than the one that `undrift.yaml` names.
+/// Refuses a service other than the one in `undrift.yaml`.
 fn confirm(service: &Service, config: &Config) -> Result<(), Failure> {
     let Some(declared) = &config.service.url else { return Ok(()) };
-    // The manifest is not asked whether plain http will do; that is about the address in use.
+    // Plain http is allowed here: that check is only for the address in use.
     match Service::parse(declared, true) {
         Ok(declared) if declared == *service => Ok(()),
         _ => {

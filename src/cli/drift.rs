@@ -1,4 +1,4 @@
-//! `undrift drift`: whether the service matches the manifests; for schedules.
+//! `undrift drift`: checks whether the service matches the manifests; for schedules.
 
 use super::{
     Context,
@@ -26,15 +26,15 @@ pub(super) struct Args {
     pub(super) session: SessionArgs,
     #[command(flatten)]
     live: LiveArgs,
-    /// Count as a difference what no manifest lists, what UNDRIFT_HOLD holds, secrets that are not
-    /// set, and what cannot be verified
+    /// Also count entries that no manifest lists, entries held by UNDRIFT_HOLD, secrets that are
+    /// not set, and fields that cannot be verified as differences
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
     let session = Opening::of(&args.session).from(args.live.source()).open(reports, cx).await?;
     let planned = session.plan(cx).await.map(|plan| finish(&args, plan, &session, reports, cx));
@@ -49,9 +49,9 @@ fn finish(
     reports: &mut Reports,
     cx: &Context,
 ) -> Done {
-    // Guards are about writing, which nobody is going to do.
+    // Guards are only for writes, and nothing is written.
     plan.refusals.clear();
-    // What is declared and not there differs from what is declared.
+    // A declared container that does not exist is a difference.
     let (missing, problems): (Vec<_>, Vec<_>) =
         plan.problems.iter().partition(|problem| problem.is_missing());
     let differs = plan.differs(args.strict) || !missing.is_empty();

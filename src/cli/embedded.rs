@@ -1,4 +1,4 @@
-//! `--sandbox`: the embedded service inside of this process.
+//! `--sandbox`: the embedded service inside this process.
 
 use std::{
     io::Write as _,
@@ -23,23 +23,23 @@ use crate::{
     yaml,
 };
 
-/// What the sandbox is filled with, beside the manifests.
+/// The initial data of the sandbox, beside the manifests.
 const SEED: &str = "sandbox.yaml";
-/// The most bytes of a seed, and of a file of variables.
+/// The maximum size of a seed, and of a file of variables, in bytes.
 const MOST_OF_SEED: u64 = 16 << 20;
 const MOST_OF_ENVIRONMENT: u64 = 64 << 10;
-/// Values for the secrets that manifests refer to, beside the manifests.
+/// Values for the secrets in manifests, beside the manifests.
 const ENVIRONMENT: &str = "sandbox.env";
-/// The folder beside the manifests that keeps state.
+/// The folder for state, beside the manifests.
 const FOLDER: &str = ".undrift";
-/// The name that stands for no file at all.
+/// The name that means no file.
 const MEMORY: &str = ":memory:";
 
-/// Starts the sandbox for the manifests in `root`. Its state is in `file`; empty is the default
-/// place.
+/// Starts the sandbox for the manifests in `root`. `file` holds its state; empty means the default
+/// file.
 ///
 /// # Errors
-/// If the seed, the environment or the file is unusable, or another run has the file.
+/// If the seed, the environment or the file is not valid, or another run uses the file.
 pub(super) async fn start(
     file: &str,
     root: &Path,
@@ -67,8 +67,7 @@ pub(super) async fn start(
     })
 }
 
-/// Starts the sandbox, with what users describe and it does not have, and passes on what it has to
-/// say.
+/// Starts the sandbox with the collections that users describe, and reports its warnings.
 ///
 /// # Errors
 /// If it does not start.
@@ -84,8 +83,8 @@ pub(super) async fn launch(config: sandbox::Config, output: &Output) -> Result<R
     Ok(running)
 }
 
-/// `.undrift/sandbox.db` in `root`; the folder is made if need be, for the user alone and out of
-/// Git's sight.
+/// `.undrift/sandbox.db` in `root`. The folder is created if needed, readable only by the user and
+/// ignored by Git.
 fn default_file(root: &Path) -> Result<PathBuf, Failure> {
     let folder = root.join(FOLDER);
     prepare(&folder).map_err(|error| {
@@ -96,7 +95,7 @@ fn default_file(root: &Path) -> Result<PathBuf, Failure> {
     Ok(default_path(root))
 }
 
-/// Where the sandbox of `root` is.
+/// The default file of the sandbox of `root`.
 pub(super) fn default_path(root: &Path) -> PathBuf {
     root.strip_prefix(".").unwrap_or(root).join(FOLDER).join("sandbox.db")
 }
@@ -115,7 +114,7 @@ fn prepare(folder: &Path) -> std::io::Result<()> {
 /// Reads a seed.
 ///
 /// # Errors
-/// If it cannot be read or is not one.
+/// If it cannot be read or is not valid.
 pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     let text = read(path, MOST_OF_SEED)?;
     let name = path.display().to_string();
@@ -134,7 +133,7 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     })
 }
 
-/// What is wrong with the seed in the folder `root`, if there is one that can be read.
+/// The faults of the seed in the folder `root`, if there is one that can be read.
 pub(super) fn seed_faults(root: &Path) -> Diagnostics {
     let path = root.strip_prefix(".").unwrap_or(root).join(SEED);
     let text = path.is_file().then(|| read(&path, MOST_OF_SEED).ok()).flatten();
@@ -162,7 +161,7 @@ fn read_environment(path: &Path) -> Result<Vec<(String, String)>, Failure> {
     })
 }
 
-/// Whether there is a file at `path`. A pipe is none: nobody would write to it.
+/// Whether `path` is a file. A pipe is not: nobody would write to it.
 fn is_there(path: &Path) -> Result<bool, Failure> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => Ok(true),
@@ -177,11 +176,11 @@ fn read(path: &Path, most: u64) -> Result<String, Failure> {
         .map_err(|_| Failure::usage(format!("`{}` is not UTF-8 text", path.display())))
 }
 
-/// Reads lines of `NAME='value'`, `NAME="value"` or `NAME=value`; what a shell would read
-/// differently is refused.
+/// Reads lines of `NAME='value'`, `NAME="value"` or `NAME=value`. Refuses lines that a shell would
+/// read differently.
 ///
 /// # Errors
-/// The number of the line that is something else. The line itself may hold a secret.
+/// The number of the first line that is something else. The line itself may contain a secret.
 fn parse_environment(text: &str) -> Result<Vec<(String, String)>, usize> {
     let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
     let assignments = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));

@@ -1,11 +1,11 @@
-//! The environment as a value, so that what depends on it can be tested.
+//! The environment as a value, for tests.
 
 use std::collections::BTreeMap;
 
 use super::exit::Failure;
 use crate::{digest::Key, secret::Secret};
 
-/// Keys shorter than this, in bytes, are of no use.
+/// Shorter keys, in bytes, are refused.
 const SHORTEST_KEY: usize = 16;
 
 /// Environment variables that are text.
@@ -13,8 +13,8 @@ const SHORTEST_KEY: usize = 16;
 pub(super) struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// The environment of this process. What is not UTF-8 is left out: it can be neither an address
-    /// nor a token.
+    /// The environment of this process. Values that are not UTF-8 are left out: they can be neither
+    /// addresses nor tokens.
     pub(super) fn of_process() -> Self {
         Self(
             std::env::vars_os()
@@ -25,13 +25,14 @@ impl Environment {
         )
     }
 
-    /// A variable. One that is empty counts as not set, as CI systems and shells leave them.
+    /// A variable. An empty one counts as not set, because CI systems and shells leave such ones
+    /// behind.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The variable `name` as a key for digests. Whoever has a digest under a short key could find
-    /// the key by trying, and then what was digested.
+    /// The variable `name` as a key for digests. A short key could be found by trial from a digest,
+    /// and then the value too.
     ///
     /// # Errors
     /// If it is too short.
@@ -49,7 +50,7 @@ impl Environment {
         names.iter().find_map(|name| Some((*name, self.get(name)?)))
     }
 
-    /// With `others`, which win.
+    /// Adds `others`, which win.
     #[cfg(any(test, feature = "sandbox"))]
     #[must_use]
     pub(super) fn with(mut self, others: impl IntoIterator<Item = (String, String)>) -> Self {

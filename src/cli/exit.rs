@@ -4,10 +4,10 @@ use std::{fmt, process::ExitCode};
 
 use crate::api::ApiError;
 
-/// How a run ends. The variants are ordered: when several apply, the first one wins.
+/// How a run ends. The variants are ordered: if several apply, the first one wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Exit {
-    /// SIGINT ended the run, or the question was answered no.
+    /// SIGINT ended the run, or the prompt was declined.
     Interrupted,
     /// SIGTERM ended the run.
     Terminated,
@@ -34,7 +34,7 @@ pub(super) enum Exit {
 }
 
 impl Exit {
-    /// The number that the process exits with.
+    /// The exit code of the process.
     pub(super) const fn code(self) -> u8 {
         match self {
             Self::Success => 0,
@@ -52,12 +52,12 @@ impl Exit {
         }
     }
 
-    /// The one of `exits` that wins; success if there is none.
+    /// The first of `exits` in order; success if there is none.
     pub(super) fn first_of(exits: impl IntoIterator<Item = Self>) -> Self {
         exits.into_iter().min().unwrap_or(Self::Success)
     }
 
-    /// This one if `applies`, for [`Self::first_of`].
+    /// Itself if `applies`, for [`Self::first_of`].
     pub(super) const fn when(self, applies: bool) -> Self {
         if applies { self } else { Self::Success }
     }
@@ -69,7 +69,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The exit codes as `--help` explains them.
+/// The exit codes, for `--help`.
 pub(super) const HELP: &str = "Exit codes:
   0  success; drift: in sync and fully read
   1  internal error
@@ -85,10 +85,10 @@ pub(super) const HELP: &str = "Exit codes:
   130, 143  interrupted by SIGINT or SIGTERM; 130 also when the prompt was declined
 If several apply, the first of 1 6 5 4 3 7 8 10 2 0.";
 
-/// An error that ends a run: what happened, what to do about it, and the code to exit with.
+/// An error that ends a run: what happened, what to do about it, and the exit code.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// What happened; `None` if that has been said already.
+    /// What happened; `None` if it was reported already.
     pub(super) error: Option<anyhow::Error>,
     /// What to do.
     pub(super) help: Option<String>,
@@ -96,7 +96,7 @@ pub(super) struct Failure {
     pub(super) exit: Exit,
 }
 
-/// What a command comes to.
+/// The result of a command.
 pub(super) type Outcome = Result<Exit, Failure>;
 
 impl Failure {
@@ -110,12 +110,12 @@ impl Failure {
         Self::new(Exit::Usage, anyhow::anyhow!("{message}"))
     }
 
-    /// The end of a run whose reason has been shown already.
+    /// The end of a run whose reason was already reported.
     pub(super) const fn said(exit: Exit) -> Self {
         Self { error: None, help: None, exit }
     }
 
-    /// With what to do about it.
+    /// Adds what to do about it.
     #[must_use]
     pub(super) fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
@@ -134,7 +134,7 @@ impl From<ApiError> for Failure {
     }
 }
 
-/// What the system refuses for no reason that undrift knows.
+/// An error of the system without a known reason.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::new(Exit::Internal, error)

@@ -1,8 +1,8 @@
-//! `undrift export`: what exists, as manifests that plan to nothing.
+//! `undrift export`: writes what exists as manifests that plan to nothing.
 //!
-//! It finds what exists below the given paths, reads it as a plan would, and writes nothing before
-//! everything was read and planned back. What the files say is decided in [`crate::export`]; `folder` puts them in
-//! place, all of them or none.
+//! It finds what exists below the given paths and reads it as a plan would. It writes nothing
+//! before everything was read and planned back. [`crate::export`] decides about the content of the
+//! files; `folder` puts them in place, all of them or none.
 
 mod back;
 mod folder;
@@ -100,7 +100,7 @@ enum How {
 }
 
 impl Args {
-    /// Refuses what makes no sense, before anything is read.
+    /// Refuses options that contradict each other, before anything is read.
     fn check(&self) -> Result<(), Failure> {
         let names: Vec<_> = kinds::everywhere().map(|section| section.section).collect();
         if let Some(name) = self.sections.iter().find(|name| !names.contains(&name.as_str())) {
@@ -142,7 +142,7 @@ impl Args {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     args.check()?;
     let folder = folder::Folder::open(&args.dir, args.update)?;
@@ -168,11 +168,11 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     Ok(exit)
 }
 
-/// What was read of each group and project, by its path.
+/// The live state of each group and project, by path.
 type Lives = BTreeMap<Arc<str>, Live>;
 
-/// Reads everything, in the one order in which each step needs the one before. What comes of it is whole, or says
-/// what is missing.
+/// Reads everything; each step needs the results of the one before. The result is complete, or
+/// names what is missing.
 async fn read(
     args: &Args,
     endpoint: &Endpoint,
@@ -234,7 +234,7 @@ async fn read(
     if !wrong.is_empty() && !args.partial {
         return Err(nothing_written("what was exported does not plan to nothing"));
     }
-    // What no manifest can say stays so.
+    // Entries that no manifest can express are missing for good.
     let is_whole = missing == 0 && wrong.is_empty() && (left_out.is_empty() || args.partial);
     Ok((written, if is_whole { Exit::Success } else { Exit::Incomplete }))
 }
@@ -244,7 +244,7 @@ fn nothing_written(why: &str) -> Failure {
     failure.help("run it again, or pass `--partial` to write what could be read")
 }
 
-/// What exists of what was asked for.
+/// The requested groups and projects that exist.
 async fn found(args: &Args, observer: &Observer) -> Result<Existing, Failure> {
     let existing = observer.existing(&args.paths).await?;
     if let Some(path) = existing.unmatched.first() {

@@ -1,14 +1,14 @@
-//! Files that an argument or a variable names: read whole, up to a limit, so that no path leads to
-//! endless memory.
+//! Reads files named by an argument or a variable completely, up to a limit, so that no path can
+//! fill the memory.
 
 use std::{fs::File, io::Read as _, path::Path};
 
 use super::exit::Failure;
 
-/// The bytes of the file at `path`, of which there must be at most `most`.
+/// The bytes of the file at `path`, at most `most`.
 ///
 /// # Errors
-/// If it cannot be read or is larger; neither quotes from it.
+/// If it cannot be read or is larger; neither quotes its content.
 pub(super) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     File::open(path)

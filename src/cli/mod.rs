@@ -1,10 +1,10 @@
-//! The command line: one file a command, and what they share.
+//! The command line: one file per command, and what they share.
 //!
-//! [`main`] parses the arguments, runs one command and turns what it comes to into an exit code
-//! (`exit`). Results go to stdout, everything else to stderr, all of it through `output`; `reports`
-//! writes those for machines, on every exit. `connect` decides which service a run talks to and as
-//! whom; `session` leads from manifests and a service to a plan. The environment is read once,
-//! here, and handed on as a value.
+//! [`main`] parses the arguments, runs one command and turns its result into an exit code (`exit`).
+//! Results go to stdout, everything else to stderr, all through `output`. `reports` writes
+//! machine-readable reports, on every exit. `connect` decides which service a run uses and with
+//! which token; `session` leads from manifests and a service to a plan. The environment is read
+//! once, here, and passed on as a value.
 
 mod absorb;
 mod apply;
@@ -70,7 +70,7 @@ use signal::unless_signalled;
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Manage also the collection that this file describes; may be repeated
+    /// Also manage the collection that this file describes; may be repeated
     #[arg(long, global = true, value_name = "FILE")]
     kinds: Vec<PathBuf>,
     /// When to use colours: always, never, or auto (on a terminal, unless NO_COLOR or CI is set)
@@ -93,7 +93,7 @@ struct Cli {
     full: bool,
 }
 
-/// What a newcomer tries first, and the exit codes.
+/// Examples for a newcomer, and the exit codes.
 static AFTER_HELP: LazyLock<String> = LazyLock::new(|| format!("{EXAMPLES}\n\n{}", exit::HELP));
 
 const EXAMPLES: &str = "Examples:
@@ -114,17 +114,17 @@ enum Command {
     Apply(apply::Args),
     /// Check that the service matches the manifests
     Drift(drift::Args),
-    /// Keep what plans need to know of the service in a file
+    /// Save what plans read from the service in a file
     Snapshot(snapshot::Args),
     /// Write what exists as manifests
     Export(export::Args),
-    /// Take drift that was right back into the manifests
+    /// Take drift back into the manifests
     Absorb(absorb::Args),
     /// Write the document of a new project
     New(new::Args),
     /// Explain an address, a field, or the code of a message
     Explain(explain::Args),
-    /// Show what manifests come to
+    /// Show merged manifests, or a saved plan
     Show(show::Args),
     /// Write a report as the one comment of a merge request
     Comment(comment::Args),
@@ -154,7 +154,7 @@ struct Context {
 
 /// Runs undrift with the arguments and the environment of this process.
 pub fn main() -> ExitCode {
-    // What a panic says is printed where it happens; here it only becomes an exit code.
+    // The panic was already reported; here it only becomes an exit code.
     std::panic::catch_unwind(|| run(std::env::args_os().collect(), Environment::of_process()))
         .unwrap_or(Exit::Internal)
         .into()
@@ -191,10 +191,10 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     reports.end(outcome)
 }
 
-/// Adds the kinds that `files` describe to those of undrift, before anything asks for them.
+/// Adds the kinds described in `files`, before anything asks for kinds.
 ///
 /// # Errors
-/// If something is wrong with a file.
+/// If a file is not valid.
 fn describe(
     files: &[PathBuf],
     manifests: Option<&Path>,
@@ -217,7 +217,7 @@ fn describe(
     kinds::add(registry).map_err(|late| Failure::new(Exit::Internal, too_late(late)))
 }
 
-/// Prints what clap has to say in place of a command: help, the version, or what is wrong with the
+/// Prints the output of clap if there is no command to run: help, the version, or faults of the
 /// arguments.
 fn without_command(error: &clap::Error, arguments: &[OsString], env: &Environment) -> Exit {
     let is_lost = error.print().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
@@ -230,7 +230,7 @@ fn without_command(error: &clap::Error, arguments: &[OsString], env: &Environmen
 }
 
 impl Command {
-    /// The folder or file of manifests that it is about, if it is.
+    /// The folder or file of manifests of the command, if it has one.
     fn manifests(&self) -> Option<&Path> {
         match self {
             Self::Check(args) => Some(&args.dir),
@@ -242,7 +242,7 @@ impl Command {
         }
     }
 
-    /// The file that a record of its run is appended to, if there is one.
+    /// The file for a record of the run, if there is one.
     fn record(&self) -> Option<&Path> {
         match self {
             Self::Apply(args) => args.record.as_deref(),
@@ -250,7 +250,7 @@ impl Command {
         }
     }
 
-    /// Where its report goes and of which sort it is, if it makes one.
+    /// The targets and the sort of its reports, if it makes any.
     const fn reports(&self) -> Option<(&ReportArgs, Sort)> {
         match self {
             Self::Check(args) => Some((&args.report, Sort::Check)),
@@ -305,7 +305,7 @@ fn equals_hint(file: &str) -> String {
     format!("give the sandbox file with an equals sign: `--sandbox={file}`")
 }
 
-/// What follows a bare `--sandbox` as an argument of its own, and so is not its file.
+/// An argument after a bare `--sandbox` that is probably meant as its file.
 fn misplaced_file(arguments: &[OsString]) -> Option<&str> {
     let bare = arguments.iter().position(|argument| argument == "--sandbox")?;
     arguments.get(bare + 1)?.to_str().filter(|argument| !argument.starts_with('-'))

@@ -1,5 +1,5 @@
-//! `undrift new`: the document of a new project, checked together with the manifests that it is to
-//! stand among; for portals and scripts.
+//! `undrift new`: writes the document of a new project, checked together with the existing
+//! manifests; for portals and scripts.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ const EXAMPLES: &str = "Examples:
   undrift new acme/shop --uses service --param port=8080 --create
   undrift new acme/shop --uses service -d manifests -o manifests/acme/shop.yaml";
 
-/// What a document is called that is not written to a file.
+/// The name in messages of a document without a file.
 const UNNAMED: &str = "new document";
 
 /// The options of `new`.
@@ -58,7 +58,7 @@ fn param(written: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     let around = Surroundings::of_process();
     let text = document(args);
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     if let Some(file) = &args.output {
         check_file(file, &loaded)?;
     }
-    // Folders that declare nothing yet are where most first projects come from.
+    // A folder without manifests is the usual start of a first project.
     let is_empty = |code: &str| code == "no-manifests";
     let is_wrong = loaded.diagnostics.has_errors()
         && !loaded.diagnostics.sorted().iter().all(|known| is_empty(known.code));
@@ -116,7 +116,7 @@ fn document(args: &Args) -> String {
     yaml::document(&items)
 }
 
-/// Refuses the path of something that is declared already.
+/// Refuses a path that is already declared.
 fn check_path(path: &str, desired: &Desired) -> Result<(), Failure> {
     let lower = path.to_lowercase();
     match desired.containers.iter().find(|container| container.path.to_lowercase() == lower) {
@@ -128,7 +128,7 @@ fn check_path(path: &str, desired: &Desired) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a file that would not be found among the manifests, or is there.
+/// Refuses a file that exists, or would not be read as a manifest.
 fn check_file(file: &Path, loaded: &Loaded) -> Result<(), Failure> {
     let name = file.display();
     if file.symlink_metadata().is_ok() {

@@ -1,5 +1,5 @@
-//! Where text goes: results to stdout, everything else to stderr, and no text past the redaction.
-//! Data comes here without secrets.
+//! Writes text: results to stdout, everything else to stderr, and all of it through the redaction.
+//! Data arrives here without secrets.
 
 use std::{
     io::{self, BufRead as _, ErrorKind, IsTerminal as _, Read as _, Write},
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{report::Style, secret::Secrets};
 
-/// The most bytes of an answer to a question.
+/// The maximum length of an answer to a prompt, in bytes.
 const LONGEST_ANSWER: u64 = 1 << 10;
 
 /// When to use colours.
@@ -30,17 +30,17 @@ pub(super) enum Colour {
     Never,
 }
 
-/// Strikes secrets from text; it learns them when they are looked up. Clones share what they know.
+/// Removes secrets from text; it learns them when they are looked up. Clones share the secrets.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Redactor(Arc<RwLock<Arc<Secrets>>>);
 
 impl Redactor {
-    /// Strikes what `secrets` knows from now on.
+    /// Removes `secrets` from now on.
     pub(super) fn learn(&self, secrets: Arc<Secrets>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = secrets;
     }
 
-    /// What is known by now.
+    /// The secrets known so far.
     fn known(&self) -> Arc<Secrets> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
@@ -54,18 +54,18 @@ impl Redactor {
 #[derive(Clone, Debug)]
 pub(super) struct Output {
     redactor: Redactor,
-    /// How results look.
+    /// The style of results.
     pub(super) style: Style,
-    /// How what goes to stderr looks.
+    /// The style of what goes to stderr.
     pub(super) stderr: Style,
     /// Whether bars may be drawn on stderr.
     pub(super) progress: bool,
-    /// Whether somebody can be asked a question.
+    /// Whether a prompt is possible.
     pub(super) interactive: bool,
 }
 
 impl Output {
-    /// Looks at the streams and the environment.
+    /// Checks the streams and the environment.
     pub(super) fn new(colour: Colour, verbose: u8, full: bool, env: &Environment) -> Self {
         let columns = env.get("COLUMNS").and_then(|columns| columns.parse().ok());
         let style = |terminal: bool| {
@@ -82,17 +82,17 @@ impl Output {
         }
     }
 
-    /// What strikes secrets from all that is written here.
+    /// The redaction of all output.
     pub(super) const fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// The secrets that are known by now.
+    /// The secrets known so far.
     pub(super) fn secrets(&self) -> Arc<Secrets> {
         self.redactor.known()
     }
 
-    /// Writes a result, as text. A reader that has gone away is no error.
+    /// Writes a result, as text. A reader that has gone away is not an error.
     ///
     /// # Errors
     /// If stdout cannot be written for another reason, such as a full disk.
@@ -100,11 +100,11 @@ impl Output {
         self.print_data(&self.redactor.redact(text))
     }
 
-    /// Writes a result for machines, from whose values secrets were struck as it was made: struck
-    /// now, it might be no JSON any more.
+    /// Writes a machine-readable result. Secrets were removed from its values when it was made;
+    /// removing them now could break the JSON.
     ///
     /// # Errors
-    /// As [`Self::print`].
+    /// As for [`Self::print`].
     pub(super) fn print_data(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -115,17 +115,18 @@ impl Output {
         }
     }
 
-    /// Writes a warning, an error or a question. If stderr is gone, there is nobody to tell.
+    /// Writes a warning, an error or a prompt. Errors are ignored: without stderr there is no place
+    /// for them.
     pub(super) fn tell(&self, text: &str) {
         let mut stderr = io::stderr().lock();
         let _ =
             stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
     }
 
-    /// Asks whether to do what `what` says, for example `apply these changes`.
+    /// Asks whether to do `what`, for example `apply these changes`.
     ///
     /// # Errors
-    /// If there is no terminal to ask on.
+    /// If there is no terminal for the prompt.
     pub(super) fn confirm(&self, what: &str) -> Result<bool, Failure> {
         if !self.interactive {
             let failure = Failure::usage(format!("cannot ask whether to {what}: not a terminal"));
@@ -138,7 +139,7 @@ impl Output {
         Ok(is_yes(&String::from_utf8_lossy(&answer)))
     }
 
-    /// Writes what ended a run.
+    /// Writes the error that ended a run.
     pub(super) fn tell_failure(&self, failure: &Failure) {
         let paint = |code: &str, text: &str| {
             if self.stderr.colour {
@@ -156,7 +157,7 @@ impl Output {
         }
     }
 
-    /// Tells of panics as of other errors: on one line and without secrets.
+    /// Reports panics like other errors: on one line and without secrets.
     pub(super) fn tell_panics(&self) {
         let output = self.clone();
         std::panic::set_hook(Box::new(move |panic| {
@@ -178,10 +179,10 @@ impl Output {
         }));
     }
 
-    /// Sends the log to stderr: as UNDRIFT_LOG says, else as loud as `verbose`.
+    /// Sends the log to stderr: filtered by UNDRIFT_LOG, or else by `verbose`.
     ///
     /// # Errors
-    /// If UNDRIFT_LOG is no filter.
+    /// If UNDRIFT_LOG is not a valid filter.
     pub(super) fn start_log(&self, verbose: u8, env: &Environment) -> Result<(), Failure> {
         let loudness =
             ["undrift=warn", "undrift=info", "undrift=debug"][usize::from(verbose.min(2))];
@@ -201,7 +202,7 @@ impl Output {
     }
 }
 
-/// Whether an answer lets the run go on; only a clear one does.
+/// Whether an answer is a clear yes.
 fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
@@ -223,7 +224,7 @@ fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size().map(|(width, _)| usize::from(width.0))
 }
 
-/// Stderr for the log, which writes an event at a time.
+/// Stderr for the log, which writes one event at a time.
 #[derive(Clone, Debug)]
 struct RedactedStderr(Redactor);
 

@@ -1,5 +1,4 @@
-//! `undrift completions` and `undrift man`: what shells and readers get from the definition of the
-//! command line.
+//! `undrift completions` and `undrift man`: generated from the definition of the command line.
 
 use std::path::PathBuf;
 
@@ -25,11 +24,11 @@ pub(super) struct CompletionsArgs {
 /// Prints the completions for a shell.
 pub(super) fn completions(args: &CompletionsArgs, cx: &Context) -> Outcome {
     let mut text = Vec::new();
-    // As values of the argument they would be in every help and error too, all 68.
+    // As values of the argument, all 68 would appear in every help and error.
     let operations =
         PossibleValuesParser::new(operations::all().map(|operation| operation.row().id));
     let complete = |call: Command| {
-        // An argument that is changed loses its place in the row.
+        // A changed argument loses its position.
         let call =
             call.mut_arg("operation", |operation| operation.value_parser(operations).index(1));
         call.mut_arg("arguments", |arguments| arguments.index(2))

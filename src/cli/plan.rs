@@ -1,4 +1,4 @@
-//! `undrift plan`: what apply would do.
+//! `undrift plan`: shows what apply would do.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub(super) struct Args {
     changes: ChangeArgs,
     #[command(flatten)]
     base: BaseArgs,
-    /// Read only groups and projects that are declared otherwise than at the base
+    /// Read only groups and projects whose declarations differ from the base
     #[arg(long, help_heading = "Base")]
     changed: bool,
     #[command(flatten)]
@@ -50,12 +50,12 @@ pub(super) struct Args {
     /// Save the plan, to be applied with `undrift apply FILE` [env for its seal: UNDRIFT_PLAN_KEY]
     #[arg(short = 'o', long = "save", value_name = "FILE", help_heading = "Output")]
     save: Option<PathBuf>,
-    /// Exit with 2 if there are changes, with a base: of this branch
+    /// Exit with 2 if there are changes (with a base: changes of this branch)
     #[arg(long, help_heading = "Output")]
     exit_code: bool,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
     let used = Use { heals: true, only_changed: args.changed };
     let base = args.base.named_or_of_job(&cx.env);
@@ -87,7 +87,7 @@ fn finish(
     reports: &mut Reports,
     cx: &Context,
 ) -> Done {
-    // With a base, what differed before is not the branch's.
+    // With a base, earlier differences are not the branch's.
     let differs = match plan.base {
         Some(_) => plan.own().next().is_some(),
         None => plan.differs(false),
@@ -98,7 +98,7 @@ fn finish(
     reports.finish(Sort::Plan, exit, &Planned::new(&session.run, plan), text, None)
 }
 
-/// What stands in the way of a plan, and what it may lack.
+/// The exit code for what blocks a plan, or makes it incomplete.
 pub(super) fn blocked(plan: &Plan) -> Exit {
     Exit::first_of([
         Exit::Guarded.when(!plan.refusals.is_empty()),

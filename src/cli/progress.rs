@@ -1,5 +1,5 @@
-//! How far a run is, on stderr while it reads and applies: a bar on a terminal, which is gone when the
-//! run ends, and a line every ten seconds elsewhere.
+//! Progress on stderr while a run reads and applies: a bar on a terminal, which disappears at the
+//! end, or a line every ten seconds elsewhere.
 
 use std::{
     sync::{
@@ -16,10 +16,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::output::Output;
 use crate::text::escape;
 
-/// How often the spinner turns, so that one sees that a slow service is waited for.
+/// The interval of the spinner, which shows that a slow service is waited for.
 const TICK: Duration = Duration::from_millis(120);
 
-/// How often a line is written, often enough for a log that somebody watches.
+/// The interval of lines, short enough for somebody who watches a log.
 const EVERY: Duration = Duration::from_secs(10);
 
 /// A bar, or the lines.
@@ -27,17 +27,17 @@ const EVERY: Duration = Duration::from_secs(10);
 pub(super) enum Progress {
     /// On a terminal.
     Bar(ProgressBar, Output),
-    /// Elsewhere: how much is done, and what ends the lines when it is dropped.
+    /// Elsewhere: the number of finished steps, and a sender that ends the lines when dropped.
     Lines(Arc<AtomicUsize>, #[expect(dead_code, reason = "dropped, not used")] Sender<()>),
 }
 
 impl Progress {
-    /// Of reading so many groups and projects.
+    /// The progress of reading `total` groups and projects.
     pub(super) fn reading(total: usize, output: &Output) -> Self {
         Self::new("read", "groups and projects", total, output)
     }
 
-    /// Of applying so many changes.
+    /// The progress of applying `total` changes.
     pub(super) fn applying(total: usize, output: &Output) -> Self {
         Self::new("applied", "changes", total, output)
     }
@@ -46,7 +46,7 @@ impl Progress {
         if output.progress { bar(done, total, output) } else { lines(done, what, total, output) }
     }
 
-    /// One step more is done; `what` is what it was about.
+    /// One more step is finished; `what` was its object.
     pub(super) fn step(&self, what: &str) {
         match self {
             Self::Bar(bar, output) => {
@@ -79,14 +79,14 @@ fn lines(done: &'static str, what: &'static str, total: usize, output: &Output) 
     Progress::Lines(counter, sender)
 }
 
-/// Says something each time that `every` is over, until the other side of `ended` is dropped.
+/// Calls `say` after every interval, until the other side of `ended` is dropped.
 fn until(ended: &Receiver<()>, every: Duration, mut say: impl FnMut()) {
     while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
         say();
     }
 }
 
-/// The bar goes away whatever ends the run.
+/// Removes the bar, however the run ends.
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Self::Bar(bar, _) = self {

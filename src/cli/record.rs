@@ -1,9 +1,9 @@
-//! The file that `apply --record` appends to: one line of JSON a run, also of one that failed, wrote
-//! nothing or was interrupted.
+//! The file of `apply --record`: one line of JSON per run, also for runs that failed, wrote nothing
+//! or were interrupted.
 //!
-//! The file is opened before anything else is done, so that no run changes something and then cannot
-//! say so. The line is appended with one write when the run ends. A run that is killed, or ends by an
-//! error of undrift itself, leaves none.
+//! The file is opened first, so that no run changes something and then cannot record it. The line
+//! is appended with one write when the run ends. A run that is killed, or ends with an internal
+//! error, leaves none.
 
 use std::{
     fs::{File, OpenOptions},
@@ -24,10 +24,10 @@ use super::{
 };
 use crate::report::run_record::{Job, Record};
 
-/// Where the time comes from.
+/// The source of the time.
 pub(super) type Now = fn() -> Timestamp;
 
-/// The record of this run, if one is kept. Clones are the same one.
+/// The record of this run, if one is kept. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RunRecord(Option<Arc<Kept>>);
 
@@ -36,7 +36,7 @@ struct Kept {
     path: PathBuf,
     now: Now,
     output: Output,
-    /// What is known so far; nothing once the line was written.
+    /// The record so far; `None` after the line was written.
     open: Mutex<Option<(File, Record)>>,
     /// Whether changes are being made, so that a signal waits for them.
     changes: AtomicBool,
@@ -46,7 +46,7 @@ impl RunRecord {
     /// Opens the file at `path` for the record of a run that begins now.
     ///
     /// # Errors
-    /// If it cannot be opened to append.
+    /// If it cannot be opened for appending.
     pub(super) fn begin(path: &Path, job: Job, now: Now, output: &Output) -> Result<Self, Failure> {
         let file = OpenOptions::new()
             .create(true)
@@ -64,7 +64,7 @@ impl RunRecord {
         }))))
     }
 
-    /// Adds what became known.
+    /// Adds facts to the record.
     pub(super) fn note(&self, add: impl FnOnce(&mut Record)) {
         if let Some(kept) = &self.0
             && let Some((_, record)) = kept.open().as_mut()
@@ -73,18 +73,18 @@ impl RunRecord {
         }
     }
 
-    /// Says that changes are being made from now on.
+    /// Records that changes are being made from now on.
     pub(super) fn changes_begin(&self) {
         if let Some(kept) = &self.0 {
             kept.changes.store(true, Ordering::SeqCst);
         }
     }
 
-    /// Until changes are being made, a signal ends the process at once; this writes the record
-    /// before.
+    /// Until changes are being made, a signal ends the process at once; this handler writes the
+    /// record first.
     ///
     /// # Errors
-    /// If the system does not let signals be listened to.
+    /// If the system does not allow handling signals.
     pub(super) fn watch(&self) -> io::Result<()> {
         let Some(kept) = self.0.clone() else { return Ok(()) };
         let mut source = Source::new()?;
@@ -107,7 +107,7 @@ impl RunRecord {
         }
     }
 
-    /// Writes the record, once, of a run that exits with `exit`, because of `error` if there was one.
+    /// Writes the record, once, of a run with the code `exit` and its `error`, if any.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -130,12 +130,12 @@ impl Kept {
     }
 }
 
-/// In whole seconds, as RFC 3339 has it.
+/// The time in whole seconds, in the form of RFC 3339.
 fn spelled(time: Timestamp) -> String {
     format!("{time:.0}")
 }
 
-/// Appends a line with one write. What another run left without its end is ended first.
+/// Appends a line with one write. First ends an unfinished line of another run.
 fn append(file: &mut File, line: &str) -> io::Result<()> {
     let line = if ends_within_line(file)? { format!("\n{line}") } else { line.to_owned() };
     file.write_all(line.as_bytes())?;

@@ -1,9 +1,9 @@
-//! Reports into files: each is written, whatever becomes of the run.
+//! Reports in files: written however the run ends.
 //!
-//! [`Reports::begin`] puts an unfinished report in the place of an old one, so that nobody takes
-//! that for this run's. A command ends with [`Reports::finish`], which it has to: what it returns
-//! is the proof. [`Reports::end`] writes what failed instead. A reader never sees half a report: a
-//! file is replaced as a whole. What is said is the same in every [`Format`]: one model.
+//! [`Reports::begin`] replaces an old report by an unfinished one, so that nobody takes the old one
+//! for this run's. A command must end with [`Reports::finish`], whose result proves that it
+//! reported. [`Reports::end`] reports a failure instead. A file is replaced as a whole, so a reader
+//! never sees half a report. Every [`Format`] has the same content, from one model.
 
 use std::{
     fs,
@@ -27,15 +27,14 @@ use crate::{
     },
 };
 
-/// Where a report goes, and in which format: `FORMAT=FILE`, or `FORMAT=-` for stdout in place of the
-/// text.
+/// The target and format of a report: `FORMAT=FILE`, or `FORMAT=-` for stdout in place of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     format: Format,
     to: To,
 }
 
-/// Where a report goes.
+/// The target of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum To {
     /// In place of the text.
@@ -59,15 +58,15 @@ impl std::str::FromStr for Target {
     }
 }
 
-/// Where a command's reports go.
+/// The targets of a command's reports.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct ReportArgs {
     /// Write a report too, also when the run fails: json, markdown, gitlab-terraform, codequality,
     /// html or concise; `FORMAT=-` replaces the text on stdout; may be repeated
     #[arg(long, value_name = "FORMAT=FILE", help_heading = "Output")]
     pub(super) out: Vec<Target>,
-    /// Name in the hidden marker of a Markdown report, so that the comments of several jobs are told
-    /// apart [default: the command]
+    /// Name in the hidden marker of a Markdown report, to distinguish the comments of several jobs
+    /// [default: the command]
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     pub(super) marker: Option<Marker>,
 }
@@ -78,28 +77,27 @@ pub(super) struct Reports {
     output: Output,
     sort: Sort,
     marker: Marker,
-    /// The folder or file of manifests that the command is about.
+    /// The folder or file of manifests of the command.
     manifests: String,
     targets: Vec<Target>,
     diagnostics: Diagnostics,
     record: RunRecord,
 }
 
-/// The proof that what a run came to was reported, with the code to exit with.
+/// The proof that the result of a run was reported, with the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(super) struct Done(Exit);
 
 impl Done {
-    /// The code.
+    /// The exit code.
     pub(super) const fn exit(self) -> Exit {
         self.0
     }
 }
 
 impl Reports {
-    /// The reports of a command about `manifests`: where they go, and of which sort they are unless
-    /// it says otherwise.
+    /// The reports of a command for `manifests`: their targets, and their default sort.
     pub(super) fn new(
         command: Option<(&ReportArgs, Sort)>,
         manifests: Option<&Path>,
@@ -120,7 +118,7 @@ impl Reports {
     /// Keeps a record of the run in the file at `path`, if there is one.
     ///
     /// # Errors
-    /// If it cannot be opened, before anything else was done.
+    /// If it cannot be opened. Nothing else was done then.
     pub(super) fn keep_record(
         &mut self,
         path: Option<&Path>,
@@ -138,11 +136,11 @@ impl Reports {
         &self.record
     }
 
-    /// Puts an unfinished report into each file. A device or a pipe gets the last word only.
+    /// Writes an unfinished report into each file. A device or a pipe only gets the final one.
     ///
     /// # Errors
-    /// If two reports would go to one place, a format has nothing to say, or a file cannot be
-    /// written: before anything else was done.
+    /// If two reports have the same target, a format cannot express this report, or a file cannot
+    /// be written. Nothing else was done then.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         let mut begun = self.sort_out();
         let mut failed = Vec::new();
@@ -154,8 +152,8 @@ impl Reports {
             let text = self.text(target.format, self.sort, State::Unfinished)?;
             let Err(error) = write(path, &text) else { continue };
             if fs::symlink_metadata(path).is_ok_and(|old| old.is_file()) {
-                // An old report that cannot be replaced may still be taken away; if not, that is
-                // what is told anyway.
+                // An old report that cannot be replaced may still be removable; if not, the error
+                // is reported anyway.
                 let _ = fs::remove_file(path);
             }
             begun = Err(cannot_write(path, &error));
@@ -167,7 +165,7 @@ impl Reports {
         begun
     }
 
-    /// Takes out the targets that cannot be, so that the others can say why the run fails.
+    /// Removes impossible targets, so that the others can report why the run fails.
     fn sort_out(&mut self) -> Result<(), Failure> {
         let mut sorted = Ok(());
         let (mut files, mut has_stdout, sort) = (Vec::new(), false, self.sort);
@@ -212,13 +210,14 @@ impl Reports {
             .map_err(|error| Failure::new(Exit::Internal, error))
     }
 
-    /// Keeps what was found in the manifests, for the report of a run that fails.
+    /// Keeps the diagnostics of the manifests, for the report of a run that fails.
     pub(super) fn keep(&mut self, diagnostics: Diagnostics) {
         self.diagnostics.extend(diagnostics);
     }
 
-    /// Reports what a run came to: as text, and in each format that somebody wants. What cannot be
-    /// written is told, with `help`, and counts for the code, but never hides a more telling one.
+    /// Reports the result of a run: as text, and in each requested format. If something cannot be
+    /// written, that is reported with `help` and counts for the exit code, but never hides a more
+    /// important one.
     pub(super) fn finish<'c>(
         &mut self,
         sort: Sort,
@@ -227,7 +226,7 @@ impl Reports {
         text: impl FnOnce() -> String,
         help: Option<&str>,
     ) -> Done {
-        // The text first: what was done is told even where a file cannot be written.
+        // The text comes first: it shows what was done even if a file cannot be written.
         let printed = if self.replace_text() { Ok(()) } else { self.output.print(&text()) };
         let exit =
             printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
@@ -236,7 +235,7 @@ impl Reports {
         Done(self.write(exit, help, sort, state))
     }
 
-    /// Ends a run: tells what failed, and reports it.
+    /// Ends a run: reports its failure, if any.
     pub(super) fn end(self, outcome: Outcome) -> Exit {
         let failure = match outcome {
             Ok(exit) => return self.end_record(exit, None),
@@ -251,7 +250,7 @@ impl Reports {
         self.end_record(exit, Some(error.to_owned()))
     }
 
-    /// Writes the record. The code that the run ends with then.
+    /// Writes the record, and returns the final exit code.
     fn end_record(&self, exit: Exit, error: Option<String>) -> Exit {
         match self.record.end(exit, error) {
             Ok(()) => exit,
@@ -259,7 +258,7 @@ impl Reports {
         }
     }
 
-    /// Writes what `state` says of `exit` wherever it goes. The code that the run ends with then.
+    /// Writes `state` for `exit` to all targets, and returns the final exit code.
     fn write<'s>(
         &self,
         exit: Exit,
@@ -279,8 +278,8 @@ impl Reports {
             }
         }
         if last != exit {
-            // What was written before another file failed has to say how the run ends. It could be
-            // written a moment ago.
+            // Files written before another one failed must contain the final code. They were
+            // writable a moment ago.
             for (format, path) in written.into_iter().filter(|(_, path)| !is_stream(path)) {
                 let text = self.text(format, sort, state(last));
                 text.into_iter().for_each(|text| drop(write(path, &text)));
@@ -295,8 +294,8 @@ impl Reports {
         printed.map_or_else(|failure| self.tell_unwritten(failure, last, help), |()| last)
     }
 
-    /// Tells that something could not be written; the code of a run that would have ended with
-    /// `exit`.
+    /// Reports that something could not be written, and returns the exit code for a run that would
+    /// end with `exit`.
     fn tell_unwritten(&self, failure: Failure, exit: Exit, help: Option<&str>) -> Exit {
         self.output.tell_failure(&Failure { help: help.map(str::to_owned), ..failure });
         Exit::first_of([exit, Exit::Usage])
@@ -307,7 +306,7 @@ pub(super) fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     Failure::usage(format!("cannot write `{}`: {error}", path.display()))
 }
 
-/// What tells the file at `path` from others, however it is named.
+/// Identifies the file at `path`, however it is named.
 fn place(path: &Path) -> PathBuf {
     let named = || {
         let folder = match path.parent()? {
@@ -319,19 +318,19 @@ fn place(path: &Path) -> PathBuf {
     fs::canonicalize(path).ok().or_else(named).unwrap_or_else(|| path.to_owned())
 }
 
-/// Whether what is written to `path` cannot be taken back: a device or a pipe.
+/// Whether what is written to `path` cannot be replaced: a device or a pipe.
 fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Writes `text` to `path`: a plain or a new file is replaced as a whole, anything else is written
+/// Writes `text` to `path`. A plain or a new file is replaced as a whole; anything else is written
 /// to.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(old) if old.is_file() => {
             replace(path, text, Some(old.permissions())).or_else(|error| match error.kind() {
-                // A file that is mounted by itself, or in a folder that others own, can be written to
-                // all the same.
+                // A file that is mounted by itself, or in a folder of another user, may still be
+                // writable.
                 ErrorKind::PermissionDenied
                 | ErrorKind::ResourceBusy
                 | ErrorKind::CrossesDevices => fs::write(path, text),
@@ -347,10 +346,10 @@ fn replace(path: &Path, text: &str, permissions: Option<fs::Permissions>) -> io:
     replace_by(path, permissions, |file| file.write_all(text.as_bytes()))
 }
 
-/// Lets `write` fill a file beside `path` and gives it that name.
+/// Lets `write` fill a file beside `path` and renames it to that.
 ///
 /// # Errors
-/// If it cannot be written; then what is at `path` is as it was.
+/// If it cannot be written; then `path` is unchanged.
 pub(super) fn replace_by(
     path: &Path,
     permissions: Option<fs::Permissions>,
@@ -460,7 +459,7 @@ mod tests {
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let mut reports = reports(&[&pipe]);
-        // Nobody reads yet, and nobody waits for that.
+        // No reader is there yet, and nothing waits for one.
         reports.begin().unwrap();
         let reader = std::thread::spawn(move || status(&pipe));
         assert_eq!(

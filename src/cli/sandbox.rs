@@ -1,4 +1,4 @@
-//! `undrift sandbox`: the embedded service as a server of its own.
+//! `undrift sandbox`: runs the embedded service as a server.
 
 use std::{
     net::{Ipv6Addr, SocketAddr},
@@ -13,7 +13,7 @@ use crate::{
     sandbox::{Config, Data, Profile, RateLimits, Tier, facts_table},
 };
 
-/// Where the token of `root` is looked for; without it one is generated.
+/// Where to look for the token of `root`; without it one is generated.
 const TOKEN_NAME: &str = "UNDRIFT_SANDBOX_TOKEN";
 
 const EXAMPLES: &str = "Examples:
@@ -48,7 +48,7 @@ pub(super) struct Args {
     /// Release that it serves, such as 18.2 [default: from the seed, else 15.8]
     #[arg(long, value_name = "RELEASE", value_parser = release)]
     release: Option<Release>,
-    /// Delay every answer by so many milliseconds
+    /// Delay every answer by this many milliseconds
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
     latency: u64,
     /// Append one JSON line per request to this file
@@ -84,7 +84,7 @@ pub(super) struct Args {
     facts: bool,
 }
 
-/// What the service has behind a flag that is off by default (reference 1, 9).
+/// Features of the service behind a flag that is off by default (reference 1, 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Flag {
     /// Importing gists
@@ -119,7 +119,7 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// Runs it until a signal ends it.
+/// Runs the server until a signal ends it.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     if args.facts {
         cx.output.print(&facts_table())?;
@@ -150,7 +150,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         token: cx.env.get(TOKEN_NAME).map(str::to_owned),
         ..Config::default()
     };
-    // Whoever reads the address may send a signal at once.
+    // A reader of the address may send a signal at once.
     let mut signals = signal::Source::new()?;
     let running = embedded::launch(config, &cx.output).await?;
     told::tell(&cx.output);

@@ -1,4 +1,4 @@
-//! Files of saved plans: what is one, reading and writing it, and the key that seals it.
+//! Files of saved plans: recognising, reading and writing them, and the key for their seal.
 
 use std::{
     fs,
@@ -24,11 +24,11 @@ use crate::{
     text,
 };
 
-/// Where the key is looked for.
+/// Where to look for the key.
 const KEY_NAME: &str = "UNDRIFT_PLAN_KEY";
 
-/// Whether `path` is a saved plan and not manifests, by what it begins with. Whether it is a good
-/// one, [`read`] finds out.
+/// Whether `path` is a saved plan and not manifests, according to its beginning. [`read`] checks
+/// whether it is valid.
 pub(super) fn is_file(path: &Path) -> bool {
     let mut beginning = [0; saved::BEGINNING.len()];
     path.is_file()
@@ -45,7 +45,7 @@ fn is_yaml(path: &Path) -> bool {
 /// The file at `path`.
 ///
 /// # Errors
-/// If it cannot be read, or is no saved plan.
+/// If it cannot be read, or is not a saved plan.
 pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
     let bytes = bytes(path)
         .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))?;
@@ -55,8 +55,8 @@ pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
     })
 }
 
-/// The folder of manifests that the saved plan at `path` was made of. It is only where to look: what
-/// is there is loaded and planned anew.
+/// The folder of manifests in the saved plan at `path`. It is only a place to look: its manifests
+/// are loaded and planned anew.
 ///
 /// # Errors
 /// If the folder is not below the working directory.
@@ -65,7 +65,7 @@ pub(super) fn manifests(path: &Path) -> Result<PathBuf, Failure> {
     struct Made {
         manifests: Option<String>,
     }
-    // Whatever else is wrong with the file, `read` says.
+    // `read` reports all other faults of the file.
     let made: Made = bytes(path).and_then(|b| Ok(serde_json::from_slice(&b)?)).unwrap_or_default();
     let named = made.manifests.unwrap_or_else(|| ".".to_owned());
     below_here(Path::new(&named)).map(PathBuf::from).ok_or_else(|| {
@@ -81,19 +81,19 @@ fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How `folder` is called from the working directory, if it is that or below it.
+/// The path of `folder` from the working directory, if it is below it.
 fn below_here(folder: &Path) -> Option<String> {
     let here = Path::new(".").canonicalize().ok()?;
     let below = folder.canonicalize().ok()?.strip_prefix(here).ok()?.to_str()?.to_owned();
     Some(if below.is_empty() { ".".to_owned() } else { below })
 }
 
-/// A saved plan that is of no use here.
+/// The failure for a saved plan that cannot be used.
 pub(super) fn unusable(unusable: Unusable) -> Failure {
     Failure::new(Exit::Stale, anyhow::anyhow!(unusable.message)).help(unusable.help)
 }
 
-/// The key that saved plans are sealed with, if there is one.
+/// The key for the seal of saved plans, if there is one.
 ///
 /// # Errors
 /// If it is too short.
@@ -101,17 +101,17 @@ pub(super) fn key(env: &Environment) -> Result<Option<Key>, Failure> {
     env.key(KEY_NAME)
 }
 
-/// Where `plan -o` writes to.
+/// The target of `plan -o`.
 pub(super) struct Target {
     path: PathBuf,
     key: Option<Key>,
 }
 
 impl Target {
-    /// Takes an old file away, so that nobody takes it for this run's.
+    /// Removes an old file, so that nobody takes it for this run's.
     ///
     /// # Errors
-    /// If the file would be taken for manifests, or the key is of no use.
+    /// If the file would be read as a manifest, or the key is not valid.
     pub(super) fn begin(path: &Path, env: &Environment) -> Result<Self, Failure> {
         if is_yaml(path) {
             let message = format!("`{}` would be read as a manifest", path.display());
@@ -124,7 +124,7 @@ impl Target {
         Ok(Self { path: path.to_owned(), key })
     }
 
-    /// Writes `plan`, and says how to apply it.
+    /// Writes `plan`, and shows how to apply it.
     ///
     /// # Errors
     /// If that fails.

@@ -1,5 +1,5 @@
-//! `undrift schema`: the JSON schemas of everything that is written for or by undrift, generated
-//! from the types.
+//! `undrift schema`: the JSON schemas of all formats that undrift reads or writes, generated from
+//! the types.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ use crate::{
     value::Json,
 };
 
-/// A schema's name and what makes it. In a folder it is `NAME.schema.json`.
+/// A schema's name and the function that makes it. Its file is `NAME.schema.json`.
 type Generated = (&'static str, fn() -> Json);
 
 /// Every schema.
@@ -39,7 +39,7 @@ const SCHEMAS: &[Generated] = &[
     ("saved-plan", || written::<saved::Sealed>("saved-plan")),
 ];
 
-/// The schema of a report as it is written, under `name`.
+/// The schema of a report in its written form, under `name`.
 fn written<T: JsonSchema>(name: &str) -> Json {
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
@@ -68,7 +68,7 @@ pub(super) struct Args {
     check: Option<PathBuf>,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     match (&args.write, &args.check) {
         (Some(folder), _) => write(folder),
@@ -137,7 +137,7 @@ mod tests {
         secret::Secrets,
     };
 
-    /// A report, and what is no such report.
+    /// Asserts that the schema accepts a report, and refuses it with a `wrong` field.
     fn assert_fits(name: &str, report: &str, wrong: (&str, Json)) {
         let (_, schema) = SCHEMAS.iter().find(|(known, _)| *known == name).unwrap();
         let report: Json = serde_json::from_str(report).unwrap();

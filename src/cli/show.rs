@@ -1,4 +1,4 @@
-//! `undrift show`: what manifests come to, and what a saved plan says.
+//! `undrift show`: shows merged manifests, or a saved plan.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub(super) struct Args {
     dir: PathBuf,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     if args.effective.is_empty() {
         return show_saved(&args.dir, cx.output.style, cx);

@@ -1,4 +1,4 @@
-//! Signals: the first asks a run to end in good order, the second ends it.
+//! Signals: the first one ends a run in good order, the second one at once.
 
 use std::{
     io,
@@ -12,23 +12,23 @@ use super::{
     output::Output,
 };
 
-/// What signals have asked for so far.
+/// The signals received so far.
 pub(super) struct Signals {
     first: Arc<OnceLock<Exit>>,
 }
 
 impl Signals {
-    /// The code of the first signal, if there was one.
+    /// The exit code for the first signal, if there was one.
     pub(super) fn received(&self) -> Option<Exit> {
         self.first.get().copied()
     }
 }
 
-/// Listens from now on, and tells `interrupt` of the first one, and `at_once` of the second before
-/// that ends the process.
+/// Handles signals from now on: calls `interrupt` for the first one, and `at_once` for the second,
+/// before that ends the process.
 ///
 /// # Errors
-/// If the system does not let signals be listened to.
+/// If the system does not allow handling signals.
 pub(super) fn watch(
     output: Output,
     interrupt: impl FnOnce() + Send + 'static,
@@ -45,10 +45,10 @@ pub(super) fn watch(
     Ok(Signals { first })
 }
 
-/// Carries out what only reads the service, until a signal comes; a second one ends the process.
+/// Runs something that only reads, until a signal comes; a second one ends the process.
 ///
 /// # Errors
-/// What that comes to, or which signal it was.
+/// The result of that, or the signal.
 pub(super) async fn unless_signalled<T>(
     output: &Output,
     reading: impl Future<Output = Result<T, Failure>>,
@@ -66,8 +66,8 @@ pub(super) async fn unless_signalled<T>(
     }
 }
 
-/// Listens from now on, and tells `once` of the first signal, and `twice` of the second before that
-/// ends the process.
+/// Handles signals from now on: calls `once` for the first one, and `twice` for the second, before
+/// that ends the process.
 fn listen(
     once: impl FnOnce(Exit) + Send + 'static,
     twice: impl FnOnce(Exit) + Send + 'static,
@@ -82,7 +82,7 @@ fn listen(
     Ok(())
 }
 
-/// SIGINT and SIGTERM, from when it is made.
+/// SIGINT and SIGTERM, from its creation on.
 #[cfg(unix)]
 pub(super) struct Source {
     interrupt: tokio::signal::unix::Signal,
@@ -94,7 +94,7 @@ impl Source {
     /// Listens from now on.
     ///
     /// # Errors
-    /// If the system does not let signals be listened to.
+    /// If the system does not allow handling signals.
     pub(super) fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
@@ -103,7 +103,7 @@ impl Source {
         })
     }
 
-    /// Waits for the next one; the code that it stands for.
+    /// Waits for the next one; returns its exit code.
     pub(super) async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,
@@ -126,9 +126,9 @@ impl Source {
         Ok(Self)
     }
 
-    /// Waits for the next one; the code that it stands for.
+    /// Waits for the next one; returns its exit code.
     pub(super) async fn next(&mut self) -> Exit {
-        // Where Ctrl-C cannot be heard, there is nothing to wait for.
+        // If Ctrl-C cannot be handled, there is nothing to wait for.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -1,4 +1,4 @@
-//! `undrift snapshot`: what plans need to know of the service, in one file without a secret.
+//! `undrift snapshot`: saves what plans read from the service in one file, without secrets.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ Values of sensitive fields are left out, unless manifests declare them in plain 
 UNDRIFT_SNAPSHOT_KEY they are kept as digests, which a plan compares that has the key too; no job
 of a merge request may have it. If the snapshot cannot be taken, FILE is removed.";
 
-/// How many of the things that could not be read are named.
+/// How many unread objects are named.
 const NAMED: usize = 10;
 
 /// The options of `snapshot`.
@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// File to write
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: PathBuf,
-    /// Read all sections of each group and project, as a branch may declare one that nobody does yet
+    /// Read all sections of each group and project, for branches that declare more of them
     #[arg(long)]
     all_sections: bool,
     /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
@@ -47,12 +47,12 @@ pub(super) struct Args {
     connect: ConnectArgs,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let taken = take(&args, reports, cx).await;
     if taken.is_err() && fs::symlink_metadata(&args.output).is_ok_and(|old| old.is_file()) {
-        // Nobody is to take an old one for that of this run. If it cannot be removed, it still says
-        // when it was taken.
+        // Remove an old snapshot, so that nobody takes it for this run's. If that fails, its time
+        // still shows its age.
         let _ = fs::remove_file(&args.output);
     }
     taken
@@ -89,13 +89,13 @@ async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
 /// What was read.
 struct Taken {
     snapshot: Snapshot,
-    /// With so many requests.
+    /// The number of requests.
     calls: u64,
     /// What was needed and could not be read, and why.
     incomplete: Vec<(String, String)>,
 }
 
-/// Reads what the plan needs, and what plans of other manifests may.
+/// Reads what the plan needs, and what plans of other manifests may need.
 async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<Taken, Failure> {
     let Some(taking) = &session.taking else {
         return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));

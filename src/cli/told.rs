@@ -1,18 +1,19 @@
-//! What the embedded service is told of collections that a user describes, and it does not have.
+//! Passes the collections that a user describes on to the embedded service, which does not have
+//! them.
 //!
-//! Of these it knows nothing but what the description says. So a rehearsal shows what requests there
-//! would be, and not whether the description is right; whatever reports one says so.
+//! The sandbox knows nothing about them except the description. So a rehearsal shows the requests,
+//! but not whether the description is right; every report of such a rehearsal states that.
 
 use crate::{kind::Kind, kinds};
 
-/// The sections that the sandbox can only serve by what their descriptions say.
+/// The sections that the sandbox only knows from descriptions.
 pub(super) fn sections() -> Vec<&'static str> {
     let added = kinds::all().added();
     let is_told = |kind: &&&Kind| kind.homes.iter().any(by_data::is_unknown);
     added.iter().filter(is_told).map(|kind| kind.section).collect()
 }
 
-/// Says what is served so, where no report does.
+/// Reports those sections, for commands without a report.
 #[cfg(feature = "sandbox")]
 pub(super) fn tell(output: &super::output::Output) {
     let told = |section| output.tell(&format!("note: {}\n", crate::report::rehearsal(section)));
@@ -42,7 +43,7 @@ mod by_data {
         path(home).is_some_and(|path| !serves(path))
     }
 
-    /// What the sandbox is told. It lives as long as the program, as the descriptions do.
+    /// The descriptions for the sandbox. They live as long as the program, as the kinds do.
     pub(in crate::cli) fn collections() -> Vec<Collection> {
         let added = kinds::all().added().iter();
         let sections =

@@ -1,8 +1,7 @@
-//! Who calls, and what they may do: tokens, roles, visibility.
+//! Callers and their rights: tokens, roles, visibility.
 //!
-//! A caller may see an object or not; what they may not see answers 404, never 403. Roles come from
-//! direct membership, from membership of a group above, and from groups that were invited, capped
-//! by the invitation.
+//! An object that a caller may not see is answered with 404, never 403. Roles come from direct
+//! membership, from membership of a group above, and from invited groups, capped by the invitation.
 
 use std::collections::HashMap;
 
@@ -31,7 +30,7 @@ pub(crate) const DEVELOPER: i64 = 30;
 pub(crate) const MAINTAINER: i64 = 40;
 pub(crate) const OWNER: i64 = 50;
 
-/// The values that a member's or invitation's level may have, with their names.
+/// The allowed levels of a member or an invitation, with their names.
 pub(crate) const LEVELS: [(i64, &str); 7] = [
     (MINIMAL, "Minimal Access"),
     (GUEST, "Guest"),
@@ -47,7 +46,7 @@ pub(crate) fn level_name(level: i64) -> &'static str {
     LEVELS.iter().find(|(value, _)| *value == level).map_or("No access", |(_, name)| name)
 }
 
-/// How a token is kept.
+/// The stored form of a token.
 pub(crate) fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
@@ -84,8 +83,7 @@ pub(crate) struct Token {
 
 stored!(Token: tokens t, id, user_id, name, scopes, expires_at, created_at, revoked);
 
-/// Finds the caller of a request: none without a token, 401 with a bad one, 403 for one that was
-/// blocked.
+/// The caller of a request: `None` without a token. A bad token is 401, a blocked user 403.
 pub(crate) fn authenticate(
     db: &Connection,
     headers: &HeaderMap,
@@ -117,7 +115,7 @@ pub(crate) fn authenticate(
     let scopes: Vec<&str> = token.scopes.split(',').collect();
     let writes = !is_read(&route.method);
     if !(scopes.contains(&"api") || scopes.contains(&"read_api") && !writes) {
-        // All that reach the operation in some way or other.
+        // All scopes that can reach the operation.
         let scopes = match route.path {
             "/projects" | "/projects/{id}" if release >= OBSERVED => "ai_workflows api read_api",
             _ => "api read_api",
@@ -135,7 +133,7 @@ pub(crate) fn authenticate(
     Ok(Some((user, token)))
 }
 
-/// The one token of the headers; a blank one is none. Several different ones are refused.
+/// The one token in the headers; an empty one counts as none. Several different ones are refused.
 fn presented_token(headers: &HeaderMap) -> Result<Option<String>> {
     let mut tokens = Vec::new();
     for value in headers.get_all("private-token") {
@@ -165,7 +163,7 @@ fn find_token(db: &Connection, presented: &str) -> rusqlite::Result<Option<Token
     let mut found = None;
     while let Some(row) = rows.next()? {
         let stored: Vec<u8> = row.get("digest")?;
-        // Compared without stopping at the first difference.
+        // Compare in constant time.
         if bool::from(stored.ct_eq(&wanted)) {
             found = Some(Token::from_row(row)?);
         }
@@ -173,8 +171,8 @@ fn find_token(db: &Connection, presented: &str) -> rusqlite::Result<Option<Token
     Ok(found)
 }
 
-/// The groups that a caller is a member of or was invited to through another group, with the level
-/// in each. Membership of a group counts for everything below it.
+/// The groups that a caller is a member of, or was invited to through another group, with the level
+/// in each. Membership of a group holds for everything below it.
 #[derive(Debug, Default)]
 pub(crate) struct Standing {
     groups: HashMap<i64, i64>,
@@ -243,7 +241,7 @@ impl Standing {
     }
 }
 
-/// The ids of a traversal, root first.
+/// The ids in a traversal, root first.
 pub(crate) fn ids(traversal: &str) -> impl Iterator<Item = i64> {
     traversal.split('/').filter_map(|id| id.parse().ok())
 }
@@ -279,8 +277,8 @@ pub(crate) fn direct_levels(
     Ok(levels)
 }
 
-/// The level that somebody with this standing has in a project through groups: those above and
-/// those invited.
+/// The level that this standing gives in a project through groups: those above and the invited
+/// ones.
 pub(crate) fn inherited_level(
     db: &Connection,
     standing: &Standing,

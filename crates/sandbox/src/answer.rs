@@ -1,16 +1,15 @@
-//! What a call answers: a body with its status, or a failure in one of the service's error shapes.
+//! Answers of calls: a body with its status, or a failure in one of the service's error shapes.
 //!
-//! The reference leaves the shape of errors open (chapter 1, section 7), so the shapes here are
-//! those of the real service: `{"message": …}` for what the application says, `{"error": …}` for
-//! what the parameter checks and the router say, and `{"message": {field: [texts]}}` for what a
-//! model refuses.
+//! The reference does not define the shape of errors (chapter 1, section 7), so these are the
+//! shapes of the real service: `{"message": …}` from the application, `{"error": …}` from the
+//! parameter checks and the router, and `{"message": {field: [texts]}}` from a model.
 
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What handlers, and most of what they call, come to.
+/// The result of handlers, and of most functions that they call.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// A successful answer.
@@ -18,7 +17,7 @@ pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 pub(crate) struct Answer {
     /// The status line.
     pub(crate) status: StatusCode,
-    /// JSON text, or none for 204 and 304.
+    /// JSON text; `None` for 204 and 304.
     pub(crate) body: Option<Vec<u8>>,
     /// Headers of this answer alone, such as those of paging.
     pub(crate) headers: Vec<(&'static str, String)>,
@@ -51,7 +50,7 @@ impl Answer {
         Self { status, body: None, headers: Vec::new() }
     }
 
-    /// A 200 with its `ETag`, or 304 when that is what the client says it knows.
+    /// A 200 with its `ETag`, or 304 if the client sent that one.
     pub(crate) fn unless_known(mut self, known: Option<&HeaderValue>) -> Self {
         let Some(body) = self.body.as_ref().filter(|_| self.status == StatusCode::OK) else {
             return self;
@@ -70,7 +69,7 @@ impl Answer {
     }
 }
 
-/// A refused call. What it changed is rolled back.
+/// A refused call. Its changes are rolled back.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// The status line.
@@ -82,17 +81,17 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// `{"message": text}`: what the application says.
+    /// `{"message": text}`: from the application.
     pub(crate) fn message(status: StatusCode, text: impl Into<Value>) -> Self {
         Self::with(status, json!({ "message": text.into() }))
     }
 
-    /// `{"error": text}`: what the parameter checks and the router say.
+    /// `{"error": text}`: from the parameter checks and the router.
     pub(crate) fn error(status: StatusCode, text: impl Into<String>) -> Self {
         Self::with(status, json!({ "error": text.into() }))
     }
 
-    /// 400 for a parameter: `subject` with what is wrong about it.
+    /// 400 for a parameter: its name, and what is wrong.
     pub(crate) fn parameter(subject: &str, complaint: &str) -> Self {
         Self::error(StatusCode::BAD_REQUEST, format!("{subject} {complaint}"))
     }
@@ -117,17 +116,17 @@ impl Failure {
         Self::message(StatusCode::BAD_REQUEST, json!({ field: [text.into()] }))
     }
 
-    /// 400 from a model that has several complaints about one field.
+    /// 400 from a model with several complaints about one field.
     pub(crate) fn models(field: &str, texts: &[&str]) -> Self {
         Self::message(StatusCode::BAD_REQUEST, json!({ field: texts }))
     }
 
-    /// 400 for a parameter that has to have a value.
+    /// 400 for a parameter that must have a value.
     pub(crate) fn empty(name: &str) -> Self {
         Self::parameter(name, "is empty")
     }
 
-    /// 200 with the body `null`: the service saved nothing of the request and does not say why.
+    /// 200 with the body `null`: the service saved nothing, and gives no reason.
     pub(crate) fn unsaved() -> Self {
         Self::with(StatusCode::OK, Value::Null)
     }
@@ -152,18 +151,18 @@ impl Failure {
         Self::message(StatusCode::FORBIDDEN, format!("403 Forbidden - {reason}"))
     }
 
-    /// 404 for a named sort of thing: `404 Project Not Found`. Also the answer for what the caller
-    /// may not see.
+    /// 404 for a type of object: `404 Project Not Found`. Also for objects that the caller may not
+    /// see.
     pub(crate) fn not_found(what: &str) -> Self {
         Self::message(StatusCode::NOT_FOUND, format!("404 {what} Not Found"))
     }
 
-    /// 404 for a member or hook, spelled as the service spells a record that was not found.
+    /// 404 for a member or hook, in the spelling for a missing record.
     pub(crate) fn no_record() -> Self {
         Self::message(StatusCode::NOT_FOUND, "404 Not found")
     }
 
-    /// 404 for what a flag, the tier or a setting hides.
+    /// 404 for something that a flag, the tier or a setting hides.
     pub(crate) fn hidden() -> Self {
         Self::message(StatusCode::NOT_FOUND, "404 Not Found")
     }
@@ -173,7 +172,7 @@ impl Failure {
         Self::error(StatusCode::NOT_FOUND, "404 Not Found")
     }
 
-    /// 301 to where a project is now.
+    /// 301 to the present place of a project.
     pub(crate) fn moved(location: String) -> Self {
         let text = format!("This resource has been moved permanently to {location}");
         Self {
@@ -182,7 +181,7 @@ impl Failure {
         }
     }
 
-    /// A body of a shape of its own.
+    /// A body with its own shape.
     pub(crate) fn with(status: StatusCode, body: Value) -> Self {
         Self { status, body, header: None }
     }
@@ -197,7 +196,7 @@ impl Failure {
         Self::message(StatusCode::CONFLICT, text)
     }
 
-    /// 500 for null where the service's database has none, and its parameter checks do not say so.
+    /// 500 for null in a column that does not allow it, if no parameter check comes first.
     pub(crate) fn not_null(name: &str) -> Self {
         Self::internal(&format!("`{name}` cannot be null"))
     }
@@ -209,7 +208,7 @@ impl Failure {
     }
 }
 
-/// What is wrong with a model, field by field.
+/// The faults of a model, by field.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints(Map<String, Value>);
 
@@ -221,14 +220,14 @@ impl Complaints {
         }
     }
 
-    /// The same, if it is so.
+    /// Adds a fault if `wrong`.
     pub(crate) fn add_if(&mut self, wrong: bool, field: &str, text: impl Into<Value>) {
         if wrong {
             self.add(field, text);
         }
     }
 
-    /// 400 with all of them, if there are any.
+    /// 400 with all faults, if there are any.
     pub(crate) fn settle(self) -> Result<()> {
         match self.0.is_empty() {
             true => Ok(()),

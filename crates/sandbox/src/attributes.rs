@@ -1,9 +1,9 @@
-//! Every attribute of projects, groups and users, and every flag of hooks, one row each: the sandbox's
-//! own reading of the reference (2, 4.3; 1, 2.8), in `attributes.jsonc`.
+//! Every attribute of projects, groups and users, and every flag of hooks, one row each, in
+//! `attributes.jsonc`: the sandbox's own reading of the reference (2, 4.3; 1, 2.8).
 //!
-//! A row says where an attribute is accepted, what its values are, what a new project has, and
-//! under which key it is read back. [`super::settings`] works on these rows; no handler knows an
-//! attribute that is here. Where the reference names no default, the row has the real service's.
+//! A row contains where an attribute is accepted, its values, its value in a new project, and its
+//! key in answers. [`super::settings`] works on these rows; no handler knows their attributes.
+//! Defaults that are not in the reference are those of the real service.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ use undrift_release::Release;
 
 use super::profile::OBSERVED;
 
-/// What the service is licensed for. A higher tier includes the lower ones.
+/// The licence of a service. A higher tier includes the lower ones.
 #[derive(
     Clone,
     Copy,
@@ -51,14 +51,14 @@ impl Tier {
     }
 }
 
-/// What decides on the attributes that a service has.
+/// What decides which attributes a service has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edition {
     pub(crate) tier: Tier,
     pub(crate) release: Release,
 }
 
-/// The three routes that take attributes.
+/// The three routes that accept attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// POST /projects
@@ -69,31 +69,31 @@ pub(crate) enum Route {
     Edit,
 }
 
-/// What the values of an attribute are.
+/// The values of an attribute.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
     Flag,
     /// A text of at most this many characters; null clears it.
     Text(usize),
-    /// A text of at most this many characters that is never cleared: null and blank leave it as it
-    /// is.
+    /// A text of at most this many characters that is never cleared: null and empty texts change
+    /// nothing.
     Name(usize),
     Number(Bounds),
     /// The same, and null clears it.
     Count(Bounds),
     /// A text that is a regular expression in RE2 syntax, of at most this many characters.
     Pattern(usize),
-    /// The path of a file: not a path of the root, nor of what is above.
+    /// The path of a file: neither the root nor a path above it.
     File(usize),
     OneOf(#[serde(deserialize_with = "kept")] &'static Vec<&'static str>),
     /// One of these integers.
     Choice(#[serde(deserialize_with = "kept")] &'static Vec<i64>),
     /// A set of words, as an array or a text with commas.
     Topics,
-    /// The object of the container registry's cleanup.
+    /// The object with the cleanup policy of the container registry.
     CleanupPolicy,
-    /// What the subject of a token consists of: an array of these words, `project_path` first.
+    /// The parts of a token's subject: an array of these words, `project_path` first.
     Claims(#[serde(deserialize_with = "kept")] &'static Vec<&'static str>),
     /// The deprecated boolean of an access level: false is `disabled`.
     TwinOf(&'static str),
@@ -101,11 +101,12 @@ pub(crate) enum Kind {
     AliasOf(&'static str),
     /// The opposite of a flag.
     OppositeOf(&'static str),
-    /// A column of the project, or a parameter of one route: its handler deals with it.
+    /// A column of the project, or a parameter of one route: its handler processes it.
     Elsewhere,
 }
 
-/// The bounds of an integer, and the service's complaint about others; the usual one names the bound.
+/// The bounds of an integer, and the service's complaint about other values; by default it names
+/// the bound.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Bounds {
@@ -121,55 +122,55 @@ impl Default for Bounds {
     }
 }
 
-/// Under which key an attribute is read back.
+/// The key of an attribute in answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Reads {
     #[default]
     Same,
     As(&'static str),
-    /// As [`Reads::Same`], though the reference does not list it. Its list is not the whole (1,
-    /// 2.8: "the complete set of fields a given role sees: not shown"), and the real service shows
-    /// it.
+    /// As [`Reads::Same`], though the reference does not list it. Its list is incomplete (1, 2.8:
+    /// "the complete set of fields a given role sees: not shown"), and the real service shows it.
     Unlisted,
     /// As [`Reads::Same`], in the simple form as well.
     Simple,
-    /// As [`Reads::Same`], but only where a thing is answered alone, not in lists.
+    /// As [`Reads::Same`], but only in the answer for a single object, not in lists.
     Detail,
-    /// In no answer, or put there by a handler.
+    /// In no answer, or added by a handler.
     Never,
 }
 
-/// When, and to whom, an attribute is read back.
+/// When, and to which callers, an attribute is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Seen {
     #[default]
     Always,
-    /// To who may read the repository.
+    /// To callers who may read the repository.
     WithCode,
-    /// To who may use issues.
+    /// To callers who may use issues.
     WithIssues,
-    /// To who may read merge requests.
+    /// To callers who may read merge requests.
     WithMergeRequests,
-    /// To who may administer issues.
+    /// To callers who may administer issues.
     ByHelpers,
     /// While the project mirrors another repository.
     WhileMirroring,
     InForks,
-    /// To those who have at least this level.
+    /// To callers with at least this level.
     By(i64),
     ByAdministrators,
 }
 
-/// What null means where a project is edited. A blank text is null where a text is no value.
+/// The meaning of null in an edit of a project. An empty text is null for attributes that are not
+/// texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Null {
-    /// The column takes none: nothing of the request is saved, and nobody is told.
+    /// The column does not allow it: nothing of the request is saved, without an error.
     #[default]
     Unsaved,
-    /// The same, of a blank text as well: no list of values is checked before.
+    /// The same, also for an empty text: the list of values is not checked first.
     BlankUnsaved,
     /// It is stored and read back.
     Stored,
@@ -177,15 +178,15 @@ pub(crate) enum Null {
     Kept,
     /// The preset.
     Preset,
-    /// No.
+    /// False.
     False,
     /// The last of its values.
     Last,
-    /// It is stored, and a blank text is what holds above.
+    /// It is stored; an empty text means the value of the groups above.
     Above(bool),
-    /// The parameter has to have a value.
+    /// 400: the parameter must have a value.
     Refused,
-    /// The model wants one out of its list.
+    /// 400 from the model: the value must be one of its list.
     Unlisted,
 }
 
@@ -196,8 +197,8 @@ pub(crate) struct Attribute {
     pub(crate) name: &'static str,
     #[serde(default = "free")]
     pub(crate) tier: Tier,
-    /// `C`, `U` and `E` for the three routes that accept it; `c` where a create does although the
-    /// reference does not say so.
+    /// `C`, `U` and `E` for the three routes that accept it; `c` if a create accepts it although
+    /// the reference does not list it.
     #[serde(default = "everywhere")]
     on: &'static str,
     pub(crate) kind: Kind,
@@ -205,12 +206,12 @@ pub(crate) struct Attribute {
     pub(crate) reads: Reads,
     #[serde(default)]
     pub(crate) seen: Seen,
-    /// Everybody reads it before this release.
+    /// Before this release everybody can read it.
     #[serde(default)]
     pub(crate) guarded_since: Release,
     #[serde(default)]
     pub(crate) null: Null,
-    /// A create does not take it any more, known from [`OBSERVED`] on.
+    /// A create no longer accepts it, known from [`OBSERVED`] on.
     #[serde(default)]
     edited_only: bool,
     #[serde(borrow, default)]
@@ -218,25 +219,25 @@ pub(crate) struct Attribute {
     /// The value in a new project.
     #[serde(default = "none", deserialize_with = "kept")]
     pub(crate) preset: &'static Value,
-    /// Dropped without a word when anybody but an administrator sends it.
+    /// Ignored unless an administrator sends it.
     #[serde(default)]
     pub(crate) administrators: bool,
-    /// Only a group at the top shows it, and takes it.
+    /// Only top-level groups show and accept it.
     #[serde(default)]
     pub(crate) tops: bool,
-    /// The same for anybody but an owner.
+    /// Ignored unless an owner sends it.
     #[serde(default)]
     pub(crate) owners: bool,
-    /// The first release that has it, and the first that has it no more.
+    /// The first release that has it, and the first that no longer has it.
     #[serde(default)]
     since: Release,
     until: Option<Release>,
-    /// The first release that reads it back, if that is a later one.
+    /// The first release that shows it, if later.
     #[serde(default)]
     shown_since: Release,
 }
 
-/// A value for as long as the process lives.
+/// A value that lives as long as the process.
 fn kept<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<&'static T, D::Error> {
     T::deserialize(from).map(|value| &*Box::leak(Box::new(value)))
 }
@@ -262,34 +263,34 @@ impl Attribute {
         })
     }
 
-    /// Whether a create accepts it although the reference does not say so.
+    /// Whether a create accepts it although the reference does not list it.
     pub(crate) fn accepted_on_create_too(&self) -> bool {
         self.on.contains('c')
     }
 
-    /// Whether a create leaves it out that took it once.
+    /// Whether a create ignores it that accepted it in earlier releases.
     pub(crate) fn is_edited_only_at(&self, release: Release) -> bool {
         self.edited_only && release >= OBSERVED
     }
 
-    /// Whether there is such an attribute.
+    /// Whether a service has this attribute.
     pub(crate) fn is_of(&self, edition: Edition) -> bool {
         self.tier <= edition.tier
             && (!self.since.is_late() || self.since <= edition.release)
             && self.until.is_none_or(|until| edition.release < until)
     }
 
-    /// Whether it is read back at a release that has it.
+    /// Whether a release that has it also shows it.
     pub(crate) fn is_shown_at(&self, release: Release) -> bool {
         self.reads != Reads::Never && self.shown_since <= release
     }
 
-    /// Whether lists have it, too.
+    /// Whether lists show it too.
     pub(crate) fn is_in_lists(&self) -> bool {
         self.reads != Reads::Detail
     }
 
-    /// How the model calls it where it refuses a value.
+    /// The model's name for it in refusals.
     pub(crate) fn blamed(&self) -> &'static str {
         self.blamed.unwrap_or(self.name)
     }
@@ -300,7 +301,7 @@ pub(super) const PUBLIC_LEVELS: &[&str] = &["disabled", "private", "enabled", "p
 /// The values of `visibility`.
 pub(crate) const VISIBILITIES: &[&str] = &["private", "internal", "public"];
 
-/// What `attributes.jsonc` holds.
+/// The content of `attributes.jsonc`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
@@ -309,7 +310,7 @@ pub(super) struct Table {
     pub(super) users: Vec<Attribute>,
     pub(super) hooks: Vec<Attribute>,
     pub(super) group_hooks: Vec<Attribute>,
-    /// One of these has to be in an edit of a project.
+    /// An edit of a project needs one of these.
     #[serde(borrow)]
     pub(super) enough: Vec<&'static str>,
 }

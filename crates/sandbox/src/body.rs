@@ -1,4 +1,4 @@
-//! The body of a request: how long it may be, and the parameters that are in it.
+//! The body of a request: its maximum length, and its parameters.
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
@@ -10,13 +10,13 @@ use serde_json::Value;
 use super::answer::{Failure, Result, refuse_if};
 use super::params::{Params, Upload};
 
-/// The largest body that is not an upload, and the largest upload, in bytes.
+/// The maximum sizes of a body and of an upload, in bytes.
 const MOST_BODY: usize = 1024 * 1024;
 const MOST_UPLOAD: usize = 10 * 1024 * 1024;
 
 const UPLOAD: &str = "multipart/form-data";
 
-/// How long the body of a request with these headers may be, in bytes.
+/// The maximum length of the body of a request with these headers, in bytes.
 pub(crate) fn most(headers: &HeaderMap) -> usize {
     if media_type(headers) == UPLOAD { MOST_UPLOAD } else { MOST_BODY }
 }
@@ -26,14 +26,14 @@ pub(crate) fn too_large() -> Failure {
     Failure::error(StatusCode::PAYLOAD_TOO_LARGE, "413 Request Entity Too Large")
 }
 
-/// Adds the parameters that are in a body.
+/// Adds the parameters in a body.
 pub(crate) fn read(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Result<()> {
     refuse_if(body.len() > most(headers), too_large)?;
     match media_type(headers).as_str() {
         UPLOAD => read_multipart(headers, body, params),
         _ if body.is_empty() => Ok(()),
         "application/json" => params.add_json(&body),
-        // Without a type, a body is a form.
+        // A body without a type is a form.
         "application/x-www-form-urlencoded" | "" => {
             params.add_form(&String::from_utf8_lossy(&body))
         }
@@ -70,7 +70,7 @@ fn read_multipart(headers: &HeaderMap, body: Bytes, params: &mut Params) -> Resu
         }
         Ok(())
     };
-    // The whole body is there, so that there is nothing to wait for.
+    // The whole body was received, so there is nothing to wait for.
     read.now_or_never().unwrap_or_else(|| Err(malformed()))
 }
 

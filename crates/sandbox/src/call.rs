@@ -1,4 +1,4 @@
-//! One call as its handler sees it: the database in a transaction, the caller, the parameters.
+//! One call for its handler: the database in a transaction, the caller, the parameters.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -44,26 +44,26 @@ pub(crate) struct Call<'a> {
     /// Path and query as sent, for `Link`.
     pub(crate) target: String,
     pub(crate) time: Timestamp,
-    /// `If-Unmodified-Since`, spelled as the service writes times.
+    /// `If-Unmodified-Since`, in the service's format of times.
     pub(crate) unmodified_since: Option<String>,
     pub(crate) now: OnceCell<String>,
     pub(crate) standing: OnceCell<Standing>,
-    /// The caller's direct levels in the projects of a list, if any, once they were read together.
+    /// The caller's direct levels in the projects of a list, after they were read together.
     pub(crate) direct: OnceCell<HashMap<i64, Option<i64>>>,
 }
 
 impl Call<'_> {
-    /// The first column of the one row that a statement gives.
+    /// The first column of the one row of a result.
     pub(crate) fn one<T: FromSql>(&self, sql: &str, with: impl Bound) -> Result<T> {
         Ok(self.db.prepare_cached(sql)?.query_row(with, |row| row.get(0))?)
     }
 
-    /// The first column of the row that a statement gives, if it gives one.
+    /// The first column of the row of a result, if there is one.
     pub(crate) fn maybe<T: FromSql>(&self, sql: &str, with: impl Bound) -> Result<Option<T>> {
         Ok(self.db.prepare_cached(sql)?.query_row(with, |row| row.get(0)).optional()?)
     }
 
-    /// The first column of all rows that a statement gives.
+    /// The first column of all rows of a result.
     pub(crate) fn many<T: FromSql>(&self, sql: &str, with: impl Bound) -> Result<Vec<T>> {
         let mut statement = self.db.prepare_cached(sql)?;
         let found = statement.query_map(with, |row| row.get(0))?.collect::<Result<_, _>>();
@@ -75,25 +75,25 @@ impl Call<'_> {
         self.now.get_or_init(|| clock::spell(self.time))
     }
 
-    /// When an import or fork that starts now has finished.
+    /// When an import or fork that starts now finishes.
     pub(crate) fn import_done_at(&self) -> String {
         self.done_after(self.service.profile.import_delay)
     }
 
-    /// When the service will have protected a default branch that appears now, unless that is at
-    /// once.
+    /// When the service protects a default branch that appears now; `None` means at once.
     pub(crate) fn protection_due_at(&self) -> Option<String> {
         let delay = self.service.profile.protection_delay;
         (!delay.is_zero()).then(|| self.done_after(delay))
     }
 
-    /// When something that starts now has finished: never within the call that starts it.
+    /// When something that starts now finishes: never within the same call.
     fn done_after(&self, delay: Duration) -> String {
         let delay = delay.max(Duration::from_millis(1));
         clock::spell(self.time.checked_add(delay).unwrap_or(self.time))
     }
 
-    /// Starts something that runs in the background for so long; false while it still runs.
+    /// Starts something that runs in the background for this long. Returns false while an earlier
+    /// one is running.
     pub(crate) fn take_lease(&self, name: &str, length: Duration) -> Result<bool> {
         let started = self
             .db
@@ -129,18 +129,17 @@ impl Call<'_> {
         self.release() >= Release::new(major, minor)
     }
 
-    /// Whether answers have the day on which something was marked for deletion.
+    /// Whether answers contain the day on which something was marked for deletion.
     pub(crate) fn shows_deletion(&self) -> bool {
         self.tier() >= Tier::Premium || self.is_from(18, 0)
     }
 
-    /// What decides on the attributes that there are.
+    /// What decides which attributes exist.
     pub(crate) fn edition(&self) -> Edition {
         Edition { tier: self.tier(), release: self.release() }
     }
 
-    /// A segment of the path by its name in the route.
-    /// Whether the operation is one of a group.
+    /// Whether the operation is one of a group, judging by its path.
     pub(crate) fn is_of_group(&self) -> bool {
         self.target.starts_with("/api/v4/groups/")
     }
@@ -149,15 +148,14 @@ impl Call<'_> {
         self.segments.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
-    /// A segment that has to be an integer.
+    /// A segment that must be an integer.
     pub(crate) fn segment_id(&self, name: &str) -> Result<i64> {
         self.segment(name).parse().map_err(|_| Failure::invalid(name))
     }
 
-    /// 412 when the call sets a bound on the last change of what it deletes, and that changed
-    /// later.
+    /// 412 if the call limits the last change of what it deletes, and there was a later one.
     pub(crate) fn check_unmodified(&self, changed: &str) -> Result<()> {
-        // The bound has whole seconds, so everything within its second counts as not later.
+        // The limit has whole seconds, so a change within its second is not later.
         match &self.unmodified_since {
             Some(bound) if changed.get(..19) > bound.get(..19) => {
                 Err(Failure::message(StatusCode::PRECONDITION_FAILED, "412 Precondition Failed"))
@@ -166,7 +164,7 @@ impl Call<'_> {
         }
     }
 
-    /// The user whom the path names with `:user_id`, by id or name.
+    /// The user in `:user_id`, by id or name.
     pub(crate) fn named_user(&self) -> Result<User> {
         User::by_reference(self.db, self.segment("user_id"))?
             .ok_or_else(|| Failure::not_found("User"))
@@ -177,7 +175,7 @@ impl Call<'_> {
         self.caller.as_ref().ok_or_else(Failure::unauthorized)
     }
 
-    /// The caller, who has to be an administrator.
+    /// The caller, who must be an administrator.
     pub(crate) fn administrator(&self) -> Result<&User> {
         let user = self.user()?;
         if user.admin { Ok(user) } else { Err(Failure::forbidden()) }
@@ -187,7 +185,7 @@ impl Call<'_> {
         self.caller.as_ref().is_some_and(|user| user.admin)
     }
 
-    /// For whom attributes are set.
+    /// The rights with which attributes are set.
     pub(crate) fn rights<'a>(&'a self, level: i64, fork: bool, visibility: &'a str) -> Rights<'a> {
         Rights {
             edition: self.edition(),
@@ -217,7 +215,7 @@ impl Call<'_> {
         if let Some(user) = &self.caller {
             let ids = projects.iter().map(|project| project.id);
             let read = access::direct_levels(self.db, user.id, ids.collect(), self.today())?;
-            // Only lists ask, and a call lists once.
+            // Only lists use this, and a call has one list.
             let _ = self.direct.set(read);
         }
         Ok(())
@@ -225,14 +223,14 @@ impl Call<'_> {
 
     /// The direct level of a user, the caller, in a project, if any.
     pub(crate) fn direct_level(&self, user: &User, project: i64) -> Result<Option<i64>> {
-        // A list also shows other projects: those that forks come from.
+        // A list also shows other projects: the upstreams of forks.
         match self.direct.get().and_then(|levels| levels.get(&project)) {
             Some(level) => Ok(*level),
             None => Ok(access::direct_level(self.db, user.id, project, self.today())?),
         }
     }
 
-    /// The caller's level in a project, 0 without one. Administrators count as owners.
+    /// The caller's level in a project, 0 for none. Administrators count as owners.
     pub(crate) fn level_in(&self, project: &Project) -> Result<i64> {
         match &self.caller {
             None => Ok(0),
@@ -268,7 +266,7 @@ impl Call<'_> {
         }
     }
 
-    /// What a call with the former path of a project gets.
+    /// The answer for the former path of a project.
     fn moved_project(&self, path: &str) -> Result<Project> {
         let project = match Project::by_former_path(self.db, path)? {
             Some(project) if self.sees(&project)? => project,
@@ -294,8 +292,8 @@ impl Call<'_> {
         Err(Failure::moved(format!("{}{}{mark}{query}", self.base, segments.join("/"))))
     }
 
-    /// Whether the caller may read what an access level of a project closes or leaves to members. In
-    /// a private project that takes a reporter.
+    /// Whether the caller may use a feature with this access level. In a private project this needs
+    /// a reporter.
     pub(crate) fn may_use(&self, project: &Project, access_level: &str) -> Result<bool> {
         let level = self.level_in(project)?;
         let everybody = project.visibility != "private";
@@ -312,7 +310,7 @@ impl Call<'_> {
         self.visible_project(self.segment("id"))
     }
 
-    /// The project of `:id`, in which the caller has to have a level: 401, 404, 403 in this order.
+    /// The project of `:id`, in which the caller must have a level: 401, 404, 403 in this order.
     pub(crate) fn project_as(&self, level: i64) -> Result<Project> {
         self.user()?;
         let project = self.project()?;
@@ -335,7 +333,7 @@ impl Call<'_> {
         }
     }
 
-    /// As [`Call::project_as`], but an anonymous caller is one without a level.
+    /// As [`Call::project_as`], but an anonymous caller counts as one without a level.
     pub(crate) fn project_with(&self, level: i64) -> Result<Project> {
         let project = self.project()?;
         match self.level_in(&project)? < level {
@@ -352,7 +350,8 @@ impl Call<'_> {
         Ok(project)
     }
 
-    /// 403 for an archived project that the route is closed for, and for any in a dialect.
+    /// 403 for an archived project that the route is closed for; in one dialect for every archived
+    /// project.
     pub(crate) fn check_writable(&self, project: &Project) -> Result<()> {
         match project.archived && self.service.profile.archived_read_only {
             true => Err(Failure::forbidden()),
@@ -360,7 +359,7 @@ impl Call<'_> {
         }
     }
 
-    /// What a feature above the tier answers.
+    /// The answer for a feature above the tier.
     pub(crate) fn require_tier(&self, least: Tier) -> Result<()> {
         match self.tier() < least {
             true if self.service.profile.unlicensed_forbidden => Err(Failure::forbidden()),
@@ -369,7 +368,7 @@ impl Call<'_> {
         }
     }
 
-    /// What taking the last owner away answers.
+    /// The answer for removing the last owner.
     pub(crate) fn last_owner(&self) -> Failure {
         match self.service.profile.last_owner_bad_request {
             true => Failure::bad_request("the last owner cannot be removed"),
@@ -377,7 +376,7 @@ impl Call<'_> {
         }
     }
 
-    /// The caller's level in a group, 0 without one. Administrators count as owners.
+    /// The caller's level in a group, 0 for none. Administrators count as owners.
     pub(crate) fn level_in_group(&self, group: &Namespace) -> Result<i64> {
         match &self.caller {
             None => Ok(0),
@@ -408,7 +407,7 @@ impl Call<'_> {
         self.visible_group(self.segment("id"))
     }
 
-    /// The group of `:id`, in which the caller has to have a level.
+    /// The group of `:id`, in which the caller must have a level.
     pub(crate) fn group_as(&self, level: i64) -> Result<Namespace> {
         self.user()?;
         let group = self.group()?;

@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// Where the sandbox gets generated secrets, names of bots and ids of requests from.
+/// The source of generated secrets, names of bots and ids of requests.
 #[derive(Clone)]
 pub struct Chance(Arc<dyn Fn() -> u128 + Send + Sync>);
 
 impl Chance {
-    /// Chance that asks `source` each time.
+    /// Randomness from `source`.
     pub fn new(source: impl Fn() -> u128 + Send + Sync + 'static) -> Self {
         Self(Arc::new(source))
     }
 
-    /// The same numbers in the same order for the same seed. Clones share one sequence.
+    /// The same sequence of numbers for the same seed. Clones share one sequence.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let drawn = AtomicU64::new(0);
@@ -32,7 +32,7 @@ impl Chance {
 }
 
 impl Default for Chance {
-    /// The generator of the machine, fit for secrets.
+    /// The machine's generator, which is fit for secrets.
     fn default() -> Self {
         Self::new(rand::random)
     }

@@ -1,4 +1,4 @@
-//! The sandbox's clock, which a test can replace, and how its answers spell times.
+//! The sandbox's clock, which a test can replace, and the format of times in answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-/// Where the sandbox gets the time from.
+/// The source of time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl Clock {
-    /// A clock that asks `source` each time.
+    /// A clock that calls `source` each time.
     pub fn new(source: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self(Arc::new(source))
     }
@@ -24,7 +24,7 @@ impl Clock {
 }
 
 impl Default for Clock {
-    /// The clock of the machine.
+    /// The machine's clock.
     fn default() -> Self {
         Self::new(Timestamp::now)
     }
@@ -36,7 +36,7 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// A time as the service writes it: UTC with milliseconds.
+/// A time in the service's format: UTC with milliseconds.
 pub(crate) fn spell(time: Timestamp) -> String {
     format!("{time:.3}")
 }

@@ -1,4 +1,4 @@
-//! What an archived project refuses, by route: 403 for everybody. All else stays open.
+//! What an archived project refuses, by route: 403 for everybody. Other routes stay open.
 
 use http::Method;
 use undrift_release::Release;
@@ -9,7 +9,7 @@ use super::profile::OBSERVED;
 /// The routes at and below a path.
 struct Row {
     path: &'static str,
-    /// Whether reading is refused, too.
+    /// Whether reading is refused too.
     reads: bool,
     since: Option<Release>,
     before: Option<Release>,
@@ -44,7 +44,7 @@ const CLOSED: &[Row] = &[
 pub(crate) struct Closed(Option<&'static str>);
 
 impl Closed {
-    /// What holds for a route.
+    /// The rule for a route.
     pub(crate) fn of(method: &Method, path: &str, release: Release) -> Option<Self> {
         let row = CLOSED.iter().find(|row| {
             let rest = path.strip_prefix(row.path);

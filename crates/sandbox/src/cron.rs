@@ -1,16 +1,16 @@
-//! Times that repeat, as pipeline schedules and freeze periods have them: the five fields of cron, or
-//! six of which the first are seconds.
+//! Times that repeat, as in pipeline schedules and freeze periods: the five fields of cron, or six
+//! of which the first are seconds.
 
 use jiff::Span;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 
-/// The seconds, which may stand first, and are not looked at.
+/// The seconds, which may come first and are ignored.
 const SECONDS: (u32, u32, &[&str]) = (0, 59, &[]);
-/// The last day of a month, as a number that no day has.
+/// The bit for the last day of a month, which is no number of a day.
 const LAST_DAY: u64 = 1;
-/// The fields: their least and greatest numbers, and the words for numbers from the least on.
+/// The fields: their minimum and maximum, and words for the numbers from the minimum on.
 const FIELDS: [(u32, u32, &[&str]); 5] = [
     (0, 59, &[]),
     (0, 23, &[]),
@@ -19,7 +19,7 @@ const FIELDS: [(u32, u32, &[&str]); 5] = [
     (0, 7, &["sun", "mon", "tue", "wed", "thu", "fri", "sat"]),
 ];
 
-/// Words for a whole line.
+/// Words for a whole expression.
 const WORDS: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
@@ -30,16 +30,16 @@ const WORDS: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// How many days are looked at for the next time: the 29th of February comes within eight years.
+/// How many days to search for the next time: a 29th of February comes within eight years.
 const FARTHEST: i32 = 366 * 8;
 
-/// When something repeats.
+/// The times at which something repeats.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Cron {
     /// For each field, a bit for each number.
     bits: [u64; 5],
-    /// Whether any day of the month will do, and any day of the week: if neither, one of both is
-    /// enough.
+    /// Whether any day of the month is allowed, and any day of the week. If both are restricted,
+    /// one of them is enough.
     any: [bool; 2],
 }
 
@@ -62,7 +62,7 @@ impl Cron {
                 };
             }
         }
-        // The seventh day is the first.
+        // Day seven is day zero.
         bits[4] |= bits[4] >> 7;
         Some(Self { bits, any: [fields[2].starts_with('*'), fields[4].starts_with('*')] })
     }
@@ -82,7 +82,7 @@ impl Cron {
         day && self.has(3, date.month())
     }
 
-    /// The first time after this one, as if it was told in UTC. None if no day is such a one.
+    /// The first time after `after`, read as UTC. `None` if no day matches.
     pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let now = after.to_zoned(TimeZone::UTC).datetime();
         let minutes = (0..24_i8).flat_map(|hour| (0..60_i8).map(move |minute| (hour, minute)));
@@ -101,7 +101,7 @@ impl Cron {
     }
 }
 
-/// The numbers of a part of a field: `*`, one, or a range, each with a step or without.
+/// The numbers in a part of a field: `*`, one, or a range, with or without a step.
 fn numbers(part: &str, (least, most, words): (u32, u32, &[&str])) -> Option<u64> {
     let (range, step) = match part.split_once('/') {
         Some((range, step)) => (range, step.parse().ok().filter(|step| *step > 0)?),
@@ -162,7 +162,7 @@ mod tests {
             ("31 12 * * *", Some("2030-01-01T12:31:00Z")),
             ("0 0 29 2 *", Some("2032-02-29T00:00:00Z")),
             ("0 0 * * sun", Some("2030-01-06T00:00:00Z")),
-            // Either a day of the month or one of the week.
+            // A day of the month, or one of the week.
             ("0 0 3 * sun", Some("2030-01-03T00:00:00Z")),
             ("0 0 30 2 *", None),
             ("0 0 L 2 *", Some("2030-02-28T00:00:00Z")),

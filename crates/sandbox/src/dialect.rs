@@ -1,5 +1,4 @@
-//! What a [`Profile`] changes about all calls alike: texts on their way in, answers on their way
-//! out.
+//! Changes that a [`Profile`] makes to all calls alike: to texts in requests, and to answers.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +6,7 @@ use super::answer::Answer;
 use super::params::Params;
 use super::profile::Profile;
 
-/// Changes what a call sends as [`Profile::normalises`] says.
+/// Changes the texts of a request for [`Profile::normalises`].
 pub(crate) fn normalise(params: &mut Params) {
     for name in ["name", "description"] {
         params.change(name, |text| text.trim().to_owned());
@@ -19,13 +18,13 @@ pub(crate) fn normalise(params: &mut Params) {
 fn normal_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    // What stands before the host are credentials, in which case counts.
+    // Before the host are credentials, which are case-sensitive.
     let (credentials, host) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
     let slash = if path.starts_with('/') { "" } else { "/" };
     format!("{scheme}://{credentials}{}{slash}{path}", host.to_ascii_lowercase())
 }
 
-/// Changes the answer to a call with the body `sent` into that of the profile.
+/// Changes the answer to a call with the body `sent` as the profile requires.
 pub(crate) fn distort(profile: &Profile, answer: &mut Answer, sent: &[u8]) {
     let echoes = profile.echoes_input && answer.status.is_client_error() && !sent.is_empty();
     if !(echoes || profile.changes_answers()) {
@@ -42,7 +41,7 @@ pub(crate) fn distort(profile: &Profile, answer: &mut Answer, sent: &[u8]) {
     answer.body = Some(body.to_string().into_bytes());
 }
 
-/// Quotes what was sent where the words of a refusal are.
+/// Quotes the request in the texts of a refusal.
 fn echo(members: &mut Map<String, Value>, sent: &str) {
     let words = ["message", "error", "errors"]
         .into_iter()

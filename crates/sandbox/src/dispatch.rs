@@ -1,5 +1,5 @@
 //! From a request to its answer: route, parameters, caller, one transaction, headers. It neither
-//! waits nor knows of a network.
+//! waits nor uses a network.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -23,7 +23,7 @@ use super::{Service, body, clock, dialect};
 /// Longer addresses are refused with 414.
 const MOST_ADDRESS: usize = 16 * 1024;
 
-/// Answers a request, whoever brought it. A panic on the way is 500, and changes nothing.
+/// Answers a request from any source. A panic is 500, and changes nothing.
 pub(crate) fn answer(service: &Service, request: Request<Bytes>) -> Response<Bytes> {
     let method = request.method().clone();
     let known = request.headers().get(header::IF_NONE_MATCH).cloned();
@@ -48,7 +48,7 @@ pub(crate) fn answer(service: &Service, request: Request<Bytes>) -> Response<Byt
     response
 }
 
-/// Whether a request with this method changes nothing.
+/// Whether a request with this method only reads.
 pub(crate) fn is_read(method: &Method) -> bool {
     [Method::GET, Method::HEAD].contains(method)
 }
@@ -58,7 +58,7 @@ fn withstand(work: impl FnOnce() -> Answer) -> Answer {
         .unwrap_or_else(|_| Failure::internal(&"a handler panicked").into())
 }
 
-/// A request as far as it can be understood without a look at the data.
+/// A request as far as it can be parsed without the data.
 struct Received {
     operation: Operation,
     segments: Segments,
@@ -82,7 +82,7 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Received> {
     }
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let (operation, segments) = routes::find(service.told, &meant(&parts), path)?;
-    // A name is no part of this route, whoever asks.
+    // This route accepts no names, from anybody.
     let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
     let by_number = is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
     refuse_if(by_number && !segments.iter().all(|(_, value)| is_number(value)), Failure::no_route)?;
@@ -101,7 +101,8 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Received> {
     Ok(Received { operation, segments, headers: parts.headers, base, target, params })
 }
 
-/// The method of a request, which a POST may name in a header: some clients cannot send PATCH.
+/// The method of a request. A POST may name another one in a header, for clients that cannot send
+/// PATCH.
 fn meant(parts: &http::request::Parts) -> Method {
     let named = parts.headers.get("x-http-method-override");
     let named = named.filter(|_| parts.method == Method::POST);
@@ -112,8 +113,7 @@ fn meant(parts: &http::request::Parts) -> Method {
     others.into_iter().find(is_it).unwrap_or_else(|| parts.method.clone())
 }
 
-/// Path and query without the doubled and trailing slashes of the path, which the service does not
-/// mind.
+/// Path and query without doubled and trailing slashes in the path, which the service ignores.
 fn tidied(uri: &Uri) -> Cow<'_, str> {
     let path = uri.path();
     if !path.contains("//") && !path.ends_with('/') {
@@ -197,7 +197,7 @@ fn unmodified_since(headers: &HeaderMap) -> Option<String> {
     jiff::Timestamp::try_from(time).ok().map(clock::spell)
 }
 
-/// The caller, or the user that an administrator names with `sudo`.
+/// The caller, or the user in `sudo` if the caller is an administrator.
 fn impersonated(
     db: &Connection,
     request: &Received,
@@ -218,7 +218,7 @@ fn impersonated(
     Ok((Some(other), Some(token)))
 }
 
-/// The answer as a response, with the headers that all of them carry.
+/// The answer as a response, with the headers of all answers.
 pub(crate) fn respond(answer: Answer) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = answer.status;
@@ -245,11 +245,11 @@ pub(crate) fn respond(answer: Answer) -> Response<Bytes> {
     response
 }
 
-/// Adds the headers that tell one answer from another: the id of its request, and how long it took.
+/// Adds the headers that differ for each answer: the id of its request, and the time it took.
 pub(crate) fn sign(headers: &mut HeaderMap, id: &str, elapsed: Duration) {
     let value = |text: &str| HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""));
     headers.insert("x-request-id", value(id));
-    // So that no report of a rehearsal is taken for one of the real thing.
+    // This keeps reports of a rehearsal from being taken for those of a real service.
     headers.insert("x-undrift-sandbox", HeaderValue::from_static("1"));
     headers.insert("x-runtime", value(&format!("{:.6}", elapsed.as_secs_f64())));
 }

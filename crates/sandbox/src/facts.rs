@@ -1,7 +1,7 @@
-//! What the sandbox holds to be true of the service, and how it knows.
+//! The rules that the sandbox follows, and their sources.
 //!
-//! `facts.md` has one line a rule: a name, the source, a statement. The contract tests refer to rules
-//! by these names, and a test holds that each rule is tested. Where a rule is inferred, or the
+//! `facts.md` has one line per rule: a name, the source, a statement. The contract tests refer to
+//! rules by name, and a test checks that each rule is tested. If a rule is inferred, or the
 //! reference and the real service disagree, the row names the dialect switch that makes the sandbox
 //! answer the other way: a field of [`Profile`](super::Profile), see
 //! [`Profile::dialects`](super::Profile::dialects).
@@ -10,17 +10,17 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-/// How a rule is known.
+/// The source of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FactSource {
-    /// The reference says so: chapter and section.
+    /// The reference: chapter and section.
     Reference(&'static str),
-    /// The reference is silent; the real service does so.
+    /// The real service; the reference is silent.
     Service,
-    /// The service's own code answered so, at release 18.9. It outranks the reference for that
-    /// release; where the reference says otherwise, the rule names the release from which it holds.
+    /// The service's own code at release 18.9. It outranks the reference for that release; if they
+    /// contradict each other, the rule names the release from which it holds.
     Code,
-    /// Neither says; the sandbox chose.
+    /// Neither; the sandbox chose.
     Inferred,
 }
 
@@ -38,9 +38,9 @@ impl fmt::Display for FactSource {
 /// One rule.
 #[derive(Clone, Copy, Debug)]
 pub struct Fact {
-    /// What tests call it.
+    /// Its name in tests.
     pub name: &'static str,
-    /// How it is known.
+    /// Its source.
     pub source: FactSource,
     /// The rule, in one line.
     pub says: &'static str,
@@ -55,8 +55,8 @@ impl fmt::Display for Fact {
 }
 
 impl Fact {
-    /// The rule of a line such as "- `name` (reference 1, 8): what it says [dialect name]"; none of one
-    /// that is no item.
+    /// The rule in a line such as "- `name` (reference 1, 8): text [dialect name]"; `None` for
+    /// other lines.
     fn read(line: &'static str) -> Option<Self> {
         let (name, rest) = line.strip_prefix("- `")?.split_once("` (")?;
         let (source, says) = rest.split_once("): ")?;
@@ -72,7 +72,7 @@ impl Fact {
     }
 }
 
-/// All rules, as `undrift sandbox --facts` prints them: a line each, then the counts by source.
+/// All rules, as in `undrift sandbox --facts`: a line each, then the counts by source.
 #[must_use]
 pub fn table() -> String {
     let name_width = FACTS.iter().map(|fact| fact.name.len()).max().unwrap_or(0);
@@ -106,7 +106,7 @@ pub fn table() -> String {
     text
 }
 
-/// Every rule, grouped by what it is about.
+/// All rules, grouped by subject.
 pub static FACTS: LazyLock<Vec<Fact>> =
     LazyLock::new(|| include_str!("facts.md").lines().filter_map(Fact::read).collect());
 

@@ -1,9 +1,9 @@
-//! Which hosts a request may be for. A page in somebody's browser must not reach the service
-//! through a name of its own that it points here, so only names that are known are answered.
+//! The hosts that a request may name. A page in somebody's browser must not reach the service
+//! through a host name of its own that points here. So only known names are answered.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The hosts that are this service.
+/// The hosts of this service.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     listen: IpAddr,
@@ -11,21 +11,21 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// The host of the address that it listens on, and others that somebody chose.
+    /// The host of its address, and further names chosen by the user.
     pub(crate) fn new(listen: SocketAddr, names: Vec<String>) -> Self {
         Self { listen: listen.ip().to_canonical(), names }
     }
 
-    /// Whether a `Host` header is about this service. The port does not matter: outside of a
-    /// container it is another one.
+    /// Whether a `Host` header names this service. The port is ignored, because it differs outside
+    /// a container.
     pub(crate) fn accept(&self, host: &str) -> bool {
         let name = match host.rsplit_once(':') {
             Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
             _ => host,
         };
         let named = |own: &str| own.eq_ignore_ascii_case(name);
-        // Who listens on all addresses of the machine is at each of them. Nobody can point an
-        // address elsewhere, so that any is safe.
+        // A service that listens on all addresses can be reached by each of them. Nobody else can
+        // use an address for another machine, so all addresses are safe.
         let reached =
             |ip: IpAddr| self.listen.is_unspecified() || ip.is_loopback() || ip == self.listen;
         named("localhost")
@@ -34,7 +34,7 @@ impl Hosts {
     }
 }
 
-/// An address as hosts are written: IPv6 in brackets.
+/// An address in the form of hosts: IPv6 in brackets.
 fn address(name: &str) -> Option<IpAddr> {
     let ip = match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         Some(inner) => IpAddr::V6(inner.parse::<Ipv6Addr>().ok()?),
@@ -49,8 +49,7 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_accepted() {
-        // For each host: whether it is accepted by who listens on one address, and by who listens
-        // on all.
+        // For each host: whether a service on one address accepts it, and one on all addresses.
         let table = [
             ("localhost", true, true),
             ("LOCALHOST:8080", true, true),

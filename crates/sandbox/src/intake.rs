@@ -1,4 +1,4 @@
-//! Reading the bodies of requests, within limits of time and memory.
+//! Reads the bodies of requests, within limits of time and memory.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::answer::{Failure, Result};
 use super::body;
 
-/// How long a client may take to send a body.
+/// The time limit for sending a body.
 const BODY_TIME: Duration = Duration::from_secs(10);
-/// Bodies up to this length are read at once, so that large ones hold nobody up. On all 256
-/// connections together they have 16 MiB.
+/// Bodies up to this length are read at once, so that large ones delay nobody. On all 256
+/// connections together they take 16 MiB.
 const SMALL: usize = 64 * 1024;
-/// All longer bodies together have at most so many bytes, from before they are read until they are
-/// answered. Others wait: the memory of the whole service is bounded, and a client that sends many
-/// uploads at once needs no retries.
+/// The limit in bytes for all longer bodies together, from before they are read until they are
+/// answered. Others wait. So the memory of the service is bounded, and a client with many uploads
+/// needs no retries.
 const MOST_HELD: usize = 112 * 1024 * 1024;
 
 /// The memory for bodies.
@@ -41,8 +41,8 @@ impl Default for Intake {
 }
 
 impl Intake {
-    /// Reads a body to its end: 413 if it is too long, 408 if it takes too long. The time runs once
-    /// there is room.
+    /// Reads a body to its end: 413 if it is too long, 408 if it takes too long. The time starts
+    /// when there is room.
     pub(crate) async fn read<B: Body<Data = Bytes>>(
         &self,
         headers: &HeaderMap,
@@ -52,7 +52,7 @@ impl Intake {
         B::Error: std::error::Error + Send + Sync + 'static,
     {
         let most = body::most(headers);
-        // Without a length it may become as long as any.
+        // Without an announced length, it may have the maximum.
         let length = incoming
             .size_hint()
             .upper()
@@ -64,8 +64,7 @@ impl Intake {
             let mut incoming = std::pin::pin!(Limited::new(incoming, most));
             while let Some(frame) = incoming.frame().await {
                 let frame = frame.map_err(|_| body::too_large())?;
-                // Parts are copied together: each of them may keep alive a buffer much larger than
-                // itself.
+                // Copy the parts into one buffer: each of them may keep a much larger buffer alive.
                 if let Some(part) = frame.data_ref() {
                     bytes.extend_from_slice(part);
                 }
@@ -78,12 +77,10 @@ impl Intake {
         Ok(Held { bytes, _share: share })
     }
 
-    /// Waits until there is room for a body of this length. Those who wait come in the order of
-    /// their requests.
+    /// Waits for room for a body of this length. Waiting requests are served in order.
     async fn share(&self, length: usize) -> Option<SemaphorePermit<'_>> {
         let length = u32::try_from(length).ok().filter(|_| length > SMALL)?;
-        // The semaphore is never closed; without a share the memory would only be less well
-        // bounded.
+        // The semaphore is never closed. Without a permit, only the limit is lost.
         self.room.acquire_many(length).await.ok()
     }
 }

@@ -1,5 +1,5 @@
 //! Settings of groups and users, one row each. The reference has none of them; clients that manage
-//! groups and users send them, read them back, and compare. What was set is kept, as a JSON object.
+//! groups and users send them, read them back, and compare. They are stored as a JSON object.
 
 use rusqlite::{Connection, params};
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use super::attributes::{Attribute, Edition, Kind, Route, TABLE};
 use super::params::{Params, flag as flag_of};
 use super::settings;
 
-/// The settings of one sort of thing.
+/// The settings of one type of object.
 #[derive(Debug)]
 pub(crate) struct Kept {
     table: &'static str,
@@ -21,7 +21,7 @@ pub(crate) const OF_GROUPS: Kept = Kept { table: "namespaces", rows: || &TABLE.g
 /// Settings of users.
 pub(crate) const OF_USERS: Kept = Kept { table: "users", rows: || &TABLE.users };
 
-/// How settings are taken from a call: what is not accepted so is dropped without a word.
+/// How settings are taken from a call. Settings that are not accepted are ignored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taking<'a> {
     pub(crate) route: Route,
@@ -32,7 +32,7 @@ pub(crate) struct Taking<'a> {
 }
 
 impl Kept {
-    /// The settings of `id` that there are, set or not. Lists leave some out.
+    /// The existing settings of `id`, set or not. Lists omit some.
     pub(crate) fn shown(
         &self,
         db: &Connection,
@@ -58,7 +58,7 @@ impl Kept {
         serde_json::from_str(&text).map_err(|error| Failure::internal(&error))
     }
 
-    /// Whether a flag of `id` is on, by itself or because it was never set.
+    /// Whether a flag of `id` is on, set or by default.
     pub(crate) fn is_on(&self, db: &Connection, id: i64, name: &str) -> Result<bool> {
         let preset =
             || (self.rows)().iter().find(|row| row.name == name).map(|row| row.preset.clone());
@@ -66,7 +66,7 @@ impl Kept {
         Ok(value == Some(Value::Bool(true)))
     }
 
-    /// Keeps one value.
+    /// Stores one value.
     pub(crate) fn put(
         &self,
         db: &Connection,
@@ -79,14 +79,14 @@ impl Kept {
         self.store(db, id, set)
     }
 
-    /// Whether a route has a setting.
+    /// Whether a route accepts a setting.
     pub(crate) fn accepts(&self, name: &str, route: Route, edition: Edition) -> bool {
         let mut rows = (self.rows)().iter();
         rows.any(|row| row.name == name && row.accepted_on(route) && row.is_of(edition))
     }
 
-    /// Refuses values of a wrong sort, and words that are none of a list. The service looks at those
-    /// before everything else.
+    /// Refuses values of a wrong type, and words that are not in a list. The service checks these
+    /// first.
     pub(crate) fn check(&self, route: Route, edition: Edition, params: &Params) -> Result<()> {
         let rows = (self.rows)().iter().filter(|row| row.accepted_on(route) && row.is_of(edition));
         for row in rows {
@@ -102,7 +102,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Keeps what the call says. Null makes a flag, and what has no value unless it is set, unset.
+    /// Stores the settings in the call. Null unsets a flag, and a setting that has no default.
     pub(crate) fn take(
         &self,
         db: &Connection,

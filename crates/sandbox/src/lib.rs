@@ -1,8 +1,8 @@
 //! The sandbox: the service itself, embedded, over SQLite.
 //!
-//! It answers as the reference says and, where that is silent, as the real service does. It shares
-//! no code with the side that calls it: its table of attributes, its parameter checks and its
-//! handlers are its own reading, so that one mistake cannot agree with itself.
+//! It answers as the reference describes and, where that is silent, as the real service does. It
+//! shares no code with the client side: its table of attributes, its parameter checks and its
+//! handlers are its own reading of the reference. So one mistake cannot agree with itself.
 //!
 //! ```text
 //! connection -> server    time limits, places, Host check, latency, faults, request log
@@ -13,8 +13,8 @@
 //!
 //! [`start`] opens the database, applies a [`seed`], and listens; [`Running`] is the handle.
 //! [`Model`] is the same service in memory without a network: `dispatch` answers requests
-//! synchronously, whoever brings them. A call is answered only after its transaction was committed;
-//! a handler that fails or panics changes nothing.
+//! synchronously, from any source. A call is answered only after its transaction was committed; a
+//! handler that fails or panics changes nothing.
 
 mod access;
 mod answer;
@@ -83,59 +83,59 @@ use server::Turns;
 use store::Store;
 use undrift_release::Release;
 
-/// The longest that a deletion waits, in days.
+/// The maximum delay of a deletion, in days.
 const MOST_DAYS: i64 = 3_650;
 
-/// How to start the sandbox. The default is in memory, empty but for the administrator `root`, on a
-/// free port of the loopback interface.
+/// How to start the sandbox. By default it is in memory, contains only the administrator `root`,
+/// and listens on a free port of the loopback interface.
 pub struct Config {
     /// Address to listen on; port 0 picks a free one.
     pub listen: SocketAddr,
-    /// What a request may call this machine in its `Host` header, besides `localhost` and the
-    /// address that it listens on. Without a port.
+    /// Further names for this machine in `Host` headers, without a port. `localhost` and the
+    /// address that it listens on are always allowed.
     pub allowed_hosts: Vec<String>,
     /// Where to keep the data.
     pub data: Data,
-    /// What to fill it with, once.
+    /// The initial data, applied once.
     pub seed: Option<Seed>,
-    /// The licence; it wins over the seed's. When neither says, that of the last start with this
+    /// The licence; it wins over the seed's. If neither is set, that of the last start with this
     /// data, and [`Tier::Premium`] for new data.
     pub tier: Option<Tier>,
-    /// The release; it wins over the seed's. When neither says, it is that of the profile.
+    /// The release; it wins over the seed's. If neither is set, that of the profile.
     pub release: Option<Release>,
-    /// Delay every answer by so many milliseconds.
+    /// A delay of every answer.
     pub latency: Duration,
     /// Append one JSON line per request to this file.
     pub request_log: Option<PathBuf>,
     /// The token of `root`; without it one is generated.
     pub token: Option<String>,
-    /// How many requests are answered.
+    /// The rate limits.
     pub rate_limits: RateLimits,
-    /// Whether an answered write also outlives a failure of the machine, not only of this process.
-    /// It costs a flush to the disk a write.
+    /// Whether an answered write also survives a crash of the machine, not only of this process. It
+    /// costs a flush to the disk per write.
     pub durable: bool,
     /// Dialects and faults.
     pub profile: Profile,
-    /// Where the time comes from.
+    /// The source of time.
     pub clock: Clock,
-    /// Where generated secrets and ids come from.
+    /// The source of generated secrets and ids.
     pub chance: Chance,
-    /// Collections to serve besides its own, of which it knows nothing: it takes and shows what is
-    /// said here. One that it [`serves`] itself is left out.
+    /// Further collections to serve, known only from these descriptions. A collection that the
+    /// sandbox [`serves`] itself is left out.
     pub collections: Vec<Collection>,
 }
 
-/// What may differ each time that a service is started on the same data. The default is the
-/// faithful service.
+/// What may differ each time a service is started on the same data. The default is the faithful
+/// service.
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
-    /// How many requests are answered.
+    /// The rate limits.
     pub rate_limits: RateLimits,
     /// Dialects.
     pub profile: Profile,
-    /// Where the time comes from.
+    /// The source of time.
     pub clock: Clock,
-    /// Where generated secrets and ids come from.
+    /// The source of generated secrets and ids.
     pub chance: Chance,
 }
 
@@ -164,7 +164,7 @@ impl Default for Config {
 /// Why the sandbox did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Another process has the data.
+    /// Another process uses the data.
     #[error(
         "`{}` is in use by another sandbox; stop that one, use its address with `--url`, or choose another file",
         .0.display()
@@ -175,7 +175,7 @@ pub enum StartError {
     Lock {
         /// The lock file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -184,7 +184,7 @@ pub enum StartError {
     Database {
         /// The database file.
         path: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         #[source]
         source: rusqlite::Error,
     },
@@ -193,7 +193,7 @@ pub enum StartError {
     OtherVersion {
         /// The database file.
         path: PathBuf,
-        /// The format that it says it has.
+        /// Its format version.
         version: i64,
     },
     /// SQLite failed where no file is involved.
@@ -202,9 +202,9 @@ pub enum StartError {
     /// The address could not be used.
     #[error("cannot listen on {address}; choose another address or port 0")]
     Bind {
-        /// The address that was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -213,7 +213,7 @@ pub enum StartError {
     RequestLog {
         /// The log file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
@@ -223,7 +223,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Whether another process has the data.
+    /// Whether another process uses the data.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         matches!(self, Self::InUse(_))
@@ -240,7 +240,7 @@ pub(crate) struct Service {
     chance: Chance,
     limiter: Option<Limiter>,
     told: Option<&'static Told>,
-    /// The day on which projects and groups were last looked for whose deletion has been due.
+    /// The day on which deletions that are due were last carried out.
     swept: Mutex<Option<Date>>,
 }
 
@@ -259,7 +259,7 @@ impl Service {
         }
     }
 
-    /// As if it had just been started.
+    /// Changes the state to that after a start.
     fn restart(&mut self, tier: Tier, conditions: Conditions) {
         let Conditions { rate_limits, profile, clock, chance } = conditions;
         self.tier = tier;
@@ -275,8 +275,8 @@ impl Service {
         self.store.read(|db| routes::hooks::token(db, hook)).ok().flatten()
     }
 
-    /// How many days a deleted project can be restored; none where deletion is immediate. It waits
-    /// with every licence from 18.0 on, and with Premium always from 16.0 on.
+    /// For how many days a deleted project can be restored; `None` if deletion is immediate. It is
+    /// delayed with every licence from 18.0 on, and always with Premium from 16.0 on.
     fn deletion_delay(&self) -> Option<u32> {
         let release = self.profile.release;
         let from = |major, minor| release >= Release::new(major, minor);
@@ -289,7 +289,7 @@ impl Service {
         self.profile.deletion_delay.or(preset).filter(|_| licensed)
     }
 
-    /// Deletes the projects and groups that were marked long enough ago; looks once a day.
+    /// Deletes projects and groups that were marked long enough ago; checks once a day.
     fn forget_deleted(&self, now: Timestamp) -> Result<()> {
         let Some(delay) = self.deletion_delay() else { return Ok(()) };
         let today = clock::day(now);
@@ -310,7 +310,7 @@ impl Service {
     }
 }
 
-/// A sandbox that is listening. Dropping it stops it without waiting; [`Running::stop`] waits.
+/// A running sandbox. Dropping it stops it without waiting; [`Running::stop`] waits.
 pub struct Running {
     address: SocketAddr,
     token: String,
@@ -326,8 +326,8 @@ pub struct Running {
 ///
 /// # Errors
 ///
-/// When the data is in use or unusable, when the seed contradicts itself or the rules of the
-/// service, and when the address or the request log cannot be had.
+/// If another process uses the data or the data is not valid, if the seed contradicts itself or the
+/// rules of the service, or if the address or the request log cannot be used.
 pub async fn start(config: Config) -> Result<Running, StartError> {
     let store = Store::open(&config.data, config.durable)?;
     let seed = config.seed.as_ref();
@@ -376,7 +376,7 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
 }
 
 impl std::fmt::Debug for Running {
-    /// Without the token.
+    /// Hides the token.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
     }
@@ -401,19 +401,19 @@ impl Running {
         &self.token
     }
 
-    /// Whether the token was generated, so that somebody has to be told.
+    /// Whether the token was generated, so that the user must be told.
     #[must_use]
     pub fn token_was_generated(&self) -> bool {
         self.token_was_generated
     }
 
-    /// What the user should know about the data, as fragments of text.
+    /// Notes for the user about the data, as fragments of text.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The licence that it answers with.
+    /// Its licence.
     #[must_use]
     pub fn tier(&self) -> Tier {
         self.service.tier
@@ -436,7 +436,7 @@ impl Running {
         self.faults.add(fault);
     }
 
-    /// Finishes the requests that are under way, writes everything into the file, and closes it.
+    /// Finishes the requests in flight, writes everything into the file, and closes it.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if let Err(error) = self.task.await {

@@ -1,9 +1,8 @@
-//! Rate limits, with the two answers that the real service gives.
+//! Rate limits, with both answers of the real service.
 //!
-//! Requests are counted in windows of a minute, by user, and by user and operation. Whoever is
-//! above the allowance of a user gets 429 in plain text and headers that say when it ends; whoever
-//! is above that of an operation gets 429 in JSON, of which the headers say nothing but
-//! `Retry-After`.
+//! Requests are counted in windows of one minute, by user, and by user and operation. Above a
+//! user's limit the answer is 429 in plain text, with headers for the end of the window. Above an
+//! operation's limit it is 429 in JSON, with only the header `Retry-After`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,8 +14,8 @@ use serde_json::json;
 use super::answer::{Answer, Failure};
 use super::routes::Operation;
 
-/// The routes that the largest hosted service limits by themselves, whoever installs what, and how
-/// many requests of one user it answers there in a minute.
+/// The routes for which the largest hosted service has fixed limits, with the number of requests
+/// per user and minute.
 const ROUTES: [(Method, &str, u32); 3] = [
     (Method::GET, "/projects/{id}", 400),
     (Method::DELETE, "/projects/{id}/members/{user_id}", 60),
@@ -26,20 +25,19 @@ const ROUTES: [(Method, &str, u32); 3] = [
 /// How long a window is, in seconds.
 const WINDOW: i64 = 60;
 
-/// How many requests are answered. None means any number, which is how the real service is
-/// installed.
+/// The rate limits. `None` means no limit, which is the default of the real service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimits {
-    /// Requests a minute of one user. Callers without a valid token share one allowance.
+    /// Requests per minute of one user. Callers without a valid token share one limit.
     pub user: Option<u32>,
-    /// Requests a minute of one user to one operation.
+    /// Requests per minute of one user to one operation.
     pub operation: Option<u32>,
-    /// Whether single projects and removals of members have limits of their own, as on the largest
+    /// Whether single projects and removals of members have their own limits, as on the largest
     /// hosted service.
     pub routes: bool,
 }
 
-/// Who asks: a user by id, or nobody known.
+/// The caller: a user by id, or unknown.
 type Caller = Option<i64>;
 
 /// The counts of one window.
@@ -50,14 +48,14 @@ struct Window {
     operations: HashMap<(Caller, usize), u32>,
 }
 
-/// The limits with what was counted.
+/// The limits and counts.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     limits: RateLimits,
     window: Mutex<Window>,
 }
 
-/// What counting one request came to.
+/// The result of counting one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     caller: Caller,
@@ -66,13 +64,13 @@ pub(crate) struct Counted {
     /// Requests of the user to the operation, this one included.
     operation: u32,
     limits: RateLimits,
-    /// When the window ends, in seconds since 1970, and how far away that is.
+    /// When the window ends, in seconds since 1970, and the time until then.
     reset: i64,
     left: i64,
 }
 
 impl Limiter {
-    /// None when nothing is limited.
+    /// `None` if there are no limits.
     pub(crate) fn new(limits: RateLimits) -> Option<Self> {
         (limits != RateLimits::default()).then(|| Self { limits, window: Mutex::default() })
     }
@@ -106,7 +104,7 @@ impl Limiter {
 }
 
 impl Counted {
-    /// The answer to a request that is too many.
+    /// The answer to a request above a limit.
     pub(crate) fn refusal(&self) -> Option<Answer> {
         let above = |limit: Option<u32>, count| limit.is_some_and(|limit| count > limit);
         if above(self.limits.user, self.user) {
@@ -126,7 +124,7 @@ impl Counted {
         })
     }
 
-    /// Adds what every answer says about the allowance of its caller.
+    /// Adds the headers about the caller's limit to an answer.
     pub(crate) fn tell(&self, answer: &mut Answer) {
         let Some(limit) = self.limits.user else { return };
         let name = if self.caller.is_some() {

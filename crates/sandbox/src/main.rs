@@ -1,12 +1,12 @@
-//! The sandbox as a program of its own, for tests that need a process and for trying it without
-//! undrift. `undrift sandbox` is the one for people.
+//! The sandbox as its own program, for tests that need a process, and to try it without undrift.
+//! Users run `undrift sandbox`.
 //!
 //! ```text
 //! undrift-sandbox [--data FILE] [--seed FILE.json] [--release 18.9] [--tier ultimate]
 //! ```
 //!
-//! Prints its address, and serves until it is ended. The token of `root` is
-//! `UNDRIFT_SANDBOX_TOKEN`, or one that is printed.
+//! Prints its address, and serves until it is stopped. The token of `root` is
+//! `UNDRIFT_SANDBOX_TOKEN`, or else a generated one, which is printed.
 
 use std::{env, fs, process::ExitCode};
 

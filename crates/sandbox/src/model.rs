@@ -1,7 +1,7 @@
-//! The service without a network: requests are values, and their answers are there at once.
+//! The service without a network: requests and answers are values.
 //!
-//! It is for simulations that start from one [`Image`] thousands of times. Time and chance come
-//! from the [`Conditions`], so that the same calls under the same conditions get the same bytes.
+//! It is for simulations that start from one [`Image`] thousands of times. Time and randomness come
+//! from the [`Conditions`], so the same calls under the same conditions get the same bytes.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub struct Model {
     service: Service,
 }
 
-/// What a [`Model`] held at some time. A clone costs next to nothing.
+/// The data of a [`Model`] at some time. Cloning is cheap.
 #[derive(Clone, Debug)]
 pub struct Image {
     tier: Tier,
@@ -28,7 +28,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// The conditions of another start: the service is never older than it was.
+    /// The conditions of another start; the release never goes back.
     fn under(&self, conditions: Conditions) -> Conditions {
         let profile = conditions.profile;
         let release = self.release.max(profile.release);
@@ -38,14 +38,14 @@ impl Image {
 
 impl Model {
     /// The names of members of a [dump](Self::dump), at any depth, whose values depend on the clock
-    /// or on chance.
+    /// or on randomness.
     pub const VOLATILE: &[&str] = &dump::VOLATILE;
 
-    /// A service that holds what the seed says; `token` is that of `root`.
+    /// A service with the content of the seed; `token` is that of `root`.
     ///
     /// # Errors
     ///
-    /// When the seed contradicts itself or the rules of the service, or SQLite fails.
+    /// If the seed contradicts itself or the rules of the service, or SQLite fails.
     pub fn new(seed: &Seed, token: &str, conditions: Conditions) -> Result<Self, StartError> {
         let store = Store::open(&Data::Memory, false)?;
         let profile = match seed.release {
@@ -58,41 +58,41 @@ impl Model {
         Ok(Self { service })
     }
 
-    /// A service that holds what the image does, as if it had just been started on that data.
+    /// A service with the content of the image, as if it had just been started.
     ///
     /// # Errors
     ///
-    /// When SQLite fails.
+    /// If SQLite fails.
     pub fn from_image(image: &Image, conditions: Conditions) -> rusqlite::Result<Self> {
         let store = Store::from_image(&image.stored)?;
         Ok(Self { service: Service::new(store, image.tier, image.under(conditions)) })
     }
 
-    /// Goes back to an image, as if the service had just been started on that data. That takes
-    /// microseconds if the image is the last one that this model was started from, went back to, or
-    /// gave.
+    /// Returns to an image, as if the service had just been started on that data. This takes
+    /// microseconds if the image is the last one that this model was started from, returned to, or
+    /// made.
     ///
     /// # Errors
     ///
-    /// When SQLite fails.
+    /// If SQLite fails.
     pub fn reset(&mut self, image: &Image, conditions: Conditions) -> rusqlite::Result<()> {
         self.service.store.restore(&image.stored)?;
         self.service.restart(image.tier, image.under(conditions));
         Ok(())
     }
 
-    /// What it holds now.
+    /// Its present data.
     ///
     /// # Errors
     ///
-    /// When SQLite fails.
+    /// If SQLite fails.
     pub fn image(&mut self) -> rusqlite::Result<Image> {
         let Service { tier, profile, store, .. } = &mut self.service;
         Ok(Image { tier: *tier, release: profile.release, stored: store.image()? })
     }
 
-    /// Answers a request as a service that listens would. Its path begins with `/api/v4`; links in
-    /// the answer begin with its `Host`, else with the host of its URL, else with `localhost`.
+    /// Answers a request like a running service. Its path begins with `/api/v4`; links in the
+    /// answer begin with its `Host`, else with the host of its URL, else with `localhost`.
     pub fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let id = self.service.chance.hex();
         let mut response = dispatch::answer(&self.service, request);
@@ -107,13 +107,13 @@ impl Model {
         self.service.hook_token(hook)
     }
 
-    /// All that is stored, secrets included, past all rights, limits and dialects: an object of
-    /// tables, each a list of its rows, each an object of its columns. Only the digests of tokens
-    /// and what repeats other columns are left out.
+    /// All stored data, with secrets, regardless of rights, limits and dialects: an object of
+    /// tables, each a list of rows, each an object of columns. Only the digests of tokens and
+    /// columns that repeat others are left out.
     ///
     /// # Errors
     ///
-    /// When SQLite fails.
+    /// If SQLite fails.
     pub fn dump(&self) -> rusqlite::Result<Value> {
         self.service.store.look(dump::dump)
     }

@@ -1,18 +1,18 @@
-//! Which URLs the service accepts: those that it sends requests to, and those of badges.
+//! The URLs that the service accepts: those that it sends requests to, and those of badges.
 
 use std::net::IpAddr;
 
-/// Where a URL may lead.
+/// Where a URL may point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// Anywhere: nobody but a browser follows it.
+    /// Anywhere: only browsers follow it.
     Anywhere,
-    /// Not into this machine or its network: the service itself sends requests there.
+    /// Outside this machine and its network, because the service itself sends requests there.
     Outside,
 }
 
-/// Why the service refuses a URL, in its words. Only the scheme and the host are looked at: blanks
-/// in a path and hosts that are not ASCII are accepted, names are not resolved.
+/// Why the service refuses a URL, in its words. Only the scheme and the host are checked: spaces in
+/// a path and hosts that are not ASCII are accepted, and names are not resolved.
 pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach) -> Option<String> {
     if url.is_empty() {
         return Some("must be a valid URL".to_owned());
@@ -35,11 +35,11 @@ pub(crate) fn refused(url: &str, schemes: &[&str], reach: Reach) -> Option<Strin
     Some(format!("is blocked: {why}"))
 }
 
-/// The host of what follows the scheme; none if the port is no number.
+/// The host in the part after the scheme; `None` if the port is not a number.
 fn host(rest: &str) -> Option<&str> {
     let authority = rest.split(['/', '?', '#']).next()?;
     let address = authority.rsplit('@').next()?;
-    // An address in brackets has colons of its own.
+    // An address in brackets contains colons.
     let after = address.rfind(']').map_or(0, |at| at + 1);
     match address[after..].split_once(':') {
         Some((name, port)) => port.parse::<u16>().is_ok().then(|| &address[..after + name.len()]),
@@ -47,7 +47,7 @@ fn host(rest: &str) -> Option<&str> {
     }
 }
 
-/// The name of what is not to be reached, if the host is in there.
+/// The name of the forbidden network that contains the host, if any.
 fn local(host: &str) -> Option<&'static str> {
     const LOCALHOST: &str = "localhost";
     let address = host.trim_matches(['[', ']']).parse().map(|address| match address {

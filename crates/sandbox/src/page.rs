@@ -10,7 +10,7 @@ use super::call::Call;
 
 const USUAL: i64 = 20;
 const MOST: i64 = 100;
-/// Lists longer than this are not counted: no totals, no last page.
+/// Longer lists are not counted: no total, no last page.
 pub(crate) const COUNTED: i64 = 10_000;
 /// Offset paging of projects ends here (reference 1, 8).
 const DEEPEST: i64 = 50_000;
@@ -23,12 +23,12 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// The page that the call asks for.
+    /// The requested page.
     pub(crate) fn of(call: &Call<'_>) -> Result<Self> {
         let number = call.params.integer("page")?.unwrap_or(1).max(1);
         let size = match call.params.integer("per_page")?.unwrap_or(USUAL) {
             0 => return Err(Failure::parameter("per_page", "has a value not allowed")),
-            // A negative one is none.
+            // A negative number counts as none.
             ..0 => USUAL,
             size => size.min(MOST),
         };
@@ -55,9 +55,8 @@ impl Page {
         Ok(self)
     }
 
-    /// The answer with this page's items and the headers; `more` is whether others follow them, as
-    /// they do in a list of more than [`COUNTED`] too. A `total` above that means "more than
-    /// counted".
+    /// The answer with the items of this page and the headers. `more`: other items follow, also in
+    /// a list of more than [`COUNTED`]. A larger `total` means "not counted".
     pub(crate) fn answer(self, call: &Call<'_>, items: Items, total: i64, more: bool) -> Answer {
         let last = ((total + self.size - 1) / self.size).max(1);
         let counted = total <= COUNTED;
@@ -92,8 +91,8 @@ impl Page {
     }
 }
 
-/// The items of a page, written one after the other into the text of the answer: a page of a
-/// hundred projects has half a megabyte, which is never copied.
+/// The items of a page, written directly into the text of the answer. A page of a hundred projects
+/// has half a megabyte, which is never copied.
 #[derive(Debug, Default)]
 pub(crate) struct Items {
     text: Vec<u8>,
@@ -101,7 +100,7 @@ pub(crate) struct Items {
 }
 
 impl Items {
-    /// Adds the item that `write` writes as JSON.
+    /// Adds an item that `write` writes as JSON.
     pub(crate) fn add(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
         self.text.push(if self.count == 0 { b'[' } else { b',' });
         self.count += 1;
@@ -114,17 +113,17 @@ impl Items {
     }
 }
 
-/// Answers one page of a list that is at hand as a whole.
+/// Answers one page of a list that is completely in memory.
 pub(crate) fn list(call: &Call<'_>, all: &[Value]) -> Result<Answer> {
     list_of(call, all, |item| Ok(Cow::Borrowed(item)))
 }
 
-/// The same, of bodies that may fail.
+/// The same for items that may fail.
 pub(crate) fn each(call: &Call<'_>, all: impl Iterator<Item = Result<Value>>) -> Result<Answer> {
     list(call, &all.collect::<Result<Vec<_>>>()?)
 }
 
-/// The same of things that `json` writes: only those of the page.
+/// The same for objects that `json` converts: only those on the page.
 pub(crate) fn list_of<'a, T>(
     call: &Call<'_>,
     all: &'a [T],
@@ -146,8 +145,7 @@ pub(crate) fn list_of<'a, T>(
     Ok(page.answer(call, items, total, page.offset().saturating_add(page.size) < total))
 }
 
-/// Answers one keyset page; `cursor` names the parameter and value that continue after its last
-/// item.
+/// Answers one keyset page; `cursor` is the parameter and value that continue after its last item.
 pub(crate) fn keyset(call: &Call<'_>, items: Items, cursor: Option<(&'static str, i64)>) -> Answer {
     let mut answer = items.answer();
     if let Some((name, value)) = cursor {
@@ -157,7 +155,7 @@ pub(crate) fn keyset(call: &Call<'_>, items: Items, cursor: Option<(&'static str
     answer
 }
 
-/// The call's own address with some query parameters replaced.
+/// The URL of the call with some query parameters replaced.
 fn address(call: &Call<'_>, replaced: &[(&str, String)]) -> String {
     let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
     let kept = query.split('&').filter(|pair| {

@@ -1,10 +1,9 @@
-//! The parameters of a call, wherever the client put them: query, form, JSON or multipart
-//! (reference 1, 1).
+//! The parameters of a call from any place: query, form, JSON or multipart (reference 1, 1).
 //!
 //! Names in brackets are nested (`filter[environment_scope]=prod`, `topics[]=rust`), also as
-//! literal keys of a JSON object, because clients in the field send all of these. Parameters that
-//! no handler asks for are ignored. Values of forms are strings, so every reader converts: `true`,
-//! `"true"` and `"1"` are one boolean.
+//! literal keys of a JSON object, because real clients send all of these. Parameters that no
+//! handler reads are ignored. Values of forms are strings, so every reader converts: `true`,
+//! `"true"` and `"1"` are the same boolean.
 
 use std::borrow::Cow;
 
@@ -13,35 +12,35 @@ use serde_json::{Map, Value};
 
 use super::answer::{Failure, Result, refuse_if};
 
-/// How many parameters one call may have, and how deep names in brackets may nest. All of these
-/// only bound the work that a hostile client can cause; real clients stay far below.
+/// The maximum number of parameters of a call, and how deep names in brackets may nest. These
+/// limits only bound the work that a hostile client can cause; real clients stay far below.
 const MOST_PARAMETERS: usize = 2_000;
 const DEEPEST_NAME: usize = 8;
 /// How deep a JSON body may nest.
 const DEEPEST_JSON: usize = 64;
 
-/// A file that was sent as a part of a multipart body.
+/// A file in a part of a multipart body.
 #[derive(Debug)]
 pub(crate) struct Upload {
     /// The name of the form field.
     pub(crate) field: String,
-    /// The last segment of the file name that the client gave.
+    /// The last segment of the client's file name.
     pub(crate) file_name: String,
     /// The content.
     pub(crate) bytes: Bytes,
 }
 
-/// What a required parameter has to be.
+/// A requirement on a parameter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Need<'a> {
-    /// Sent, if only as null.
+    /// It is sent, possibly as null.
     Sent(&'a str),
-    /// Sent, and neither null nor blank.
+    /// It is sent, and neither null nor empty.
     Filled(&'a str),
-    /// Sent with a value out of a list. The list is checked where the value is read; what is missing
-    /// is in no list either.
+    /// It is sent with a value of a list. The list is checked where the value is read; a missing
+    /// one is not in the list either.
     Listed(&'a str),
-    /// One of these sent, if only as null.
+    /// One of these is sent, possibly as null.
     OneOf(&'a [&'a str]),
 }
 
@@ -70,10 +69,10 @@ impl Need<'_> {
     }
 }
 
-/// What is said of several parameters when none of them was sent.
+/// The message if none of several parameters was sent.
 const NONE_SENT: &str = "are missing, at least one parameter must be provided";
 
-/// All parameters of one call. Those of the body win over those of the query.
+/// All parameters of a call. Those in the body win over those in the query.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
     values: Map<String, Value>,
@@ -82,7 +81,7 @@ pub(crate) struct Params {
 }
 
 impl Params {
-    /// Adds what is in a query string or an urlencoded form.
+    /// Adds the parameters in a query string or an urlencoded form.
     pub(crate) fn add_form(&mut self, text: &str) -> Result<()> {
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -130,19 +129,19 @@ impl Params {
         Ok(())
     }
 
-    /// Replaces a text, if the client sent one.
+    /// Replaces a text if it was sent.
     pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&str) -> String) {
         if let Some(Value::String(text)) = self.values.get_mut(name) {
             *text = change(text);
         }
     }
 
-    /// The value as it came, if the client sent one; null counts as sent.
+    /// The value as sent; null counts as sent.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.values.get(name)
     }
 
-    /// Whether the client sent it, as a value or as a file.
+    /// Whether it was sent, as a value or as a file.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.values.contains_key(name) || self.file(name).is_some()
     }
@@ -152,13 +151,13 @@ impl Params {
         self.files.iter().find(|file| file.field == field)
     }
 
-    /// Fails with one message that names every missing parameter. Null counts as sent.
+    /// Fails with one message that names all missing parameters. Null counts as sent.
     pub(crate) fn require(&self, names: &[&str]) -> Result<()> {
         let needs: Vec<Need> = names.iter().map(|name| Need::Sent(name)).collect();
         self.require_all(&needs)
     }
 
-    /// Fails with one message that says of every parameter what is wrong with it.
+    /// Fails with one message that names the fault of every parameter.
     pub(crate) fn require_all(&self, needs: &[Need]) -> Result<()> {
         let complaints: Vec<String> = needs.iter().flat_map(|need| need.complaints(self)).collect();
         match complaints.is_empty() {
@@ -167,17 +166,17 @@ impl Params {
         }
     }
 
-    /// Fails when none of these parameters was sent. Null counts as sent.
+    /// Fails if none of these parameters was sent. Null counts as sent.
     pub(crate) fn require_any(&self, names: &[&str]) -> Result<()> {
         self.require_all(&[Need::OneOf(names)])
     }
 
-    /// A text; numbers and booleans are taken as written. None when absent or null.
+    /// A text; numbers and booleans become texts. `None` if absent or null.
     pub(crate) fn text(&self, name: &str) -> Result<Option<String>> {
         self.get(name).map_or(Ok(None), |value| text(name, value))
     }
 
-    /// A boolean. None when absent, null or blank.
+    /// A boolean. `None` if absent, null or empty.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>> {
         self.get(name).map_or(Ok(None), |value| flag(name, value))
     }
@@ -187,19 +186,19 @@ impl Params {
         Ok(self.flag(name)? == Some(true))
     }
 
-    /// An integer. None when absent, null or blank.
+    /// An integer. `None` if absent, null or empty.
     pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>> {
         self.get(name).map_or(Ok(None), |value| integer(name, value))
     }
 
-    /// A list of integers: an array, or one text with commas. What is no number is 0, as which
-    /// nothing is known.
+    /// A list of integers: an array, or one text with commas. Anything else becomes 0, an id that
+    /// does not exist.
     pub(crate) fn integers(&self, name: &str) -> Result<Option<Vec<i64>>> {
         let items = self.texts(name)?;
         Ok(items.map(|items| items.iter().map(|item| item.parse().unwrap_or(0)).collect()))
     }
 
-    /// A list of texts: an array, or one text with commas. Blank items are left out.
+    /// A list of texts: an array, or one text with commas. Empty items are left out.
     pub(crate) fn texts(&self, name: &str) -> Result<Option<Vec<String>>> {
         let items = match self.get(name) {
             None | Some(Value::Null) => return Ok(None),
@@ -220,7 +219,7 @@ impl Params {
         ))
     }
 
-    /// A text out of a list of values.
+    /// A text that must be one of a list.
     pub(crate) fn one_of(&self, name: &str, allowed: &[&str]) -> Result<Option<String>> {
         match self.text(name).map_err(|_| Failure::invalid_value(name))? {
             Some(value) if !allowed.contains(&value.as_str()) => Err(Failure::no_valid_value(name)),
@@ -228,7 +227,7 @@ impl Params {
         }
     }
 
-    /// An integer out of a list of values.
+    /// An integer that must be one of a list.
     pub(crate) fn number_of(
         &self,
         name: &str,
@@ -237,8 +236,8 @@ impl Params {
         self.get(name).map_or(Ok(None), |value| number_of(name, value, allowed))
     }
 
-    /// A calendar date. The outer option is whether it was sent, the inner one is empty when it was
-    /// blank or null.
+    /// A calendar date. The outer option tells whether it was sent; the inner one is `None` if it
+    /// was empty or null.
     pub(crate) fn date(&self, name: &str) -> Result<Option<Option<jiff::civil::Date>>> {
         match self.get(name) {
             None => Ok(None),
@@ -252,20 +251,20 @@ impl Params {
     }
 }
 
-/// Reads a day: year, month and day, or these the other way round, whatever divides them. A time of
-/// day may follow.
+/// Parses a day: year, month and day, or in reverse order, with any separators. A time of day may
+/// follow.
 fn day(text: &str) -> Option<jiff::civil::Date> {
     let text = text.split(['T', ' ']).next()?;
     let parts: Vec<&str> = text.split(['-', '.', '/']).collect();
     let [first, month, last] = parts.as_slice() else {
-        // Without a divider.
+        // Without separators.
         return text.parse().ok();
     };
     let (year, day) = if first.len() == 4 { (first, last) } else { (last, first) };
     jiff::civil::Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()
 }
 
-/// What the reference calls a parameter that has the name of an external host (1, 1).
+/// The reference's name for a parameter with the name of an external host (1, 1).
 fn neutral(name: &str) -> Cow<'_, str> {
     let renamed = |host: &str, word: &str| {
         name.strip_prefix(host).map(|rest| Cow::Owned(format!("{word}{rest}")))
@@ -275,7 +274,7 @@ fn neutral(name: &str) -> Cow<'_, str> {
         .unwrap_or(Cow::Borrowed(name))
 }
 
-/// Reads a text; `name` is for the message.
+/// Reads a text; `name` is for the error message.
 pub(crate) fn text(name: &str, value: &Value) -> Result<Option<String>> {
     match value {
         Value::Null => Ok(None),
@@ -286,7 +285,7 @@ pub(crate) fn text(name: &str, value: &Value) -> Result<Option<String>> {
     }
 }
 
-/// Reads a boolean; `name` is for the message.
+/// Reads a boolean; `name` is for the error message.
 pub(crate) fn flag(name: &str, value: &Value) -> Result<Option<bool>> {
     match value {
         Value::Null => Ok(None),
@@ -306,7 +305,7 @@ pub(crate) fn flag(name: &str, value: &Value) -> Result<Option<bool>> {
     }
 }
 
-/// Reads an integer; `name` is for the message.
+/// Reads an integer; `name` is for the error message.
 pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>> {
     match value {
         Value::Null => Ok(None),
@@ -323,7 +322,7 @@ pub(crate) fn integer(name: &str, value: &Value) -> Result<Option<i64>> {
     }
 }
 
-/// Reads an integer out of a list of values; `name` is for the message.
+/// Reads an integer that must be one of a list; `name` is for the error message.
 pub(crate) fn number_of(
     name: &str,
     value: &Value,
@@ -345,7 +344,7 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Puts `value` below `slot` along `keys`; an empty key appends to an array.
+/// Inserts `value` below `slot` at `keys`; an empty key appends to an array.
 fn nest(slot: &mut Value, keys: &[&str], value: Value) {
     let Some((key, rest)) = keys.split_first() else {
         *slot = value;
@@ -356,7 +355,7 @@ fn nest(slot: &mut Value, keys: &[&str], value: Value) {
             *slot = Value::Array(Vec::new());
         }
         if let Value::Array(items) = slot {
-            // `a[][b]=1&a[][c]=2` is one object, until a key comes again.
+            // `a[][b]=1&a[][c]=2` is one object, until a key repeats.
             let joins = |last: &Value| {
                 let members = last.as_object().zip(rest.first());
                 members.is_some_and(|(members, key)| !members.contains_key(*key))

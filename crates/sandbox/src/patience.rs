@@ -1,4 +1,4 @@
-//! A connection whose writes have a time limit: a client that stops reading must not keep its place
+//! A connection with a time limit for writes: a client that stops reading must not keep its place
 //! for ever.
 
 use std::io;
@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// A stream that fails with [`io::ErrorKind::TimedOut`] when the other side takes nothing for
+/// A stream that fails with [`io::ErrorKind::TimedOut`] if the other side accepts nothing for
 /// `limit`.
 #[derive(Debug)]
 pub(crate) struct Patient<S> {
     stream: S,
     limit: Duration,
-    /// Runs while a write waits.
+    /// The timer of a waiting write.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
@@ -24,7 +24,7 @@ impl<S> Patient<S> {
         Self { stream, limit, waiting: None }
     }
 
-    /// Lets an answer through; while there is none, the time runs.
+    /// Passes an answer on; the timer runs while there is none.
     fn bounded<T>(
         &mut self,
         answer: Poll<io::Result<T>>,

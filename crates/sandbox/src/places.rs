@@ -1,8 +1,8 @@
-//! Who may be connected: so many at once, and nobody keeps a place by being slow.
+//! Limits the number of connections, so that slow clients cannot keep all places.
 //!
-//! A connection keeps its place only while a request that has come whole is answered. Otherwise it
-//! waits: for its client, or for room for a body. When all places are taken, a newcomer gets the
-//! place of whoever has waited longest.
+//! A connection keeps its place only while a completely received request is answered. Otherwise it
+//! waits, for its client or for memory for a body. If all places are taken, a new connection gets
+//! the place of the one that has waited longest.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,14 +14,14 @@ use tokio::sync::Notify;
 pub(crate) struct Places {
     most: usize,
     taken: Mutex<Taken>,
-    /// Somebody left, or began to wait.
+    /// A connection left, or began to wait.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Taken {
     seats: BTreeMap<u64, Seat>,
-    /// Counts what happens, to tell who came or waits longer.
+    /// Counts events, to find out who waits longer.
     count: u64,
 }
 
@@ -37,7 +37,7 @@ impl Taken {
         self.count
     }
 
-    /// Sends whoever has waited longest away; false if nobody waits.
+    /// Drops the connection that has waited longest; false if none waits.
     fn make_room(&mut self) -> bool {
         let waiting =
             self.seats.iter().filter_map(|(number, seat)| Some((seat.waiting_since?, *number)));
@@ -54,7 +54,7 @@ impl Places {
         Arc::new(Self { most, taken: Mutex::default(), changed: Notify::new() })
     }
 
-    /// Takes a place, as soon as one is free or somebody who has one waits. The newcomer waits for
+    /// Takes a place, as soon as one is free or its connection waits. A new connection waits for
     /// its client.
     pub(crate) async fn enter(self: &Arc<Self>) -> Place {
         loop {
@@ -80,7 +80,7 @@ impl Places {
     }
 }
 
-/// The place of one connection, free again when it is dropped.
+/// The place of one connection; dropping it frees it.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Arc<Places>,
@@ -89,7 +89,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The connection waits: from now on it may have to leave.
+    /// Marks the connection as waiting: from now on it may be dropped.
     pub(crate) fn wait(&self) {
         let mut taken = self.places.lock();
         let now = taken.next();
@@ -100,15 +100,15 @@ impl Place {
         self.places.changed.notify_one();
     }
 
-    /// A request is answered: until the next [`Place::wait`] the place is safe. False if it is gone
-    /// already.
+    /// Marks the connection as answering: until the next [`Place::wait`] it keeps its place. False
+    /// if it was dropped already.
     pub(crate) fn work(&self) -> bool {
         let mut taken = self.places.lock();
         let seat = taken.seats.get_mut(&self.number);
         seat.map(|seat| seat.waiting_since = None).is_some()
     }
 
-    /// Ends when the connection has to leave.
+    /// Completes when the connection must close.
     pub(crate) async fn sent_away(&self) {
         self.leave.notified().await;
     }

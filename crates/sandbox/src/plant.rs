@@ -1,8 +1,8 @@
-//! Filling a database: `root` and its token, then the seed.
+//! Fills a database: `root` and its token, then the seed.
 //!
-//! A seed is applied once, to a database that has none yet: what is missing is inserted, what
-//! exists stays as it is. Its SHA-256 is kept, so that a later start can say that the seed has
-//! changed since, instead of applying half of a change or ignoring it silently.
+//! A seed is applied once, to a database without one: missing objects are inserted, existing ones
+//! stay unchanged. Its SHA-256 is stored, so that a later start can report a changed seed, instead
+//! of applying half of a change or ignoring it silently.
 
 use std::cell::OnceCell;
 
@@ -29,8 +29,8 @@ use super::store::project::Project;
 use super::store::user::{NewUser, User};
 use super::{Data, Service, StartError, access, clock};
 
-/// Gets the database ready for calls: `root` and its token, the seed, answers of this tier. Returns
-/// notes for the user.
+/// Prepares the database for calls: `root` and its token, the seed, the tier. Returns notes for the
+/// user.
 pub(super) fn prepare(
     service: &Service,
     seed: Option<&Seed>,
@@ -40,7 +40,7 @@ pub(super) fn prepare(
     let mut outcome = Ok(Vec::new());
     let result = service.store.write(|db| {
         outcome = prepare_in(service, db, seed, token, data);
-        // The error is kept beside; this one only makes the transaction roll back.
+        // The error is kept separately; this one only rolls the transaction back.
         match &outcome {
             Ok(_) => Ok(()),
             Err(error) => Err(Failure::error(http::StatusCode::BAD_REQUEST, error.to_string())),
@@ -117,7 +117,7 @@ fn set_meta(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
 }
 
 fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::Result<()> {
-    // One that was revoked and is asked for again is as good as new.
+    // A revoked token that is requested again becomes valid again.
     let known = db
         .execute("UPDATE tokens SET revoked = 0 WHERE digest = ?1", [&access::digest(token)[..]])?
         > 0;
@@ -127,7 +127,7 @@ fn plant_token(db: &Connection, user: i64, token: &str, now: &str) -> rusqlite::
     Ok(())
 }
 
-/// Inserts what is missing, as calls of `root` would.
+/// Inserts missing objects, as calls of `root` would.
 fn apply(service: &Service, db: &Connection, root: &User, seed: &Seed) -> Result<(), SeedError> {
     let call = Call {
         db,
@@ -185,7 +185,7 @@ fn add_group(call: &Call<'_>, group: &SeedGroup) -> Result<(), SeedError> {
     add_members(call, &scope, &format!("group {}", group.path), &group.members)
 }
 
-/// The namespace with the full path, created with all above it as needed.
+/// The namespace with the full path, created with all groups above it if needed.
 fn namespace(
     call: &Call<'_>,
     path: &str,
@@ -347,7 +347,7 @@ fn refused(place: &str) -> impl Fn(Failure) -> SeedError + use<> {
     move |failure| SeedError::Refused { place: place.clone(), reason: reason(&failure) }
 }
 
-/// The words of a failure: `url is missing`, or `path: has already been taken`.
+/// The text of a failure: `url is missing`, or `path: has already been taken`.
 fn reason(failure: &Failure) -> String {
     match failure.body.get("message").or_else(|| failure.body.get("error")) {
         Some(Value::String(text)) => text.clone(),
@@ -375,7 +375,7 @@ mod tests {
     use super::super::{Conditions, model::Model, store::stored::ROWS};
     use super::*;
 
-    /// Ten times as many of anything in a seed read about ten times as many rows.
+    /// Ten times as many objects of any type in a seed need about ten times as many reads.
     #[test]
     fn planting_grows_in_proportion() {
         let many = |n: usize, one: fn(usize) -> Value| (0..n).map(one).collect::<Value>();

@@ -1,8 +1,8 @@
 //! How an embedded service may differ from the faithful one: dialects and faults, for tests.
 //!
-//! Where neither the reference nor the real service settles a question, both answers are a dialect,
-//! and a client has to work with either. Faults are a list of single misfortunes, each tied to a
-//! call. Neither can be reached over the network.
+//! If neither the reference nor the real service settles a question, the second answer is a
+//! dialect, and a client must work with both. Faults are single failures, each for certain calls.
+//! Neither can be set over the network.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,65 +11,65 @@ use http::Method;
 
 use undrift_release::Release;
 
-/// The release whose own code was asked. What is known from it alone, and contradicts the reference,
-/// holds from this release on; when it changed between the two is not known.
+/// The release whose own code was tested. Facts that are known only from it and contradict the
+/// reference hold from this release on; when they changed in between is not known.
 pub const OBSERVED: Release = Release::new(18, 9);
 
-/// What the service does that the faithful one does not. The default is the faithful one.
+/// How the service differs from the faithful one, which is the default.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    /// The release, by itself: [`Profile::at`] also turns on the dialects that came with it.
+    /// The release alone; [`Profile::at`] also turns on its dialects.
     pub release: Release,
-    /// No page is longer than this, whatever `per_page` asks for.
+    /// The maximum length of a page, whatever `per_page` is.
     pub page_cap: Option<usize>,
-    /// Every object carries a key that no reference names.
+    /// Every object has a key that no reference names.
     pub unknown_extra_keys: bool,
-    /// Keys whose value is null are missing from objects.
+    /// Keys with the value null are missing from objects.
     pub drop_null_keys: bool,
-    /// PUT of a hook or variable sets the flags that it does not mention back to their defaults.
+    /// PUT of a hook or variable resets flags that it does not contain to their defaults.
     pub put_resets_omitted_flags: bool,
-    /// What deleting a hook or push rule that is not there answers.
+    /// The answer to deleting a hook or push rule that does not exist.
     pub absent_delete: AbsentDelete,
-    /// Topics are answered in reverse instead of sorted.
+    /// Topics come in reverse order instead of sorted.
     pub shuffle_topics: bool,
     /// Every new project gets a bot among its members.
     pub bots_among_members: bool,
-    /// This project attribute is accepted with 200 and dropped. Name, path, visibility and avatar
-    /// cannot be.
+    /// This project attribute is accepted with 200 and ignored. Not possible for name, path,
+    /// visibility and avatar.
     pub drop_attribute: Option<String>,
-    /// The full form of a project has no attribute but those that the reference lists (1, 2.8).
+    /// The full form of a project has only the attributes in the reference (1, 2.8).
     pub unlisted_attributes_hidden: bool,
-    /// PUT of a variable needs no `value`, as newer releases have it.
+    /// PUT of a variable needs no `value`, as in newer releases.
     pub optional_variable_value: bool,
-    /// PUT of a group's variable heeds the filter, as releases from 16.9 on have it.
+    /// PUT of a group's variable uses the filter, as from 16.9 on.
     pub group_variable_filter: bool,
-    /// DELETE of a project or group only marks it; it can be restored until it is gone after this
-    /// many days. Premium before 18.0. From 16.0 on deletion always waits, if only for as long as
-    /// the release has it preset.
+    /// DELETE of a project or group only marks it; it can be restored for this many days. Premium
+    /// before 18.0. From 16.0 on deletion is always delayed, at least by the default of the
+    /// release.
     pub deletion_delay: Option<u32>,
     /// How long forks and imports take, by the sandbox's clock.
     pub import_delay: Duration,
-    /// Why forks and imports fail when they have taken so long, if they do.
+    /// The failure of forks and imports after that time, if they fail.
     pub import_failure: Option<String>,
-    /// How long after the first branch the service protects it by itself; at once if this is zero.
+    /// How long after the first branch the service protects it; at once if zero.
     pub protection_delay: Duration,
-    /// How long housekeeping keeps others from starting it again.
+    /// How long housekeeping cannot be started again.
     pub housekeeping_lease: Duration,
-    /// Whether gists can be imported; the reference has this off by default (1, 9).
+    /// Whether gists can be imported; in the reference this is off by default (1, 9).
     pub gists: bool,
-    /// `shared_runners_setting` of a group is answered, as releases from 16.2 on have it.
+    /// Groups show `shared_runners_setting`, as from 16.2 on.
     pub runners_setting_shown: bool,
     /// Starring and unstarring answer 200 instead of 201.
     pub star_answers_ok: bool,
     /// Importing members answers 201, as the real service does, instead of the reference's 200 (2,
     /// 4.4).
     pub import_members_created: bool,
-    /// Archiving what is archived is 400, as 18.9 has it. The reference calls it idempotent.
+    /// Archiving an archived project is 400, as in 18.9. The reference calls it idempotent.
     pub archive_twice_refused: bool,
-    /// POST /projects takes what the reference's table says, and drops eight attributes that the real
-    /// service takes besides.
+    /// POST /projects accepts only the attributes in the reference's table, and ignores eight more
+    /// that the real service accepts.
     pub create_as_the_reference: bool,
-    /// An empty project has no default branch, as a recording of 2020 has it.
+    /// An empty project has no default branch, as in a recording of 2020.
     pub empty_has_no_branch: bool,
     /// Settings, hooks, members and push rules of an archived project are refused with 403, like
     /// its variables.
@@ -88,32 +88,29 @@ pub struct Profile {
     pub later_errors: bool,
     /// A masked value needs the plain alphabet even when it is raw.
     pub raw_masks_plainly: bool,
-    /// What the licence does not have is 403 instead of 404.
+    /// A feature above the licence is 403 instead of 404.
     pub unlicensed_forbidden: bool,
-    /// Developers may read protected branches before 16.0, too.
+    /// Developers may read protected branches also before 16.0.
     pub developers_read_protections: bool,
-    /// Only a level can be said of protected tags: `allowed_to_create` is ignored. Before 16.1 that
-    /// is not known.
+    /// Protected tags only accept a level: `allowed_to_create` is ignored. Unknown before 16.1.
     pub tag_lists_ignored: bool,
-    /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as release 18.9
-    /// has it; when that began is not known.
+    /// PATCH of a protected branch without `code_owner_approval_required` keeps it, as in 18.9;
+    /// since when is not known.
     pub code_owner_approval_kept: bool,
-    /// The level of a member who does not come from a directory cannot be overridden: 403. No
-    /// member comes from one here.
+    /// The level of a member who does not come from a directory cannot be overridden: 403. Here no
+    /// member comes from one.
     pub override_needs_directory: bool,
-    /// `requirements_access_level` cannot be public: the descriptions of the reference differ (2,
-    /// 4.3).
+    /// `requirements_access_level` cannot be public: the reference contradicts itself (2, 4.3).
     pub requirements_never_public: bool,
-    /// A project that was moved still answers at its former path, as releases before 16.4 do.
-    /// Otherwise reading redirects to its id, and writing is refused.
+    /// A project that was moved still answers at its former path, as before 16.4. Otherwise reads
+    /// redirect to its id, and writes are refused.
     pub former_paths_answer: bool,
-    /// What is written is kept in another spelling: URLs of hooks with their host in lower case and
-    /// a `/` for an empty path, names and descriptions without blanks at their ends.
+    /// Some values are stored in another spelling: URLs of hooks with their host in lower case and
+    /// a `/` for an empty path, names and descriptions without spaces at their ends.
     pub normalises: bool,
     /// Every refusal in JSON quotes the whole body of its request.
     pub echoes_input: bool,
-    /// Single misfortunes of connections; a [`Model`](super::Model), which has none, does not
-    /// suffer them.
+    /// Failures of connections; a [`Model`](super::Model) has no connections and ignores them.
     pub faults: Vec<Fault>,
 }
 
@@ -121,11 +118,11 @@ pub struct Profile {
 pub type Switch = (&'static str, fn(&mut Profile));
 
 impl Profile {
-    /// The same at a release, with the dialects that this release has for certain.
+    /// The profile for a release, with the dialects that this release certainly has.
     #[must_use]
     pub fn at(self, release: Release) -> Self {
         let from = |major, minor| release >= Release::new(major, minor);
-        // What its own code settled.
+        // Facts from the tests of its own code.
         let observed = release >= OBSERVED;
         Self {
             release,
@@ -140,7 +137,7 @@ impl Profile {
             runners_setting_shown: self.runners_setting_shown || from(16, 2),
             group_variable_filter: self.group_variable_filter || from(16, 9),
             later_errors: self.later_errors || from(17, 0),
-            // A hidden variable has no value that could be repeated.
+            // An edit cannot repeat the value of a hidden variable.
             optional_variable_value: self.optional_variable_value || from(17, 4),
             archive_twice_refused: self.archive_twice_refused || observed,
             code_owner_approval_kept: self.code_owner_approval_kept || observed,
@@ -158,8 +155,8 @@ impl Profile {
         }
     }
 
-    /// Each way to answer a question that neither the reference nor the real service settles, or on
-    /// which they disagree: the name of the switch, and what turns it on.
+    /// Each second answer to a question that neither the reference nor the real service settles, or
+    /// on which they disagree: the name of the switch, and the function that turns it on.
     #[must_use]
     pub fn switches() -> Vec<Switch> {
         vec![
@@ -192,7 +189,7 @@ impl Profile {
         ]
     }
 
-    /// For each of the [switches](Self::switches), a profile with that one alone.
+    /// For each of the [switches](Self::switches), a profile with only that one.
     #[must_use]
     pub fn dialects() -> Vec<(&'static str, Self)> {
         let alone = |turn_on: fn(&mut Self)| {
@@ -203,8 +200,8 @@ impl Profile {
         Self::switches().into_iter().map(|(name, turn_on)| (name, alone(turn_on))).collect()
     }
 
-    /// Ways of the service that are possible, and make work for clients: like
-    /// [switches](Self::switches), but no question of the reference.
+    /// Possible behaviour of a service that makes work for clients: like
+    /// [switches](Self::switches), but not an open question of the reference.
     #[must_use]
     pub fn hostile() -> Vec<Switch> {
         vec![
@@ -216,8 +213,8 @@ impl Profile {
         ]
     }
 
-    /// Profiles with half of `switches` each, and one with them all. Whichever two are taken, one
-    /// profile has the first without the second: what one of them does cannot hide the other.
+    /// Profiles with half of `switches` each, and one with all of them. For any two switches, one
+    /// profile has the first without the second, so that the effect of one cannot hide the other's.
     #[must_use]
     pub fn halves(switches: &[Switch]) -> Vec<(String, Self)> {
         let with = |name: String, is_on: &dyn Fn(usize) -> bool| {
@@ -241,7 +238,7 @@ impl Profile {
     }
 }
 
-/// What deleting something answers that is not there.
+/// The answer to deleting something that does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AbsentDelete {
     /// 204: the reference calls these deletes idempotent (reference 2, 4.5 and 4.6).
@@ -251,20 +248,20 @@ pub enum AbsentDelete {
     NotFound,
 }
 
-/// One misfortune and the calls that it hits.
+/// One failure, and the calls that it affects.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// Only calls with this method; none means any.
+    /// Only calls with this method; `None` for any.
     pub method: Option<Method>,
     /// Only calls whose path and query, as sent, contain this.
     pub path_contains: String,
-    /// Which of the matching calls, from 1; 0 means each of them.
+    /// Which of the matching calls, from 1; 0 for all of them.
     pub nth: u32,
     /// What happens.
     pub what: Misfortune,
 }
 
-/// What a fault does to a call.
+/// The effect of a fault on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misfortune {
     /// The connection is closed; nothing was done.
@@ -277,9 +274,9 @@ pub enum Misfortune {
     StatusAfter(u16),
     /// 429 with this `Retry-After`, if any; nothing was done.
     TooManyRequests(Option<String>),
-    /// A page of HTML with 200, as a proxy in between would send; nothing was done.
+    /// A page of HTML with 200, as from a proxy; nothing was done.
     Html200,
-    /// The call is carried out, and its answer breaks off in the middle.
+    /// The call is carried out, and its answer breaks off.
     Truncate,
     /// The call is carried out, and its answer keeps the status but loses the body.
     EmptyBody,
@@ -287,7 +284,7 @@ pub enum Misfortune {
     Redirect(String),
 }
 
-/// The faults of a running service, with how often each matched.
+/// The faults of a running service, with the number of matches of each.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Mutex<Vec<(Fault, u32)>>);
 
@@ -300,7 +297,7 @@ impl Faults {
         self.list().push((fault, 0));
     }
 
-    /// Counts the call and says what happens to it.
+    /// Counts the call, and returns what happens to it.
     pub(crate) fn strike(&self, method: &Method, target: &str) -> Option<Misfortune> {
         let mut struck = None;
         for (fault, seen) in self.list().iter_mut() {

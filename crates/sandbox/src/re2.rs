@@ -1,31 +1,31 @@
-//! Whether a text is a regular expression in RE2 syntax, and with which words the service refuses it
+//! Checks whether a text is a regular expression in RE2 syntax, and returns the service's refusal
 //! if not.
 //!
-//! The grammar is read in the order in which RE2 reads it, because a refusal names the first fault.
+//! The grammar is read in the same order as in RE2, because a refusal names the first fault.
 //! Nothing is matched here.
 
-/// Why the service refuses a text as an expression, if it does.
+/// The service's refusal of a text as an expression, if any.
 pub(crate) fn refusal(text: &str) -> Option<String> {
     let fault = Reader { whole: text, at: 0 }.read().err()?;
     Some(format!("not valid RE2 syntax: {fault}"))
 }
 
-/// How often one thing may be repeated, nested repetitions multiplied.
+/// The maximum number of repetitions, with nested ones multiplied.
 const MOST_REPETITIONS: u64 = 1_000;
 /// Classes in brackets: `[:alpha:]`.
 const POSIX: [&str; 14] = [
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
     "space", "upper", "word", "xdigit",
 ];
-/// Unicode's categories, and the one script whose name is as short. Longer names are scripts and
-/// are not looked up.
+/// Unicode's categories, and the one script with a name as short. Longer names are scripts and are
+/// not checked.
 const CATEGORIES: &str = "C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So \
      Yi Z Zl Zp Zs";
 
 type Read<T = ()> = Result<T, String>;
 
-/// What may be repeated next: how often it repeats something already; none at the start of a group
-/// or branch.
+/// What may be repeated next: how often it repeats already; `None` at the start of a group or
+/// branch.
 type Operand = Option<u64>;
 
 struct Reader<'a> {
@@ -48,20 +48,20 @@ impl<'a> Reader<'a> {
         Some(next)
     }
 
-    /// Takes `text`, if it comes next.
+    /// Consumes `text`, if it comes next.
     fn takes(&mut self, text: &str) -> bool {
         let found = self.rest().starts_with(text);
         self.at += if found { text.len() } else { 0 };
         found
     }
 
-    /// A fault about what was read since `start`.
+    /// A fault in the text since `start`.
     fn fault<T>(&self, words: &str, start: usize) -> Read<T> {
         Err(format!("{words}: {}", &self.whole[start..self.at]))
     }
 
     fn read(&mut self) -> Read {
-        // The greatest repetition before each group that is open.
+        // The largest repetition before each open group.
         let mut groups: Vec<u64> = Vec::new();
         let (mut greatest, mut operand): (u64, Operand) = (1, None);
         let mut repetition: Option<usize> = None;
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
                 }
                 '*' | '+' | '?' | '{' => {
                     let Some(times) = self.repetition() else {
-                        // A brace that does not repeat stands for itself.
+                        // A brace that is not a repetition is a literal.
                         self.next();
                         operand = Some(1);
                         continue;
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a repetition: its bounds if it has some. None if the text is not one.
+    /// Reads a repetition, with its bounds if it has some. `None` if the text is not one.
     fn repetition(&mut self) -> Option<Option<(u64, u64)>> {
         if self.peek() != Some('{') {
             self.next();
@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
         };
         let bounds = match inside.split_once(',') {
             None => number(inside).map(|times| (times, times)),
-            // Without an end, only the least counts.
+            // Without an upper bound, only the lower one counts.
             Some((least, "")) => number(least).map(|least| (least, least)),
             Some((least, most)) => number(least).zip(number(most)),
         }?;
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
         Some(Some(bounds))
     }
 
-    /// Reads what opens a group, with its name or flags. False if it only sets flags.
+    /// Reads the start of a group, with its name or flags. False if it only sets flags.
     fn opens(&mut self) -> Read<bool> {
         let start = self.at;
         self.next();
@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a class of characters that an escape stands for, if one comes next.
+    /// Reads an escape that is a class of characters, if one comes next.
     fn group(&mut self) -> Read<bool> {
         let start = self.at;
         if ["\\d", "\\D", "\\s", "\\S", "\\w", "\\W"].iter().any(|escape| self.takes(escape)) {
@@ -286,7 +286,7 @@ impl<'a> Reader<'a> {
         }
         let Some(next) = self.next() else { return Err("trailing \\".to_owned()) };
         let value = match next {
-            // One digit alone would refer to a group.
+            // A single digit would refer to a group.
             '1'..='7' if !self.peek().is_some_and(|digit| digit.is_digit(8)) => None,
             '0'..='7' => {
                 let mut value = next.to_digit(8).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What is read back of a project's attributes, and by whom.
+//! Which attributes of a project a caller can read.
 //!
-//! The rows of [`attributes`] say under which condition each is shown; here the conditions are
-//! decided. What follows from several attributes at once, or has no row, is here as well.
+//! The rows of [`attributes`] name the conditions; this module evaluates them. It also has values
+//! that depend on several attributes, or have no row.
 
 use std::borrow::Cow;
 
@@ -12,20 +12,20 @@ use super::attributes::{self, Attribute, Edition, Kind, OVERRIDE_ROLE, RESTRICTE
 use super::settings::ROLE_ALONE;
 use undrift_release::Release;
 
-/// A project's attributes as somebody sees them.
+/// A project's attributes for one caller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     pub(crate) stored: &'a Map<String, Value>,
     pub(crate) edition: Edition,
-    /// The level of who reads; 0 without one.
+    /// The caller's level; 0 for none.
     pub(crate) level: i64,
-    /// Whether it is anybody at all.
+    /// Whether the caller is known.
     pub(crate) known: bool,
     pub(crate) administrator: bool,
     pub(crate) visibility: &'a str,
     pub(crate) archived: bool,
     pub(crate) fork: bool,
-    /// The dialect: nothing but what the reference lists.
+    /// The dialect with only the attributes in the reference.
     pub(crate) unlisted_hidden: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Reader<'a> {
 type Member<'a> = (&'static str, Cow<'a, Value>);
 
 impl<'a> Reader<'a> {
-    /// What the simple form has as well.
+    /// The members of the simple form.
     pub(crate) fn brief(&self) -> impl Iterator<Item = Member<'a>> {
         let tags = self.stored.get("topics").map(|topics| ("tag_list", Cow::Borrowed(topics)));
         self.rows()
@@ -42,14 +42,14 @@ impl<'a> Reader<'a> {
             .chain(tags)
     }
 
-    /// What only the full form has.
+    /// The members that only the full form has.
     pub(crate) fn rest(&self) -> impl Iterator<Item = Member<'a>> {
         let rows =
             self.rows().filter(|(row, _)| row.reads != Reads::Simple).map(|(_, member)| member);
         rows.chain(self.derived())
     }
 
-    /// The attributes that there are, and that are seen.
+    /// The existing attributes that this caller can see.
     fn rows(&self) -> impl Iterator<Item = (&'static Attribute, Member<'a>)> {
         let reader = *self;
         attributes::of(self.edition)
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         match row.kind {
             Kind::TwinOf(target) => flag(self.uses(target)),
             Kind::OppositeOf(target) => flag(!self.is_on(target)),
-            // Trains run on merged results, and skipping takes merge commits.
+            // Merge trains need merged results, and skipping them needs merge commits.
             _ if row.name == "merge_trains_enabled" => flag(self.has_trains()),
             _ if row.name == "merge_trains_skip_train_allowed" => flag(
                 self.has_trains()
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
             _ if row.name == RESTRICTED && self.edition.release >= ROLE_ALONE => {
                 flag(self.stored.get(OVERRIDE_ROLE).is_some_and(|role| role != "developer"))
             }
-            // What was stored before there was such an attribute has its preset.
+            // If it was stored before the attribute existed, the preset applies.
             _ => match self.stored.get(row.name) {
                 Some(value) => Cow::Borrowed(value),
                 None => Cow::Borrowed(row.preset),
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What has no attribute of its own.
+    /// Members without an attribute.
     fn derived(&self) -> impl Iterator<Item = Member<'a>> {
         let reader = *self;
         [
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         self.stored.get(feature).and_then(Value::as_str).unwrap_or("enabled")
     }
 
-    /// Whether a feature, by its access level, is open to who reads.
+    /// Whether a feature, by its access level, is open to the caller.
     pub(crate) fn uses(&self, feature: &str) -> bool {
         let least = match feature {
             "merge_requests_access_level" | "container_registry_access_level" => REPORTER,
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether the repository is open to who reads: in a private project not to Guests.
+    /// Whether the caller may read the repository: in a private project not as a guest.
     pub(crate) fn reads_code(&self) -> bool {
         self.uses("repository_access_level")
             && (self.visibility != "private" || self.level >= REPORTER)

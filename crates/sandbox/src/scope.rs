@@ -1,5 +1,5 @@
-//! Where something belongs: members, variables, tokens and invitations are those of a group or of a
-//! project, with the same operations for both.
+//! The owner of members, variables, tokens and invitations: a group or a project, with the same
+//! operations for both.
 
 use super::access::{MAINTAINER, OWNER, ids};
 use super::answer::Result;
@@ -15,8 +15,7 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The project of the call. Level 0 is for reading, which is for every user who sees the
-    /// project.
+    /// The project of the call. Level 0 is for reads by every user who sees the project.
     pub(crate) fn project(call: &Call<'_>, level: i64) -> Result<Self> {
         let project = match level {
             0 => call.project_as(0)?,
@@ -25,7 +24,7 @@ impl Scope {
         Ok(Self::Project(Box::new(project)))
     }
 
-    /// The project or group of the call, for who has a level in it: one for each.
+    /// The project or group of the call, for callers with a level in it: one for each.
     pub(crate) fn of(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
         match call.is_of_group() {
             true => Self::group(call, group),
@@ -33,7 +32,7 @@ impl Scope {
         }
     }
 
-    /// The same, where archived projects can be read by whoever has the level.
+    /// The same, except that callers with the level can read archived projects.
     pub(crate) fn kept_by(call: &Call<'_>, [project, group]: [i64; 2]) -> Result<Self> {
         Ok(match (call.is_of_group(), call.writes) {
             (true, _) => Self::group(call, group)?,
@@ -59,7 +58,7 @@ impl Scope {
         self.holder().key().0
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Group(_) => "group",
@@ -71,7 +70,7 @@ impl Scope {
         self.holder().key().1
     }
 
-    /// The groups whose members are members here too, by their traversal.
+    /// The groups whose members are members here too.
     pub(crate) fn groups(&self) -> Vec<i64> {
         match self {
             Self::Group(group) => ids(&group.traversal).collect(),
@@ -90,7 +89,7 @@ impl Scope {
         }
     }
 
-    /// The level that lets somebody manage members.
+    /// The level needed to manage members.
     pub(crate) fn manager(&self) -> i64 {
         match self {
             Self::Group(_) => OWNER,

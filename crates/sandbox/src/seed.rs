@@ -1,4 +1,4 @@
-//! What a fresh sandbox is filled with: the types of `sandbox.yaml`.
+//! The initial data of a sandbox: the types of `sandbox.yaml`.
 //!
 //! Secrets are plain texts here: a seed is for demonstrations.
 
@@ -15,13 +15,13 @@ use undrift_release::Release;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Seed {
-    /// What the service is licensed for.
+    /// The licence of the service.
     pub tier: Option<Tier>,
-    /// Its release, as text: `'18.2'`. Without one it is that of the reference, 15.8.
+    /// Its release, as text: `'18.2'`; by default that of the reference, 15.8.
     pub release: Option<Release>,
-    /// Users besides `root`, who always exists and is an administrator.
+    /// Users in addition to `root`, who always exists and is an administrator.
     pub users: Vec<SeedUser>,
-    /// Groups. Those above a group and above a project are created as needed.
+    /// Groups. Groups above other groups and projects are created as needed.
     pub groups: Vec<SeedGroup>,
     /// Projects.
     pub projects: Vec<SeedProject>,
@@ -33,7 +33,7 @@ pub struct Seed {
 pub struct SeedUser {
     /// The name in paths and mentions.
     pub username: String,
-    /// The name shown to people; the username when it is missing.
+    /// The name shown to people; by default the username.
     #[serde(default)]
     pub name: Option<String>,
     /// An access token for this user.
@@ -57,7 +57,7 @@ pub enum SeedState {
     /// May sign in.
     #[default]
     Active,
-    /// May not.
+    /// May not sign in.
     Blocked,
 }
 
@@ -74,7 +74,7 @@ pub enum SeedVisibility {
     Public,
 }
 
-/// The word that a seed has for a value.
+/// The word for a value in a seed.
 pub(super) fn word(value: impl Serialize) -> String {
     serde_json::to_value(value)
         .ok()
@@ -88,10 +88,10 @@ pub(super) fn word(value: impl Serialize) -> String {
 pub struct SeedGroup {
     /// The full path.
     pub path: String,
-    /// The name shown to people; the last segment of the path when it is missing.
+    /// The name shown to people; by default the last segment of the path.
     #[serde(default)]
     pub name: Option<String>,
-    /// How visible it is; as visible as the group above, or private, when it is missing.
+    /// Its visibility; by default that of the group above, or private.
     #[serde(default)]
     pub visibility: Option<SeedVisibility>,
     /// Direct members.
@@ -160,7 +160,7 @@ fn role_words() -> Vec<String> {
     access::LEVELS.iter().map(|(_, name)| name.to_lowercase()).collect()
 }
 
-/// No others than those that the service takes: it ignores the rest in silence.
+/// Only the attributes that the service knows: it ignores others silently.
 fn attributes_of_projects(schema: &mut schemars::Schema) {
     let taken = |row: &&Attribute| {
         [Route::Create, Route::Edit].into_iter().any(|route| row.accepted_on(route))
@@ -176,7 +176,7 @@ fn attributes_of_projects(schema: &mut schemars::Schema) {
 pub struct SeedProject {
     /// The full path.
     pub path: String,
-    /// Attributes, in the service's own names: those that edit a project, and those that create
+    /// Attributes with the service's own names: those for editing a project, and those for creating
     /// one.
     #[serde(default)]
     #[schemars(transform = attributes_of_projects)]
@@ -196,8 +196,7 @@ pub struct SeedProject {
     /// Protected branches, in the service's own field names.
     #[serde(default)]
     pub protected_branches: Vec<Map<String, Value>>,
-    /// Branches of the repository, the first of which is the default one. None of them is protected
-    /// by that.
+    /// Branches of the repository; the first one is the default branch. None of them is protected.
     #[serde(default)]
     pub branches: Vec<String>,
     /// Merge requests, which get the numbers 1, 2 and so on.
@@ -214,13 +213,13 @@ pub struct SeedProject {
 pub struct SeedMergeRequest {
     /// The title.
     pub title: String,
-    /// How far it has come.
+    /// Its state.
     #[serde(default)]
     pub state: SeedMergeState,
     /// Whether only members may comment.
     #[serde(default)]
     pub discussion_locked: bool,
-    /// The username of who opened it; `root` when it is missing.
+    /// The username of its author; `root` by default.
     #[serde(default)]
     pub author: Option<String>,
     /// Notes, the oldest first.
@@ -228,14 +227,14 @@ pub struct SeedMergeRequest {
     pub notes: Vec<SeedNote>,
 }
 
-/// How far a merge request has come.
+/// The state of a merge request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SeedMergeState {
-    /// It is being worked on.
+    /// It is open.
     #[default]
     Opened,
-    /// It was given up.
+    /// It was closed.
     Closed,
     /// It is being merged.
     Locked,
@@ -249,35 +248,35 @@ pub enum SeedMergeState {
 pub struct SeedNote {
     /// The text.
     pub body: String,
-    /// The username of its author; `root` when it is missing.
+    /// The username of its author; `root` by default.
     #[serde(default)]
     pub author: Option<String>,
-    /// Whether the service wrote it, to say what was done.
+    /// Whether the service wrote it, to record an action.
     #[serde(default)]
     pub system: bool,
-    /// Whether only reporters and above see it.
+    /// Whether only reporters and above can see it.
     #[serde(default)]
     pub internal: bool,
 }
 
-/// Why a seed is of no use.
+/// Why a seed cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SeedError {
-    /// It does not have the shape of a seed.
+    /// It is not a valid seed.
     #[error("the seed does not have the shape of one")]
     Shape(#[source] serde_json::Error),
-    /// The service refuses something that it holds.
+    /// The service refuses a part of it.
     #[error("{place}: {reason}")]
     Refused {
-        /// What was refused: `project acme/shop, hook 1`.
+        /// The refused part: `project acme/shop, hook 1`.
         place: String,
         /// The service's own words.
         reason: String,
     },
-    /// It names something that is not there.
+    /// It names a user that does not exist.
     #[error("{place}: there is no user `{user}`; list it under `users`")]
     UnknownUser {
-        /// What names it.
+        /// The part that names it.
         place: String,
         /// The username.
         user: String,
@@ -292,12 +291,12 @@ impl Seed {
     ///
     /// # Errors
     ///
-    /// [`SeedError::Shape`] names the field that does not fit.
+    /// [`SeedError::Shape`] names the field that is not valid.
     pub fn from_json(value: Value) -> Result<Self, SeedError> {
         serde_json::from_value(value).map_err(SeedError::Shape)
     }
 
-    /// What tells one seed from another.
+    /// Identifies the content of a seed.
     pub(super) fn digest(&self) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
         format!("{:x}", Sha256::digest(text.as_bytes()))

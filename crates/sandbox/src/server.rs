@@ -1,8 +1,8 @@
-//! The listening side: connections with time limits, the Host check, the request log, faults.
+//! The network side: connections with time limits, the Host check, the request log, faults.
 //!
 //! It reads a request to its end, within limits of time and size, and lets `dispatch` answer it in
-//! turn. Faults live here: some of them end the connection. Slow clients take neither the `places`
-//! of quick ones nor, by the bodies that are read (`intake`), all the memory.
+//! turn. Faults are here, because some of them close the connection. Slow clients can take neither
+//! the `places` of fast ones nor, with large bodies (`intake`), all the memory.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -29,22 +29,21 @@ use super::places::{Place, Places};
 use super::profile::{Faults, Misfortune};
 use super::{Service, clock, dispatch, limit};
 
-/// How long a client may take to send the head of a request, and how long an idle connection is
-/// kept.
+/// The time limit for the head of a request, and for an idle connection.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long a client may take nothing of its answer.
+/// How long a client may stop reading its answer.
 const WRITE_TIME: Duration = Duration::from_secs(30);
-/// The head of a request has at most this many headers and bytes; else it is 431.
+/// The maximum number of headers, and of bytes, in the head of a request; above it is 431.
 const MOST_HEADERS: usize = 100;
 const MOST_HEAD: usize = 64 * 1024;
-/// So many clients are connected at once.
+/// The maximum number of connections.
 const MOST_CONNECTIONS: usize = 256;
-/// How long requests that are under way may take to finish when the service stops.
+/// The time limit for requests in flight when the service stops.
 const FINISH_TIME: Duration = Duration::from_secs(5);
-/// Where accepting failed, for example for lack of file descriptors, the next try waits this long.
+/// The pause after a failure to accept a connection, for example for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What every connection shares.
+/// The state shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Front {
     pub(crate) service: Arc<Service>,
@@ -56,9 +55,9 @@ pub(crate) struct Front {
     pub(crate) intake: Intake,
 }
 
-/// Who is at work: as many reads as there are processors, and one write. Others wait here, where
-/// waiting takes no thread and everybody comes to their turn; more threads would only push aside
-/// the one that has the database.
+/// Limits the calls in progress: as many reads as there are processors, and one write. Others wait
+/// here, in order and without taking a thread. More threads would only displace the one that uses
+/// the database.
 #[derive(Debug)]
 pub(crate) struct Turns {
     reads: Semaphore,
@@ -78,7 +77,7 @@ impl Default for Turns {
     }
 }
 
-/// A body on its way out: whole, or breaking off.
+/// A body to send: whole, or breaking off.
 type Outgoing =
     Either<Full<Bytes>, StreamBody<Iter<std::array::IntoIter<io::Result<Frame<Bytes>>, 2>>>>;
 
@@ -87,7 +86,7 @@ type Outgoing =
 #[error("the connection is closed on purpose")]
 struct Dropped;
 
-/// Serves until `stop` changes, then lets requests that are under way finish.
+/// Serves until `stop` changes, then lets requests in flight finish.
 pub(crate) async fn serve(listener: TcpListener, front: Arc<Front>, stop: watch::Receiver<bool>) {
     serve_in(Places::new(MOST_CONNECTIONS), listener, front, stop).await;
 }
@@ -155,7 +154,7 @@ async fn converse(
         builder.serve_connection(TokioIo::new(Patient::new(stream, WRITE_TIME)), service)
     );
     tokio::select! {
-        // An error here is the client's or a fault's; there is nobody left to tell.
+        // The error is the client's or comes from a fault; there is nobody to report it to.
         _ = connection.as_mut() => return,
         () = place.sent_away() => return,
         _ = stop.changed() => connection.as_mut().graceful_shutdown(),
@@ -191,7 +190,7 @@ async fn answer(
     })
 }
 
-/// Lets the service answer, with the misfortune that strikes this call.
+/// Answers the call, with the fault for it if there is one.
 async fn suffer(
     front: &Front,
     place: &Place,
@@ -232,7 +231,7 @@ async fn suffer(
     Ok(whole(response))
 }
 
-/// Reads the request to its end and lets the service answer it when it is its turn.
+/// Reads the request to its end and answers it in turn.
 async fn carried_out(front: &Front, place: &Place, request: Request<Incoming>) -> Response<Bytes> {
     let (parts, body) = request.into_parts();
     if !body.is_end_stream() {
@@ -243,11 +242,11 @@ async fn carried_out(front: &Front, place: &Place, request: Request<Incoming>) -
         Err(failure) => return dispatch::respond(failure.into()),
     };
     if !place.work() {
-        // Nobody gets this: the connection is closed.
+        // Nobody receives this: the connection is closed.
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
     }
     let request = Request::from_parts(parts, body.bytes.clone());
-    // The permits are never closed; without one the call would only be less orderly.
+    // The semaphore is never closed. Without a permit, only the limit is lost.
     let _turn = front.turns.of(request.method()).acquire().await.ok();
     let service = Arc::clone(&front.service);
     let answer = tokio::task::spawn_blocking(move || dispatch::answer(&service, request)).await;
@@ -277,7 +276,7 @@ fn page_of_html() -> Response<Bytes> {
     response
 }
 
-/// Keeps the announced length but ends the connection after half of the body.
+/// Announces the full length but closes the connection after half of the body.
 fn truncated(response: Response<Bytes>) -> Response<Outgoing> {
     response.map(|body| {
         let half = Frame::data(body.slice(..body.len() / 2));
@@ -305,15 +304,15 @@ impl Front {
             "request_id": id,
         });
         let mut file = log.lock().unwrap_or_else(PoisonError::into_inner);
-        // In one write, so that whoever reads along never sees half a line.
+        // In one write, so that readers never see half a line.
         if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
             tracing::warn!(%error, "the request log could not be written");
         }
     }
 }
 
-/// A path and query without what may be secret: parameters named like tokens, and, where the query
-/// may carry the fields of an object, everything but filters and paging.
+/// A path and query without possible secrets: without the values of parameters named like tokens,
+/// and, if the query may contain the fields of an object, of all except filters and paging.
 fn without_secrets(method: &Method, target: &str) -> String {
     let Some((path, query)) = target.split_once('?') else {
         return target.to_owned();

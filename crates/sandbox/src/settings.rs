@@ -1,7 +1,7 @@
-//! Taking a project's attributes from a call and turning them into what is read back.
+//! Sets a project's attributes from a call, in the form in which they are stored.
 //!
-//! Everything here walks the rows of [`attributes`]; the rules of single attributes are in them,
-//! but for those that tie two together.
+//! This module processes the rows of [`attributes`], which contain the rules for single attributes.
+//! The rules that connect two attributes are here.
 
 use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
@@ -18,7 +18,7 @@ use super::profile::Profile;
 use super::re2;
 use undrift_release::Release;
 
-/// On whose behalf attributes are set, and when.
+/// The caller's rights to set attributes, and the conditions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rights<'a> {
     pub(crate) edition: Edition,
@@ -27,14 +27,14 @@ pub(crate) struct Rights<'a> {
     pub(crate) owner: bool,
     /// Whether the project is a fork.
     pub(crate) fork: bool,
-    /// Who can see the project after the call.
+    /// The project's visibility after the call.
     pub(crate) visibility: &'a str,
-    /// The dialect: it may drop attributes, or refuse values.
+    /// The dialect: it may ignore attributes, or refuse values.
     pub(crate) profile: &'a Profile,
     pub(crate) time: Timestamp,
 }
 
-/// The attributes of a project that is made at this time.
+/// The attributes of a project created at this time.
 pub(crate) fn presets(time: Timestamp) -> Map<String, Value> {
     let preset = |row: &Attribute| match row.kind {
         Kind::CleanupPolicy => scheduled(row.preset.clone(), time),
@@ -51,8 +51,8 @@ const fn is_stored(row: &Attribute) -> bool {
     !matches!(row.kind, Kind::Elsewhere | Kind::TwinOf(_) | Kind::AliasOf(_) | Kind::OppositeOf(_))
 }
 
-/// Sets in `stored` what the call says. Attributes above the tier, or for administrators only, are
-/// dropped without a word, as the real service does.
+/// Stores the attributes in a call. Attributes above the tier, or only for administrators, are
+/// ignored without an error, as by the real service.
 pub(crate) fn apply(
     route: Route,
     params: &Params,
@@ -70,7 +70,7 @@ pub(crate) fn apply(
                 && rights.profile.drop_attribute.as_deref() != Some(row.name)
         })
     };
-    // The deprecated booleans come first, so that an access level in the same call wins.
+    // Deprecated booleans come first, so that an access level in the same call wins.
     for row in accepted() {
         if let (Kind::TwinOf(target), Some(value)) = (row.kind, params.get(row.name))
             && let Some(on) = flag(row.name, value)?
@@ -88,7 +88,7 @@ pub(crate) fn apply(
             set(row, (name, value), params, route, rights, stored)?;
         }
     }
-    // So do new names before old ones.
+    // New names come before old ones.
     for row in accepted() {
         let (target, is_opposite) = match row.kind {
             Kind::AliasOf(target) => (target, false),
@@ -106,8 +106,8 @@ pub(crate) fn apply(
     tie(route, params, rights, &former, stored)
 }
 
-/// What the parameters alone are refused for, before anybody looks at the project: the complaints
-/// about each of them, and that none of those was sent of which an edit needs one.
+/// Checks the parameters alone, before the project is read: their faults, and that at least one
+/// attribute of an edit was sent.
 pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
     let accepted = || attributes::of(edition).filter(|row| row.accepted_on(Route::Edit));
     let complaint = |row: &'static Attribute| {
@@ -138,7 +138,7 @@ pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
     }
 }
 
-/// Merge requests and CI/CD are not open to more people than the repository.
+/// Refuses merge requests and CI/CD that are open to more people than the repository.
 fn check_levels(stored: &Map<String, Value>) -> Result<()> {
     let rank = |feature: &str| {
         let level = stored.get(feature).and_then(Value::as_str).unwrap_or("enabled");
@@ -153,7 +153,7 @@ fn check_levels(stored: &Map<String, Value>) -> Result<()> {
     complaints.settle()
 }
 
-/// Some of it takes an owner; that a call merely names it may be refused.
+/// Refuses attributes that only an owner may send.
 fn check_owner(
     params: &Params,
     rights: Rights<'_>,
@@ -172,8 +172,8 @@ fn check_owner(
     Ok(())
 }
 
-/// Where a new attribute and the old one that it replaces say the same, each write of one sets the
-/// other; the new one wins.
+/// If a new attribute and the old one that it replaces mean the same, writing one sets the other;
+/// the new one wins.
 fn tie(
     route: Route,
     params: &Params,
@@ -192,7 +192,7 @@ fn tie(
             stored.insert(OVERRIDE_ROLE.to_owned(), role.into());
         }
     }
-    // The level follows the old flag when that changes; nothing follows the level.
+    // The level follows a change of the old flag, but not the other way round.
     let is_changed = route == Route::Edit && former.get(PACKAGES) != stored.get(PACKAGES);
     if is_changed
         && !params.has(PACKAGES_LEVEL)
@@ -205,10 +205,10 @@ fn tie(
     Ok(())
 }
 
-/// The release from which on the role alone says who may pass variables to pipelines.
+/// From this release on only the role decides who may pass variables to pipelines.
 pub(super) const ROLE_ALONE: Release = Release::new(17, 7);
 
-/// The level of a package registry that is on, by the visibility of the project.
+/// The level of an enabled package registry, by the visibility of the project.
 fn level_of(visibility: &str) -> &'static str {
     match visibility {
         "private" => "private",
@@ -217,7 +217,7 @@ fn level_of(visibility: &str) -> &'static str {
     }
 }
 
-/// Sets one attribute to what was sent under a name.
+/// Sets one attribute to the value sent under a name.
 fn set(
     row: &Attribute,
     (name, value): (&str, &Value),
@@ -256,7 +256,7 @@ fn set(
     Ok(())
 }
 
-/// The rules of single attributes that no kind has.
+/// The rules for single attributes that do not follow from their type.
 fn check_single(row: &Attribute, value: &Value, edits: bool, rights: Rights<'_>) -> Result<()> {
     match row.name {
         "mr_default_target_self" if !rights.fork && flag(row.name, value)? != Some(false) => {
@@ -286,7 +286,7 @@ fn check_single(row: &Attribute, value: &Value, edits: bool, rights: Rights<'_>)
     }
 }
 
-/// What the database says of a null that nothing checked before. It names the row too.
+/// The database's error for a null that was not checked before. It also names the table.
 fn not_null(relation: &str, column: &str) -> Failure {
     let text = format!(
         "PG::NotNullViolation: ERROR:  null value in column \"{column}\" of relation \"{relation}\" \
@@ -295,7 +295,7 @@ fn not_null(relation: &str, column: &str) -> Failure {
     Failure::model("base", text)
 }
 
-/// Whether a value means null. A blank text does where a text is no value.
+/// Whether a value means null. An empty text does, for attributes that are not texts.
 fn is_null(row: &Attribute, value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match row.kind {
@@ -305,7 +305,7 @@ fn is_null(row: &Attribute, value: &Value) -> bool {
     }
 }
 
-/// What null makes of an attribute; none where it is left as it is.
+/// The value that null sets; `None` if it changes nothing.
 fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>> {
     match row.null {
         Null::Unsaved | Null::BlankUnsaved => Err(Failure::unsaved()),
@@ -323,7 +323,7 @@ fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>> {
     }
 }
 
-/// The checked value of an attribute that stands alone; none where null means to leave it.
+/// The checked value of a single attribute; `None` if null changes nothing.
 pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>> {
     Ok(match row.kind {
         Kind::Flag => flag(name, value)?.map(Value::Bool),
@@ -376,7 +376,7 @@ pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option
     })
 }
 
-/// A number within its bounds.
+/// Checks the bounds of a number.
 fn within(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
     let Bounds { least, most, complaint } = bounds;
     if (least..=most).contains(&number) {
@@ -387,7 +387,7 @@ fn within(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
         None if number < least => format!("must be greater than or equal to {least}"),
         None => format!("must be less than or equal to {most}"),
     };
-    // A duration cannot be spelled below zero.
+    // A duration below zero cannot be written.
     if row.name == "build_timeout" && number < 0 {
         let base = "Maximum job timeout has a value which could not be accepted";
         let body = json!({ "base": [base], row.blamed(): [text] });
@@ -396,7 +396,7 @@ fn within(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
     Err(Failure::model(row.blamed(), text))
 }
 
-/// A text of at most `most` characters.
+/// Checks the length of a text.
 fn bounded(row: &Attribute, text: String, most: usize) -> Result<Value> {
     if text.chars().count() > most {
         return Err(Failure::model(
@@ -407,7 +407,7 @@ fn bounded(row: &Attribute, text: String, most: usize) -> Result<Value> {
     Ok(text.into())
 }
 
-/// What a token's subject consists of: at least the path of the project, which comes first.
+/// The parts of a token's subject: at least the path of the project, which comes first.
 fn claims(row: &Attribute, words: Vec<String>, known: &[&str]) -> Result<Value> {
     let mut faults = Vec::new();
     if words.is_empty() {
@@ -425,8 +425,8 @@ fn claims(row: &Attribute, words: Vec<String>, known: &[&str]) -> Result<Value> 
     }
 }
 
-/// Topics are a set: sorted, each once. A comma parts two. None if one of them cannot be kept: it
-/// is too long, or not ASCII.
+/// Topics are a set: sorted, without duplicates. A comma separates two. `None` if one of them is
+/// invalid: too long, or not ASCII.
 fn topics(sent: &[String]) -> Option<Value> {
     let mut words: Vec<&str> = sent
         .iter()
@@ -440,7 +440,7 @@ fn topics(sent: &[String]) -> Option<Value> {
     words.iter().all(is_kept).then(|| words.into())
 }
 
-/// The keys of the cleanup policy and the values that they may have; none means any text.
+/// The keys of the cleanup policy with their values; `None` means any text.
 const POLICY: &[(&str, Option<&[&str]>)] = &[
     ("cadence", Some(&["1d", "7d", "14d", "1month", "3month"])),
     ("older_than", Some(&["7d", "14d", "30d", "60d", "90d"])),
@@ -449,8 +449,8 @@ const POLICY: &[(&str, Option<&[&str]>)] = &[
 ];
 const KEPT_TAGS: [i64; 6] = [1, 5, 10, 25, 50, 100];
 
-/// Changes the keys of the policy that the call mentions. What the reference calls
-/// `name_regex_delete` as well is `name_regex` alone.
+/// Changes the keys of the policy in the call. `name_regex_delete` in the reference is the same as
+/// `name_regex`.
 fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
     let Value::Object(sent) = value else {
         return if value.is_null() { Ok(()) } else { Err(Failure::invalid(name)) };
@@ -490,7 +490,7 @@ fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
     refuse_if(policy["enabled"] == true && !removes, || faulty("name_regex", &["can't be blank"]))
 }
 
-/// The policy with its next run: one cadence after this time, whether it is enabled or not. Months
+/// Adds the next run to the policy: one cadence after this time, also if it is disabled. Months
 /// have 30 days.
 fn scheduled(mut policy: Value, time: Timestamp) -> Value {
     let days = match policy["cadence"].as_str() {
@@ -530,7 +530,7 @@ mod tests {
         }
     }
 
-    /// The same where the service is of release 18.9.
+    /// The same for release 18.9.
     fn later() -> Rights<'static> {
         let edition = Edition { tier: Tier::Ultimate, release: Release::new(18, 9) };
         Rights { edition, ..anybody() }
@@ -556,11 +556,11 @@ mod tests {
         Ok(members.map(|(key, value)| (key.to_owned(), value.into_owned())).collect())
     }
 
-    /// A value that differs from the preset and is valid.
+    /// A valid value that differs from the preset.
     fn other(row: &Attribute) -> Value {
         match row.kind {
             Kind::Flag => json!(row.preset.clone() != json!(true)),
-            // There is one.
+            // There is only one storage.
             Kind::Name(_) if row.name == "repository_storage" => json!("default"),
             Kind::Text(_) | Kind::Name(_) | Kind::Pattern(_) | Kind::File(_) => json!("other"),
             Kind::Number(bounds) => json!(bounds.least.max(700)),
@@ -585,7 +585,8 @@ mod tests {
             .flat_map(|rights| attributes::of(rights.edition).map(move |row| (row, rights)));
         for (row, rights) in rows {
             let value = other(row);
-            // Of e-mails a later release shows what holds together with the groups above.
+            // In a later release this attribute shows the effective value, together with the groups
+            // above.
             let is_elsewhere = row.name == "emails_disabled" && rights.edition.release > REFERENCE;
             let is_conditional = row.seen == Seen::WhileMirroring
                 || row.name.starts_with("merge_trains_")
@@ -594,7 +595,7 @@ mod tests {
                 continue;
             }
             let mut body = json!({ row.name: value });
-            // Nothing is more open than the repository.
+            // Nothing may be more open than the repository.
             if row.name == "repository_access_level" {
                 for name in ["merge_requests_access_level", "builds_access_level"] {
                     body[name] = value.clone();

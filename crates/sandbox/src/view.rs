@@ -1,7 +1,7 @@
 //! Projects as answers: the simple and the full form (reference 1, 2.8).
 //!
-//! The attributes come as their [`Reader`] sees them. The rest is added here: names and addresses,
-//! which depend on the host that the client used, and what is counted or looked up.
+//! The attributes come from the [`Reader`]. This module adds names and URLs, which depend on the
+//! host that the client used, and counted or looked-up values.
 
 use rusqlite::params;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use super::store::project::Project;
 use super::store::user::User;
 
 /// A JSON object that is written member by member to the end of a text. A page has a hundred
-/// projects with sixty members each, so nothing is put together elsewhere first.
+/// projects with sixty members each, so nothing is built elsewhere first.
 struct Object<'a> {
     text: &'a mut Vec<u8>,
     empty: bool,
@@ -48,7 +48,7 @@ impl<'a> Object<'a> {
         serde_json::to_writer(&mut *self.text, &value).map_err(|error| Failure::internal(&error))
     }
 
-    /// A text from parts that have no character to escape: hosts, paths and words.
+    /// A text from parts without characters to escape: hosts, paths and words.
     fn plain(&mut self, name: &str, parts: &[&str]) {
         self.name(name);
         self.text.push(b'"');
@@ -65,12 +65,12 @@ impl<'a> Object<'a> {
     }
 }
 
-/// What an answer has besides what is always there.
+/// The optional members of an answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
-    /// The caller's roles: where projects are read.
+    /// The caller's roles: in reads of projects.
     pub(crate) permissions: bool,
-    /// Why an import failed: of single projects that are read, made or edited.
+    /// Why an import failed: in answers for single projects.
     import_error: bool,
     license: bool,
     statistics: bool,
@@ -78,8 +78,8 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// The usual for reading, with `license`, `statistics` and `with_custom_attributes` as the call
-    /// says, the last for administrators.
+    /// The default for reads, with `license`, `statistics` and `with_custom_attributes` from the
+    /// call, the last for administrators only.
     pub(crate) fn of(call: &Call<'_>) -> Result<Self> {
         Ok(Self {
             permissions: true,
@@ -96,7 +96,7 @@ impl Wanted {
     }
 }
 
-/// What one of the forms below writes.
+/// The value that one of the following forms writes.
 pub(crate) fn value(write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Value> {
     let mut text = Vec::new();
     write(&mut text)?;
@@ -128,14 +128,14 @@ pub(crate) fn simple(
     Ok(())
 }
 
-/// The attributes as they hold together with the groups above.
+/// The effective attributes, together with the groups above.
 fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> {
     let mut stored = serde_json::from_str(&project.stored).unwrap_or_default();
     group_settings::settle(call, project, &mut stored)?;
     Ok(stored)
 }
 
-/// The project's attributes as the caller sees them.
+/// The project's attributes for the caller.
 fn reader<'a>(
     call: &Call<'_>,
     project: &'a Project,
@@ -202,7 +202,7 @@ pub(crate) fn full(
     Ok(())
 }
 
-/// What only Maintainers read.
+/// The members for maintainers only.
 fn maintainers_members(
     call: &Call<'_>,
     project: &Project,
@@ -221,7 +221,7 @@ fn maintainers_members(
     Ok(())
 }
 
-/// Where the project was imported from, or is mirrored from, without credentials.
+/// The URL of an import or a mirror, without credentials.
 fn import_url(stored: &Map<String, Value>) -> Option<String> {
     let url = stored.get("import_url")?.as_str()?;
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -231,7 +231,7 @@ fn import_url(stored: &Map<String, Value>) -> Option<String> {
     Some(format!("{scheme}://{}", host.unwrap_or(rest)))
 }
 
-/// The description as a paragraph: Markdown is not made into HTML here.
+/// The description as a paragraph: Markdown is not rendered here.
 fn description_html(stored: &Map<String, Value>) -> String {
     let text = stored.get("description").and_then(Value::as_str).unwrap_or_default();
     if text.is_empty() {
@@ -245,7 +245,7 @@ fn description_html(stored: &Map<String, Value>) -> String {
     html
 }
 
-/// Whether a project sends no e-mails: it says so itself, or a group above it does.
+/// Whether a project sends no e-mails, because of its own setting or that of a group above.
 fn are_emails_off(call: &Call<'_>, project: &Project) -> Result<bool> {
     let sql = "SELECT json_extract(attributes, '$.emails_disabled') FROM projects WHERE id = ?1";
     let own: Option<bool> = call.one(sql, [project.id])?;
@@ -285,7 +285,7 @@ fn simple_members(
     Ok(())
 }
 
-/// What is told of the repository to who may read it.
+/// The members for callers who may read the repository.
 fn repository_members(
     call: &Call<'_>,
     project: &Project,
@@ -304,7 +304,7 @@ fn repository_members(
     Ok(())
 }
 
-/// What only some projects or callers have.
+/// The members that only some projects or callers have.
 fn optional_members(
     call: &Call<'_>,
     project: &Project,
@@ -326,7 +326,7 @@ fn optional_members(
     Ok(())
 }
 
-/// What the call asks for.
+/// The members that the call requests.
 fn wanted_members(
     call: &Call<'_>,
     project: &Project,
@@ -371,8 +371,8 @@ fn host<'a>(call: &'a Call<'_>) -> &'a str {
     call.base.split_once("://").map_or("", |(_, host)| host)
 }
 
-/// The owner of a personal namespace: the short form of a user, before 16.5 with the fields of the
-/// reference besides (1, 2.8).
+/// The owner of a personal namespace: the short form of a user, before 16.5 with further fields of
+/// the reference (1, 2.8).
 fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
     let user = User::by_id(call.db, id)?.map(|user| user.brief(call));
     if call.is_from(16, 5) {
@@ -416,13 +416,13 @@ pub(super) const STATISTICS: [&str; 10] = [
     "uploads_size",
 ];
 
-/// Where the avatar would be downloaded.
+/// The URL of the avatar.
 pub(crate) fn avatar_url(call: &Call<'_>, project: &Project) -> Option<String> {
     let name = project.avatar.as_ref()?;
     Some(format!("{}/uploads/-/system/project/avatar/{}/{name}", call.base, project.id))
 }
 
-/// The addresses of what belongs to a project.
+/// The URLs of a project's parts.
 fn links(call: &Call<'_>, id: i64, reader: &Reader<'_>, mut object: Object<'_>) {
     let own = format!("{}/api/v4/projects/{id}", call.base);
     object.plain("self", &[&own]);
@@ -447,7 +447,7 @@ fn links(call: &Call<'_>, id: i64, reader: &Reader<'_>, mut object: Object<'_>) 
     object.close();
 }
 
-/// The caller's direct and inherited roles, each null without one.
+/// The caller's direct and inherited roles, null for none.
 fn permissions(
     call: &Call<'_>,
     caller: &User,
@@ -456,7 +456,7 @@ fn permissions(
 ) -> Result<()> {
     let direct = call.direct_level(caller, project.id)?;
     let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
-    // The notification level is the usual one: nobody can change it here.
+    // The notification level is the default: nobody can change it here.
     let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
     object.value("project_access", direct.map(role))?;
     object.value("group_access", (inherited > 0).then(|| role(inherited)))?;
@@ -464,9 +464,9 @@ fn permissions(
     Ok(())
 }
 
-/// The projects that somebody is a member of, for the `WHERE` of a list over projects `p`. `:user`,
-/// `:namespaces` (a JSON array of those with the role), `:least`, `:today`, and `:everybody`
-/// (whether what all users may see is to be found as well) are bound by the list.
+/// The condition for projects `p` that a user is a member of. The list binds `:user`, `:namespaces`
+/// (a JSON array of those with the role), `:least`, `:today`, and `:everybody` (whether to include
+/// projects that all users may see).
 pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
     OR p.namespace_id IN (SELECT id FROM namespaces WHERE owner_id = :user)
     OR p.namespace_id IN (SELECT value FROM json_each(:namespaces))
@@ -476,7 +476,7 @@ pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
                 AND s.invited_id IN (SELECT value FROM json_each(:namespaces))
                 AND (s.expires_at IS NULL OR s.expires_at >= :today)))";
 
-/// Marks that something happened in a project.
+/// Records an activity in a project.
 pub(crate) fn touch(call: &Call<'_>, project: i64) -> Result<()> {
     call.db
         .prepare_cached("UPDATE projects SET updated_at = ?2 WHERE id = ?1")?

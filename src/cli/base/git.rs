@@ -1,9 +1,9 @@
-//! Reading a commit through the `git` program, and nothing else of a repository.
+//! Reads a commit through the `git` program, and nothing else of a repository.
 //!
-//! No working tree, index or reference is touched, nothing is fetched, and no shell is used. What a
-//! repository can configure to run is switched off, and git is given nothing of the environment but
-//! what it needs to run: no token, and no variable that leads it elsewhere. Which repository it is
-//! says `repository`; git is not let look for another one.
+//! No working tree, index or reference is changed, nothing is fetched, and no shell is used.
+//! Everything that a repository can configure to run is switched off. Git gets only the environment
+//! variables that it needs: no token, and none that leads it to another repository. `repository`
+//! finds the repository; git may not look for another one.
 
 use std::{
     ffi::OsStr,
@@ -39,12 +39,12 @@ impl Trouble {
     }
 }
 
-/// The variables that git needs, for finding itself and the configuration of whoever runs it.
+/// The variables that git needs to find itself and the user's configuration.
 const PASSED: [&str; 6] =
     ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE"];
 
-/// Settings that keep what a repository says from running a program or reaching a network, and files
-/// that only look like a repository from being one; git warns of a name that has several meanings.
+/// Settings that keep a repository's configuration from running a program or using the network, and
+/// keep files that only look like a repository from being used. Git warns of ambiguous names.
 const SETTINGS: [&str; 6] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -54,18 +54,18 @@ const SETTINGS: [&str; 6] = [
     "core.quotePath=false",
 ];
 
-/// What to do where there can be no base.
+/// What to do if there can be no base.
 const WITHOUT: &str = "pass `--base none` to go without a base";
 
-/// The repository that a folder is in.
+/// The repository of a folder.
 pub(super) struct Repository {
     /// The folder with its `.git`.
     root: PathBuf,
-    /// The folder as the repository names it: `` or `infra`.
+    /// The path of the folder in the repository: `` or `infra`.
     pub(super) prefix: String,
 }
 
-/// A file of a commit.
+/// A file in a commit.
 struct Blob {
     id: String,
     size: u64,
@@ -73,7 +73,7 @@ struct Blob {
 }
 
 impl Repository {
-    /// The one that `folder` is in, unless a branch chooses which one that is.
+    /// The repository of `folder`, unless a branch could choose it.
     pub(super) fn of(folder: &Path) -> Result<Self, Trouble> {
         let shown = escape(&folder.to_string_lossy()).into_owned();
         let outside = || {
@@ -116,7 +116,7 @@ impl Repository {
         Ok(own)
     }
 
-    /// The one that a folder without links is in.
+    /// The repository of a folder without links.
     fn around(folder: &Path) -> Option<Self> {
         let root = root_of(folder)?;
         let inner = folder.strip_prefix(root).ok()?;
@@ -124,7 +124,7 @@ impl Repository {
         Some(Self { root: root.to_owned(), prefix: parts.join("/") })
     }
 
-    /// The commit that `revision` names: its id.
+    /// The id of the commit that `revision` names.
     pub(super) fn commit(&self, revision: &str) -> Result<String, Trouble> {
         let shown = escape(revision);
         if revision.starts_with('-') || revision.chars().any(char::is_control) {
@@ -160,7 +160,7 @@ impl Repository {
         })
     }
 
-    /// The paths of `names` that are files of `commit`.
+    /// Those of `names` that are files in `commit`.
     pub(super) fn files(&self, commit: &str, names: &[String]) -> Result<Vec<String>, Trouble> {
         let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit, "--"];
         arguments.extend(names.iter().map(String::as_str));
@@ -168,8 +168,8 @@ impl Repository {
         Ok(blobs.into_iter().map(|blob| blob.path.to_string_lossy().into_owned()).collect())
     }
 
-    /// Writes the manifests of `commit` at `path`, a folder or a file, below `folder`, each where it
-    /// is in the repository. How many there are.
+    /// Writes the manifests of `commit` at `path`, a folder or a file, below `folder`, at the same
+    /// relative paths. Returns how many there are.
     pub(super) fn export(&self, commit: &str, path: &str, folder: &Path) -> Result<usize, Trouble> {
         let mut arguments = vec!["ls-tree", "-r", "-l", "-z", "--full-tree", commit];
         if !path.is_empty() {
@@ -187,8 +187,8 @@ impl Repository {
         Ok(blobs.len())
     }
 
-    /// Whether `commit` and the working tree have all manifests at `path` in this repository: nothing
-    /// there is of a submodule or another clone, and git ignores none.
+    /// Checks that `commit` and the working tree have all manifests at `path` in this repository:
+    /// none in a submodule or another clone, and none ignored by git.
     pub(super) fn has_all(&self, commit: &str, path: &str) -> Result<(), Trouble> {
         let below: &[&str] = if path.is_empty() { &[] } else { &["--", path] };
         let listed = |arguments: &[&str]| self.listed(&[arguments, below].concat());
@@ -229,7 +229,7 @@ impl Repository {
         })
     }
 
-    /// What git lists, entry by entry.
+    /// The entries of a list from git.
     fn listed(&self, arguments: &[&str]) -> Result<Vec<String>, Trouble> {
         let output = self.run(arguments)?;
         if !output.status.success() {
@@ -239,7 +239,7 @@ impl Repository {
         Ok(entries.map(|entry| String::from_utf8_lossy(entry).into_owned()).collect())
     }
 
-    /// The regular files that a listing names and that `counts`.
+    /// The regular files in a list that `counts` accepts.
     fn blobs(
         &self,
         arguments: &[&str],
@@ -258,7 +258,7 @@ impl Repository {
         Ok(self.listed(arguments)?.iter().filter_map(blob).collect())
     }
 
-    /// Writes what `blobs` hold below `folder`.
+    /// Writes the content of `blobs` below `folder`.
     fn write(&self, blobs: &[Blob], folder: &Path) -> Result<(), Trouble> {
         let failed = |error: std::io::Error| {
             Trouble::new(format!("cannot read the base through git: {error}"), "try again")
@@ -270,8 +270,8 @@ impl Repository {
             return Err(failed(std::io::ErrorKind::BrokenPipe.into()));
         };
         let ids: String = blobs.iter().map(|blob| format!("{}\n", blob.id)).collect();
-        // Git answers while it is still asked; neither may wait for the other. If it ends early, the
-        // answers show it.
+        // Write and read in parallel, so that neither side waits for the other. If git ends early,
+        // the answers show it.
         let asking = thread::spawn(move || drop(asks.write_all(ids.as_bytes())));
         let mut answers = BufReader::new(answers);
         let written = blobs.iter().try_for_each(|blob| {
@@ -304,9 +304,9 @@ impl Repository {
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_OPTIONAL_LOCKS", "0")
-            // What is recognised in its messages is in English.
+            // Its messages are recognised in English.
             .env("LC_ALL", "C")
-            // It looks for a repository in the root and nowhere else.
+            // Git may look for a repository only in the root.
             .env("GIT_CEILING_DIRECTORIES", self.root.parent().unwrap_or(&self.root))
             .arg("-C")
             .arg(&self.root)
@@ -319,8 +319,8 @@ impl Repository {
     }
 }
 
-/// Whether the repository around a link, or around another repository, has it: so that a branch says
-/// what is there.
+/// Whether the repository around a link, or around another repository, tracks it: then a branch
+/// could choose its target.
 fn is_tracked(path: &Path) -> Result<bool, Trouble> {
     let Some(around) = path.parent().and_then(Repository::around) else { return Ok(false) };
     let Ok(inner) = path.strip_prefix(&around.root) else { return Ok(false) };
@@ -333,18 +333,18 @@ fn is_tracked(path: &Path) -> Result<bool, Trouble> {
     }
 }
 
-/// Whether a file may be a manifest or says how to run; what is hidden is neither.
+/// Whether a file may be a manifest or `undrift.yaml`; hidden files are neither.
 fn is_manifest(path: &Path) -> bool {
     let is_yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
     is_yaml && !is_hidden(path)
 }
 
-/// Whether a part of the path starts with a dot.
+/// Whether a segment of the path starts with a dot.
 fn is_hidden(path: &Path) -> bool {
     path.iter().any(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// The next answer of `git cat-file --batch`, which has to be `blob`.
+/// The next answer of `git cat-file --batch`, which must be `blob`.
 fn answer(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<u8>> {
     let mut head = String::new();
     from.take(256).read_line(&mut head)?;
@@ -360,7 +360,7 @@ fn answer(from: &mut impl std::io::BufRead, blob: &Blob) -> std::io::Result<Vec<
     Ok(text)
 }
 
-/// What git says when it cannot list a commit.
+/// The fault if git cannot list a commit.
 fn unread(said: &[u8]) -> Trouble {
     let said = String::from_utf8_lossy(said);
     let first = said.lines().next().unwrap_or("it does not say why");

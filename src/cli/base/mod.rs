@@ -1,9 +1,9 @@
-//! The base of a branch: which commit it is, and what the manifests there declare.
+//! The base of a branch: its commit, and the declarations of the manifests there.
 //!
-//! `--base` names it. For `plan`, variables of the CI job do too: they only change how a plan is
-//! shown. `apply` leaves drift alone against a base, which nobody should get without asking for it.
-//! What the variables say may be wrong, and then a warning is all that comes of it; what was asked
-//! for has to be there.
+//! `--base` names it. For `plan`, variables of the CI job also do, because they only change how a
+//! plan is shown. `apply` excludes drift if there is a base, which must be requested explicitly.
+//! Variables may be wrong, so a base from them that cannot be used only causes a warning. A base
+//! that was requested explicitly must exist.
 
 mod git;
 mod repository;
@@ -21,11 +21,11 @@ use crate::{
 };
 use git::{Repository, Trouble};
 
-/// Which base, as the command line says.
+/// The base, from the command line.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(in crate::cli) struct BaseArgs {
-    /// Compare with the manifests at this commit, branch or tag, and tell what this branch changes
-    /// from what differed before; `none` for no base
+    /// Compare with the manifests at this commit, branch or tag, to separate the changes of this
+    /// branch from earlier differences; `none` for no base
     #[arg(long, value_name = "REF", help_heading = "Base")]
     pub(in crate::cli) base: Option<String>,
 }
@@ -34,26 +34,26 @@ pub(in crate::cli) struct BaseArgs {
 const NONE: &str = "none";
 /// The base of a merge request's diff, in its pipelines.
 const OF_MERGE_REQUEST: &str = "CI_MERGE_REQUEST_DIFF_BASE_SHA";
-/// What the branch was at before the push that started the pipeline; zeros if there is no such
-/// commit. On another branch than the default one it says little: it is the push before.
+/// The commit of the branch before the push that started the pipeline; zeros if there is none.
+/// Outside the default branch it is of little use: it is the previous push.
 const BEFORE_PUSH: &str = "CI_COMMIT_BEFORE_SHA";
 
-/// A base that was asked for.
+/// A requested base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) struct Request {
     revision: String,
-    /// The variable that names it, if the command line does not.
+    /// The variable that names it, if it is not from the command line.
     variable: Option<&'static str>,
 }
 
 impl BaseArgs {
-    /// What the command line says.
+    /// The base from the command line.
     pub(in crate::cli) fn named(&self) -> Option<Request> {
         let revision = self.base.clone().filter(|base| base != NONE)?;
         Some(Request { revision, variable: None })
     }
 
-    /// The same, or else what the variables of the job say.
+    /// The base from the command line, or else from the variables of the job.
     pub(in crate::cli) fn named_or_of_job(&self, env: &Environment) -> Option<Request> {
         if self.base.is_some() {
             return self.named();
@@ -69,33 +69,34 @@ impl BaseArgs {
     }
 }
 
-/// What is known of a base.
+/// The base as it was found.
 pub(in crate::cli) struct Found {
-    /// The revision, as it was named.
+    /// The revision as named.
     pub(in crate::cli) revision: String,
-    /// What is there; `None` if it cannot be used, which was said.
+    /// The manifests there; `None` if they cannot be used, which was reported.
     pub(in crate::cli) content: Option<Content>,
 }
 
-/// What the manifests at a base say.
+/// The manifests at a base.
 #[derive(Default)]
 pub(in crate::cli) struct Content {
-    /// What they declare.
+    /// Their declarations.
     pub(in crate::cli) desired: Desired,
-    /// Their rules that bring in more.
+    /// Their rules with `undeclared: include`.
     pub(in crate::cli) includes: Option<Includes>,
-    /// What `undrift.yaml` says.
+    /// Their `undrift.yaml`.
     pub(in crate::cli) config: Config,
-    /// Where they are, as long as they may be looked at.
+    /// Their files, kept until they are no longer needed.
     _files: Option<TempDir>,
 }
 
 impl Request {
-    /// What the manifests that `named` belongs to said at this base. What a variable names and cannot
-    /// be used is a warning; so is a base with faults, for a plan.
+    /// Reads the manifests of `named` at this base. If it comes from a variable and cannot be used,
+    /// there is only a warning; the same for a base with faults, for a plan.
     ///
     /// # Errors
-    /// If the command line names what cannot be used: with `must_work`, also if it has faults.
+    /// If the command line names a base that cannot be used; with `must_work`, also if it has
+    /// faults.
     pub(in crate::cli) fn read(
         self,
         named: &Path,
@@ -121,7 +122,7 @@ impl Request {
         Ok(Found { revision: self.revision, content })
     }
 
-    /// What the manifests say there, or what the first fault in them is.
+    /// Loads the manifests at the base, or returns their first fault.
     fn content(
         &self,
         named: &Path,
@@ -148,7 +149,7 @@ impl Request {
     }
 }
 
-/// What was `loaded` from `folder`, or its first fault.
+/// The manifests `loaded` from `folder`, or their first fault.
 fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Trouble> {
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();
@@ -163,7 +164,7 @@ fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Trouble> {
     Ok(Content { desired, includes, config, _files: Some(folder) })
 }
 
-/// A fault on one line, with the file that it is in.
+/// A fault on one line, with its file.
 fn one_line(fault: &Diagnostic) -> String {
     let message = escape(&fault.message);
     match &fault.place {
@@ -172,8 +173,8 @@ fn one_line(fault: &Diagnostic) -> String {
     }
 }
 
-/// What belongs together at `commit`: the nearest folder upwards with an `undrift.yaml`, or what was
-/// named. As the repository names it, without a `/` at its end.
+/// The root of the manifests at `commit`: the nearest folder upwards with an `undrift.yaml`, or
+/// else the named one. Relative to the repository, without a `/` at the end.
 fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String, Trouble> {
     let folder = repository.prefix.as_str();
     let mut folders = vec![folder];
@@ -194,7 +195,7 @@ fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String
     })
 }
 
-/// A temporary folder that nobody else looks into. It goes when it is dropped.
+/// A temporary folder that only this user can read. It is removed when dropped.
 fn private_folder() -> std::io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("undrift-base-");

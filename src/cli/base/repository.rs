@@ -1,8 +1,9 @@
-//! Which repository a folder is in, and that no branch chooses it.
+//! Finds the repository of a folder, so that no branch can choose it.
 //!
 //! Files of a branch can look like a repository, be a link to another folder, or name a submodule.
-//! So git never looks for a repository itself: it is the nearest folder upwards with a `.git`, which
-//! git lets no branch contain, and no repository around it may track it, or a link on the way to it.
+//! So git never looks for a repository itself. It is the nearest folder upwards with a `.git`,
+//! which git allows in no branch; and no repository around it may track it, or a link on the way to
+//! it.
 
 use std::{
     collections::VecDeque,
@@ -10,22 +11,22 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// The most symbolic links on the way to a folder.
+/// The maximum number of symbolic links on the way to a folder.
 const MAX_LINKS: usize = 40;
 
-/// Where a folder is.
+/// The way to a folder.
 pub(super) struct Way {
     /// The folder, without links.
     pub(super) folder: PathBuf,
-    /// The links that lead to it, each in a folder without links.
+    /// The links on the way, each by its path without other links.
     pub(super) links: Vec<PathBuf>,
 }
 
 impl Way {
-    /// The way to `named`, from the working directory as the shell knows it.
+    /// The way to `named`, from the working directory as named by the shell.
     ///
     /// # Errors
-    /// What the system says, for example that nothing is there.
+    /// From the system, for example if it does not exist.
     pub(super) fn to(named: &Path) -> io::Result<Self> {
         Self::walk(&working_directory()?.join(named))
     }
@@ -62,13 +63,13 @@ impl Way {
     }
 }
 
-/// The components of a path; an absolute one starts with the root, which replaces what is pushed to.
+/// The components of a path; an absolute one starts with the root, which replaces the path so far.
 fn parts(path: &Path) -> VecDeque<PathBuf> {
     path.components().map(|part| PathBuf::from(part.as_os_str())).collect()
 }
 
-/// The working directory by the name that the shell has for it, if that is right: so the links on
-/// the way to it are known.
+/// The working directory as named by the shell, if that name is right: it shows the links on the
+/// way.
 fn working_directory() -> io::Result<PathBuf> {
     let own = std::env::current_dir()?;
     let of_shell = std::env::var_os("PWD").map(PathBuf::from).filter(|path| path.is_absolute());

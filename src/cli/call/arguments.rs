@@ -1,14 +1,14 @@
-//! From `name=value` arguments to a request, checked against the table of operations. Nothing is
-//! sent or looked up here.
+//! Converts `name=value` arguments to a request, checked against the table of operations. Nothing
+//! is sent or looked up here.
 //!
 //! | written | means |
 //! |---|---|
-//! | `name=text` | the value, in the form that the parameter's type says |
-//! | `name=a,b`, or `name=a name=b` | several values, where several are allowed |
+//! | `name=text` | the value, in the form of the parameter's type |
+//! | `name=a,b`, or `name=a name=b` | several values, if the parameter allows them |
 //! | `name[key]=value`, `name.key=value` | one key of an object |
 //! | `name=[{"key": value}]` | several objects, as JSON |
-//! | `name=@env:NAME`, `name=@file:PATH` | a text from the environment or a file; the only way to give a secret |
-//! | `name=@file:PATH` | a file to upload, where the parameter is one |
+//! | `name=@env:NAME`, `name=@file:PATH` | a text from the environment or a file; the only way to pass a secret |
+//! | `name=@file:PATH` | a file to upload, for a parameter of that type |
 //! | `name=@@text` | a text that starts with `@` |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +24,7 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// What is wrong with an argument: a fragment that does not quote what may be secret, and what to
-/// do about it.
+/// A fault of an argument: a fragment that quotes no possible secret, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) message: String,
@@ -42,18 +41,18 @@ impl Fault {
     }
 }
 
-/// A value under the name that the service knows it by.
+/// A value with the service's name for the parameter.
 struct Given {
     parameter: &'static Parameter,
-    /// The key, of a parameter that is an object.
+    /// The key, for a parameter that is an object.
     key: Option<String>,
     value: Value,
 }
 
-/// The request for `op` that `arguments` describe.
+/// The request for `op` with `arguments`.
 ///
 /// # Errors
-/// Everything that is wrong with them.
+/// All their faults.
 pub(super) fn request_for<E: Copy>(
     op: Op<E>,
     arguments: &[String],
@@ -68,14 +67,14 @@ pub(super) fn request_for<E: Copy>(
             Err(fault) => faults.push(fault),
         }
     }
-    // What is misspelt is not missing too.
+    // A misspelt parameter is not also missing.
     if faults.is_empty() {
         faults = missing(row, &known, &given);
     }
     if faults.is_empty() { Ok(build(op, given)) } else { Err(faults) }
 }
 
-/// What is deprecated among the arguments, and what to say instead.
+/// Deprecated arguments, and what to use instead.
 pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
     let given = |name: &str| {
         arguments.iter().any(|argument| {
@@ -93,7 +92,7 @@ pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
         .collect()
 }
 
-/// Adds a value; one that belongs to a list joins it.
+/// Adds a value; values of a list are joined.
 fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Fault> {
     let Some(old) =
         given.iter_mut().find(|old| old.parameter.name == new.parameter.name && old.key == new.key)
@@ -111,7 +110,7 @@ fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Fault> {
     }
 }
 
-/// What is required and not there.
+/// Required parameters that are missing.
 fn missing(row: &Operation, known: &[&'static Parameter], given: &[Given]) -> Vec<Fault> {
     let has = |name: &str| given.iter().any(|given| given.parameter.name == name);
     let required = known.iter().filter(|parameter| parameter.required && !has(parameter.name));
@@ -134,12 +133,12 @@ fn missing(row: &Operation, known: &[&'static Parameter], given: &[Given]) -> Ve
     faults
 }
 
-/// Where it stands what an operation takes.
+/// A pointer to the help of an operation.
 fn explained(row: &Operation) -> String {
     format!("`undrift call {} --help` explains what it takes", row.id)
 }
 
-/// Reads one argument.
+/// Parses one argument.
 fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result<Given, Fault> {
     let Some((written, text)) = argument.split_once('=') else {
         return Err(Fault::new(format!("`{argument}` is not `name=value`")));
@@ -166,7 +165,7 @@ fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result
     Ok(Given { parameter, key, value: value(described, written, text)? })
 }
 
-/// `name[key]` or `name.key` in two.
+/// Splits `name[key]` or `name.key`.
 fn split(written: &str) -> (&str, Option<&str>) {
     if let Some((name, key)) = written.strip_suffix(']').and_then(|rest| rest.split_once('[')) {
         return (name, Some(key));
@@ -189,7 +188,7 @@ fn nested(
     })
 }
 
-/// The value that `text` writes for a parameter that is called `written`.
+/// The value in `text` for a parameter that is written as `written`.
 fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fault> {
     let reference = match text.strip_prefix('@') {
         None => None,
@@ -225,9 +224,9 @@ fn not_a_file(written: &str) -> Fault {
     Fault::new(format!("`{written}` takes a file")).help(format!("write `{written}=@file:PATH`"))
 }
 
-/// A value that stands in the argument itself.
+/// A value from the argument itself.
 fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fault> {
-    // Empty text clears, and is neither a secret nor a file.
+    // An empty text clears the value, and is neither a secret nor a file.
     if parameter.secret && !text.is_empty() {
         let fault = Fault::new(format!(
             "`{written}` is a secret, and everybody on this machine can see the command line"
@@ -237,8 +236,7 @@ fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fa
     if parameter.value == Type::File && (!text.is_empty() || parameter.required) {
         return Err(not_a_file(written));
     }
-    // The address would lead elsewhere without the segment, or with one that means the folder or
-    // the one above.
+    // An empty segment, `.` or `..` would lead to another path.
     if parameter.place == Place::Path && matches!(text, "" | "." | "..") {
         return Err(Fault::new(format!("`{text}` cannot stand for `{written}` in a path")));
     }
@@ -250,7 +248,7 @@ fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fa
     }
 }
 
-/// Text as a value of a type.
+/// Converts a text to a value of a type.
 ///
 /// # Errors
 /// The end of a message that starts with the name.
@@ -294,7 +292,7 @@ fn plain(kind: Type, text: &str) -> Result<Json, Fault> {
     }
 }
 
-/// Objects as JSON; what the values of their keys are, the service checks.
+/// Parses objects as JSON; the service checks the values of their keys.
 fn objects(keys: &[Parameter], text: &str) -> Result<Json, Fault> {
     let list: Vec<Object> = serde_json::from_str(text).map_err(|_| {
         Fault::new("is not a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
@@ -321,7 +319,7 @@ fn word(words: &[&str], text: &str) -> Result<Json, Fault> {
     })
 }
 
-/// The number of a level, which may be written as its word (reference 1, 2.1).
+/// The number of a level, which may be written as a word (reference 1, 2.1).
 fn level(text: &str) -> Result<Json, Fault> {
     const NO_ACCESS: &str = "no_access";
     if text == "0" || text.eq_ignore_ascii_case(NO_ACCESS) {
@@ -366,7 +364,7 @@ fn build<E: Copy>(op: Op<E>, given: Vec<Given>) -> Request<E> {
     if body.is_empty() { request } else { request.fields(Fields::from(body)) }
 }
 
-/// A value as a path or a query has it; several with commas in between.
+/// A value in the form of a path or a query; several are separated by commas.
 fn in_address(value: &Value) -> String {
     let text = |json: &Json| json.as_str().map_or_else(|| json.to_string(), str::to_owned);
     match value.plain() {
@@ -376,7 +374,7 @@ fn in_address(value: &Value) -> String {
     }
 }
 
-/// The references that a request has to have looked up before it is sent.
+/// The references in a request that must be resolved before it is sent.
 pub(super) fn references<E>(request: &Request<E>) -> BTreeSet<&Reference> {
     let values = request.body_fields().into_iter().flat_map(|fields| fields.values());
     values

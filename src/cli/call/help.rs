@@ -1,12 +1,11 @@
-//! What `undrift call` can be told to do, as text for people.
+//! The help of `undrift call`, as text for people.
 
 use crate::{
     kinds::operations::{self, facts, parameters, remarks},
     operation::{AnyOp, Parameter, Type},
 };
 
-/// The subjects under which operations are listed, by the section of the reference that describes
-/// them.
+/// The subjects of operations, by the section of the reference that describes them.
 const SUBJECTS: [(&str, &str); 10] = [
     ("1, 4.1", "Variables"),
     ("1, 4.2", "Imports"),
@@ -34,7 +33,7 @@ pub(super) fn list() -> String {
     text
 }
 
-/// One operation with all that it takes.
+/// One operation with all its parameters.
 pub(super) fn operation(op: AnyOp) -> String {
     let row = op.row();
     let mut text = format!(

@@ -19,8 +19,8 @@ fn words(arguments: &[&str]) -> Vec<String> {
     arguments.iter().map(|&argument| argument.to_owned()).collect()
 }
 
-/// The target and the body of what is asked, or everything that is wrong with it; what is in the
-/// body is shown as plans store it.
+/// The target and the body of a request, or all faults of the arguments; the body has the form
+/// stored in plans.
 fn built<E: Copy>(op: Op<E>, arguments: &[&str]) -> Result<(String, Json), Vec<String>> {
     let request = request_for(op, &words(arguments)).map_err(|faults| {
         faults

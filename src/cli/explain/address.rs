@@ -1,4 +1,4 @@
-//! `undrift explain ADDRESS`: what is declared there, by which layers, and what is live.
+//! `undrift explain ADDRESS`: the declaration, its layers, and the live state.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,7 @@ use crate::{
     text::nearest,
 };
 
-/// Explains what is declared at an address; nothing if no manifest declares anything there that could
-/// be a group or project.
+/// Explains an address.
 pub(super) async fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let (path, rest) =
         args.what.split_once('#').map_or((&*args.what, None), |(path, rest)| (path, Some(rest)));
@@ -62,14 +61,14 @@ pub(super) async fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Out
     Ok(exit)
 }
 
-/// What is known of the field that `subject` is about.
+/// The documentation of the field in `subject`.
 fn documented(subject: &Subject<'_>) -> Option<schema::Known> {
     let kind = subject.container.scope.document();
     let field = (!subject.field.is_empty()).then(|| subject.field.join("."))?;
     schema::known(&format!("{kind} {}.{field}", subject.of?.section)).into_iter().next()
 }
 
-/// What is declared at `path` and, behind the `#`, at `rest`.
+/// The declaration at `path` and, after the `#`, at `rest`.
 fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subject<'d>, Failure> {
     let is_it = |container: &&Container| container.path.to_lowercase() == path.to_lowercase();
     let container =
@@ -106,7 +105,7 @@ fn find<'d>(desired: &'d Desired, path: &str, rest: Option<&str>) -> Result<Subj
     Ok(Subject { container, of: Some(of), entry, field })
 }
 
-/// Whether `container` says something of `of`.
+/// Whether `container` declares something in `of`.
 fn is_declared(container: &Container, of: Section) -> bool {
     match of.shape {
         Shape::Container => container.create.fields().is_some(),
@@ -114,7 +113,7 @@ fn is_declared(container: &Container, of: Section) -> bool {
     }
 }
 
-/// The entry of a list that is written as `within`, which may name a field of it too.
+/// The entry of a list that is written as `within`, which may also name a field.
 fn in_list<'d, 'w>(
     container: &'d Container,
     of: Section,
@@ -126,7 +125,7 @@ fn in_list<'d, 'w>(
     let prefix = format!("{own}/").len();
     let find = |text: &str| {
         entries().find(|entry| {
-            // As an address writes it, and as a plan shows it.
+            // The text of an address, or the one shown in a plan.
             entry.key == text || own.entry(entry.key.as_str()).to_string()[prefix..] == *text
         })
     };
@@ -144,7 +143,7 @@ fn in_list<'d, 'w>(
 
 /// The names that lead to the field `written`, if it is declared.
 fn field_of(of: Section, fields: &Declared, written: &str) -> Result<Vec<String>, Failure> {
-    // Of what is spread, the dots are part of the name.
+    // In flattened fields, dots are part of the name.
     let is_declared = |name: &str| match written.strip_prefix(name) {
         Some("") => true,
         Some(rest) if rest.starts_with('.') => fields.get(name).is_some_and(|field| {
@@ -162,13 +161,13 @@ fn field_of(of: Section, fields: &Declared, written: &str) -> Result<Vec<String>
     Ok(std::iter::once(name).chain(within).map(str::to_owned).collect())
 }
 
-/// No manifest declares `path`.
+/// The failure if no manifest declares `path`.
 fn undeclared(path: &str, desired: &Desired) -> Failure {
     let failure = Failure::usage(format!("no manifest declares a group or project `{path}`"));
     nearly(failure, path, desired.containers.iter().map(|container| &*container.path))
 }
 
-/// With what may have been meant.
+/// Adds similar names.
 fn nearly<'n>(
     failure: Failure,
     written: &str,

@@ -1,4 +1,4 @@
-//! `undrift explain`: what is declared somewhere and why, what a field is, what a code means.
+//! `undrift explain`: explains declarations, fields and codes.
 
 mod address;
 
@@ -43,7 +43,7 @@ pub(super) struct Args {
     connect: ConnectArgs,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let what = &args.what;
     if what.contains(['#', '/']) {
@@ -56,13 +56,13 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     }
     let code = explain::code(what, style);
     let field = (!known.is_empty()).then(|| explain::fields(&known, style));
-    // Some words are both.
+    // Some words are both a code and a field.
     let texts: Vec<_> = code.into_iter().chain(field).collect();
     if !texts.is_empty() {
         cx.output.print(&texts.join("\n"))?;
         return Ok(Exit::Success);
     }
-    // A group at the top has no more than a name.
+    // The path of a top-level group looks like any other word.
     let loaded = manifest::load(&args.dir, &Surroundings::of_process());
     let mut declared = loaded.desired.iter().flat_map(|desired| &desired.containers);
     if declared.any(|container| container.path.eq_ignore_ascii_case(what)) {
@@ -71,7 +71,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     Err(unknown(what))
 }
 
-/// Nothing is called `what`; something may be called nearly so.
+/// The failure if nothing is called `what`, with similar names.
 fn unknown(what: &str) -> Failure {
     let failure = Failure::usage(format!("nothing is called `{what}`"));
     let several = schema::with_last_name(what);
@@ -88,7 +88,7 @@ fn unknown(what: &str) -> Failure {
     }
 }
 
-/// Tells what is wrong with manifests that cannot be used.
+/// Reports the faults of manifests that cannot be used.
 pub(super) fn tell_wrong(loaded: &Loaded, cx: &Context) -> Failure {
     cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
     let summary = loaded.diagnostics.summary().unwrap_or_default();

@@ -1,5 +1,6 @@
-//! Reading back what is about to be written: it must be manifests, and plan to nothing against what
-//! was just read. Nobody would look for what an export got wrong before a plan undoes it.
+//! Reads back what is about to be written: it must be valid manifests, and plan to nothing against
+//! the live state just read. Otherwise a fault of the export would only be noticed when a plan
+//! undoes something.
 
 use std::sync::Arc;
 
@@ -17,10 +18,10 @@ use crate::{
     secret::{Reference, Secrets},
 };
 
-/// What is wrong with `written` as manifests for what was read, a line each.
+/// The faults of `written` as manifests for the live state, one line each.
 ///
 /// # Errors
-/// If going on with anything would be pointless.
+/// If all further requests would fail too.
 pub(super) async fn wrong(
     written: &Written,
     mut lives: Lives,

@@ -1,5 +1,5 @@
-//! The folder that is exported into: every file is written beside its place first, so that either
-//! all of them get there or none.
+//! The target folder of an export. Every file is first written beside its place, so that either all
+//! files get there or none.
 
 use std::{
     collections::BTreeSet,
@@ -14,9 +14,9 @@ use crate::{
     manifest,
 };
 
-/// Where files are written before they are in place. Nothing that is hidden is a manifest.
+/// The folder for files that are not in place yet. Hidden files are never read as manifests.
 const STAGE: &str = ".undrift-export";
-/// What editors check manifests with.
+/// The schema for editors.
 const SCHEMA: &str = "schemas/manifest.schema.json";
 
 /// A folder to export into.
@@ -25,13 +25,13 @@ pub(super) struct Folder {
     root: PathBuf,
     /// The files in it that an earlier export wrote.
     earlier: BTreeSet<String>,
-    /// Whether it has to be made.
+    /// Whether it must be created.
     is_new: bool,
 }
 
 impl Folder {
-    /// Looks at the folder `root`, which must be empty, or hold what an earlier export wrote if that
-    /// is an `update`. What is hidden, such as `.git`, does not count.
+    /// Opens the folder `root`, which must be empty. For an `update` it may contain files of an
+    /// earlier export. Hidden files, such as `.git`, do not count.
     ///
     /// # Errors
     /// If there is something else in it.
@@ -61,7 +61,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Looks for what an earlier export wrote, in the folder `within`.
+    /// Looks for files of an earlier export in the folder `within`.
     fn look(&mut self, within: &Path) -> io::Result<()> {
         for entry in fs::read_dir(self.root.join(within))? {
             let entry = entry?;
@@ -79,8 +79,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Puts all files in place, and takes those of an earlier export away that are no more; returns
-    /// how many manifests there are.
+    /// Puts all files in place, and removes obsolete files of an earlier export. Returns the number
+    /// of manifests.
     ///
     /// # Errors
     /// If something cannot be written; then nothing has changed.
@@ -114,7 +114,7 @@ impl Folder {
             .stage(&stage, &files)
             .and_then(|()| secrets.map_or(Ok(()), |file| write_secrets(file, written)))
             .and_then(|()| self.place(&stage, &files, &mut done));
-        // What is left of an attempt is of no use to anybody.
+        // Ignore errors: the rest of an attempt does no harm.
         let _ = fs::remove_dir_all(&stage);
         if let Err(error) = result {
             if let Some(file) = new_secrets {
@@ -136,13 +136,13 @@ impl Folder {
             fs::create_dir_all(path.parent().unwrap_or(stage))?;
             let mut file = fs::File::create_new(&path)?;
             file.write_all(text.as_bytes())?;
-            // A full disk may show only now.
+            // A full disk may only be reported here.
             file.sync_all()?;
         }
         Ok(())
     }
 
-    /// Moves all files to their places, and keeps what they replace until all are there.
+    /// Moves all files to their places, and keeps the replaced ones until all are there.
     fn place(
         &self,
         stage: &Path,
@@ -177,7 +177,7 @@ impl Folder {
     }
 }
 
-/// Whether an export wrote the file at `path`: it says so at its top.
+/// Whether an export wrote the file at `path`, according to its first line.
 fn is_exported(path: &Path) -> io::Result<bool> {
     use io::Read as _;
     let mut top = Vec::new();
@@ -185,7 +185,7 @@ fn is_exported(path: &Path) -> io::Result<bool> {
     Ok(String::from_utf8_lossy(&top).lines().take(2).any(|line| line == MARK))
 }
 
-/// The outermost folder of `path` that is not there yet.
+/// The outermost folder of `path` that does not exist yet.
 fn first_missing(path: &Path) -> PathBuf {
     let missing =
         path.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
@@ -197,7 +197,7 @@ fn slashed(path: &Path) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// What somebody who applies has to set.
+/// The variables to set before applying.
 fn example(written: &Written) -> String {
     let names = written.secrets.keys().map(|name| format!("{name}=''\n"));
     format!(
@@ -206,7 +206,7 @@ fn example(written: &Written) -> String {
     )
 }
 
-/// Refuses a file for secrets that is among the manifests, or is there already.
+/// Refuses a file for secrets that is among the manifests or exists.
 ///
 /// # Errors
 /// Why it cannot be used.
@@ -227,7 +227,7 @@ pub(super) fn check_secrets(file: &Path, folder: &Path, update: bool) -> Result<
     Ok(())
 }
 
-/// Writes the values as assignments that a shell reads, for the owner alone.
+/// Writes the values as shell assignments, readable only by the owner.
 fn write_secrets(file: &Path, written: &Written) -> io::Result<()> {
     let quoted = |value: &str| format!("'{}'", value.replace('\'', r"'\''"));
     let lines =

@@ -1,11 +1,11 @@
-//! `undrift selftest`: every kind of the manifest language, created, changed and removed on a real
-//! service with the user's token, and what that does otherwise than the sandbox.
+//! `undrift selftest`: creates, changes and removes every kind of object on a real service with the
+//! user's token, and compares the results with the sandbox.
 //!
-//! Everything happens in one new group with a random name, below a group that holds nothing else: a
-//! mistyped `--group` names something that is in use, and is refused. What `sample` declares goes
-//! through the ordinary way from manifests to an applied plan, and so it does against a sandbox of the
-//! same release and tier; `outcome` compares both. The group is removed whatever happens, by the id
-//! that it was given, and only if it still has the name that was drawn.
+//! Everything happens in one new group with a random name, in a group that must be empty: a
+//! mistyped `--group` names one that is in use, and is refused. The manifests of `sample` go
+//! through the ordinary session, plan and apply, also against a sandbox of the same release and
+//! tier; `outcome` compares both. The new group is always removed, by its id, and only if it still
+//! has the random name.
 
 mod outcome;
 mod sample;
@@ -47,11 +47,11 @@ use crate::{
 use outcome::{About, Findings, Report};
 use sample::{Ground, Phase};
 
-/// How the name of the group begins in which everything happens.
+/// The start of the new group's name.
 const PREFIX: &str = "undrift-selftest-";
 /// How many containers are changed at once.
 const AHEAD: usize = 4;
-/// How often, and after how long each time, it is looked whether the group is gone.
+/// How often, and at which interval, to look whether the group is gone.
 const LOOKS: usize = 15;
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -63,7 +63,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Group to work in; it must exist and hold nothing, and the token needs the role Owner there
+    /// Group to work in; must exist and be empty, and the token needs the role Owner there
     #[arg(long, value_name = "PATH")]
     group: String,
     /// User to use as a member; members are left out without one
@@ -92,7 +92,7 @@ fn tier(text: &str) -> Result<Tier, String> {
     found.ok_or_else(|| "must be `free`, `premium` or `ultimate`".to_owned())
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let trial = Trial::new(args.connect.clone())?;
     let (ground, about) = {
@@ -126,7 +126,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     Ok(Exit::first_of([Exit::Unfinished.when(!is_clean), Exit::Differences.when(differs)]))
 }
 
-/// What the manifests are for, after a look at whether the group that was named may be used.
+/// Checks that the named group may be used, and returns the ground for the manifests.
 async fn prepare(args: &Args, observer: &Observer) -> Result<(Ground, About), Failure> {
     let path = args.group.trim_matches('/');
     let shown = escape(path);
@@ -164,7 +164,7 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<(Ground, About), Fa
     Ok((Ground { root, user, tier: args.tier, release, attributes }, about))
 }
 
-/// The caller's level of access to a group.
+/// The caller's access level to a group.
 async fn level(client: &ReadClient, group: u64, user: u64) -> Result<u8, ApiError> {
     let member = operation::GROUP_MEMBER_GET_ALL.request().arg("id", group).arg("user_id", user);
     match client.get(member).await {
@@ -176,8 +176,8 @@ async fn level(client: &ReadClient, group: u64, user: u64) -> Result<u8, ApiErro
     }
 }
 
-/// Something that is in a group, as it may be shown. What an earlier selftest left, and the service
-/// is about to delete, is nothing, with all that is in it.
+/// Something in a group, in a form that may be shown. The remains of an earlier selftest, which the
+/// service is about to delete, do not count.
 async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<String>, ApiError> {
     let groups = operation::GROUP_DESCENDANTS.request().arg("id", id);
     let groups = groups.query("all_available", true);
@@ -210,7 +210,7 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
     Ok(None)
 }
 
-/// What the sandbox does with the same, if this build has one.
+/// The results of the sandbox, if this build has one.
 #[cfg(feature = "sandbox")]
 async fn expected(
     ground: &Ground,
@@ -248,14 +248,14 @@ async fn expected(
     found.map(Some)
 }
 
-/// What the sandbox does with the same: this build has none.
+/// The results of the sandbox; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
 async fn expected(_: &Ground, _: &mut Reports, _: &Context) -> Result<Option<Findings>, Failure> {
     Ok(None)
 }
 
-/// Ends what is under way once a signal arrived.
+/// Ends requests once a signal arrived.
 #[derive(Default)]
 struct Stop {
     is_over: AtomicBool,
@@ -270,7 +270,7 @@ impl Stop {
         }
     }
 
-    /// Takes in what sends from now on.
+    /// Also ends the requests of this client.
     fn guard(&self, client: &ReadClient) {
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
         if self.is_over.load(Ordering::SeqCst) {
@@ -279,7 +279,7 @@ impl Stop {
     }
 }
 
-/// Everything against one service.
+/// All phases against one service.
 struct Trial {
     connect: ConnectArgs,
     /// The folder of the manifests.
@@ -287,7 +287,7 @@ struct Trial {
     stop: Arc<Stop>,
 }
 
-/// A connection outside of a session.
+/// A connection outside a session.
 struct End {
     observer: Observer,
     embedded: Option<connect::Embedded>,
@@ -311,7 +311,7 @@ impl Trial {
         Ok(Self { connect, folder, stop: Arc::default() })
     }
 
-    /// Takes the folder away. One that stays does no harm.
+    /// Removes the folder. One that stays does no harm.
     fn leave(&self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -328,7 +328,7 @@ impl Trial {
         Ok(End { observer, embedded: endpoint.embedded })
     }
 
-    /// Does everything to everything, up to a signal.
+    /// Runs all phases, until a signal.
     async fn phases(
         &self,
         ground: &Ground,
@@ -341,7 +341,7 @@ impl Trial {
             if self.stop.is_over.load(Ordering::SeqCst) {
                 break;
             }
-            // What was planned from other lists than these says more than what was kept.
+            // The session contains the plan's lists, which are more complete than the kept ones.
             let session = self.session(phase, ground, reports, cx).await?;
             let again = session.plan(cx).await.map(|plan| found.again(phase, &plan));
             session.close().await;
@@ -368,7 +368,7 @@ impl Trial {
         applied
     }
 
-    /// A session about the documents of a phase.
+    /// A session for the documents of a phase.
     async fn session(
         &self,
         phase: Phase,
@@ -381,12 +381,12 @@ impl Trial {
         let around = Surroundings::of_process();
         let loaded = manifest::load(&self.folder, &around);
         let Some(desired) = loaded.desired else {
-            // Warnings are about what people write, and these manifests nobody wrote.
+            // Warnings are for authors, and these manifests have none.
             cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
             let wrong = anyhow::anyhow!("the manifests of the selftest are wrong");
             return Err(Failure::new(Exit::Internal, wrong));
         };
-        // An embedded service is where the user stands.
+        // The embedded service uses the working directory.
         let (root, config, warnings) = (PathBuf::from("."), loaded.config, loaded.warnings);
         let manifests = Manifests { desired, includes: None, root, config, warnings };
         let args = SessionArgs::choosing(&self.folder, &[], &self.connect, Vec::new());
@@ -396,7 +396,7 @@ impl Trial {
         Ok(session)
     }
 
-    /// Removes the group in which everything happened; whether nothing is left of it.
+    /// Removes the new group. Returns whether nothing of it is left.
     async fn clean(&self, ground: &Ground, cx: &Context) -> bool {
         let root = escape(&ground.root);
         let cleaned = match self.connect(cx).await {
@@ -428,8 +428,7 @@ impl Trial {
     }
 }
 
-/// Applies all that may be of a plan: in a group that is there for nothing else, guards keep nobody
-/// from anything.
+/// Applies everything that may run. Guards are not needed in a group that exists only for the test.
 async fn carry_out(
     phase: Phase,
     mut plan: Plan,
@@ -477,13 +476,13 @@ async fn remove(observer: &Observer, path: &str) -> Result<Left, ApiError> {
     let id = own.id;
     let delete = || operation::GROUP_DELETE.request().arg("id", id);
     writer.send(delete()).await?;
-    // What is marked for deletion may have another path: it is followed by its id.
+    // A group marked for deletion may have another path, so it is followed by id.
     let look = || async { group(client, &id.to_string(), path).await };
     for _ in 0..LOOKS {
         match look().await? {
             None => return Ok(Left::Nothing),
             Some(own) if own.is_marked => {
-                // Where that is possible nothing has to wait for its day.
+                // If possible, delete it at once instead of after some days.
                 let at_once = delete().query("permanently_remove", true);
                 if writer.send(at_once.query("full_path", own.path)).await.is_err() {
                     return Ok(Left::Marked);
@@ -500,17 +499,17 @@ async fn remove(observer: &Observer, path: &str) -> Result<Left, ApiError> {
     })
 }
 
-/// The group in which everything happened.
+/// The new group.
 struct Own {
     id: u64,
-    /// The path that it has now.
+    /// Its present path.
     path: String,
     /// Whether it is marked for deletion.
     is_marked: bool,
 }
 
-/// The group that `handle` stands for, if it is exactly the one at `path`, or was before it was marked
-/// for deletion.
+/// The group with the id or path `handle`, if its path is `path`, or was before it was marked for
+/// deletion.
 async fn group(client: &ReadClient, handle: &str, path: &str) -> Result<Option<Own>, ApiError> {
     let request = operation::GROUP_GET.request().arg("id", handle).query("with_projects", false);
     let answer = match client.get_known(request, &["id", "full_path"]).await {

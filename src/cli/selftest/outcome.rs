@@ -1,5 +1,5 @@
-//! What a selftest found: without names, values, hosts and paths, so that it can be sent to anybody.
-//! The terminal gets one screen of it, a file gets all.
+//! The findings of a selftest, without names, values, hosts and paths, so that they can be sent to
+//! anybody. The terminal shows one screen of them, a file all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,29 +20,29 @@ use crate::{
     text::{self, count},
 };
 
-/// Something that is not as it should be.
+/// A deviation from the expected result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
-    /// What was being done.
+    /// The phase.
     phase: Phase,
-    /// Whether to a group or a project, or to something in one, and which section.
+    /// The scope and the section of the object.
     of: (Option<Scope>, Option<&'static str>),
     /// What happened.
     what: What,
-    /// The operation, and what the service answered.
+    /// The operation, and the status of the answer.
     answer: (Option<&'static str>, Option<u16>),
-    /// The fields that it is about, of those that undrift knows.
+    /// The fields concerned, as far as undrift knows them.
     fields: Vec<&'static str>,
 }
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum What {
-    /// The plan has a problem of this sort.
+    /// The plan has a problem with this code.
     Problem(&'static str),
     /// It could not be read.
     Unreadable,
-    /// It was refused, or broke.
+    /// It was refused, or a request failed.
     Failed,
     /// It was accepted and not saved, or changed meanwhile.
     NotSaved,
@@ -90,7 +90,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Takes in what a plan says that keeps something from being done.
+    /// Adds the findings in a plan that prevent steps.
     pub(super) fn planned(&mut self, phase: Phase, plan: &Plan) {
         for problem in &plan.problems {
             self.add(phase, (None, &problem.address), What::Problem(problem.code), None, &[]);
@@ -101,7 +101,7 @@ impl Findings {
         }
     }
 
-    /// Takes in what became of a plan.
+    /// Adds the findings in the result of applying a plan.
     pub(super) fn applied(&mut self, phase: Phase, applied: &Applied) {
         let done = applied.steps.iter().filter(|step| step.outcome.is_success()).count();
         self.done.insert(phase, done);
@@ -120,7 +120,7 @@ impl Findings {
         }
     }
 
-    /// Takes in what the next plan would do.
+    /// Adds the steps of the next plan, which should be empty.
     pub(super) fn again(&mut self, phase: Phase, plan: &Plan) {
         for step in &plan.steps {
             let Step { scope, address, changes, .. } = step;
@@ -139,7 +139,7 @@ impl Findings {
         fields: &[String],
     ) {
         let answer = cause.map_or((None, None), |cause| (cause.operation, cause.status));
-        // A name that undrift does not know may be one that somebody chose.
+        // A name that undrift does not know may have been chosen by a user.
         let mut fields: Vec<_> = fields.iter().filter_map(|name| kinds::name(name)).collect();
         let mut of = (scope, address.section);
         if let Some((scope, section, field)) = attribute_at(&address.path) {
@@ -156,28 +156,28 @@ impl Findings {
         self.all.is_empty()
     }
 
-    /// Whether others found the same, however many steps that took.
+    /// Whether the findings are the same, whatever the number of steps.
     pub(super) fn is_as(&self, others: &Self) -> bool {
         self.all == others.all
     }
 
-    /// What is here and not in `others`.
+    /// The findings that are not in `others`.
     pub(super) fn without(&self, others: &Self) -> Self {
         let all = self.all.difference(&others.all).cloned().collect();
         Self { all, done: BTreeMap::new() }
     }
 }
 
-/// What the service is, as far as it is no secret.
+/// Properties of the service that are no secret.
 pub(super) struct About {
     /// Its release, as text.
     pub(super) release: String,
-    /// Its tier, as the command line says.
+    /// Its tier, from the command line.
     pub(super) tier: Tier,
 }
 
-/// What was tried and what was not, and what was found here, which in the sandbox is `expected`, if
-/// it was asked.
+/// What was tried and what was not, and the findings. `expected` are those of the sandbox, if it
+/// was asked.
 pub(super) struct Report<'a> {
     pub(super) about: About,
     pub(super) ground: &'a Ground,
@@ -185,11 +185,11 @@ pub(super) struct Report<'a> {
     pub(super) expected: Option<&'a Findings>,
 }
 
-/// How many findings of a sort fit a screen.
+/// How many findings of a sort fit on a screen.
 const MOST: usize = 6;
 
 impl Report<'_> {
-    /// All of it, for a file.
+    /// All findings, for a file.
     pub(super) fn whole(&self) -> String {
         let mut text = self.head();
         for LeftOut { of: (scope, section), why } in self.ground.extent().1 {
@@ -203,7 +203,7 @@ impl Report<'_> {
         text + self.verdict()
     }
 
-    /// What fits a screen; `file` has the rest, if there is one.
+    /// What fits on a screen; `file` has the rest, if there is one.
     pub(super) fn screen(&self, file: Option<&Path>) -> String {
         let mut text = self.head();
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
@@ -249,7 +249,7 @@ impl Report<'_> {
         text
     }
 
-    /// Adds what was found, the first `most` of each sort; whether there is more.
+    /// Adds the first `most` findings of each sort; returns whether there are more.
     fn findings(&self, text: &mut String, most: usize) -> bool {
         let (here, there, both) = self.compared();
         let mut folded = false;
@@ -274,7 +274,7 @@ impl Report<'_> {
         folded
     }
 
-    /// What is only here, only in the sandbox, and in both.
+    /// The findings only here, only in the sandbox, and in both.
     fn compared(&self) -> (Findings, Findings, Findings) {
         let none = Findings::default();
         let sandbox = self.expected.unwrap_or(&none);

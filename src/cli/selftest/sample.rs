@@ -1,9 +1,9 @@
-//! The manifests of a selftest: every kind in every scope that has it, created, changed and removed.
+//! The manifests of a selftest: every kind in every scope, created, changed and removed.
 //!
-//! They are made from the tables of the kinds alone, so that a new kind is tried by itself: what
-//! tells an entry from others and what it cannot be created without gets the example of its schema,
-//! and one more field is changed. With [`Ground::attributes`] each further field is changed too, in a
-//! group or project of its own, so that what the service does with one field stays apart from the rest.
+//! They are made from the tables of the kinds alone, so a new kind is tested without code here. The
+//! identity of an entry, and fields that a create needs, get the examples of their schema; then one
+//! more field is changed. With [`Ground::attributes`] each further field is changed too, in a group
+//! or project of its own, so that effects on one field stay separate.
 
 use std::fmt;
 
@@ -15,19 +15,19 @@ use crate::{
     value::{Json, Object},
 };
 
-/// What is done to everything.
+/// What is done to all objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// It is created.
+    /// They are created.
     Create,
-    /// One of its fields is changed.
+    /// One field of each is changed.
     Change,
-    /// It is removed, or changed back where it cannot be.
+    /// They are removed, or changed back if that is impossible.
     Remove,
 }
 
 impl Phase {
-    /// All of them, in order.
+    /// All phases, in order.
     pub(super) const ALL: [Self; 3] = [Self::Create, Self::Change, Self::Remove];
 }
 
@@ -41,18 +41,18 @@ impl fmt::Display for Phase {
     }
 }
 
-/// What the manifests are for.
+/// The facts that the manifests depend on.
 #[derive(Clone, Debug)]
 pub(super) struct Ground {
-    /// The path of the group in which everything happens.
+    /// The path of the new group.
     pub(super) root: String,
-    /// A user who may be named, other than the caller.
+    /// A user to name, other than the caller.
     pub(super) user: Option<String>,
     /// The tier of the service.
     pub(super) tier: Tier,
     /// Its release.
     pub(super) release: Known,
-    /// Whether each field is changed, not only one of each kind.
+    /// Whether to change each field, instead of one for each kind.
     pub(super) attributes: bool,
 }
 
@@ -70,7 +70,7 @@ impl Attribute {
     }
 }
 
-/// A kind that is not tried, and why.
+/// A kind that is not tested, and why.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LeftOut {
     /// The scope, and the section.
@@ -108,7 +108,7 @@ impl Ground {
         documents.into_iter().map(Json::Object).collect()
     }
 
-    /// Where a field is changed.
+    /// The path of the container in which a field is changed.
     pub(super) fn path_of(&self, attribute: Attribute) -> String {
         let (scope, section, field) = attribute.of();
         format!("{}/{ATTRIBUTES}/{}-{section}-{field}", self.root, scope.noun())
@@ -123,7 +123,7 @@ impl Ground {
         all.filter(|attribute| self.unchangeable(*attribute).is_none()).collect()
     }
 
-    /// The fields that are not, each with the reason.
+    /// The fields that are not changed, each with the reason.
     pub(super) fn unchanged(&self) -> Vec<(Attribute, String)> {
         if !self.attributes {
             return Vec::new();
@@ -131,7 +131,7 @@ impl Ground {
         every_field().filter_map(|one| Some((one, self.unchangeable(one)?))).collect()
     }
 
-    /// Why a field cannot be changed by itself.
+    /// Why a field cannot be changed on its own.
     fn unchangeable(&self, attribute: Attribute) -> Option<String> {
         let Attribute { section, spec } = attribute;
         if section.identity.contains(&&*spec.name) {
@@ -143,7 +143,7 @@ impl Ground {
         })
     }
 
-    /// Why a field cannot be changed and be seen to have been, whatever its values are.
+    /// Why a change of a field is impossible or invisible, whatever its values are.
     fn unfit(&self, spec: &Spec) -> Option<String> {
         let field = &spec.field;
         let reason = match () {
@@ -161,7 +161,7 @@ impl Ground {
         Some(reason.to_owned())
     }
 
-    /// The documents about every kind.
+    /// The documents for every kind.
     fn kinds(&self, phase: Phase) -> Vec<Object> {
         let path = |name: &str| format!("{}/{name}", self.root);
         let mut own = [
@@ -179,7 +179,7 @@ impl Ground {
         for section in tried() {
             let Ok(value) = self.value(section, phase) else { continue };
             if section.shape == Shape::Switch {
-                // What a switch does, such as closing a project, concerns all that is beside it.
+                // A switch, such as archiving a project, affects all other sections.
                 let path = path(&format!("{PEER}/{}", section.section));
                 let mut document = document(section.home.scope, &path, true.into());
                 document.insert(section.section.to_owned(), value);
@@ -192,7 +192,7 @@ impl Ground {
         own.into_iter().chain(alone).collect()
     }
 
-    /// What is tried, and what is not.
+    /// What is tested, and what is not.
     pub(super) fn extent(&self) -> (Vec<(Scope, &'static str)>, Vec<LeftOut>) {
         let (mut all, mut left_out) = (Vec::new(), Vec::new());
         for section in tried() {
@@ -205,14 +205,14 @@ impl Ground {
         (all, left_out)
     }
 
-    /// What a document says of `section`, of which one field is changed.
+    /// The content of `section` in a document, with one field to change.
     ///
     /// # Errors
-    /// Why it is not tried.
+    /// Why it is not tested.
     fn value(&self, section: Section, phase: Phase) -> Result<Json, String> {
         let changing = section.table().specs().iter().filter(|spec| self.is_changeable(spec));
         let changing = changing.filter(|spec| !section.identity.contains(&&*spec.name));
-        // A switch of two positions first: every service knows both.
+        // Booleans first, because every service knows both values.
         let rank = |spec: &&Spec| (!is_boolean(spec), spec.field.codec != Codec::Level);
         let value = self.entry(section, changing.min_by_key(rank), phase)?;
         let Json::Array(entries) = &value else { return Ok(value) };
@@ -225,8 +225,8 @@ impl Ground {
         Ok(Json::Array(vec![entry.into()]))
     }
 
-    /// What a document says of `section` if `changing` has the value of the phase, and what it needs
-    /// besides its example.
+    /// The content of an entry in which `changing` has the value of the phase, with the examples
+    /// that it needs.
     fn entry(
         &self,
         section: Section,
@@ -243,7 +243,7 @@ impl Ground {
         }
         let named = section.identity.iter().chain(section.required);
         let named = named.filter_map(|name| section.table().get(name));
-        // What a lower tier tells entries apart by without has a default.
+        // An identifying field of a higher tier has a default.
         let named = named.filter(|spec| spec.field.tier <= self.tier);
         let mut fields = Object::new();
         for spec in named {
@@ -251,7 +251,7 @@ impl Ground {
         }
         if let Some(spec) = changing {
             let value = self.sample(spec, phase)?;
-            // What may not show more than this field goes along, and what it has no effect without.
+            // Add the fields that limit this one, and those without which it has no effect.
             for other in section.table().specs() {
                 if other.field.at_most.as_deref() == Some(&*spec.name) {
                     fields.insert(other.name.clone(), value.clone());
@@ -271,7 +271,7 @@ impl Ground {
         })
     }
 
-    /// Whether the service is of a release that has the field.
+    /// Whether the service's release has the field.
     fn has(&self, spec: &Spec) -> bool {
         let release = match self.release {
             Known::Is(release) => release,
@@ -280,7 +280,7 @@ impl Ground {
         spec.field.since.is_none_or(|since| since <= release)
     }
 
-    /// Whether a field can be changed by itself, and be seen to have been.
+    /// Whether a change of the field alone is possible and visible.
     fn is_changeable(&self, spec: &Spec) -> bool {
         let field = &spec.field;
         let is_two_valued = is_boolean(spec)
@@ -292,7 +292,8 @@ impl Ground {
             && self.unfit(spec).is_none()
     }
 
-    /// A value of a field: one when it is created, and back in the end, and another in between.
+    /// The value of a field in a phase: the first one at creation and at the end, the second in
+    /// between.
     fn sample(&self, spec: &Spec, phase: Phase) -> Result<Json, String> {
         match spec.field.names {
             Some(Named::User) => {
@@ -305,7 +306,7 @@ impl Ground {
             None => {}
         }
         if spec.field.compare == Compare::Ref {
-            // A short name is looked for among the branches that are there.
+            // A short name would be looked up among the existing branches.
             return Ok("refs/heads/main".into());
         }
         let is_other = phase == Phase::Change;
@@ -317,7 +318,7 @@ impl Ground {
     }
 }
 
-/// The scope, the section and the field that a group or project at [`Ground::path_of`] is for.
+/// The scope, the section and the field for the container at a [`Ground::path_of`].
 pub(super) fn attribute_at(path: &str) -> Option<(Scope, &str, &str)> {
     let (_, name) = path.rsplit_once('/').filter(|(above, _)| above.ends_with(ATTRIBUTES))?;
     let (noun, rest) = name.split_once('-')?;
@@ -326,7 +327,7 @@ pub(super) fn attribute_at(path: &str) -> Option<(Scope, &str, &str)> {
     Some((scope, section, field))
 }
 
-/// Two values of a field, if there are two that fit whatever else is declared.
+/// Two values of a field that fit all other declarations, if there are two.
 fn pair(spec: &Spec) -> Option<[Json; 2]> {
     if is_boolean(spec) {
         return Some([true.into(), false.into()]);
@@ -356,17 +357,17 @@ fn pair(spec: &Spec) -> Option<[Json; 2]> {
     None
 }
 
-/// The group that things are shared with, and in which what stands alone is.
+/// The group to share with, which also contains the sections tested separately.
 const PEER: &str = "peer";
-/// The group in which each field has a group or project of its own.
+/// The group with a group or project for each field.
 const ATTRIBUTES: &str = "attributes";
 
-/// Every kind in every scope that has it, but the containers themselves.
+/// Every kind in every scope, except the containers themselves.
 fn tried() -> impl Iterator<Item = Section> {
     kinds::everywhere().filter(|section| section.shape != Shape::Container)
 }
 
-/// Every field of every kind, but those of switches, which are tried as a whole.
+/// Every field of every kind, except switches, which are tested as a whole.
 fn every_field() -> impl Iterator<Item = Attribute> {
     let kinds = tried().filter(|section| section.shape != Shape::Switch);
     kinds.flat_map(|section| {
@@ -398,7 +399,7 @@ fn is_boolean(spec: &Spec) -> bool {
     spec.schema["type"] == "boolean"
 }
 
-/// The other position of a switch.
+/// The other value of a switch.
 fn off(spec: &Spec) -> Json {
     if is_boolean(spec) { false.into() } else { Json::Null }
 }
@@ -458,7 +459,7 @@ mod tests {
         }
     }
 
-    /// Each section stands in each phase, and what is declared differs from phase to phase in it.
+    /// Each section is declared in each phase, and its declarations differ from phase to phase.
     #[test]
     fn a_change_changes_something_of_most_kinds() {
         let ground = ground(Some("alice"), Tier::Ultimate);

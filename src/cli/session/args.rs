@@ -1,5 +1,5 @@
-//! The options of a session: which manifests, which service, which part of both, and what else a plan
-//! depends on.
+//! The options of a session: the manifests, the service, the selected part, and further inputs of a
+//! plan.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,15 +25,15 @@ use crate::{
     selection::Selection,
 };
 
-/// Where it is looked for which environment variables manifests may use, after `--allow-env`.
+/// Where to look for the environment variables that manifests may use, after `--allow-env`.
 const ALLOW_NAME: &str = "UNDRIFT_ALLOW_ENV";
-/// Where acknowledgements are looked for, after `--ack`.
+/// Where to look for acknowledgements, after `--ack`.
 const ACK_NAME: &str = "UNDRIFT_ACK";
-/// Where holds are looked for. Only there: a hold is about one emergency, not about a command line,
-/// and never about a manifest.
+/// Where to look for holds. There is no option for them, and no manifest: a hold is for one
+/// emergency.
 const HOLD_NAME: &str = "UNDRIFT_HOLD";
 
-/// Which manifests, which service, which part of both.
+/// The manifests, the service, and the selected part.
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct SessionArgs {
     /// Folder of manifests, or one file
@@ -50,7 +50,7 @@ pub(in crate::cli) struct SessionArgs {
 }
 
 impl SessionArgs {
-    /// Those of a run that chooses in its own way what it looks at: `only` this, or everything.
+    /// The options of a command that selects in its own way: `only` this, or everything.
     pub(in crate::cli) fn choosing(
         dir: &Path,
         allow_env: &[String],
@@ -65,10 +65,10 @@ impl SessionArgs {
         }
     }
 
-    /// Those of a run that carries out `saved`: it looks at what that is about.
+    /// The options of a run that applies `saved`: it selects the same part.
     ///
     /// # Errors
-    /// If something else is selected, or what `saved` selects cannot be read.
+    /// If other options select something, or a selector in `saved` is not valid.
     pub(in crate::cli) fn of_saved(
         &self,
         saved: &Arc<SavedPlan>,
@@ -86,13 +86,13 @@ impl SessionArgs {
         Ok(Self { dir, select, ..self.clone() })
     }
 
-    /// What is selected, as it was written: `--only` and `--exclude`.
+    /// The values of `--only` and `--exclude`, as written.
     pub(in crate::cli) fn selected(&self) -> [Vec<String>; 2] {
         [written(&self.select.only), written(&self.select.exclude)]
     }
 
-    /// The environment variables that manifests may use: as the options say, else as
-    /// UNDRIFT_ALLOW_ENV does.
+    /// The environment variables that manifests may use: from the options, or else from
+    /// UNDRIFT_ALLOW_ENV.
     pub(super) fn allowed(&self, env: &Environment) -> Result<Allowed, Failure> {
         let (name, globs) = match env.get(ALLOW_NAME) {
             _ if !self.allow_env.is_empty() => {
@@ -107,7 +107,7 @@ impl SessionArgs {
     }
 }
 
-/// Which part of what is declared.
+/// The selected part of the declarations.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub(super) struct SelectArgs {
@@ -118,15 +118,15 @@ pub(super) struct SelectArgs {
     /// Exclude matching objects; may be repeated
     #[arg(long, value_name = "GLOB", value_parser = Selector::parse)]
     exclude: Vec<Selector>,
-    /// What is carried out, if it was saved: nothing else is looked at.
+    /// The saved plan to apply, if any: nothing else is selected.
     #[arg(skip)]
     pub(super) saved: Option<Arc<SavedPlan>>,
 }
 
 impl SelectArgs {
-    /// Whether something is selected that no document of `desired` declares, for all that is known
-    /// before it is read what rules bring in. What rules bring in also says of a group which projects
-    /// are declared nowhere.
+    /// Whether the selection may contain something that no document in `desired` declares, as far
+    /// as known before rules are resolved. For a group, its undeclared projects also depend on
+    /// rules.
     pub(super) fn reaches_beyond(&self, desired: &Desired) -> bool {
         if let Some(saved) = &self.saved {
             let is_declared = |path: &str| desired.containers.iter().any(|c| *c.path == *path);
@@ -142,14 +142,14 @@ impl SelectArgs {
         self.only.is_empty() || !self.only.iter().all(is_declared)
     }
 
-    /// The part of what a roster says that is selected, given where it is declared to be.
+    /// The selected part of a roster, given former paths.
     pub(super) fn of_roster(&self, mut roster: Roster, moves: &Moves) -> Roster {
         let selection = self.selection();
         roster.members.retain(|member| selection.holds_at(&member.path, moves));
         roster
     }
 
-    /// Takes out of `desired` what a saved plan is not about.
+    /// Removes from `desired` what a saved plan does not concern, and returns it.
     pub(super) fn apart(&self, desired: &mut Desired) -> Vec<Container> {
         let Some(saved) = &self.saved else { return Vec::new() };
         let paths: BTreeSet<_> = saved.containers.iter().map(|one| one.path.as_str()).collect();
@@ -159,12 +159,12 @@ impl SelectArgs {
         apart
     }
 
-    /// Whether nothing is left out.
+    /// Whether everything is selected.
     pub(super) const fn is_everything(&self) -> bool {
         self.only.is_empty() && self.exclude.is_empty()
     }
 
-    /// Drops the warnings of `loaded` at documents of groups and projects that are not selected.
+    /// Removes the warnings of `loaded` for documents of groups and projects that are not selected.
     pub(super) fn without_others(&self, loaded: &mut Loaded) {
         let Some(desired) = loaded.desired.as_ref().filter(|_| !self.is_everything()) else {
             return;
@@ -188,11 +188,10 @@ impl SelectArgs {
         Selection { only: self.only.clone(), exclude: self.exclude.clone() }
     }
 
-    /// The part of `desired` that is selected. Each selector has to match something, those that say
-    /// what to `resend` too.
+    /// The selected part of `desired`. Each selector must match something, also those of `resend`.
     pub(super) fn of(&self, desired: Desired, resend: &[Selector]) -> Result<Desired, Failure> {
         if self.saved.is_some() {
-            // What it selects and is not there any more makes it stale, which is told later.
+            // A saved selector without a match makes the plan stale, which is reported later.
             return Ok(self.selection().of(desired));
         }
         for selector in self.only.iter().chain(&self.exclude).chain(resend) {
@@ -206,7 +205,7 @@ impl SelectArgs {
     }
 }
 
-/// What else a plan to be applied depends on.
+/// Further inputs of a plan to apply.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Selection")]
 pub(in crate::cli) struct ChangeArgs {
@@ -223,7 +222,7 @@ pub(in crate::cli) struct ChangeArgs {
 }
 
 impl ChangeArgs {
-    /// What the command line acknowledges, or else UNDRIFT_ACK.
+    /// The acknowledgements from the command line, or else from UNDRIFT_ACK.
     pub(super) fn acknowledged(&self, env: &Environment) -> Result<Vec<Acknowledgement>, Failure> {
         match env.get(ACK_NAME) {
             Some(written) if self.ack.is_empty() => words(written)
@@ -234,10 +233,10 @@ impl ChangeArgs {
         }
     }
 
-    /// Those of a run that carries out `saved`.
+    /// The options of a run that applies `saved`.
     ///
     /// # Errors
-    /// As [`SessionArgs::of_saved`].
+    /// As for [`SessionArgs::of_saved`].
     pub(in crate::cli) fn of_saved(&self, saved: &SavedPlan) -> Result<Self, Failure> {
         if !self.resend.is_empty() || self.limit.is_some() {
             return Err(Failure::usage("a saved plan says itself how far it goes")
@@ -246,7 +245,7 @@ impl ChangeArgs {
         Ok(Self { resend: selectors(&saved.resend)?, ..self.clone() })
     }
 
-    /// What is sent again, as it was written.
+    /// The values of `--resend`, as written.
     pub(in crate::cli) fn resent(&self) -> Vec<String> {
         written(&self.resend)
     }
@@ -256,13 +255,13 @@ fn written(selectors: &[Selector]) -> Vec<String> {
     selectors.iter().map(|selector| selector.written().to_owned()).collect()
 }
 
-/// The selectors of a saved plan.
+/// Parses the selectors of a saved plan.
 fn selectors(written: &[String]) -> Result<Vec<Selector>, Failure> {
     let selectors = written.iter().map(|glob| Selector::parse(glob)).collect::<Result<_, _>>();
     selectors.map_err(|why| Failure::new(Exit::Stale, anyhow::anyhow!("the saved plan: {why}")))
 }
 
-/// What UNDRIFT_HOLD says is left alone on `today`, and which of that is over.
+/// The holds in UNDRIFT_HOLD on `today`, with warnings for expired ones.
 pub(super) fn holds(env: &Environment, today: Date) -> Result<(Holds, Diagnostics), Failure> {
     let written = env.get(HOLD_NAME).unwrap_or_default();
     let (holds, over) = Holds::parse(words(written), today).map_err(|why| {
@@ -277,8 +276,8 @@ fn words(list: &str) -> impl Iterator<Item = &str> {
     list.split([',', ' ', '\t', '\n', '\r']).filter(|word| !word.is_empty())
 }
 
-/// Refuses a selector that matches nothing declared: it is a slip of the pen, and "nothing to do"
-/// would hide it.
+/// Refuses a selector without a match: it is probably a typing error, which "nothing to do" would
+/// hide.
 pub(in crate::cli) fn selects_something(
     selector: &Selector,
     desired: &Desired,
@@ -294,7 +293,7 @@ pub(in crate::cli) fn selects_something(
             .filter(|address| address.section.is_none())
             .map(|address| address.to_string())
             .collect(),
-        // The section may be misspelt behind a glob, too.
+        // The section may also be misspelt after a glob.
         Some((path, _)) => {
             let sections: BTreeSet<_> = declared().filter_map(|address| address.section).collect();
             let within = sections.iter().map(|section| format!("{path}#{section}"));

@@ -1,5 +1,4 @@
-//! A session compared with the base of a branch: what of a plan is this branch's, and what either side
-//! limits.
+//! A session with a base: labels of differences, and the limits of both sides.
 
 use std::{
     borrow::Cow,
@@ -23,26 +22,26 @@ use crate::{
 /// How a session uses a base.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct Use {
-    /// Whether what differed before is planned too.
+    /// Whether differences from before the branch are planned too.
     pub(in crate::cli) heals: bool,
-    /// Whether only what is declared otherwise than at the base is looked at.
+    /// Whether only containers whose declarations differ from the base are read.
     pub(in crate::cli) only_changed: bool,
 }
 
-/// What a session knows of a base.
+/// The base of a session.
 pub(super) struct Compared {
     base: Base,
     config: Config,
     acknowledgements: Vec<Acknowledgement>,
     heals: bool,
-    /// What was found so far.
+    /// The comparison so far.
     against: Mutex<Against>,
-    /// By path, what is declared without what is left alone.
+    /// The declarations without excluded parts, by path.
     rests: Mutex<BTreeMap<Arc<str>, Rest>>,
 }
 
 impl Session {
-    /// The same against a base. The limits of both sides count.
+    /// The session with a base. The limits of both sides hold.
     pub(in crate::cli) fn against(mut self, found: Found, used: Use, cx: &Context) -> Self {
         let mut against = Against { revision: found.revision, ..Against::default() };
         let (mut base, mut config, mut acknowledgements) =
@@ -75,8 +74,8 @@ impl Session {
             self.desired.containers = base.changed(std::mem::take(&mut self.desired.containers));
             against.unchanged = all - self.desired.containers.len();
             self.settings.created = self.desired.created();
-            // Those in documents are for what is looked at; those of the command line are for this
-            // run.
+            // Acknowledgements in documents count for selected containers; those of the command
+            // line for the whole run.
             let containers = &self.desired.containers;
             self.acknowledged.retain(|known| {
                 known.origin.is_none()
@@ -94,7 +93,7 @@ impl Session {
         self
     }
 
-    /// What is declared without what this run leaves alone, once it was planned.
+    /// The declarations without what this run excludes, after planning.
     pub(in crate::cli) fn to_apply(&self) -> Cow<'_, Desired> {
         let Some(compared) = &self.compared else { return Cow::Borrowed(&self.desired) };
         let rests = compared.rests.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,13 +131,13 @@ impl Compared {
         Ok(plan)
     }
 
-    /// Puts what was found of all containers into `plan`.
+    /// Adds the comparison of all containers to `plan`.
     pub(super) fn finish(&self, plan: &mut Plan) {
         let against = self.against.lock().unwrap_or_else(PoisonError::into_inner);
         plan.base = Some(against.clone());
     }
 
-    /// Marks what an acknowledgement let through that only this branch has, and puts it first.
+    /// Marks refusals whose acknowledgement only the branch has, and puts them first.
     pub(super) fn mark(&self, plan: &mut Plan, all: &[Acknowledgement]) {
         let is_old = |known: &&Acknowledgement| {
             self.acknowledgements.iter().any(|old| known.lets_no_more_through_than(old))
@@ -152,7 +151,7 @@ impl Compared {
     }
 }
 
-/// What a rule at the base may have brought in: what is declared here and not there.
+/// Containers that rules at the base may include: declared here and not there.
 fn missing(here: &Desired, base: &Desired) -> Roster {
     let known: BTreeSet<_> =
         base.containers.iter().map(|container| container.path.to_lowercase()).collect();
@@ -164,12 +163,13 @@ fn missing(here: &Desired, base: &Desired) -> Roster {
     Roster { members: others.map(member).collect(), ..Roster::default() }
 }
 
-/// The limits that both sides keep.
+/// The stricter of two limits.
 fn stricter(one: Limits, other: Limits) -> Limits {
     Limits { count: one.count.min(other.count), share: one.share.min(other.share) }
 }
 
-/// What is outside of what the base manages: nobody widens that and uses it at once.
+/// A problem for a container outside of what the base manages: no branch may widen that and use it
+/// at once.
 fn outside(config: &Config, container: &Container) -> Option<Problem> {
     let (address, message) = config.outside(container)?;
     Some(Problem {

@@ -1,5 +1,4 @@
-//! The manifests of a session: loaded, told of what is wrong with them, and looked through for
-//! secrets.
+//! The manifests of a session: loading them, reporting their faults, and finding their secrets.
 
 use std::path::PathBuf;
 
@@ -12,24 +11,24 @@ use crate::{
     value::Value,
 };
 
-/// Manifests without a fault.
+/// Manifests without errors.
 pub(in crate::cli) struct Manifests {
-    /// What they declare.
+    /// Their declarations.
     pub(in crate::cli) desired: Desired,
-    /// The rules that bring in more, if there are any.
+    /// Their rules with `undeclared: include`, if there are any.
     pub(in crate::cli) includes: Option<Includes>,
     /// Their folder.
     pub(in crate::cli) root: PathBuf,
-    /// What `undrift.yaml` says.
+    /// Their `undrift.yaml`.
     pub(in crate::cli) config: Config,
-    /// How loud warnings are.
+    /// The levels of warnings.
     pub(in crate::cli) warnings: Warnings,
 }
 
-/// What was `loaded`, after saying what is wrong with it.
+/// The manifests in `loaded`, after reporting its diagnostics.
 ///
 /// # Errors
-/// If something is wrong with it.
+/// If it has errors.
 pub(in crate::cli) fn usable(
     loaded: Loaded,
     reports: &mut Reports,
@@ -44,7 +43,7 @@ pub(in crate::cli) fn usable(
     }
 }
 
-/// Says what is wrong with manifests; if that is an error, the run ends with it.
+/// Reports the faults of manifests, and returns the failure of the run.
 pub(super) fn tell(diagnostics: Diagnostics, reports: &mut Reports, cx: &Context) -> Failure {
     if !diagnostics.is_empty() {
         cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
@@ -54,7 +53,7 @@ pub(super) fn tell(diagnostics: Diagnostics, reports: &mut Reports, cx: &Context
     Failure::usage(format!("cannot use the manifests: {summary}"))
 }
 
-/// `secrets` with what those of `desired`, and of what rules may bring in besides, stand for.
+/// Adds to `secrets` those that `desired` refers to, and those of the rules.
 pub(super) fn secrets_of(
     desired: &Desired,
     includes: Option<&Includes>,

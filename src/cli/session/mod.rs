@@ -1,7 +1,6 @@
-//! What `plan`, `apply` and `drift` have in common: manifests, a service, and what leads from both to
-//! a plan. A session is opened in steps (`opening`): `args` are the options, `manifests` what is
-//! loaded, `source` what is looked at, `preflight` what is said of the token before anything is
-//! planned, `compared` what a base adds.
+//! What `plan`, `apply` and `drift` share: from manifests and a service to a plan. A session is
+//! opened in steps (`opening`): `args` are the options, `manifests` loads, `source` is the service
+//! or a snapshot, `preflight` checks the token, `compared` adds a base.
 
 mod args;
 mod compared;
@@ -40,47 +39,47 @@ use compared::Compared;
 
 /// Everything that a run needs after its start.
 pub(super) struct Session {
-    /// What is declared and selected.
+    /// The selected declarations.
     pub(super) desired: Desired,
-    /// What counts besides.
+    /// Further inputs of the plan.
     beside: Beside,
-    /// What guards may let pass.
+    /// The acknowledgements.
     acknowledged: Vec<Acknowledgement>,
     /// The day of the run.
     today: Date,
-    /// What reads.
+    /// For reading.
     pub(super) observer: Observer,
-    /// What plans depend on.
+    /// The settings of plans.
     pub(super) settings: plan::Settings,
-    /// How far the run goes.
+    /// The extent of the run.
     extent: Extent,
-    /// How many projects are looked at at once.
+    /// How many projects are read at once.
     pub(super) ahead: usize,
-    /// What reports say about it.
+    /// The run, for reports.
     pub(super) run: Run,
-    /// The snapshot that is taken.
+    /// The snapshot that is being taken.
     pub(super) taking: Option<Arc<Taking>>,
     embedded: Option<Embedded>,
     compared: Option<Compared>,
 }
 
-/// What counts for a plan besides what is declared and selected.
+/// Inputs of a plan other than the selected declarations.
 struct Beside {
-    /// What exists and is not planned, although rules are about it.
+    /// Containers that rules match but that are not planned.
     roster: Roster,
-    /// What rules bring in besides and a saved plan is not about: it counts for guards alone.
+    /// Containers that rules include but a saved plan does not concern: they only count for guards.
     apart: Vec<Container>,
-    /// Whether plans remember what they could see, to be compared with a saved one.
+    /// Whether plans remember their parts, for the comparison with a saved one.
     remembers: bool,
-    /// Whether nothing is left out.
+    /// Whether everything is selected.
     selects_all: bool,
 }
 
 impl Session {
-    /// Reads what is selected and plans it.
+    /// Reads and plans the selected containers.
     ///
     /// # Errors
-    /// If reading on is pointless.
+    /// If all further requests would fail too.
     pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let progress = Progress::reading(containers.len(), &cx.output);
@@ -107,7 +106,7 @@ impl Session {
             .acknowledge(&self.acknowledged, &self.settings.moves, self.today)
             .into_iter()
             .collect();
-        // A hold for another part of the organisation is no slip.
+        // A hold for another part of the organisation is not a typing error.
         if self.beside.selects_all {
             warnings.extend(self.settings.holds.idle(&plan, &self.settings.moves));
         }
@@ -121,10 +120,10 @@ impl Session {
         Ok(plan.estimated(self.observer.client().a_minute()))
     }
 
-    /// Reads the one group or project that is selected and plans it, and hands out both.
+    /// Reads and plans the one selected group or project, and returns both.
     ///
     /// # Errors
-    /// If reading on is pointless.
+    /// If all further requests would fail too.
     pub(super) async fn look(&self) -> Result<(Plan, Live), Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let found = Mutex::new(None);
@@ -141,7 +140,7 @@ impl Session {
         found.ok_or_else(|| Failure::usage("nothing is selected"))
     }
 
-    /// Refuses to apply anything with a token that cannot write.
+    /// Refuses to apply with a token that cannot write.
     ///
     /// # Errors
     /// If that is certain.
@@ -149,7 +148,7 @@ impl Session {
         preflight::may_write(self.run.token.as_ref())
     }
 
-    /// Ends the embedded service, if there is one, with everything written.
+    /// Stops the embedded service, if there is one, after everything is written.
     pub(super) async fn close(self) {
         if let Some(embedded) = self.embedded {
             connect::stop(embedded).await;

@@ -1,4 +1,4 @@
-//! Opening a session: what is chosen before anything is read, then what a service adds.
+//! Opens a session: first the choices that need no service, then those that do.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
     secret::Secrets,
 };
 
-/// What a session is to look at.
+/// What to open.
 pub(in crate::cli) struct Opening<'a> {
     args: &'a SessionArgs,
     changes: ChangeArgs,
@@ -30,31 +30,31 @@ pub(in crate::cli) struct Opening<'a> {
 }
 
 impl<'a> Opening<'a> {
-    /// The service that the arguments name.
+    /// Uses the service in the arguments.
     pub(in crate::cli) fn of(args: &'a SessionArgs) -> Self {
         Self { args, changes: ChangeArgs::default(), source: Source::Service, base: None }
     }
 
-    /// What `source` leads to in its place.
+    /// Uses `source` instead.
     pub(in crate::cli) fn from(self, source: Source<'a>) -> Self {
         Self { source, ..self }
     }
 
-    /// To change something.
+    /// For changes.
     pub(in crate::cli) fn changing(self, changes: &ChangeArgs) -> Self {
         Self { changes: changes.clone(), ..self }
     }
 
-    /// Against a `base`, if there is one.
+    /// With a `base`, if there is one.
     pub(in crate::cli) fn against(self, base: Option<base::Request>, used: Use) -> Self {
         Self { base: base.map(|base| (base, used)), ..self }
     }
 
-    /// Loads the manifests, finds the service, and asks who the token belongs to.
+    /// Loads the manifests, finds the service, and reads the token's user.
     ///
     /// # Errors
-    /// If the manifests are wrong, a selector selects nothing, the base or snapshot that was named is
-    /// not there, or there is no service to talk to. What is written needs a base without faults.
+    /// If the manifests are wrong, a selector matches nothing, the named base or snapshot does not
+    /// exist, or there is no service. A run that writes needs a base without faults.
     pub(in crate::cli) async fn open(
         mut self,
         reports: &mut Reports,
@@ -84,10 +84,10 @@ impl<'a> Opening<'a> {
         })
     }
 
-    /// The same for manifests that were loaded already, without a base.
+    /// The same for manifests that are already loaded, without a base.
     ///
     /// # Errors
-    /// If a selector selects nothing, or there is no service to talk to.
+    /// If a selector matches nothing, or there is no service.
     pub(in crate::cli) async fn with(
         self,
         manifests: Manifests,
@@ -99,8 +99,8 @@ impl<'a> Opening<'a> {
         chosen.reach(&self, cx).await?.session(&self, reports, cx).await
     }
 
-    /// Selects, and reads what the environment says. Without rules that bring in more a slip is told
-    /// before anything is read.
+    /// Selects, and reads the environment. Without rules that include more, a selector without a
+    /// match is refused before anything is read.
     fn choose(&self, manifests: Manifests, today: Date, cx: &Context) -> Result<Chosen, Failure> {
         let Manifests { mut desired, includes, root, config, .. } = manifests;
         let includes = includes.filter(|_| self.args.select.reaches_beyond(&desired));
@@ -118,10 +118,10 @@ impl<'a> Opening<'a> {
     }
 }
 
-/// What is chosen before anything is read.
+/// The choices made before anything is read.
 struct Chosen {
     desired: Desired,
-    /// The rules that bring in more.
+    /// The rules with `undeclared: include`.
     includes: Option<Includes>,
     root: PathBuf,
     config: Config,
@@ -131,7 +131,7 @@ struct Chosen {
 }
 
 impl Chosen {
-    /// Finds the service, and asks who the token belongs to.
+    /// Finds the service, and reads the token's user.
     async fn reach(self, opening: &Opening<'_>, cx: &Context) -> Result<Reached, Failure> {
         let args = opening.args;
         let allowed = args.allowed(&cx.env)?;
@@ -164,7 +164,7 @@ impl Chosen {
     }
 }
 
-/// A service that answers, and what is chosen of it.
+/// A service that answers, with the choices so far.
 struct Reached {
     chosen: Chosen,
     found: Found,
@@ -175,7 +175,7 @@ struct Reached {
 }
 
 impl Reached {
-    /// Brings in what rules say, of which only the service knows what it is.
+    /// Adds the containers that rules include, which only the service knows.
     async fn session(
         self,
         opening: &Opening<'_>,
@@ -232,7 +232,7 @@ impl Reached {
     }
 }
 
-/// What guards let pass: removals, and changes of what only rules bring in.
+/// The limits of guards: for removals, and for containers that only rules include.
 pub(super) fn limits(config: &Config) -> (Limits, Limits) {
     let of = |count: Option<u32>, share: Option<f64>, defaults: Limits| Limits {
         count: count.map_or(defaults.count, |n| usize::try_from(n).unwrap_or(usize::MAX)),

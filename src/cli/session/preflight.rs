@@ -1,7 +1,7 @@
-//! What is said of the token before anything is planned: what it cannot do is one sentence then, and
-//! not a refusal for each thing that is asked for.
+//! Checks the token before planning: what it cannot do is reported in one sentence, instead of one
+//! refusal for each request.
 //!
-//! It costs one read. Where the service does not tell what a token is, nothing is said.
+//! It costs one read. If the service does not show the token's properties, nothing is reported.
 
 use jiff::civil::Date;
 
@@ -16,10 +16,10 @@ use crate::{
     text::escape,
 };
 
-/// Asks what the token is, and tells what is odd about it.
+/// Reads the token's properties, and reports problems.
 ///
 /// # Errors
-/// If it certainly reads nothing, or going on is pointless.
+/// If it certainly cannot read, or all further requests would fail too.
 pub(super) async fn token(
     observer: &Observer,
     today: Date,
@@ -35,7 +35,7 @@ pub(super) async fn token(
     Ok(Some(token))
 }
 
-/// Refuses a token that certainly writes nothing.
+/// Refuses a token that certainly cannot write.
 pub(super) fn may_write(token: Option<&Token>) -> Result<(), Failure> {
     match token.filter(|token| token.cannot_write()) {
         None => Ok(()),
@@ -67,7 +67,7 @@ fn warnings(token: &Token, today: Date) -> String {
     text
 }
 
-/// Where a bot's token reaches, for plans that lack something: that may be out of its reach.
+/// The reach of a bot's token, as a hint for incomplete plans.
 pub(super) fn reach(username: &str) -> String {
     match Home::of(username) {
         Some(Home { scope: Scope::Project, id }) => format!(

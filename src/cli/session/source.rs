@@ -1,4 +1,4 @@
-//! What a session looks at: a service, a snapshot of one, or a service of which a snapshot is taken.
+//! The source of a session: a service, a snapshot, or a service of which a snapshot is taken.
 
 use std::{
     fs,
@@ -27,11 +27,11 @@ use crate::{
     text,
 };
 
-/// What the embedded service is called where others have an address.
+/// The name of the embedded service where others have an address.
 const SANDBOX: &str = "sandbox";
-/// Where the key is looked for under which a snapshot keeps digests of what is secret.
+/// Where to look for the key of the digests of secrets in a snapshot.
 const KEY_NAME: &str = "UNDRIFT_SNAPSHOT_KEY";
-/// After how long a snapshot is old.
+/// The age from which a snapshot is reported as old.
 const OLD: SignedDuration = SignedDuration::from_hours(24);
 
 /// The option to plan from a snapshot.
@@ -45,13 +45,13 @@ pub(in crate::cli) struct LiveArgs {
 }
 
 impl LiveArgs {
-    /// What it names.
+    /// The source that it names.
     pub(in crate::cli) fn source(&self) -> Source<'_> {
         self.live.as_deref().map_or(Source::Service, Source::Snapshot)
     }
 }
 
-/// What a session looks at.
+/// The source of a session.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) enum Source<'w> {
     /// A service.
@@ -62,14 +62,14 @@ pub(in crate::cli) enum Source<'w> {
     Taking,
 }
 
-/// What a source turned out to be.
+/// A source that was found.
 pub(super) enum Found {
     Service(Endpoint),
     Snapshot(Service, Box<Snapshot>, Option<Key>),
     Taking(Endpoint),
 }
 
-/// What a client reads through that has to know what is declared.
+/// A transport that must know the declarations.
 pub(super) enum Through {
     /// Nothing.
     Nothing,
@@ -80,7 +80,7 @@ pub(super) enum Through {
 }
 
 impl Through {
-    /// Says what is declared.
+    /// Passes on the declarations.
     pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
         match self {
             Self::Nothing => {}
@@ -89,7 +89,7 @@ impl Through {
         }
     }
 
-    /// The snapshot that is taken, if one is.
+    /// The snapshot that is being taken, if any.
     pub(super) fn taking(self) -> Option<Arc<Taking>> {
         match self {
             Self::Taking(taking) => Some(taking),
@@ -132,7 +132,7 @@ impl Source<'_> {
 }
 
 impl Found {
-    /// What finds the secrets of manifests in `root`.
+    /// The source of secrets for manifests in `root`.
     pub(super) fn secrets(&self, root: &Path, env: &Environment) -> Secrets {
         match self {
             Self::Service(endpoint) | Self::Taking(endpoint) => {
@@ -143,8 +143,8 @@ impl Found {
         }
     }
 
-    /// Whether somebody gave it a token. That of the embedded service is an administrator's, made by
-    /// undrift itself.
+    /// Whether a user gave it a token. The token of the embedded service is an administrator's,
+    /// made by undrift itself.
     pub(super) const fn has_token(&self) -> bool {
         match self {
             Self::Service(endpoint) | Self::Taking(endpoint) => endpoint.embedded.is_none(),
@@ -152,10 +152,10 @@ impl Found {
         }
     }
 
-    /// What reads, and the snapshot that is taken thereby.
+    /// The client for reading, with the snapshot that is being taken, if any.
     ///
     /// # Errors
-    /// If the token, the certificates or the proxy are of no use.
+    /// If the token, the certificates or the proxy are not valid.
     pub(super) fn client(
         &mut self,
         args: &SessionArgs,
@@ -202,7 +202,7 @@ impl Found {
         }
     }
 
-    /// What stands in the place of the service.
+    /// The snapshot in place of the service, if any.
     pub(super) fn live(&self) -> Option<Taken> {
         let Self::Snapshot(_, snapshot, _) = self else { return None };
         let taken_at = snapshot.head.taken_at;
@@ -239,7 +239,7 @@ fn load(path: &Path) -> Result<Snapshot, Failure> {
         return Err(too_large());
     }
     let mut text = Vec::new();
-    // A pipe has no size before it is read.
+    // The size of a pipe is not known before it is read.
     file.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(cannot)?;
     if text.len() as u64 > MAX_BYTES {
         return Err(too_large());
@@ -248,7 +248,7 @@ fn load(path: &Path) -> Result<Snapshot, Failure> {
         .map_err(|error| Failure::usage(format!("cannot use `{}`: {error}", path.display())))
 }
 
-/// Refuses another key than that of the snapshot: everything secret would seem to differ.
+/// Refuses another key than that of the snapshot: all secrets would seem to differ.
 fn check_key(head: &Head, key: Option<&Key>) -> Result<(), Failure> {
     match (&head.key, key) {
         (Some(taken), Some(key)) if *taken != key.id() => {
@@ -264,7 +264,7 @@ fn now() -> Timestamp {
     Timestamp::try_from(SystemClock::new().wall()).unwrap_or_default()
 }
 
-/// How long ago `instant` is, in words.
+/// The age of `instant`, in words.
 fn age(instant: Timestamp) -> String {
     let age = now().duration_since(instant);
     let hours = age.as_hours();
@@ -290,7 +290,7 @@ fn warn_if_old(head: &Head, cx: &Context) {
     }
 }
 
-/// The service that a snapshot names, unless the run is about another one.
+/// The service of a snapshot, unless the run names another one.
 impl crate::cli::connect::ConnectArgs {
     fn confirmed(
         &self,
@@ -307,7 +307,7 @@ impl crate::cli::connect::ConnectArgs {
             let failure = Failure::new(Exit::Stale, anyhow::anyhow!(message));
             failure.help("take a snapshot of that service, or use that of this one")
         };
-        // Nobody names the embedded service by an address.
+        // The embedded service has no address that anybody would name.
         if target == SANDBOX {
             return Service::parse("http://127.0.0.1", false)
                 .map_err(|error| Failure::new(Exit::Internal, error));

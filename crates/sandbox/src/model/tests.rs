@@ -1,4 +1,4 @@
-//! Random calls of all routes, to services that have to answer alike.
+//! Sends random calls of all routes to services that must answer alike.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::super::{Chance, Clock, Config, Profile, routes, start};
 use super::*;
 
 const TOKEN: &str = "root-token";
-/// What may stand for a name in a path, by what stands before it.
+/// Possible values of a segment in a path, by the segment before it.
 const SEGMENTS: &[(&str, &[&str])] = &[
     ("branches", &["main", "next"]),
     ("files", &["a.txt", "b.txt"]),
@@ -55,7 +55,7 @@ fn seed() -> Seed {
     Seed::from_json(seed).expect("a seed")
 }
 
-/// The same each time; the clock shows an hour more whenever somebody looks at it.
+/// The same conditions each time; the clock advances an hour with each use.
 fn conditions() -> Conditions {
     let hours = AtomicI64::new(500_000);
     let clock = move || {
@@ -77,7 +77,7 @@ fn conditions() -> Conditions {
     }
 }
 
-/// A call of every route, in random order, with parameters that make sense more often than not.
+/// A call of every route, in random order, with parameters that are mostly valid.
 fn round(random: &mut StdRng, host: &str) -> Vec<Request<Bytes>> {
     let mut calls: Vec<_> =
         routes::all().map(|(path, route)| call(random, host, &route.method, &path)).collect();
@@ -141,7 +141,7 @@ fn call(random: &mut StdRng, host: &str, method: &Method, path: &str) -> Request
     request.body(body.into()).expect("a request")
 }
 
-/// All that any operation requires, with some of it left out at times.
+/// All parameters that any operation requires, sometimes with some left out.
 fn parameters(random: &mut StdRng) -> Map<String, Value> {
     let number = random.random_range(0..20);
     let level = [10, 20, 30, 40, 50][random.random_range(0..5)];
@@ -167,7 +167,7 @@ fn parameters(random: &mut StdRng) -> Map<String, Value> {
     kept
 }
 
-/// What an answer is compared by: all of it that does not come from the connection.
+/// The part of an answer that is compared: everything that does not come from the connection.
 fn told(status: u16, headers: &HeaderMap, body: &[u8]) -> String {
     let headers =
         headers.iter().filter(|(name, _)| !["date", "x-runtime"].contains(&name.as_str()));
@@ -208,7 +208,7 @@ fn the_same_calls_under_the_same_conditions_get_the_same_bytes() {
     }
     let all = routes::all().count();
 
-    // Some routes are of later releases only.
+    // Some routes belong to later releases only.
     assert!(successes.len() * 5 > all * 3, "{} of {all} routes ever succeed", successes.len());
 }
 

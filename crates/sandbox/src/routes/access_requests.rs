@@ -1,5 +1,5 @@
-//! Access requests of groups and projects: users who ask to become members. Who asks is no member
-//! yet. The reference leaves them out; all of this is the real service's.
+//! Access requests of groups and projects, by users who want to become members. The reference
+//! leaves them out; all of this is the real service's behaviour.
 
 use super::members::{self, Member};
 use super::prelude::*;
@@ -21,7 +21,7 @@ fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<()> {
     refuse_if(scope.level(call)? < scope.manager(), Failure::forbidden)
 }
 
-/// When a user asked, if it did.
+/// When a user asked for access, if at all.
 fn asked_at(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<String>> {
     let sql = format!(
         "SELECT requested_at FROM access_requests WHERE {} = ?1 AND user_id = ?2",
@@ -81,8 +81,8 @@ fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::created(&json(call, user, call.now()))
 }
 
-/// Makes a developer of who asked, unless the call says otherwise. With a level that there is not,
-/// the answer looks the same, and nothing is kept.
+/// Makes the user a developer, or gives the level in the call. For a level that does not exist the
+/// answer looks the same, but nothing is stored.
 fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     check_manager(call, scope)?;
     let user = requester(call, scope)?;
@@ -99,7 +99,7 @@ fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::created(&welcome(call, scope, user, level)?)
 }
 
-/// Adds a member, and shows it as it is shown to everybody.
+/// Adds a member; the answer is the form that everybody sees.
 fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value> {
     members::insert(call, scope, user, level, None, call.caller.as_ref())?;
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
@@ -110,7 +110,7 @@ fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Valu
     Ok(body)
 }
 
-/// For who manages members, and for who asked.
+/// Allowed for managers of members, and for the user who asked.
 fn deny(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let own = call.caller.as_ref().map(|caller| caller.id);
     if own != Some(call.segment_id("user_id")?) {
@@ -121,7 +121,7 @@ fn deny(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// The user that the path names, who has to have asked.
+/// The user in the path, who must have asked for access.
 fn requester(call: &Call<'_>, scope: &Scope) -> Result<i64> {
     let user = call.segment_id("user_id")?;
     asked_at(call, scope, user)?.map(|_| user).ok_or_else(Failure::no_record)

@@ -55,13 +55,13 @@ fn starrers(call: &Call<'_>) -> Result<Answer> {
     page::list(call, &all)
 }
 
-/// The groups in which the caller may create what is moved there.
+/// The groups to which the caller may move the project.
 fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
     locations(call, MAINTAINER, |group| group.id != project.namespace.id)
 }
 
-/// The groups, narrowed by `search`, in which the caller has a level and that `wanted` accepts
+/// The groups in which the caller has a level and that `wanted` accepts, filtered by `search`
 /// (reference 1, 2.11).
 pub(super) fn locations(
     call: &Call<'_>,
@@ -82,7 +82,7 @@ pub(super) fn locations(
     page::list(call, &all)
 }
 
-/// A group as a place to go.
+/// A group in a list of locations.
 pub(super) fn location(call: &Call<'_>, group: &Namespace) -> Value {
     json!({
         "id": group.id,
@@ -114,7 +114,7 @@ fn unstar(call: &Call<'_>) -> Result<Answer> {
     starred(call, project.id, changed)
 }
 
-/// 304 when nothing changed.
+/// 304 if nothing changed.
 fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer> {
     match changed {
         0 => Ok(Answer::empty(StatusCode::NOT_MODIFIED)),
@@ -150,7 +150,7 @@ fn upload(call: &Call<'_>) -> Result<Answer> {
     }))
 }
 
-/// There is no repository to clean, so only the lease is left of it.
+/// There is no repository to clean, so only the lease is implemented.
 fn housekeeping(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.params.one_of("task", &["eager", "prune"])?;
@@ -170,7 +170,7 @@ fn housekeeping(call: &Call<'_>) -> Result<Answer> {
     }
 }
 
-/// Where the repository is, for administrators.
+/// The storage of the repository, for administrators.
 fn storage(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let project = call.project()?;
@@ -183,8 +183,8 @@ fn storage(call: &Call<'_>) -> Result<Answer> {
     }))
 }
 
-/// The project, whose security settings developers see and maintainers change; others get 401. They
-/// are there from 16.11 on.
+/// The project, for developers who read its security settings and maintainers who change them;
+/// others get 401. The settings exist from 16.11 on.
 fn secured(call: &Call<'_>) -> Result<Project> {
     refuse_if(!call.is_from(16, 11), Failure::no_route)?;
     let least = if call.writes { MAINTAINER } else { DEVELOPER };
@@ -195,7 +195,7 @@ fn secured(call: &Call<'_>) -> Result<Project> {
     call.require_tier(Tier::Ultimate).map(|()| project)
 }
 
-/// The one of them that can be changed, by its newer and its older name.
+/// The only one that can be changed, by its newer and its older name.
 const PUSH_PROTECTION: [&str; 2] =
     ["secret_push_protection_enabled", "pre_receive_secret_detection_enabled"];
 

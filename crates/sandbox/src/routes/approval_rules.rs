@@ -1,8 +1,8 @@
-//! Who has to approve merge requests of a project: its rules (Premium). The reference leaves them
-//! out; all of this is the real service's.
+//! Approval rules of a project (Premium). The reference leaves them out; all of this is the real
+//! service's behaviour.
 //!
-//! Users, groups and branches that a rule cannot name are dropped without a word: whoever needs them
-//! has to compare the answer.
+//! Users, groups and branches that a rule cannot name are ignored without an error: clients must
+//! compare the answer.
 
 use super::super::store::approval_rule::{ANY, ApprovalRule};
 use super::super::store::protection::Protection;
@@ -19,20 +19,20 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 const REGULAR: &str = "regular";
-/// No rule is kept from this name.
+/// No rule with this name is stored.
 const LICENSE: &str = "License-Check";
 const REPORT: &str = "report_approver";
-/// Rules about reports. Before release 18.9 a rule with such a name is one.
+/// Rules for reports. Before release 18.9 a rule with such a name is one.
 const REPORTS: [(&str, &str); 2] =
     [(LICENSE, "license_scanning"), ("Coverage-Check", "code_coverage")];
 const REQUIRED: &str = "approvals_required";
 const ALL_BRANCHES: &str = "applies_to_all_protected_branches";
-/// What a number of approvals never is.
+/// Stands for a value that is not a number.
 const NO_NUMBER: i64 = i64::MIN;
 const MOST_APPROVALS: i64 = 100;
 const LONGEST_NAME: usize = 1_024;
 
-/// The project of a call that changes rules, unless the service keeps that to administrators.
+/// The project of a call that changes rules, unless the service allows only administrators to.
 fn changeable(call: &Call<'_>) -> Result<Project> {
     let project = writable(call)?;
     let locked = is_locked(call, RULES_LOCK)?;
@@ -99,7 +99,7 @@ fn find(call: &Call<'_>, project: &Project) -> Result<ApprovalRule> {
     stored(call, project.id, id)
 }
 
-/// A rule as it was stored, with its users and groups in an order of their own.
+/// A rule as it was stored, with its users and groups sorted.
 fn saved(call: &Call<'_>, rule: &ApprovalRule) -> Result<ApprovalRule> {
     stored(call, rule.project_id, rule.id)
 }
@@ -120,7 +120,8 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&json(call, &find(call, &project)?)?)
 }
 
-/// A list of ids; null is an empty one here. What is not a number is an id that nobody has.
+/// A list of ids; null is an empty list here. A value that is not a number becomes an id that does
+/// not exist.
 fn list_of_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
     if call.params.get(name).is_some_and(Value::is_null) {
         return Ok(Some(Vec::new()));
@@ -129,7 +130,7 @@ fn list_of_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
     Ok(texts.map(|texts| texts.iter().map(|text| text.parse().unwrap_or(0)).collect()))
 }
 
-/// A list of ids that has two names in calls.
+/// A list of ids under either of two names.
 fn ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
     let [one, other] = [list_of_ids(call, names[0])?, list_of_ids(call, names[1])?];
     Ok(match (one, other) {
@@ -138,7 +139,7 @@ fn ids(call: &Call<'_>, names: [&str; 2]) -> Result<Option<Vec<i64>>> {
     })
 }
 
-/// The users that a call names, by id and by name, who are members of the project in any way.
+/// The users in a call, by id and by name, who are members of the project in any way.
 fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let by_id = ids(call, ["user_ids", "users"])?;
     let names = call.params.texts("usernames")?;
@@ -158,7 +159,7 @@ fn wanted_users(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> 
     Ok(Some(members))
 }
 
-/// The groups that a call names and the caller sees.
+/// The groups in a call that the caller sees.
 fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = ids(call, ["group_ids", "groups"])? else { return Ok(None) };
     let mut seen = Vec::new();
@@ -173,15 +174,15 @@ fn wanted_groups(call: &Call<'_>) -> Result<Option<Vec<i64>>> {
     Ok(Some(seen))
 }
 
-/// The protected branches of the project that a call names.
+/// The project's protected branches in a call.
 fn wanted_branches(call: &Call<'_>, project: &Project) -> Result<Option<Vec<i64>>> {
     let Some(wanted) = list_of_ids(call, "protected_branch_ids")? else { return Ok(None) };
     let known = Protection::all(call.db, project.id, call.now())?;
     Ok(Some(wanted.into_iter().filter(|id| known.iter().any(|branch| branch.id == *id)).collect()))
 }
 
-/// Name, number and branches, which POST and PUT read alike. Before release 18.9 the flag for all
-/// branches is off unless it is sent. A number that is null is none, which is refused.
+/// Reads name, number and branches, for POST and PUT. Before release 18.9 the flag for all branches
+/// is off unless it is sent. Null as a number is refused.
 fn take(call: &Call<'_>, project: &Project, rule: &mut ApprovalRule) -> Result<()> {
     if call.params.has("name") {
         rule.name = call.params.text("name")?.unwrap_or_default();
@@ -199,7 +200,7 @@ fn take(call: &Call<'_>, project: &Project, rule: &mut ApprovalRule) -> Result<(
     Ok(())
 }
 
-/// 400 with all that is wrong with a rule.
+/// 400 with all faults of a rule.
 fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<()> {
     let all = ApprovalRule::all(call.db, rule.project_id)?;
     let mut others =
@@ -246,8 +247,8 @@ fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<()> {
     complaints.settle()
 }
 
-/// A rule for which nobody is named is for anybody, unless the call says its type. Before release
-/// 18.9, names of users do not count.
+/// A rule that names nobody is for anybody, unless the call contains a type. Before release 18.9,
+/// names of users do not count.
 fn create(call: &Call<'_>) -> Result<Answer> {
     let project = changeable(call)?;
     call.params.require(&["name", "approvals_required"])?;
@@ -279,8 +280,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&json(call, &saved(call, &rule)?)?)
 }
 
-/// A list that is not sent is left alone. Groups that the caller does not see stay, unless they are
-/// to go.
+/// Lists that are not sent stay unchanged. Groups that the caller does not see stay, unless the
+/// call removes them.
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = changeable(call)?;
     let mut rule = find(call, &project)?;

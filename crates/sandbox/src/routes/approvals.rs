@@ -1,6 +1,6 @@
-//! How merge requests of a project are approved (Premium): one object in two forms, the older of
-//! which says the opposite of some flags, and what its top group says of them. The reference leaves
-//! them out; all of this is the real service's.
+//! The approval settings of a project (Premium): one object in two forms, with some flags inverted
+//! in the older one, and the settings of its top-level group. The reference leaves them out; all of
+//! this is the real service's behaviour.
 
 use super::super::store::approval_rule::{ANY, ApprovalRule};
 use super::super::store::record::Records;
@@ -20,19 +20,19 @@ pub(super) const ROUTES: &[Route] = &[
     put("/groups/{id}/merge_request_approval_setting", update_group),
 ];
 
-/// One flag. What is stored is the older form.
+/// One flag, stored in the older form.
 #[derive(Debug)]
 struct Flag {
     name: &'static str,
     newer: &'static str,
-    /// Whether the newer form says the opposite.
+    /// Whether it is inverted in the newer form.
     opposite: bool,
-    /// What a new project has, and what null sets; none if null is not stored.
+    /// The value in a new project, and the value that null sets; `None` if null is not stored.
     preset: bool,
     null: Option<bool>,
-    /// Which value is the stricter one. Who is above a project forces it upon it.
+    /// The stricter value, which the levels above can enforce.
     strict: bool,
-    /// The setting of the service that forces it.
+    /// The setting of the service that enforces it.
     lock: Option<&'static str>,
     since: Release,
 }
@@ -44,12 +44,12 @@ const SELECTIVE: &str = "selective_code_owner_removals";
 const PASSWORD: &str = "require_password_to_approve";
 /// Another name of [`PASSWORD`], from release 17.1 on.
 const REAUTHENTICATION: &str = "require_reauthentication_to_approve";
-/// The setting of the service that also keeps rules to administrators.
+/// The setting of the service that allows only administrators to change rules.
 pub(super) const RULES_LOCK: &str = "disable_overriding_approvers_per_merge_request";
-/// The attribute of the project that is also read and written here.
+/// The attribute of the project that can also be read and written here.
 pub(super) const BEFORE_MERGE: &str = "approvals_before_merge";
 
-/// A flag that both forms have under the same name, and that is off in a new project.
+/// A flag with the same name in both forms, off in a new project.
 const fn same(name: &'static str, null: Option<bool>, since: Release) -> Flag {
     Flag {
         name,
@@ -85,16 +85,16 @@ const FLAGS: [Flag; 7] = [
     same(PASSWORD, Some(false), FIRST),
     same(REAUTHENTICATION, Some(false), Release::new(17, 1)),
 ];
-/// The order in which the newer form names them.
+/// The order of the newer form.
 const NEWER: [usize; 7] = [3, 4, 2, 0, 1, 5, 6];
 
 impl Flag {
-    /// The name under which it is stored.
+    /// Its name in the store.
     fn key(&self) -> &'static str {
         if self.name == REAUTHENTICATION { PASSWORD } else { self.name }
     }
 
-    /// What a call sends for it; null counts as what it sets.
+    /// The value in a call; null counts as the value that it sets.
     fn read(&self, call: &Call<'_>, name: &str) -> Result<bool> {
         let null = || Failure::internal(&format!("{name} is null"));
         call.params.flag(name)?.or(self.null).ok_or_else(null)
@@ -113,13 +113,13 @@ fn newer_flags(call: &Call<'_>) -> Vec<&'static Flag> {
     NEWER.iter().map(|at| &FLAGS[*at]).filter(|flag| flag.since <= release).collect()
 }
 
-/// What a project or group has set, and what forces some of it.
+/// The settings of a project or group, and what enforces some of them.
 struct State {
     settings: Map<String, Value>,
     is_group: bool,
-    /// What the group above a project has set, if anything.
+    /// The settings of the group above a project, if any.
     above: Option<Map<String, Value>>,
-    /// The flags that the service forces, by name.
+    /// The flags that the service enforces, by name.
     locked: Vec<&'static str>,
 }
 
@@ -152,14 +152,14 @@ impl State {
         })
     }
 
-    /// Who forces a flag.
+    /// Who enforces a flag.
     fn forced_by(&self, flag: &Flag) -> Option<&'static str> {
         let above = self.above.as_ref().or(self.is_group.then_some(&self.settings));
         let on = |name: &str| above.and_then(|above| above.get(name)).and_then(Value::as_bool);
         if self.locked.contains(&flag.name) {
             return Some("instance");
         }
-        // Removals can be chosen only where approvals are kept.
+        // Selective removal is possible only while approvals are kept.
         let forced = match flag.name {
             SELECTIVE => on(RESET) == Some(true),
             _ => !self.is_group && on(flag.key()) == Some(flag.strict),
@@ -167,7 +167,7 @@ impl State {
         forced.then_some("group")
     }
 
-    /// The value that counts.
+    /// The effective value.
     fn value(&self, flag: &Flag) -> bool {
         match self.forced_by(flag) {
             Some(_) if flag.name == SELECTIVE => false,
@@ -176,8 +176,8 @@ impl State {
         }
     }
 
-    /// Takes a value, unless who is above forces another one; administrators store what the
-    /// service forces.
+    /// Stores a value, unless a level above enforces another one. Administrators may store what the
+    /// service enforces.
     fn take(&mut self, call: &Call<'_>, flag: &Flag, on: bool) {
         let dropped = match self.forced_by(flag) {
             Some("instance") => !call.is_administrator(),
@@ -188,7 +188,7 @@ impl State {
         }
     }
 
-    /// 400 where only the approvals of code owners are removed, and all as well.
+    /// 400 if both only the approvals of code owners and all approvals are removed.
     fn check(&self, words: &str) -> Result<()> {
         let on = |name: &str| self.settings.get(name).and_then(Value::as_bool);
         match on(SELECTIVE) == Some(true) && on(RESET) != Some(false) {
@@ -200,7 +200,7 @@ impl State {
     }
 }
 
-/// What the service forces.
+/// The flags that the service enforces.
 fn locked(call: &Call<'_>) -> Result<Vec<&'static str>> {
     let mut locked = Vec::new();
     for flag in &FLAGS {
@@ -213,8 +213,8 @@ fn locked(call: &Call<'_>) -> Result<Vec<&'static str>> {
     Ok(locked)
 }
 
-/// The project of a call that reads rules: for who may open merge requests there, and for
-/// maintainers while it is archived or has none.
+/// The project of a call that reads rules: for callers who may open merge requests, and always for
+/// maintainers.
 pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
     let project = call.project_as(0)?;
     let level = call.level_in(&project)?;
@@ -231,7 +231,7 @@ pub(super) fn writable(call: &Call<'_>) -> Result<Project> {
     Ok(project)
 }
 
-/// The group of a call, which has to be a top one.
+/// The group of a call, which must be a top-level one.
 fn top_group(call: &Call<'_>) -> Result<Namespace> {
     let group = call.group_as(OWNER)?;
     refuse_if(call.tier() < Tier::Premium || group.parent_id.is_some(), Failure::forbidden)?;
@@ -256,7 +256,7 @@ fn save(call: &Call<'_>, holder: Holder, settings: &Map<String, Value>) -> Resul
 
 fn older(call: &Call<'_>, project: &Project) -> Result<Value> {
     let state = State::of(call, project)?;
-    // Approvers are named by rules; these lists are left over.
+    // Rules name the approvers; these lists are obsolete.
     let mut body = json!({
         BEFORE_MERGE: project.attributes(call.db)?.get(BEFORE_MERGE),
         "approvers": [],
@@ -282,7 +282,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&older(call, &call.project_as(MAINTAINER)?)?)
 }
 
-/// Changes what the call names.
+/// Changes the settings in the call.
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = writable(call)?;
     refuse_if(project.archived && call.release() >= OBSERVED, Failure::forbidden)?;
@@ -308,8 +308,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&older(call, &project)?)
 }
 
-/// Makes a rule of a number of approvals that changed, for anybody. False if such a rule has another
-/// name: then it stays as it is.
+/// Creates or changes the rule for anybody with a new number of approvals. False if that rule has
+/// another name: then it stays unchanged.
 pub(super) fn require(
     call: &Call<'_>,
     project: i64,
@@ -339,7 +339,7 @@ pub(super) fn require(
     Ok(true)
 }
 
-/// What a call sends in the newer form: 400 for nothing, and for null.
+/// The flags in a call in the newer form: 400 for none, and for null.
 fn sent(call: &Call<'_>) -> Result<Vec<(&'static Flag, bool)>> {
     let flags = newer_flags(call);
     call.params.require_any(&flags.iter().map(|flag| flag.newer).collect::<Vec<_>>())?;
@@ -362,7 +362,7 @@ fn update_newer(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&newer(call, &state))
 }
 
-/// The first call sets what it leaves out to false.
+/// The first call sets omitted flags to false.
 fn update_group(call: &Call<'_>) -> Result<Answer> {
     let group = top_group(call)?;
     let sent = sent(call)?;

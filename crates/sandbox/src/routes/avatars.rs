@@ -1,5 +1,5 @@
-//! Pictures of projects, groups and users: sent as multipart, shown as an address (reference 2,
-//! 4.3), served there to everybody, as the real service does.
+//! Avatars of projects, groups and users: sent as multipart, shown as a URL (reference 2, 4.3), and
+//! served there to everybody, as by the real service.
 
 use rusqlite::OptionalExtension;
 
@@ -9,7 +9,7 @@ use super::prelude::*;
 /// Not below `/api/v4`.
 pub(super) const PAGES: &[Route] = &[get("/uploads/-/system/{kind}/avatar/{id}/{name}", download)];
 
-/// The largest picture, in bytes, and the kinds of image that it may be, with their media types.
+/// The maximum size of an avatar in bytes, and the allowed image types with their media types.
 const MOST: usize = 200 * 1024;
 const IMAGES: [(&str, &str); 9] = [
     ("png", "image/png"),
@@ -23,8 +23,8 @@ const IMAGES: [(&str, &str); 9] = [
     ("tif", "image/tiff"),
 ];
 
-/// Stores or removes the picture that a call sends; its file name, or none when it has none now.
-/// `None` when the call does neither.
+/// Stores or removes the avatar in a call. Returns its file name, or `Some(None)` if it was
+/// removed, or `None` if the call contains neither.
 pub(crate) fn take(
     call: &Call<'_>,
     holder: Holder,
@@ -47,7 +47,7 @@ pub(crate) fn name(call: &Call<'_>, holder: Holder) -> Result<Option<String>> {
     call.maybe(&sql, [id])
 }
 
-/// Refuses a picture that is no file.
+/// Refuses an avatar that is not a file.
 pub(super) fn check_type(params: &Params) -> Result<()> {
     match params.text("avatar")? {
         Some(text) if !text.is_empty() && params.file("avatar").is_none() => {
@@ -57,8 +57,8 @@ pub(super) fn check_type(params: &Params) -> Result<()> {
     }
 }
 
-/// The picture of a multipart body: `None` when the call has none, `Some(None)` for a blank value,
-/// which removes it.
+/// The avatar in a multipart body: `None` if there is none, `Some(None)` for an empty value, which
+/// removes it.
 fn sent(params: &Params) -> Result<Option<Option<&Upload>>> {
     let Some(file) = params.file("avatar") else {
         return match params.text("avatar")? {

@@ -1,6 +1,7 @@
-//! Badges of projects and groups. The reference leaves them out; all of this is the real service's.
+//! Badges of projects and groups. The reference leaves them out; all of this is the real service's
+//! behaviour.
 //!
-//! A project shows the badges of all groups above it among its own, and changes its own only.
+//! A project shows the badges of all groups above it with its own, but changes only its own.
 
 use super::super::outbound::{self, Reach};
 use super::prelude::*;
@@ -29,7 +30,7 @@ pub(super) const OF_BOTH: &[Route] = &[get("/badges/render", preview)];
 
 const URLS: [&str; 2] = ["link_url", "image_url"];
 
-/// The project or group; it is read by everybody who sees it, also without a token.
+/// The project or group; everybody who sees it can read badges, also without a token.
 fn scope(of: &Collection, call: &Call<'_>) -> Result<Scope> {
     Ok(match call.is_of_group() {
         _ if call.writes => of.place(call, of.writes)?,
@@ -49,7 +50,7 @@ fn inherited(of: &Collection, call: &Call<'_>, scope: &Scope) -> Result<Vec<Reco
     Ok(all)
 }
 
-/// As the service shows one. What varies with the project is filled in through a project only.
+/// A badge as the service shows it. Placeholders for the project are filled in only in projects.
 fn json(call: &Call<'_>, scope: &Scope, badge: &Record) -> Result<Value> {
     let rendered = |name| match scope {
         Scope::Project(project) => rendered(call, project, badge.text(name)),
@@ -87,7 +88,7 @@ fn check(badge: &Record) -> Result<()> {
     Ok(())
 }
 
-/// What a badge would look like.
+/// A preview of a badge.
 fn preview(call: &Call<'_>) -> Result<Answer> {
     let scope = scope(&BADGES, call)?;
     call.params.require(&URLS)?;

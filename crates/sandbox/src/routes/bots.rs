@@ -1,5 +1,5 @@
-//! Access tokens of projects and groups. Each belongs to a bot, a user that is a member there:
-//! whoever keeps members in order meets bots in the lists and has to leave them alone.
+//! Access tokens of projects and groups. Each belongs to a bot, a user who is a member there:
+//! clients that manage members find bots in lists and must not change them.
 
 use rusqlite::Row;
 
@@ -16,7 +16,7 @@ pub(super) const OF_BOTH: &[Route] = &[
     delete("/access_tokens/{token_id}", |call| revoke(call, &scope(call)?)),
 ];
 
-/// The project or group. Who may not read them is taken for nobody.
+/// The project or group. A caller who may not read them is treated as unknown.
 fn scope(call: &Call<'_>) -> Result<Scope> {
     let scope = match call.is_of_group() {
         true => Scope::group(call, OWNER),
@@ -28,7 +28,7 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
     })
 }
 
-/// A bot that is a member with this level; answers its id.
+/// Adds a bot that is a member with this level; returns its id.
 pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64> {
     let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &call.random_hex()[..8]);
     let email = format!("{username}@noreply.localhost");
@@ -62,7 +62,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::created(&body)
 }
 
-/// Adds what tells such a token from one of a user.
+/// Adds the fields that only these tokens have.
 fn describe(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) {
     body["access_level"] = level.into();
     if call.release() >= OBSERVED {
@@ -71,7 +71,7 @@ fn describe(call: &Call<'_>, scope: &Scope, level: i64, body: &mut Value) {
     }
 }
 
-/// The tokens of the bots that are members here.
+/// The tokens of bots that are members here.
 fn all(call: &Call<'_>, scope: &Scope) -> Result<Vec<(Token, Value)>> {
     let column = scope.column();
     let more = format!(
@@ -110,7 +110,7 @@ fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::ok(&one(call, scope)?.1)
 }
 
-/// The bot goes with its token.
+/// Removes the bot together with its token.
 fn revoke(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let (token, _) = one(call, scope)?;
     call.db.execute("DELETE FROM users WHERE id = ?1", params![token.user_id])?;

@@ -1,4 +1,4 @@
-//! Plain collections below projects and groups, which the reference leaves out: milestones,
+//! Plain collections of projects and groups, which the reference leaves out: milestones,
 //! environments, their protection, deploy tokens and external status checks.
 
 use sha2::{Digest, Sha256};
@@ -25,12 +25,12 @@ pub(super) const COLLECTIONS: &[Collection] = &[
 pub(super) const ROUTES: &[Route] =
     &[post("/projects/{id}/environments/{entry}/stop", stop), get("/deploy_tokens", every_token)];
 
-/// The project, for its maintainers; others, known or not, get 403.
+/// The project, for its maintainers; all others get 403.
 fn maintained(call: &Call<'_>) -> Result<Scope> {
     Ok(Scope::Project(Box::new(call.project_with(MAINTAINER)?)))
 }
 
-/// The group, likewise, for who has a level in it.
+/// The group, likewise, for callers with a level in it.
 fn led(call: &Call<'_>, level: i64) -> Result<Scope> {
     let group = call.group()?;
     refuse_if(call.level_in_group(&group)? < level, Failure::forbidden)?;
@@ -102,7 +102,7 @@ fn settle_milestone(
 
 const TIERS: &[&str] = &["production", "staging", "testing", "development", "other"];
 
-/// The words in a name that tell the tier of an environment.
+/// Words in a name that show the tier of an environment.
 const TIER_WORDS: [(&str, &[&str]); 4] = [
     ("development", &["dev", "review", "trunk"]),
     ("testing", &["test", "tst", "int", "acpt", "acept", "qa", "qc", "control", "quality"]),
@@ -145,7 +145,7 @@ fn settle_environment(
     if call.params.has("slug") {
         return Err(Failure::parameter("slug", "is automatically generated and cannot be changed"));
     }
-    // From 16.0 on a name is for good.
+    // From 16.0 on a name cannot be changed.
     let before = stored.iter().find(|other| other.id == row.id);
     if let Some(before) = before.filter(|_| call.is_from(16, 0)) {
         row.set("name", before.text("name"));
@@ -178,7 +178,7 @@ fn settle_environment(
     Ok(())
 }
 
-/// A name as addresses have it: short, plain, and with a mark if that changed it.
+/// A name in the form for URLs: short, plain, and with a mark if it was changed.
 fn slug(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let mut slug: String = name.chars().map(plain).collect();
@@ -204,7 +204,7 @@ fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     Ok(body)
 }
 
-/// No job runs, so that it has stopped at once.
+/// No jobs run here, so it stops at once.
 fn stop(call: &Call<'_>) -> Result<Answer> {
     let scope = ENVIRONMENTS.scope(call)?;
     let mut row = ENVIRONMENTS.find(call, &scope)?;
@@ -255,7 +255,7 @@ fn settle_protected(
         ));
     }
     if row.id != 0 {
-        // The path says it; nothing renames it.
+        // The path contains the name; it cannot be changed.
         row.set("name", call.segment("entry"));
     } else if is_taken(stored, row, "name") {
         let name = row.text("name");
@@ -279,9 +279,9 @@ fn settle_protected(
     Ok(())
 }
 
-/// A list of rows, after the changes of the call: an element without `id` adds one, one with it changes
-/// that one, and with `_destroy` takes it away. `row` makes one of its id, 0 for a new one, and what
-/// is sent of it, unless it is left out.
+/// A list of rows after the changes of a call: an element without `id` adds a row, one with `id`
+/// changes that row, and one with `_destroy` removes it. `row` makes a row from an id (0 for a new
+/// one) and the element, or `None` to leave it out.
 pub(super) fn changed(
     call: &Call<'_>,
     list: &str,
@@ -312,7 +312,7 @@ pub(super) fn changed(
     Ok(all)
 }
 
-/// One element of a list of whom something is granted; none for a user or group that is not there.
+/// One element of a list of grants; `None` if its user or group does not exist.
 fn grant(call: &Call<'_>, list: &str, id: i64, sent: &Map<String, Value>) -> Result<Option<Value>> {
     let read = |name: &str| {
         sent.get(name).map_or(Ok(None), |value| integer(&format!("{list}[{name}]"), value))
@@ -352,7 +352,7 @@ fn grant(call: &Call<'_>, list: &str, id: i64, sent: &Map<String, Value>) -> Res
     Ok(Some(body))
 }
 
-/// Ids of them are of all environments.
+/// Ids are shared by all environments.
 pub(super) fn next_grant(call: &Call<'_>) -> Result<i64> {
     let sql = "INSERT INTO meta (key, value) VALUES ('grants of environments', 1)
                ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST (value AS INTEGER)";
@@ -401,20 +401,20 @@ fn token(call: &Call<'_>, row: &Record) -> Value {
         "expired": !expires.is_empty() && expires <= call.today(),
     });
     if call.writes {
-        // Nothing accepts it, so that it is not kept.
+        // Nothing accepts it here, so it is not stored.
         body["token"] = call.random_hex().into();
     }
     body
 }
 
-/// All of the service, for administrators.
+/// All tokens of the service, for administrators.
 fn every_token(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let all: Vec<Value> = TOKENS.rows.every(call.db)?.iter().map(|row| token(call, row)).collect();
     page::list(call, &all)
 }
 
-/// Maintainers of a group see its tokens, owners make and remove them.
+/// Maintainers of a group see its tokens, owners create and remove them.
 const GROUP_TOKENS: Collection = Collection {
     path: "/groups/{id}/deploy_tokens",
     scope: |_, call| led(call, if call.writes { OWNER } else { MAINTAINER }),

@@ -1,4 +1,4 @@
-//! Colours of labels: `#RGB`, `#RRGGBB`, or a name of CSS, which is kept as its digits.
+//! Colours of labels: `#RGB`, `#RRGGBB`, or a CSS name, which is stored as its digits.
 
 /// The names of CSS with their digits.
 const NAMES: &str = "aliceblue:F0F8FF antiquewhite:FAEBD7 aqua:00FFFF aquamarine:7FFFD4 azure:F0FFFF \
@@ -32,18 +32,18 @@ const NAMES: &str = "aliceblue:F0F8FF antiquewhite:FAEBD7 aqua:00FFFF aquamarine
     slategrey:708090 snow:FFFAFA springgreen:00FF7F steelblue:4682B4 tan:D2B48C teal:008080 \
     thistle:D8BFD8 tomato:FF6347 turquoise:40E0D0 violet:EE82EE wheat:F5DEB3 white:FFFFFF \
     whitesmoke:F5F5F5 yellow:FFFF00 yellowgreen:9ACD32";
-/// What text has on a light colour and on a dark one.
+/// The colours of text on light and on dark backgrounds.
 const DARK: &str = "#1F1E24";
 const LIGHT: &str = "#FFFFFF";
 /// The sum of red, green and blue above which a colour is light.
 const BRIGHT: u32 = 500;
 
-/// A colour as it is kept.
+/// A colour in its stored form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Color(String);
 
 impl Color {
-    /// Reads digits, whose case stays, or a name in any case.
+    /// Parses digits, whose case is kept, or a name in any case.
     pub(super) fn read(text: &str) -> Option<Self> {
         if let Some(digits) = text.strip_prefix('#') {
             let good = matches!(digits.len(), 3 | 6)
@@ -60,7 +60,7 @@ impl Color {
     }
 }
 
-/// The colour that text has on a colour that is kept.
+/// The colour of text on a stored colour.
 pub(super) fn readable_on(color: &str) -> &'static str {
     let digits: Vec<u32> = color.chars().filter_map(|digit| digit.to_digit(16)).collect();
     let sum: u32 = match digits.as_slice() {

@@ -1,6 +1,6 @@
 //! Custom attributes of projects, groups and users, for administrators. The reference only lists
-//! projects and filters them by these (2, 4.1); here are the real service's operations that set
-//! them.
+//! projects and filters them by these (2, 4.1); the operations that set them are the real
+//! service's.
 
 use rusqlite::Connection;
 
@@ -20,7 +20,7 @@ pub(super) const OF_BOTH: &[Route] = &[
     delete("/custom_attributes/{key}", |call| remove(call, holder(call)?)),
 ];
 
-/// All of a holder, as an array of keys and values.
+/// All attributes of a holder, as an array of keys and values.
 pub(crate) fn of(db: &Connection, holder: Holder) -> rusqlite::Result<Value> {
     let (column, id) = holder.key();
     db.prepare_cached(&format!(
@@ -32,8 +32,8 @@ pub(crate) fn of(db: &Connection, holder: Holder) -> rusqlite::Result<Value> {
     .collect()
 }
 
-/// Whether the holder has all that the call's `custom_attributes` ask for; only administrators can
-/// ask.
+/// Whether the holder has all `custom_attributes` in the call; only administrators can filter by
+/// them.
 pub(crate) fn wanted(call: &Call<'_>, holder: Holder) -> Result<bool> {
     let (Some(Value::Object(wanted)), true) =
         (call.params.get("custom_attributes"), call.is_administrator())

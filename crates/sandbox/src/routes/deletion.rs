@@ -1,8 +1,8 @@
-//! Deleting projects and groups, and taking it back.
+//! Deleting and restoring projects and groups.
 //!
-//! Where deletion waits, a project or group is only marked, and renamed so that its path is free for
-//! something new (a group from release 18.0 on). It can be restored until its days are over, and
-//! removed at once by who spells out its path.
+//! If deletion is delayed, a project or group is only marked, and renamed so that its path becomes
+//! free (a group from release 18.0 on). It can be restored until the delay is over, and removed at
+//! once by a call with its full path.
 
 use super::prelude::*;
 use super::{group_moves, groups, projects};
@@ -29,19 +29,19 @@ pub(super) const ROUTES: &[Route] = &[
     }),
 ];
 
-/// A project or group, as far as its deletion goes.
+/// A project or group, as far as deletion is concerned.
 struct Deleted<'a> {
-    /// What messages call it, and in requests for its path.
+    /// Its name in messages, and the parameter with its path.
     words: [&'static str; 2],
     table: &'static str,
     id: i64,
     name: &'a str,
     path: &'a str,
     full_path: &'a str,
-    /// What it is below, by the traversal, if that is a group.
+    /// The ids of the groups above it.
     above: Vec<i64>,
     marked: bool,
-    /// What a mark appends to its name and path.
+    /// The suffix that a mark adds to its name and path.
     suffix: String,
     /// Whether `permanently_remove` is a parameter.
     at_once: bool,
@@ -88,7 +88,7 @@ impl<'a> Deleted<'a> {
         Failure::message(StatusCode::BAD_REQUEST, format!("{} {why}", self.words[0]))
     }
 
-    /// Gives it another name and path, and marks it or takes the mark away.
+    /// Sets its name and path, and sets or removes the mark.
     fn save(&self, call: &Call<'_>, name: &str, path: &str, day: Option<&str>) -> Result<()> {
         let sql = format!(
             "UPDATE {} SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1",
@@ -101,7 +101,7 @@ impl<'a> Deleted<'a> {
         }
         let sql = "UPDATE projects SET full_path = ?2 WHERE id = ?1";
         call.db.execute(sql, params![self.id, self.full_path_with(path)])?;
-        // Until then a mark also archived a project.
+        // Before that release a mark also archived a project.
         if call.release() < OBSERVED {
             let sql = "UPDATE projects SET archived = ?2 WHERE id = ?1";
             call.db.execute(sql, params![self.id, day.is_some()])?;
@@ -117,7 +117,7 @@ impl<'a> Deleted<'a> {
     }
 }
 
-/// Deletes it, or marks it where deletion waits. The answer does not say which.
+/// Deletes it, or marks it if deletion is delayed. The answer is the same.
 fn remove(call: &Call<'_>, it: &Deleted<'_>) -> Result<Answer> {
     let waits = call.service.deletion_delay().is_some();
     let at_once = it.at_once && call.params.is_set("permanently_remove")?;
@@ -126,7 +126,7 @@ fn remove(call: &Call<'_>, it: &Deleted<'_>) -> Result<Answer> {
     } else if waits && it.marked {
         return Err(it.refused("has already been marked for deletion"));
     } else if waits {
-        // What is below a mark goes with it.
+        // Everything below a marked group is deleted with it.
         if !is_any_marked(call, it.above.iter().copied())? {
             let with_suffix = |text: &str| format!("{text}{}", it.suffix);
             it.save(call, &with_suffix(it.name), &with_suffix(it.path), Some(call.today()))?;
@@ -155,7 +155,7 @@ pub(super) fn is_any_marked(
     Ok(false)
 }
 
-/// What is marked may be removed at once, by who spells out its path. A group at the top may not.
+/// A marked one may be removed at once by a call with its full path. A top-level group may not.
 fn check_permanent(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
     let refused = |text: &str| Err(Failure::message(StatusCode::BAD_REQUEST, text));
     let path = call.params.text("full_path")?;
@@ -172,8 +172,8 @@ fn check_permanent(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
     }
 }
 
-/// Takes the mark away, and what it appended. Where the path was taken meanwhile, name and path get
-/// some characters of their own.
+/// Removes the mark and its suffix. If the path is in use by now, name and path get a random
+/// suffix.
 fn restore(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
     if !call.is_from(18, 0) {
         call.require_tier(Tier::Premium)?;

@@ -1,7 +1,8 @@
-//! Deploy keys of a project. The reference leaves them out; all of this is the real service's.
+//! Deploy keys of a project. The reference leaves them out; all of this is the real service's
+//! behaviour.
 //!
-//! A key is one for all projects that use it: its title is everybody's, only `can_push` is the
-//! project's. It goes with the last project that uses it.
+//! All projects that use a key share it with its title; only `can_push` belongs to the project. The
+//! key is removed with the last project that uses it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
@@ -52,13 +53,13 @@ struct DeployKey {
 stored!(DeployKey: deploy_keys k, id, title, key, fingerprint, created_at, expires_at);
 
 impl DeployKey {
-    /// The projects that use it.
+    /// The projects that use the key.
     fn projects(&self, db: &Connection) -> rusqlite::Result<Vec<i64>> {
         let sql = "SELECT project_id FROM deploy_key_projects WHERE key_id = ?1";
         db.prepare_cached(sql)?.query_map([self.id], |row| row.get(0))?.collect()
     }
 
-    /// Whether a project that the caller is a member of uses it.
+    /// Whether a project in which the caller is a member uses it.
     fn is_within_reach(&self, call: &Call<'_>) -> Result<bool> {
         for id in self.projects(call.db)? {
             if let Some(project) = Project::by_id(call.db, id)?
@@ -70,7 +71,7 @@ impl DeployKey {
         Ok(false)
     }
 
-    /// Whether a project uses it, and may push with it.
+    /// Whether a project uses it, and whether it may push there.
     fn can_push(&self, db: &Connection, project: i64) -> rusqlite::Result<Option<bool>> {
         let sql = "SELECT can_push FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
         db.prepare_cached(sql)?.query_row([project, self.id], |row| row.get(0)).optional()
@@ -81,7 +82,7 @@ impl DeployKey {
         db.prepare_cached(sql)?.execute(params![self.id, project, can_push]).map(drop)
     }
 
-    /// As the service shows one, without what is the project's.
+    /// The key as the service shows it, without the project's part.
     fn json(&self, call: &Call<'_>) -> Value {
         let mut body = json!({
             "id": self.id,
@@ -99,7 +100,7 @@ impl DeployKey {
         body
     }
 
-    /// The fingerprint with MD5.
+    /// The MD5 fingerprint.
     fn older_fingerprint(&self) -> String {
         let material = self.key.split_whitespace().nth(1).and_then(decoded).unwrap_or_default();
         let digits = Md5::digest(&material);
@@ -117,13 +118,13 @@ fn decoded(material: &str) -> Option<Vec<u8>> {
     STANDARD.decode(material).ok().or_else(|| STANDARD_NO_PAD.decode(material).ok())
 }
 
-/// A key as it is kept, with the first word of its comment, and the fingerprint of what it says.
-/// None if it is no key.
+/// A key in its stored form, with the first word of its comment, and the fingerprint of its
+/// content. `None` if it is not a key.
 fn read(text: &str) -> Option<(String, String)> {
     let words: Vec<&str> = text.split_whitespace().take(3).collect();
     let (kind, material) = (words.first()?, words.get(1)?);
     let bytes = decoded(material)?;
-    // What it says begins with its type, after four bytes of its length.
+    // The content begins with its type, after four bytes with the length.
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
     let sound =
@@ -132,7 +133,7 @@ fn read(text: &str) -> Option<(String, String)> {
     sound.then(|| (words.join(" "), fingerprint))
 }
 
-/// A title, and what is wrong with it.
+/// The title; adds its faults.
 fn title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
     const FIELD: &str = "deploy_key.title";
     let title = call.params.text("title")?.unwrap_or_default();
@@ -142,7 +143,7 @@ fn title(call: &Call<'_>, wrong: &mut Complaints) -> Result<String> {
     Ok(title)
 }
 
-/// The end of a key, as a day or a time.
+/// The expiry of a key, as a day or a time.
 fn expiry(call: &Call<'_>) -> Result<Option<String>> {
     const NAME: &str = "expires_at";
     let text = call.params.text(NAME)?.filter(|text| !text.trim().is_empty());
@@ -160,7 +161,7 @@ fn expiry(call: &Call<'_>) -> Result<Option<String>> {
     Ok(Some(clock::spell(time)))
 }
 
-/// The key of the path, if the project uses it.
+/// The key in the path, if the project uses it.
 fn used(call: &Call<'_>, project: i64) -> Result<Option<DeployKey>> {
     let condition = "WHERE k.id = ?1 AND k.id IN (SELECT key_id FROM deploy_key_projects WHERE project_id = ?2)";
     Ok(DeployKey::first(call.db, condition, [call.segment_id("key_id")?, project])?)
@@ -175,7 +176,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::each(call, all)
 }
 
-/// All keys of all projects, each with those that may push with it. None of them is public.
+/// All keys of all projects, each with the projects in which it may push. None of them is public.
 fn list_all(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let is_public = call.params.is_set("public")?;
@@ -202,8 +203,8 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&key.json_in(call, project)?)
 }
 
-/// Known texts are looked for first, as they were sent, so that a comment that is kept shortened
-/// makes a key unknown.
+/// An existing key is searched by the text as sent. So a key whose comment was shortened is not
+/// found.
 fn create(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require(&["key", "title"])?;
@@ -248,7 +249,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&new.json_in(call, project)?)
 }
 
-/// The title of a key that others use too is an administrator's: everybody else's is ignored.
+/// Only administrators may change the title of a shared key; other callers' titles are ignored.
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     call.params.require_any(&["title", "can_push"])?;
@@ -277,7 +278,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// What a project already uses stays as it is.
+/// A key that the project already uses stays unchanged.
 fn enable(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
     let found = DeployKey::first(call.db, "WHERE k.id = ?1", [call.segment_id("key_id")?])?;

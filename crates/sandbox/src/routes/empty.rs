@@ -1,5 +1,5 @@
-//! What the sandbox never has any of, such as issues and pipelines: lists without items, for
-//! whoever may read them, so that clients that look find nothing instead of no service.
+//! Collections that are always empty here, such as issues and pipelines. Clients that read them
+//! find an empty list instead of a missing route.
 
 use super::prelude::*;
 
@@ -29,9 +29,9 @@ pub(super) const ROUTES: &[Route] = &[
         call.project_as(MAINTAINER)?;
         Answer::ok(&json!({ "inbound_enabled": true, "outbound_enabled": false }))
     }),
-    // To others, known or not, this is 403.
+    // All others get 403.
     get("/projects/{id}/uploads", |call| nothing(call, call.project_with(MAINTAINER).map(drop))),
-    // Elsewhere.
+    // Other places.
     get("/admin/ci/variables", |call| nothing(call, call.administrator().map(drop))),
     get("/events", |call| nothing(call, call.user().map(drop))),
     get("/topics", |call| nothing(call, Ok(()))),
@@ -42,14 +42,14 @@ fn nothing(call: &Call<'_>, allowed: Result<()>) -> Result<Answer> {
     allowed.and_then(|()| page::list(call, &[]))
 }
 
-/// In a list that is not counted.
+/// An empty list without a total.
 fn uncounted(call: &Call<'_>, allowed: Result<()>) -> Result<Answer> {
     let mut answer = nothing(call, allowed)?;
     answer.headers.retain(|(name, _)| !name.starts_with("x-total"));
     Ok(answer)
 }
 
-/// In a list that has no pages.
+/// An empty list without pages.
 fn unpaged(allowed: Result<()>) -> Result<Answer> {
     allowed.and_then(|()| Answer::ok(&json!([])))
 }

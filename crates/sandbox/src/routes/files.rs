@@ -1,5 +1,5 @@
-//! Files of a repository: one commit for each change of one. The reference leaves them out; all of
-//! this is the real service's.
+//! Files of a repository: each change of a file is one commit. The reference leaves them out; all
+//! of this is the real service's behaviour.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     }
 }
 
-/// What the call's `ref` says, and its commit, without which `what` is not found.
+/// The call's `ref` and its commit; 404 for `what` if there is none.
 fn asked(call: &Call<'_>, project: &Project, what: &str) -> Result<(String, Commit)> {
     let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
         Some(reference) if reference != "HEAD" => reference,
@@ -56,7 +56,7 @@ fn asked(call: &Call<'_>, project: &Project, what: &str) -> Result<(String, Comm
     Ok((reference, commit.ok_or_else(|| Failure::not_found(what))?))
 }
 
-/// The file that a call names, with the commit and by what that was named.
+/// The file in a call, with the commit and the `ref`.
 fn named(call: &Call<'_>) -> Result<(File, Commit, String)> {
     let project = readable(call)?;
     let path = path(call)?;
@@ -73,7 +73,7 @@ fn raw(call: &Call<'_>) -> Result<Answer> {
     Ok(answer)
 }
 
-/// The file in JSON, and the same in headers, which are all that a HEAD brings.
+/// The file in JSON, and the same in headers, which are all that HEAD returns.
 fn show(call: &Call<'_>) -> Result<Answer> {
     readable(call)?;
     path(call)?;
@@ -95,7 +95,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
         ("x-gitlab-size", "size"),
     ] {
         let value = body[name].as_str().map_or_else(|| body[name].to_string(), str::to_owned);
-        // Only what a header can carry: a name may have any character.
+        // Leave out values that a header cannot contain: a name may have any character.
         if value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
             answer.headers.push((header, value));
         }
@@ -103,7 +103,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Ok(answer)
 }
 
-/// The files and folders of a folder, folders first; with `recursive` those below them too.
+/// The files and folders in a folder, folders first; with `recursive` also everything below.
 fn tree(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let (_, commit) = asked(call, &project, "Tree")?;
@@ -155,7 +155,7 @@ fn json(file: &File, path: &str, reference: &str, commit: &str) -> Value {
     })
 }
 
-/// The first file of an empty project also makes its default branch.
+/// The first file in an empty project also creates its default branch.
 fn write(call: &Call<'_>, change: Change) -> Result<Answer> {
     let project = call.project_as(DEVELOPER)?;
     let path = path(call)?;
@@ -202,7 +202,7 @@ fn write(call: &Call<'_>, change: Change) -> Result<Answer> {
     }
 }
 
-/// What a call wants a file to hold.
+/// The new content in a call.
 fn content(call: &Call<'_>) -> Result<Vec<u8>> {
     let text = call.params.text("content")?.unwrap_or_default();
     match call.params.one_of("encoding", &["text", "base64"])?.as_deref() {
@@ -211,8 +211,7 @@ fn content(call: &Call<'_>) -> Result<Vec<u8>> {
     }
 }
 
-/// What base64 stands for, as the service reads it: what is not base64 is passed over, and what is left
-/// over at the end too.
+/// Decodes base64 as the service does: other characters, and an incomplete end, are ignored.
 fn lenient(text: &str) -> Vec<u8> {
     let is_one = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let text = text.split('=').next().unwrap_or_default();
@@ -223,8 +222,8 @@ fn lenient(text: &str) -> Vec<u8> {
     LENIENT.decode(digits).unwrap_or_default()
 }
 
-/// The file as it is, after the checks of what is to become of it; and the commit at which its branch
-/// starts, if the call makes that.
+/// The present file, after checking that the change is possible, and the commit at which the branch
+/// starts if the call creates one.
 fn present(
     call: &Call<'_>,
     project: &Project,

@@ -12,7 +12,7 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}/fork", unrelate),
 ];
 
-/// The fork is there at once; its `import_status` says when its contents are.
+/// The fork exists at once; `import_status` shows when its contents have arrived.
 fn fork(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?;
     let upstream = call.project()?;
@@ -58,8 +58,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     projects::saved(call, StatusCode::CREATED, id)
 }
 
-/// Whether a fork takes this attribute of its upstream. With the others it starts as every new
-/// project does.
+/// Whether a fork copies this attribute of its upstream. Others get the values of a new project.
 fn is_copied(name: &str) -> bool {
     const COPIED: [&str; 9] = [
         "ci_config_path",
@@ -75,7 +74,7 @@ fn is_copied(name: &str) -> bool {
     name.ends_with("_access_level") || COPIED.contains(&name)
 }
 
-/// What of a fork is taken.
+/// The refusal if the name or the path is taken.
 fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
     let later = call.service.profile.later_errors;
     let taken = [
@@ -95,7 +94,7 @@ fn clash(call: &Call<'_>, name_taken: bool, path_taken: bool) -> Failure {
     Failure::message(StatusCode::CONFLICT, body)
 }
 
-/// Where the fork goes: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
+/// The target of the fork: `namespace_id`, else `namespace_path`, else the deprecated `namespace`,
 /// else the caller's.
 fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
     let mut wanted = call.params.integer("namespace_id")?.map(|id| id.to_string());
@@ -105,7 +104,7 @@ fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
     let found = match wanted {
         None => Namespace::of_user(call.db, user)?,
         Some(wanted) => match Namespace::by_reference(call.db, &wanted)? {
-            // Users are known to everybody, and so are their namespaces.
+            // Everybody can see users, and so their namespaces.
             Some(namespace) if !namespace.is_group() || call.sees_group(&namespace)? => {
                 Some(namespace)
             }
@@ -114,7 +113,7 @@ fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
     };
     let Some(namespace) = found else { return Err(Failure::not_found("Target Namespace")) };
     match call.level_in_group(&namespace)? {
-        // A fork is an import, which is for maintainers since then.
+        // A fork is an import, which needs a maintainer since then.
         DEVELOPER if call.is_from(16, 0) => Err(Failure::message(
             StatusCode::CONFLICT,
             json!(["User is not allowed to import projects"]),
@@ -124,7 +123,7 @@ fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
     }
 }
 
-/// The lower of a visibility and a group's.
+/// The less visible of a visibility and that of a group.
 fn lower<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
     let rank = |wanted: &str| VISIBILITIES.iter().position(|known| *known == wanted);
     match namespace.is_group() && rank(&namespace.visibility) < rank(visibility) {
@@ -133,7 +132,7 @@ fn lower<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
     }
 }
 
-/// Who may say what a project is a fork of.
+/// The level that may set the relation of a fork.
 fn relator(call: &Call<'_>) -> i64 {
     if call.service.profile.maintainer_relates_forks { MAINTAINER } else { OWNER }
 }

@@ -1,5 +1,5 @@
 //! Freeze periods of a project, in which nothing is deployed. The reference leaves them out; all of
-//! this is the real service's.
+//! this is the real service's behaviour.
 
 use super::super::cron::Cron;
 use super::prelude::*;
@@ -23,7 +23,8 @@ pub(super) const PERIODS: Collection = Collection {
 const TIMES: [&str; 2] = ["freeze_start", "freeze_end"];
 pub(super) const ZONE: &str = "cron_timezone";
 
-/// The project, for whoever may write its periods, or read them: who sees its pipelines, too.
+/// The project, for callers who may write its periods, or read them: those who see its pipelines
+/// too.
 fn scope(of: &Collection, call: &Call<'_>) -> Result<Scope> {
     let scope = of.place(call, if call.writes { MAINTAINER } else { REPORTER })?;
     match &scope {
@@ -38,7 +39,7 @@ fn scope(of: &Collection, call: &Call<'_>) -> Result<Scope> {
     }
 }
 
-/// Takes what the call says of a time that repeats. Schedules refuse theirs in the same words.
+/// Reads a cron expression in a call. Pipeline schedules use the same words in refusals.
 pub(super) fn take_cron(
     call: &Call<'_>,
     name: &str,
@@ -56,7 +57,7 @@ pub(super) fn take_cron(
     Ok(())
 }
 
-/// The same for its time zone.
+/// The same for a time zone.
 pub(super) fn take_zone(
     call: &Call<'_>,
     record: &mut Record,

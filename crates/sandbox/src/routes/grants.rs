@@ -1,7 +1,7 @@
-//! What calls say about the grants of a protected branch or tag: `allowed_to_push` and its like.
+//! Lists of grants in calls for protected branches and tags, such as `allowed_to_push`.
 //!
-//! Such a list is a difference. An element without `id` adds a grant, one with `id` changes that
-//! grant, one with `id` and `_destroy` takes it away; grants that no element names stay.
+//! Such a list contains changes. An element without `id` adds a grant, one with `id` changes that
+//! grant, one with `id` and `_destroy` removes it; other grants stay.
 
 use super::super::access::{self, Standing};
 use super::super::params::{flag, integer, number_of};
@@ -12,7 +12,8 @@ use super::prelude::*;
 const NO_ONE: i64 = 0;
 /// Administrators of the service.
 const ADMINISTRATORS: i64 = 60;
-/// The levels that can be granted, as answers describe them. Nobody cannot unprotect.
+/// The levels that can be granted, with their descriptions in answers. Unprotecting cannot be
+/// granted to nobody.
 const LEVELS: [(i64, &str); 4] = [
     (NO_ONE, "No one"),
     (DEVELOPER, "Developers + Maintainers"),
@@ -20,8 +21,8 @@ const LEVELS: [(i64, &str); 4] = [
     (ADMINISTRATORS, "Instance admins"),
 ];
 
-/// As answers show a grant. Users and groups are of the licensed build, and no key unprotects or
-/// merges.
+/// A grant as answers show it. Users and groups belong to the licensed build, and keys can only
+/// push.
 pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
     let name = match grant.to {
         Grantee::Level(level) => Some(describe(level).to_owned()),
@@ -54,17 +55,17 @@ fn key_title(call: &Call<'_>, id: i64) -> Result<Option<String>> {
     call.maybe("SELECT title FROM deploy_keys WHERE id = ?1", [id])
 }
 
-/// What answers call a level.
+/// The description of a level in answers.
 pub(super) fn describe(level: i64) -> &'static str {
     LEVELS.iter().find(|(value, _)| *value == level).map_or("", |(_, name)| name)
 }
 
-/// The list of grants that an action has in calls.
+/// The name of an action's list in calls.
 pub(super) fn list_name(action: Action) -> String {
     format!("allowed_to_{}", action.word())
 }
 
-/// What one element of a list asks for.
+/// A change in one element of a list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     action: Action,
@@ -80,7 +81,7 @@ fn is_grantable(action: Action, level: i64) -> bool {
     !refused && LEVELS.iter().any(|(value, _)| *value == level)
 }
 
-/// Reads the lists of these actions; they need Premium, and are ignored below.
+/// Reads the lists of these actions; they need Premium, and are ignored otherwise.
 pub(super) fn changes(
     call: &Call<'_>,
     tier: Tier,
@@ -110,7 +111,8 @@ pub(super) fn changes(
     Ok(changes)
 }
 
-/// An array of objects; null and a blank text, as forms have it, are empty ones.
+/// Whether a value is an array of objects; null and an empty text, as in forms, count as empty
+/// lists.
 fn is_list(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().all(Value::is_object),
@@ -119,8 +121,8 @@ fn is_list(value: &Value) -> bool {
     }
 }
 
-/// Reads one element. Of several grantees the first in this order counts; without one, the grant is
-/// for a level.
+/// Reads one element. If it has several grantees, the first in this order counts; without one, the
+/// grant is for a level.
 fn change(call: &Call<'_>, action: Action, element: &Map<String, Value>) -> Result<Change> {
     let list = list_name(action);
     let name = |key: &str| format!("{list}[{key}]");
@@ -135,8 +137,8 @@ fn change(call: &Call<'_>, action: Action, element: &Map<String, Value>) -> Resu
     Ok(Change { action, id: read("id")?, destroy: destroy == Some(true), level, to })
 }
 
-/// The grants of a new protection for these actions: what the lists say, the single levels, and a level where neither
-/// says something.
+/// The grants of a new protection for these actions: from the lists, the single levels, or else a
+/// default level.
 pub(super) fn of_new(
     call: &Call<'_>,
     tier: Tier,
@@ -157,7 +159,7 @@ pub(super) fn of_new(
     Ok(all)
 }
 
-/// What the changes come to, and what is wrong with them in whole sentences.
+/// The result of changes, with their faults in sentences.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) revoked: Vec<i64>,
@@ -167,7 +169,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Plans changes of grants of which `stored` are there.
+    /// Plans changes of the `stored` grants.
     pub(super) fn new(
         call: &Call<'_>,
         project: &Project,
@@ -201,8 +203,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Checks a grant against those that are stored, also against what the same call takes away, but
-    /// not against what it adds.
+    /// Checks a grant against the stored ones, including those that the call removes, but not those
+    /// that it adds.
     fn check(
         &mut self,
         call: &Call<'_>,
@@ -229,7 +231,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Carries it out on a protection.
+    /// Stores the changes of a protection.
     pub(super) fn apply(&self, call: &Call<'_>, branch: i64) -> Result<()> {
         for id in &self.revoked {
             protection::revoke(call.db, *id)?;
@@ -249,8 +251,8 @@ fn find(stored: &[Grant], action: Action, id: i64) -> Result<Grant> {
     found.copied().ok_or_else(Failure::no_record)
 }
 
-/// Why something cannot be granted to somebody: a user has to be a member, in any way; a group has
-/// to be invited to the project itself, as a developer or higher; a key has to push to it.
+/// Why something cannot be granted: a user must be a member, in any way; a group must be invited to
+/// the project itself, with at least developer; a key must be able to push to it.
 fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'static str>> {
     let blank = Some("can't be blank");
     Ok(match to {
@@ -267,7 +269,7 @@ fn fault(call: &Call<'_>, project: &Project, to: Grantee) -> Result<Option<&'sta
     })
 }
 
-/// The level that a user has in a project, however they came by it.
+/// The level of a user in a project, from any source.
 pub(super) fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<i64> {
     if project.namespace.owner_id == Some(user) {
         return Ok(OWNER);
@@ -288,8 +290,8 @@ fn pushes(call: &Call<'_>, project: i64, key: i64) -> Result<bool> {
     call.one(sql, [project, key])
 }
 
-/// Whether the caller is among those who may unprotect: everybody who may protect, unless grants
-/// say who (Premium).
+/// Whether the caller may unprotect: everybody who may protect, unless grants restrict it
+/// (Premium).
 pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]) -> Result<bool> {
     let unprotect = grants.iter().filter(|grant| grant.action == Action::Unprotect);
     let granted: Vec<Grantee> = unprotect.map(|grant| grant.to).collect();
@@ -299,8 +301,8 @@ pub(super) fn may_unprotect(call: &Call<'_>, project: &Project, grants: &[Grant]
     is_granted(call, project, &granted)
 }
 
-/// Whether the caller is among those to whom something is granted. That goes for administrators,
-/// too: what is granted to somebody by name is not granted to them.
+/// Whether something is granted to the caller. Administrators are no exception: a grant for a
+/// certain user is not for them.
 pub(super) fn is_granted(call: &Call<'_>, project: &Project, granted: &[Grantee]) -> Result<bool> {
     let Some(caller) = &call.caller else { return Ok(false) };
     let level = call.level_in(project)?;

@@ -1,4 +1,4 @@
-//! Groups that move or change their path, with everything below them.
+//! Moves of groups, and changes of their paths, with everything below.
 
 use super::group_rules::{self, rank};
 use super::prelude::*;
@@ -10,7 +10,7 @@ pub(super) const ROUTES: &[Route] = &[
     post("/groups/{id}/projects/{project_id}", take_project),
 ];
 
-/// Makes the full paths and names at and below a group follow it: parents first.
+/// Updates the full paths and names at and below a group, parents first.
 pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (first, end) = group.range();
     let mut ids: Vec<(i64, i64)> = call
@@ -42,7 +42,7 @@ fn refused(why: &str) -> Failure {
     Failure::message(StatusCode::BAD_REQUEST, format!("Transfer failed: {why}"))
 }
 
-/// Moves a group with everything in it below another one, or to the top.
+/// Moves a group with its contents below another one, or to the top level.
 fn transfer(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
     let parent = match call.params.integer("group_id")? {
@@ -105,7 +105,7 @@ fn move_below(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) ->
     Ok(())
 }
 
-/// Nothing at or below a group stays more visible than this.
+/// Lowers the visibility of everything at and below a group to at most this.
 fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<()> {
     let too_visible = |table: &str, key: &str, id: i64| -> Result<()> {
         let sql = format!("SELECT id, visibility FROM {table} WHERE {key} = ?1");
@@ -127,7 +127,7 @@ fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<()
     Ok(())
 }
 
-/// A group that comes to the top without an owner gets the caller.
+/// Makes the caller an owner of a new top-level group without one.
 fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let sql = "SELECT EXISTS (SELECT 1 FROM members WHERE group_id = ?1 AND access_level = ?2 AND user_id IS NOT NULL)";
     let owned: bool = call.one(sql, [group.id, OWNER])?;
@@ -150,7 +150,7 @@ fn transfer_locations(call: &Call<'_>) -> Result<Answer> {
     })
 }
 
-/// The other way to transfer a project, for administrators.
+/// Another way to transfer a project, for administrators.
 fn take_project(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let group = call.group()?;

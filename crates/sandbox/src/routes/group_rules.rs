@@ -1,4 +1,4 @@
-//! What the name, path and visibility of a group have to be, and who may make groups.
+//! The rules for names, paths and visibility of groups, and who may create groups.
 
 use super::super::kept::OF_USERS;
 use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
@@ -6,32 +6,32 @@ use super::prelude::*;
 use super::{group_settings, instance};
 
 pub(super) const SHORTEST_PATH: usize = 2;
-/// How many groups may be above one.
+/// The maximum number of groups above one.
 const MOST_ABOVE: usize = 20;
 
-/// Names of the service's own pages, which no group at the top can have.
+/// Names of the service's own pages, which no top-level group can have.
 const AT_THE_TOP: &str = "- .well-known 404.html 422.html 500.html 502.html 503.html admin api \
     apple-touch-icon-precomposed.png apple-touch-icon.png assets dashboard deploy.html \
     explore favicon.ico favicon.png files groups health_check help import invites jwt login \
     oauth profile projects public robots.txt s search sitemap sitemap.xml sitemap.xml.gz \
     slash-command-logo.png snippets unsubscribe uploads users v2";
 
-/// What a group is to be.
+/// The requested properties of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) name: &'a str,
     pub(super) path: &'a str,
     pub(super) visibility: &'a str,
     pub(super) parent: Option<&'a Namespace>,
-    /// The group as it is, if it is there.
+    /// The group itself, if it exists.
     pub(super) own: Option<&'a Namespace>,
-    /// How long its path is at least.
+    /// The minimum length of its path.
     pub(super) shortest: usize,
 }
 
 const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
 
-/// Checks everything about a group but the caller's rights; what it has already is not looked at.
+/// Checks all properties of a group except the caller's rights; unchanged ones are not checked.
 pub(super) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<()> {
     let own = wanted.own;
     let (new_name, new_path) = (
@@ -73,7 +73,7 @@ fn check_name(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) 
     if name.chars().count() > LONGEST {
         complaints.add("name", TOO_LONG);
     }
-    // Groups at the top may share a name.
+    // Top-level groups may share a name.
     if let Some(parent) = wanted.parent
         && has_child_named(call, parent, name, wanted.own)?
     {
@@ -94,7 +94,7 @@ fn check_letters(name: &str, complaints: &mut Complaints) {
     }
 }
 
-/// Whether another group directly below `parent` has a name.
+/// Whether another group directly below `parent` has this name.
 pub(super) fn has_child_named(
     call: &Call<'_>,
     parent: &Namespace,
@@ -137,7 +137,7 @@ fn check_path(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) 
     }
 }
 
-/// What the whole path of a group must be.
+/// The rules for the whole path of a group.
 fn check_place(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) -> Result<()> {
     let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
     if above + wanted.path.chars().count() > LONGEST {
@@ -151,7 +151,7 @@ fn check_place(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints)
     Ok(())
 }
 
-/// Whether a group, project or user has the path below `parent`, in any case.
+/// Whether a group, project or user has the path below `parent`, ignoring case.
 pub(super) fn is_taken(
     call: &Call<'_>,
     parent: Option<&Namespace>,
@@ -169,7 +169,7 @@ pub(super) fn is_taken(
     )
 }
 
-/// How visible a word makes something, from 0 on.
+/// The rank of a visibility, from 0.
 pub(super) fn rank(visibility: &str) -> usize {
     VISIBILITIES.iter().position(|known| *known == visibility).unwrap_or(0)
 }
@@ -213,8 +213,8 @@ fn check_visibility(
     Ok(())
 }
 
-/// What POST answers where PUT has an object of complaints: one text, as the service's own language
-/// writes such an object.
+/// Converts an object of complaints, as in PUT, to one text, as in POST, in the notation of the
+/// service's own language.
 pub(super) fn in_one_text(failure: Failure) -> Failure {
     let Some(Value::Object(fields)) = failure.body.get("message") else { return failure };
     let written = |texts: &Value| -> String {
@@ -233,7 +233,7 @@ pub(super) fn in_one_text(failure: Failure) -> Failure {
     Failure::message(failure.status, format!("Failed to save group {{{}}}", fields.join(", ")))
 }
 
-/// What a group is told that has null for its path.
+/// The refusal of null as the path of a group.
 pub(super) fn without_path() -> Failure {
     let mut complaints = Complaints::default();
     for text in [BLANK, PATH_FORM, "is too short (minimum is 1 character)", BLANK] {
@@ -242,15 +242,15 @@ pub(super) fn without_path() -> Failure {
     complaints.settle().map_or_else(in_one_text, |()| Failure::invalid("path"))
 }
 
-/// Whether the caller may make groups below one: its owners may, and its maintainers unless a
-/// setting keeps it to owners.
+/// Whether the caller may create subgroups: owners may, and maintainers unless a setting restricts
+/// it.
 pub(super) fn may_create_below(call: &Call<'_>, parent: &Namespace) -> Result<bool> {
     let owners = OF_GROUPS.set(call.db, parent.id)?.get("subgroup_creation_level")
         == Some(&Value::from("owner"));
     Ok(call.level_in_group(parent)? >= if owners { OWNER } else { MAINTAINER })
 }
 
-/// Whether the caller may make groups at the top.
+/// Whether the caller may create top-level groups.
 pub(super) fn may_create_at_the_top(call: &Call<'_>) -> Result<bool> {
     const SETTING: &str = "can_create_group";
     let user = call.user()?;

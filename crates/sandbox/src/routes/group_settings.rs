@@ -1,5 +1,5 @@
-//! Settings of groups: those that reach what is below, and those that have rules of their own. The rest is
-//! rows of `attributes.jsonc`; this file is long because no two of these rules are alike.
+//! Settings of groups that affect everything below, or have rules of their own. The others are rows
+//! of `attributes.jsonc`; this file is long because no two of these rules are alike.
 
 use std::net::IpAddr;
 
@@ -21,24 +21,24 @@ const MINUTES: &str = "shared_runners_minutes_limit";
 const BRANCH: &str = "default_branch";
 const DOMAINS: &str = "allowed_email_domains_list";
 pub(crate) const ARCHIVED: &str = "archived";
-/// The protection of default branches that holds where nobody says so.
+/// The default protection of default branches.
 const FULL: i64 = 2;
-/// The level of nobody.
+/// The level for nobody.
 const NO_ONE: i64 = 0;
 pub(super) const GIT_ACCESS: &str = "enabled_git_access_protocol";
 
-/// Settings of later releases that show what holds together with the groups above.
+/// Settings of later releases that show the effective value together with the groups above.
 const NO_EMAILS: &str = "emails_disabled";
 const DIFFS: &str = "show_diff_preview_in_email";
-/// What these do not say themselves, the next group above that does says.
+/// If unset, these take the value of the nearest group above that sets them.
 const CASCADING: [&str; 2] = ["math_rendering_limits_enabled", "duo_features_enabled"];
-/// A setting of a whole hierarchy, which only the group at the top can change.
+/// A setting of a whole hierarchy, which only the top-level group can change.
 const NO_FORKS: &str = "prevent_forking_outside_group";
 const DEFAULTS: &str = "default_branch_protection_defaults";
 const WATCHERS: &str = "unique_project_download_limit_alertlist";
 const EXEMPT: &str = "unique_project_download_limit_allowlist";
 
-/// Adds what a group has to an answer. Unset settings show what holds instead.
+/// Adds the settings of a group to an answer. Unset settings show the effective value.
 pub(super) fn show(
     call: &Call<'_>,
     group: &Namespace,
@@ -85,7 +85,7 @@ pub(super) fn show(
     Ok(())
 }
 
-/// The project with templates, if there is one that the caller sees.
+/// The project with templates, if it exists and the caller sees it.
 fn template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
     let project = match id.as_i64() {
         Some(id) => Project::by_id(call.db, id)?,
@@ -104,7 +104,7 @@ fn owners(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
     call.many(sql, [group.id, OWNER])
 }
 
-/// What the next group above one says that says something.
+/// The value of the nearest group above that sets one.
 fn said_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<Value>> {
     let mut above: Vec<i64> = ids(&group.traversal).collect();
     above.reverse();
@@ -116,7 +116,7 @@ fn said_above(call: &Call<'_>, group: &Namespace, name: &str) -> Result<Option<V
     Ok(None)
 }
 
-/// Whether a group, or one above it, says so.
+/// Whether a group, or one above it, sets a flag.
 pub(crate) fn is_set_above(
     call: &Call<'_>,
     group: &Namespace,
@@ -130,7 +130,7 @@ pub(crate) fn is_set_above(
     call.one(sql, params![json!(above).to_string(), name, value])
 }
 
-/// Who creates projects in groups that do not say so: a word here, a number in the settings of the
+/// Who creates projects in groups without the setting: a word here, a number in the settings of the
 /// service.
 fn who_creates_projects(call: &Call<'_>) -> Result<&'static str> {
     Ok(match instance::setting(call.db, "default_project_creation")?.as_i64() {
@@ -140,7 +140,7 @@ fn who_creates_projects(call: &Call<'_>) -> Result<&'static str> {
     })
 }
 
-/// Whether the caller may create projects in a group: as it says, and not in an archived one.
+/// Whether the caller may create projects in a group: allowed by its setting, and not archived.
 pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<bool> {
     let own = OF_GROUPS.set(call.db, group.id)?.remove(PROJECT_CREATION);
     let word = match own.as_ref().and_then(Value::as_str) {
@@ -157,7 +157,7 @@ pub(super) fn may_create_projects(call: &Call<'_>, group: &Namespace) -> Result<
     Ok(call.level_in_group(group)? >= least && !is_set_above(call, group, ARCHIVED, true)?)
 }
 
-/// Refuses what has a wrong type, before anything else is looked at.
+/// Refuses values of a wrong type before any other check.
 pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
     OF_GROUPS.check(route, call.edition(), &call.params)?;
     avatars::check_type(&call.params)?;
@@ -165,7 +165,7 @@ pub(super) fn check_types(call: &Call<'_>, route: Accepts) -> Result<()> {
     defaults(call).map(drop)
 }
 
-/// Keeps the settings and the picture that a call has; what the caller may not set is dropped.
+/// Stores the settings and the avatar in a call; settings that the caller may not set are ignored.
 pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
     let licensed = call.tier() >= Tier::Premium && route == Accepts::Edit;
     check_share_lock(call, group)?;
@@ -215,8 +215,8 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
     avatars::take(call, Holder::Group(group.id), &call.params).map(drop)
 }
 
-/// The settings that a call gives up for what the groups above say: only its own answer has null for
-/// them.
+/// The settings that a call unsets, so that the groups above decide. Only its own answer shows null
+/// for them.
 pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static str>> {
     let set = OF_GROUPS.set(call.db, group.id)?;
     let given_up = |name: &&'static str| {
@@ -228,7 +228,7 @@ pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static s
     Ok(CASCADING.into_iter().filter(given_up).collect())
 }
 
-/// Settings that null is no value for, with the field and the texts of the complaint; from 18.9 on.
+/// Settings that cannot be null, with the field and the texts of the complaint; from 18.9 on.
 const REQUIRED: [(&str, &str, &[&str]); 4] = [
     (GRACE, GRACE, &["can't be blank", "is not a number"]),
     (
@@ -248,13 +248,13 @@ const REQUIRED: [(&str, &str, &[&str]); 4] = [
     ),
 ];
 
-/// Limits of downloads with the most that they may be.
+/// Limits of downloads with their maxima.
 const DOWNLOADS: [&str; 2] =
     ["unique_project_download_limit", "unique_project_download_limit_interval_in_seconds"];
 const MOST_DOWNLOADS: [i64; 2] = [10_000, 864_000];
 
-/// Complains about null where a setting has to have a value, and about values that the place of a
-/// group does not allow: first of what is kept apart from the group, then of the rest.
+/// Refuses null where a setting needs a value, and values that the place of a group does not allow:
+/// first for settings stored apart from the group, then for the rest.
 pub(super) fn check(
     call: &Call<'_>,
     is_below: bool,
@@ -287,7 +287,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// A project with templates has to be one that the caller sees.
+/// The project with templates must be visible to the caller.
 fn check_template(call: &Call<'_>) -> Result<()> {
     let Some(id) = call.params.integer(TEMPLATES)? else { return Ok(()) };
     match template(call, &id.into())? {
@@ -296,7 +296,7 @@ fn check_template(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// That a skipped pipeline counts says something only where pipelines have to succeed.
+/// Counting skipped pipelines as success requires that pipelines must succeed.
 fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (succeeds, skipped) =
         ("only_allow_merge_if_pipeline_succeeds", "allow_merge_on_skipped_pipeline");
@@ -312,7 +312,7 @@ fn check_skipped(call: &Call<'_>, group: &Namespace) -> Result<()> {
     }
 }
 
-/// The protection of default branches as a call has it: what it does not name is not kept either.
+/// The protection of default branches in a call; keys that it omits are not stored either.
 fn defaults(call: &Call<'_>) -> Result<Option<Value>> {
     let sent = match call.params.get(DEFAULTS) {
         Some(Value::Object(sent)) if call.is_from(16, 3) => sent,
@@ -350,7 +350,7 @@ fn defaults(call: &Call<'_>) -> Result<Option<Value>> {
     Ok(Some(kept.into()))
 }
 
-/// Keeps how default branches are protected. The old number sets the new object, too, but not when
+/// Stores the protection of default branches. The old number also sets the new object, but not when
 /// a group is created.
 fn take_defaults(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<()> {
     let number = call.params.integer(BRANCH_PROTECTION)?.filter(|_| route == Accepts::Edit);
@@ -362,7 +362,7 @@ fn take_defaults(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result<(
     OF_GROUPS.put(call.db, group.id, DEFAULTS, sent)
 }
 
-/// What a number says about default branches.
+/// The protection of default branches that a number means.
 fn protection(number: i64) -> Value {
     let (push, merge, force, initial) = match number {
         0 => (DEVELOPER, DEVELOPER, true, false),
@@ -381,8 +381,8 @@ fn protection(number: i64) -> Value {
     body
 }
 
-/// The addresses from which a group can be reached: a text with commas. A blank one clears them,
-/// null leaves them.
+/// The IP addresses that may access a group: a text with commas. An empty one clears them, null
+/// changes nothing.
 fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let Some(text) = call.params.text(ADDRESSES)? else { return Ok(()) };
     let ranges = items(&text);
@@ -397,7 +397,7 @@ fn take_addresses(call: &Call<'_>, group: &Namespace) -> Result<()> {
     OF_GROUPS.put(call.db, group.id, ADDRESSES, kept)
 }
 
-/// Providers that everybody has an address of.
+/// Providers of e-mail addresses for everybody.
 const PROVIDERS: [&str; 10] = [
     "gmail.com",
     "yahoo.com",
@@ -411,7 +411,7 @@ const PROVIDERS: [&str; 10] = [
     "icloud.com",
 ];
 
-/// The domains of e-mail addresses that members may have: a text with commas.
+/// The allowed domains of members' e-mail addresses: a text with commas.
 fn take_domains(call: &Call<'_>, group: &Namespace) -> Result<()> {
     if !call.is_from(17, 4) || !call.params.has(DOMAINS) {
         return Ok(());
@@ -442,7 +442,7 @@ fn items(text: &str) -> Vec<&str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect()
 }
 
-/// How many projects somebody may download, whom that does not concern, and who is told.
+/// The limit of project downloads, the users exempt from it, and those who are notified.
 fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let has = |name| OF_GROUPS.accepts(name, Accepts::Edit, call.edition());
     if group.parent_id.is_some() || !has(WATCHERS) {
@@ -488,7 +488,7 @@ fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
     complaints.settle()
 }
 
-/// The word for two flags.
+/// The word that stands for two flags.
 fn take_availability(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (on, locked) = match call.params.text("duo_availability")?.as_deref() {
         Some("default_on") => (true, false),
@@ -500,7 +500,7 @@ fn take_availability(call: &Call<'_>, group: &Namespace) -> Result<()> {
     OF_GROUPS.put(call.db, group.id, "lock_duo_features_enabled", locked)
 }
 
-/// Whether a text is an address, or one with the length of its prefix.
+/// Whether a text is an IP address, or one with a prefix length.
 fn is_range(text: &str) -> bool {
     let (address, prefix) = text.split_once('/').map_or((text, None), |(a, p)| (a, Some(p)));
     let longest = match address.parse() {
@@ -541,7 +541,7 @@ fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<()> {
     }
 }
 
-/// What a group gets that comes below another: its lock, and its runners.
+/// The settings that a subgroup takes from its new parent: the lock, and the runners.
 pub(super) fn inherit(
     call: &Call<'_>,
     group: &Namespace,
@@ -558,11 +558,11 @@ pub(super) fn inherit(
     }
 }
 
-/// What a project has of its groups while it says nothing itself.
+/// The attributes that a project takes from its groups while it does not set them.
 pub(crate) const INHERITED: [&str; 2] = ["lfs_enabled", "auto_devops_enabled"];
 
-/// Puts into the attributes of a project what its groups say, and the first branch that an empty one
-/// is going to have.
+/// Adds to the attributes of a project those of its groups, and the future default branch of an
+/// empty one.
 pub(crate) fn settle(
     call: &Call<'_>,
     project: &Project,
@@ -587,8 +587,7 @@ pub(crate) fn settle(
     Ok(())
 }
 
-/// What the first branch of an empty project will be: as the nearest group says, or the topmost
-/// one.
+/// The future default branch of an empty project: from the nearest group, or the topmost one.
 pub(crate) fn preferred_branch(call: &Call<'_>, namespace: &Namespace) -> Result<Value> {
     if call.service.profile.empty_has_no_branch {
         return Ok(Value::Null);
@@ -603,7 +602,7 @@ pub(crate) fn preferred_branch(call: &Call<'_>, namespace: &Namespace) -> Result
     Ok("main".into())
 }
 
-/// How much a value of the runners' setting forbids.
+/// How restrictive a value of the runners setting is.
 fn strictness(runners: &str) -> usize {
     [ENABLED, DISABLED, FORBIDDEN].iter().position(|known| *known == runners).unwrap_or(0)
 }
@@ -612,7 +611,7 @@ const ENABLED: &str = "enabled";
 const FORBIDDEN: &str = "disabled_and_unoverridable";
 const DISABLED: &str = "disabled_and_overridable";
 
-/// Whether the shared runners are for a group; the old name of a value counts as the new one.
+/// The runners setting of a group; the old name of a value counts as the new one.
 fn runners(call: &Call<'_>, group: i64) -> Result<String> {
     let set = OF_GROUPS.set(call.db, group)?;
     Ok(match set.get(RUNNERS).and_then(Value::as_str) {
@@ -623,7 +622,7 @@ fn runners(call: &Call<'_>, group: i64) -> Result<String> {
     .to_owned())
 }
 
-/// Carries a change of the runners out on everything below.
+/// Applies a change of the runners setting to everything below.
 fn take_runners(call: &Call<'_>, group: &Namespace) -> Result<()> {
     if call.params.text(RUNNERS)?.is_none() {
         return Ok(());
@@ -657,8 +656,8 @@ fn take_runners(call: &Call<'_>, group: &Namespace) -> Result<()> {
 pub(super) const RUNNERS_FORBIDDEN: &str =
     "cannot be enabled because parent group does not allow it";
 
-/// What a group says about the runners of its projects: whether new ones have them, and whether they
-/// may.
+/// The runners setting of a group for its projects: whether new ones have shared runners, and
+/// whether they may.
 pub(super) fn runners_of_projects(call: &Call<'_>, group: &Namespace) -> Result<(bool, bool)> {
     let own = if group.is_group() { runners(call, group.id)? } else { ENABLED.to_owned() };
     Ok((own == ENABLED, own != FORBIDDEN))

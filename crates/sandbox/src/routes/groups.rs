@@ -1,7 +1,7 @@
-//! Groups: what clients need around the operations of the reference. All of it is the real
-//! service's.
+//! Groups: operations that clients need in addition to those of the reference. All of it is the
+//! real service's behaviour.
 //!
-//! A group is answered in two forms: lists have the short one; alone it has more.
+//! A group has two forms: a short one in lists, and a longer one alone.
 
 use super::super::store::namespace::NewGroup;
 use super::super::view;
@@ -24,12 +24,12 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/descendant_groups", |call| below(call, true)),
 ];
 
-/// The form of lists.
+/// The form in lists.
 pub(super) fn brief(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     json(call, group, true)
 }
 
-/// The form of a group alone, as answers to actions have it: even owners are not shown all.
+/// The form of a group alone in answers to actions: even owners do not see everything.
 pub(super) fn plain(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     let mut body = json(call, group, false)?;
     body["shared_with_groups"] = shares::shown(call, Holder::Group(group.id))?.into();
@@ -39,7 +39,7 @@ pub(super) fn plain(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     Ok(body)
 }
 
-/// The form of a group alone. Only owners are shown how its code is reached, and the token of its
+/// The form of a group alone. Only owners see how its code can be reached, and the token for its
 /// runners.
 fn whole(call: &Call<'_>, group: &Namespace) -> Result<Value> {
     let mut body = json(call, group, false)?;
@@ -93,7 +93,7 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
     Ok(body)
 }
 
-/// Nothing has a size here.
+/// All sizes are zero.
 fn statistics() -> Value {
     let sizes = view::STATISTICS.into_iter().filter(|name| name.ends_with("_size"));
     sizes.map(|name| (name.to_owned(), Value::from(0))).collect()
@@ -104,7 +104,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     respond(call, true, Reach::of(call)?, |group| !top || group.parent_id.is_none())
 }
 
-/// With `top_level_only` these lists forget which group they are of.
+/// With `top_level_only` these lists ignore which group they are for.
 fn below(call: &Call<'_>, all: bool) -> Result<Answer> {
     let parent = call.group()?;
     let top = call.params.is_set("top_level_only")?;
@@ -117,21 +117,20 @@ fn below(call: &Call<'_>, all: bool) -> Result<Answer> {
     })
 }
 
-/// A list of some groups, as far as the caller sees them.
+/// A list of these groups, as far as the caller sees them.
 pub(super) fn among(call: &Call<'_>, ids: &[i64]) -> Result<Answer> {
     let reach = members::level(call, "min_access_level")?.map_or(Reach::Seen, Reach::Level);
     respond(call, true, reach, |group| ids.contains(&group.id))
 }
 
-/// Which groups a list shows a caller, by the caller's own role: that of an administrator does not
-/// count.
+/// Which groups a list shows. Only the caller's own role counts, not that of an administrator.
 enum Reach {
-    /// Those in which the role is at least this.
+    /// Groups in which the role is at least this.
     Level(i64),
-    /// Those that the caller belongs to, and the ones above them: these are the paths of ids from
-    /// the top to each group with a membership, or with one in a project of it.
+    /// Groups that the caller belongs to, and those above: the paths of ids from the top to each
+    /// group with a membership in it or in one of its projects.
     Own(Vec<String>),
-    /// All that the caller sees.
+    /// All groups that the caller sees.
     Seen,
 }
 
@@ -167,7 +166,7 @@ fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
          WHERE m.user_id = ?1 AND m.state = 'active' AND (m.expires_at IS NULL OR m.expires_at >= ?2)
              AND n.kind = 'group'";
     let mut paths: Vec<String> = call.many(sql, params![user, call.today()])?;
-    // The groups of projects that a group of the caller's was invited to.
+    // The groups of projects that one of the caller's groups was invited to.
     let mut statement = call.db.prepare_cached(
         "SELECT n.traversal, i.traversal FROM shares s JOIN projects p ON p.id = s.project_id
          JOIN namespaces n ON n.id = p.namespace_id JOIN namespaces i ON i.id = s.invited_id
@@ -182,13 +181,13 @@ fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// What lists of groups narrow by, each from a release on.
+/// The filters of lists of groups, each from a release on.
 struct Filters {
     visibility: Option<String>,
     marked_on: Option<String>,
     active: Option<bool>,
     archived: Option<bool>,
-    /// No repository of a group is anywhere here.
+    /// Groups have no repositories here.
     stored: bool,
 }
 
@@ -222,8 +221,8 @@ impl Filters {
     }
 }
 
-/// Answers a page of the groups that the caller may see and `wanted` accepts. `by_full_path` is
-/// whether a search also looks at what is above a group.
+/// Answers a page of the groups that the caller may see and `wanted` accepts. With `by_full_path` a
+/// search also looks at the groups above.
 fn respond(
     call: &Call<'_>,
     by_full_path: bool,
@@ -237,7 +236,7 @@ fn respond(
         match call.params.one_of("order_by", &["name", "path", "id", "similarity"])?.as_deref() {
             Some("id") => "n.id",
             Some("path") => "n.path COLLATE NOCASE",
-            // Of the names that contain a text, the shortest is the most similar.
+            // Among names that contain a text, the shortest is the most similar.
             Some("similarity") if !search.is_empty() => "length(n.name)",
             _ => "n.name COLLATE NOCASE",
         };
@@ -308,8 +307,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&plain(call, &group)?)
 }
 
-/// Inserts a group with all checks but those of the caller's rights. A seed may be terse: its paths
-/// may have one character.
+/// Inserts a group after all checks except those of the caller's rights. Paths in a seed may have
+/// one character.
 pub(crate) fn insert(call: &Call<'_>, new: NewGroup<'_>) -> Result<Namespace> {
     insert_of_length(call, new, 1)
 }
@@ -321,7 +320,7 @@ fn insert_of_length(call: &Call<'_>, new: NewGroup<'_>, shortest: usize) -> Resu
     Namespace::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Group"))
 }
 
-/// A text that a call changes; null is a blank one.
+/// A text that a call changes; null counts as empty.
 fn changed(call: &Call<'_>, name: &str, stored: &str) -> Result<String> {
     match call.params.get(name) {
         None => Ok(stored.to_owned()),
@@ -329,7 +328,7 @@ fn changed(call: &Call<'_>, name: &str, stored: &str) -> Result<String> {
     }
 }
 
-/// What the call does not name stays; a call that names nothing is fine, too.
+/// Omitted fields stay unchanged; a call without any field is fine too.
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     group_settings::check_types(call, Accepts::Edit)?;
@@ -366,7 +365,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&body)
 }
 
-/// Archives a group with all that is in it, or ends that.
+/// Archives a group with its contents, or unarchives it.
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let group = call.group_as(OWNER)?;

@@ -1,5 +1,5 @@
-//! The two sorts of secrets that a hook has by key: headers that it sends, and variables of its URL.
-//! Only the keys are ever shown.
+//! The two sorts of secrets of a hook, each by key: headers that it sends, and variables in its
+//! URL. Answers only show the keys.
 
 use undrift_release::REFERENCE;
 
@@ -10,9 +10,9 @@ use super::prelude::*;
 pub(super) struct Secrets {
     pub(super) name: &'static str,
     since: Release,
-    /// The longest value.
+    /// The maximum length of a value.
     longest: usize,
-    /// What refusals call them, and what they call one.
+    /// The name of the sort in refusals, and that of one secret.
     pub(super) title: &'static str,
     pub(super) one: &'static str,
 }
@@ -33,7 +33,7 @@ pub(super) const HEADERS: Secrets = Secrets {
 };
 pub(super) const SORTS: [&Secrets; 2] = [&URL_VARIABLES, &HEADERS];
 
-/// How many of one sort a hook may have.
+/// The maximum number of one sort in a hook.
 const MOST: usize = 20;
 
 impl Secrets {
@@ -50,17 +50,17 @@ impl Secrets {
         settings.get(self.name).and_then(Value::as_object)
     }
 
-    /// The keys, in the order in which they came.
+    /// The keys, in the order in which they were added.
     pub(super) fn shown(&self, settings: &Map<String, Value>) -> Value {
         self.of(settings).into_iter().flat_map(Map::keys).map(|key| json!({ "key": key })).collect()
     }
 
-    /// Whether the call has any of them.
+    /// Whether the call contains any of them.
     pub(super) fn has_any(&self, params: &Params) -> bool {
         params.get(self.name).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
     }
 
-    /// What the call has of them, by key.
+    /// The secrets in a call, by key.
     pub(super) fn sent(&self, params: &Params) -> Result<Vec<(String, Value)>> {
         let items = match params.get(self.name) {
             None | Some(Value::Null) => return Ok(Vec::new()),
@@ -81,7 +81,7 @@ impl Secrets {
         items.iter().map(read).collect()
     }
 
-    /// Adds to those that are there.
+    /// Adds to the existing ones.
     pub(super) fn add(
         &self,
         settings: &mut Map<String, Value>,
@@ -93,7 +93,7 @@ impl Secrets {
         }
     }
 
-    /// Whether there was one with that key.
+    /// Removes one; returns whether it existed.
     pub(super) fn remove(&self, settings: &mut Map<String, Value>, key: &str) -> bool {
         let all = settings.get_mut(self.name).and_then(Value::as_object_mut);
         all.is_some_and(|all| all.shift_remove(key).is_some())
@@ -109,7 +109,7 @@ impl Secrets {
     }
 }
 
-/// Letters, then digits, then more of both after single marks.
+/// Whether a text is a key: letters, then letters and digits, with single separators.
 fn is_key(text: &str) -> bool {
     let mut parts = text.split(['.', '_', '-']);
     let first = parts.next().unwrap_or_default();
@@ -119,7 +119,7 @@ fn is_key(text: &str) -> bool {
         && parts.all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-/// The URL that a hook calls, with its variables filled in; none if one of them is missing.
+/// The URL of a hook with its variables filled in; `None` if one of them is missing.
 pub(super) fn address(settings: &Map<String, Value>) -> Option<String> {
     let mut rest = settings.get("url").and_then(Value::as_str).unwrap_or_default();
     let variables = URL_VARIABLES.of(settings);
@@ -142,8 +142,8 @@ pub(super) fn address(settings: &Map<String, Value>) -> Option<String> {
     Some(filled + rest)
 }
 
-/// Empties the secrets of a hook that now calls another address: the variables if any of them had
-/// been there before, and the headers.
+/// Clears the secrets of a hook with a new URL: the headers, and the variables if any of them
+/// existed before.
 pub(super) fn reset(settings: &mut Map<String, Value>, before: &Map<String, Value>) {
     if !before.contains_key("url") || address(settings) == address(before) {
         return;

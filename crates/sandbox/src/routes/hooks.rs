@@ -1,5 +1,5 @@
-//! Hooks of a project (reference 2, 4.5), and those of a group (Premium), which the reference leaves
-//! out. They are stored and validated; nothing is ever delivered.
+//! Hooks of a project (reference 2, 4.5), and those of a group (Premium), which the reference
+//! leaves out. They are stored and validated, but never delivered.
 
 use std::{borrow::Cow, collections::HashSet};
 
@@ -27,12 +27,12 @@ pub(super) const OF_BOTH: &[Route] = &[
     post("/hooks/{hook_id}/test/{trigger}", |call| test(call, &scope(call)?)),
 ];
 
-/// How many hooks a project may have, and how many a group.
+/// The maximum number of hooks of a project, and of a group.
 const MOST: usize = 100;
 const MOST_OF_GROUP: usize = 50;
 
-/// A text of hooks, kept as sent: its name, the first release that has it, the most characters, and
-/// what refusals call it.
+/// A text of hooks, stored as sent: its name, its first release, its maximum length, and its name
+/// in refusals.
 struct Text(&'static str, Release, usize, &'static str);
 
 const TEXTS: [Text; 3] = [
@@ -44,13 +44,13 @@ const TEXTS: [Text; 3] = [
 const STRATEGY: &str = "branch_filter_strategy";
 const STRATEGIES: [&str; 3] = ["wildcard", "regex", "all_branches"];
 const STRATEGY_SINCE: Release = Release::new(17, 2);
-/// The longest URL.
+/// The maximum length of a URL.
 const LONGEST_URL: usize = 8_192;
 const TOKEN: &str = "token";
 const FILTER: &str = "push_events_branch_filter";
 const LONGEST_FILTER: usize = 4_000;
 
-/// The project or group, for who manages it.
+/// The project or group, for callers who manage it.
 fn scope(call: &Call<'_>) -> Result<Scope> {
     let scope = Scope::kept_by(call, [MAINTAINER, OWNER])?;
     if call.is_of_group() {
@@ -93,8 +93,8 @@ fn reset_flags(hook: &mut Record, call: &Call<'_>, scope: &Scope) {
     }
 }
 
-/// As the service shows one; `listed` is one of a list. What a hook was never told, it has as a
-/// new one.
+/// A hook as the service shows it; `listed` is for lists. Settings that were never set show the
+/// default.
 fn json(hook: &Record, call: &Call<'_>, scope: &Scope, listed: bool) -> Value {
     let mut body = json!({
         "id": hook.id,
@@ -115,7 +115,7 @@ fn json(hook: &Record, call: &Call<'_>, scope: &Scope, listed: bool) -> Value {
     if has_strategy(call) {
         body[STRATEGY] = shown(STRATEGY).unwrap_or_else(|| STRATEGIES[0].into());
     }
-    // Lists of projects leave them out from 16.7 on.
+    // Lists of a project's hooks omit them from 16.7 on.
     if !listed || matches!(scope, Scope::Group(_)) || !call.is_from(16, 7) {
         for sort in SORTS.iter().filter(|sort| sort.is_known(call)) {
             body[sort.name] = sort.shown(&hook.settings);
@@ -124,7 +124,7 @@ fn json(hook: &Record, call: &Call<'_>, scope: &Scope, listed: bool) -> Value {
     body
 }
 
-/// Takes what the call says.
+/// Stores the fields in a call.
 fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
     let before = hook.settings.clone();
     if params.has("url") || !hook.settings.contains_key("url") {
@@ -159,8 +159,8 @@ fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope, params: &Params) -> R
     check(hook, call, &before)
 }
 
-/// Refuses what a hook cannot be. Secrets do not survive that the hook calls another address
-/// than `before`, those of the same call neither.
+/// Refuses invalid hooks. If the hook calls another URL than `before`, its secrets are cleared,
+/// even those in the same call.
 fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Result<()> {
     hook_secrets::reset(&mut hook.settings, before);
     let refused = |words: &str| Err(Failure::unprocessable(words));
@@ -189,8 +189,8 @@ fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Res
     }
 }
 
-/// Whether the filter of branches is one; a filter by name loses needless blanks, and where all
-/// branches are meant there is none.
+/// Whether the branch filter is valid. A filter by name loses spaces around it, and one for all
+/// branches is removed.
 fn check_filter(hook: &mut Record) -> bool {
     let filter = hook.text(FILTER);
     match hook.text(STRATEGY) {
@@ -211,7 +211,7 @@ fn check_filter(hook: &mut Record) -> bool {
     }
 }
 
-/// Adds a hook of a seed, unless its address is `known`.
+/// Adds a hook of a seed, unless its URL is `known`.
 pub(crate) fn plant(
     call: &Call<'_>,
     scope: &Scope,
@@ -226,7 +226,7 @@ pub(crate) fn plant(
     Ok(HOOKS.save(call.db, scope.holder(), &mut hook, call.now())?)
 }
 
-/// The addresses of all hooks.
+/// The URLs of all hooks.
 pub(crate) fn addresses(call: &Call<'_>, scope: &Scope) -> Result<HashSet<String>> {
     let hooks = HOOKS.all(call.db, scope.holder())?;
     Ok(hooks.iter().map(|hook| hook.text("url").to_owned()).collect())
@@ -275,7 +275,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::created(&json(&hook, call, scope, false))
 }
 
-/// Needs anything; the reference says that a project's hook needs the URL.
+/// Needs at least one field; in the reference a project's hook needs the URL.
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut hook = find(call, scope)?;
     if matches!(scope, Scope::Project(_)) && call.release() < OBSERVED {
@@ -342,7 +342,7 @@ fn remove_secret(call: &Call<'_>, sort: &Secrets) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// Nothing is delivered, so that every test succeeds.
+/// Nothing is delivered, so every test succeeds.
 fn test(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     refuse_if(!call.is_from(16, 11), Failure::no_route)?;
     let trigger = call.segment("trigger");

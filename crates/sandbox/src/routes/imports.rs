@@ -1,5 +1,5 @@
 //! Imports from external hosts (reference 1, 4.2). No host is ever contacted and no credential is
-//! kept: a project appears at once, and its import is done when the clock says so.
+//! stored: a project appears at once, and its import ends after a time by the clock.
 
 use super::super::params::flag;
 use super::super::settings;
@@ -16,14 +16,14 @@ pub(super) const ROUTES: &[Route] = &[
     post("/import/extgit/cancel", cancel),
     post("/import/extgit/gists", gists),
     post("/import/extserver", extserver),
-    // The same by the names that the reference replaces; `Params` takes their parameters.
+    // The same under the names that the reference replaces; `Params` converts their parameters.
     post("/import/github", extgit),
     post("/import/github/cancel", cancel),
     post("/import/github/gists", gists),
     post("/import/bitbucket_server", extserver),
 ];
 
-/// How the import of a project stands; clients poll it. The reference leaves it out.
+/// The state of an import, which clients poll. The reference leaves it out.
 fn status(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     Answer::ok(&state(call, &call.project()?)?)
@@ -31,7 +31,7 @@ fn status(call: &Call<'_>) -> Result<Answer> {
 
 fn state(call: &Call<'_>, project: &Project) -> Result<Value> {
     let status = project.import_status_at(call.now());
-    // Hosts have names of their own here, which the reference replaces.
+    // The reference replaces the names of hosts.
     let is_from_url =
         status != "none" && project.import_source.is_none() && project.forked_from_id.is_none();
     let mut body = projects::identity(call, project)?;
@@ -44,7 +44,7 @@ fn state(call: &Call<'_>, project: &Project) -> Result<Value> {
     Ok(body)
 }
 
-/// A project out of an archive, sent or to be fetched. Nobody unpacks it.
+/// A project from an archive that is sent or fetched. It is not unpacked.
 fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
     let user = call.user()?;
     call.params.require(needs)?;
@@ -65,7 +65,7 @@ fn from_archive(call: &Call<'_>, needs: &[&str]) -> Result<Answer> {
     Answer::created(&state(call, &project)?)
 }
 
-/// Errors of imports are under a key of their own.
+/// Errors of imports have their own key.
 fn errors(status: StatusCode, text: &str) -> Failure {
     Failure::with(status, json!({ "errors": text }))
 }
@@ -93,7 +93,7 @@ fn extgit(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&result(&project))
 }
 
-/// The required parameters of an import, none of which may be blank.
+/// The required parameters of an import, which must not be empty.
 fn require(call: &Call<'_>, names: &[&str]) -> Result<()> {
     call.params.require(names)?;
     for name in names {
@@ -104,7 +104,7 @@ fn require(call: &Call<'_>, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Checks what else shall be imported; nothing comes of it, as there is nothing to import from.
+/// Checks what else to import; there is nothing to import from, so nothing happens.
 fn check_stages(call: &Call<'_>) -> Result<()> {
     let stages = match call.params.get("optional_stages") {
         None | Some(Value::Null) => return Ok(()),
@@ -161,7 +161,7 @@ fn extserver(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&result(&project))
 }
 
-/// A complaint about parameters, with the names that the client used.
+/// A fault of parameters, with the names that the client used.
 fn by_the_real_names(call: &Call<'_>, failure: Failure) -> Failure {
     let text = failure.body["error"].as_str().map(str::to_owned);
     match text.filter(|_| call.target.contains("/bitbucket_server")) {
@@ -172,7 +172,7 @@ fn by_the_real_names(call: &Call<'_>, failure: Failure) -> Failure {
     }
 }
 
-/// Whether something may be imported from this address: not from the service's own host.
+/// Whether an import from this URL is allowed: not from the service's own host.
 fn is_reachable(url: &str) -> bool {
     let Ok(url) = url::Url::parse(url) else { return false };
     let own = match url.host() {
@@ -184,8 +184,8 @@ fn is_reachable(url: &str) -> bool {
     ["http", "https"].contains(&url.scheme()) && !own
 }
 
-/// The target, in which the caller may create projects. The two imports refuse with different
-/// statuses.
+/// The target, in which the caller must be allowed to create projects. Both imports refuse with
+/// different statuses.
 fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespace> {
     let found = Namespace::by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
         errors(
@@ -199,7 +199,7 @@ fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespa
     Ok(found)
 }
 
-/// The least level that lets somebody import into a namespace.
+/// The minimum level for imports into a namespace.
 fn importer(call: &Call<'_>) -> i64 {
     if call.is_from(16, 0) { MAINTAINER } else { DEVELOPER }
 }
@@ -239,18 +239,18 @@ fn import(
     Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))
 }
 
-/// Why an import fails in the background: the external host that would refuse a credential is not
-/// there, so that those that start with `invalid` stand for the ones that it would refuse.
+/// Why an import fails in the background. No external host exists to refuse credentials, so those
+/// that start with `invalid` count as refused.
 fn failure(call: &Call<'_>) -> Result<Option<String>> {
     let token = call.params.text("personal_access_token")?.unwrap_or_default();
     let refused = token.starts_with("invalid").then(|| DENIED.to_owned());
     Ok(refused.or_else(|| call.service.profile.import_failure.clone()))
 }
 
-/// What the external host says to a credential that it refuses.
+/// The external host's answer to a refused credential.
 const DENIED: &str = "Access denied to the external account";
 
-/// What is wrong with the fields of a project, as an import says it: in one text.
+/// The faults of a project's fields in one text, as imports report them.
 fn in_words(failure: &Failure) -> Failure {
     let mut texts = Vec::new();
     for (field, complaints) in failure.body["message"].as_object().into_iter().flatten() {
@@ -276,7 +276,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     call.params.require(&["project_id"])?;
     let id = call.params.integer("project_id")?.unwrap_or(0);
-    // What was not imported is not there for this.
+    // Only imported projects can be found here.
     let project = Project::by_id(call.db, id)?
         .filter(|project| project.import_source.is_some())
         .ok_or_else(Failure::no_record)?;
@@ -297,9 +297,8 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&body)
 }
 
-/// One import of gists a user at a time. Behind a flag that is off by default. The external host
-/// that would refuse a credential is not there, so that some credentials stand for those that it
-/// would refuse.
+/// One import of gists per user at a time, behind a flag that is off by default. No external host
+/// exists to refuse credentials, so some credentials count as refused.
 fn gists(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?.id;
     call.params.require(&["personal_access_token"])?;

@@ -1,6 +1,6 @@
-//! The settings, background jobs and templates of the whole service, and lists of what is not made
-//! here. Clients set the first up before they begin, wait for the second, try their paging on the
-//! third, and look through the last when they clean up.
+//! Settings, background jobs and templates of the whole service, and empty lists. Clients change
+//! the settings before they begin, wait for the jobs, test their paging with the templates, and
+//! read the lists when they clean up.
 
 use std::sync::LazyLock;
 
@@ -20,8 +20,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/templates/licenses", licenses),
 ];
 
-/// The names of templates of pipelines, a line each: more than one page of them. What is in them, nobody
-/// runs.
+/// The names of pipeline templates, one per line: more than one page. Their content is never used.
 const TEMPLATES: &str = include_str!("templates.txt");
 
 fn templates(call: &Call<'_>) -> Result<Answer> {
@@ -38,7 +37,7 @@ fn template(call: &Call<'_>) -> Result<Answer> {
     }
 }
 
-/// The licences that a project can start with: key and name of each.
+/// The licences for new projects: key and name of each.
 const LICENSES: &str = include_str!("licenses.txt");
 
 fn licenses(call: &Call<'_>) -> Result<Answer> {
@@ -48,7 +47,7 @@ fn licenses(call: &Call<'_>) -> Result<Answer> {
     page::list(call, &all)
 }
 
-/// The settings of a new service; the sort of each value is that of its setting.
+/// The settings of a new service; the type of each value is that of the setting.
 static PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("settings.json")).expect("the settings are read by tests")
 });
@@ -58,7 +57,7 @@ fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     stored(call.db)
 }
 
-/// One setting, whoever asks.
+/// The value of one setting, for any caller.
 pub(super) fn setting(db: &Connection, name: &str) -> Result<Value> {
     Ok(stored(db)?.remove(name).unwrap_or_default())
 }
@@ -102,7 +101,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&settings)
 }
 
-/// Parts of what the background jobs report. There are none, so whoever waits for them is done.
+/// Parts of the report of background jobs. There are none, so nobody waits for them.
 fn metrics(call: &Call<'_>, parts: &[&str]) -> Result<Answer> {
     call.administrator()?;
     let all = json!({

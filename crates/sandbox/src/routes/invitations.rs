@@ -1,6 +1,6 @@
-//! People invited by e-mail, who may have no account yet. The reference shows them among the
-//! pending members of a root group (1, 2.6) and has no operation that invites; the real service's
-//! are here.
+//! Invitations by e-mail to people who may have no account yet. The reference shows them among the
+//! pending members of a root group (1, 2.6) but has no operation to invite; the operations here are
+//! the real service's.
 
 use rusqlite::Row;
 use sha2::{Digest, Sha256};
@@ -19,7 +19,7 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
     Scope::of(call, [MAINTAINER, OWNER])
 }
 
-/// The invitations to a group or project, of one address or of all.
+/// The invitations to a group or project, for one address or for all.
 fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>> {
     let sql = format!(
         "SELECT m.id, m.email, m.access_level, m.created_at, m.expires_at, u.name
@@ -32,7 +32,7 @@ fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// The token would let somebody accept, which nobody does here.
+/// The token for accepting an invitation, which is not possible here.
 fn json(row: &Row<'_>) -> rusqlite::Result<Value> {
     let (id, email): (i64, String) = (row.get(0)?, row.get(1)?);
     Ok(json!({
@@ -50,15 +50,15 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     page::list(call, &invited(call, scope, &query)?)
 }
 
-/// Invites each address; somebody who has an account is a member at once. Who is invited or a
-/// member already gets the level.
+/// Invites each address; users with an account become members at once. For existing invitations and
+/// members the level is changed.
 fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     call.params.require_all(&[Need::Listed("access_level")])?;
     let emails = call.params.texts("email")?.unwrap_or_default();
     if emails.iter().any(|email| !User::is_address(email)) {
         return Err(Failure::parameter("email", "contains an invalid email address"));
     }
-    // A list of ids is a text or an array; a single number is none.
+    // A list of ids is a text or an array; a single number does not count.
     let ids = call.params.get("user_id").is_some_and(|ids| !ids.is_number());
     let ids = if ids { call.params.integers("user_id")?.unwrap_or_default() } else { Vec::new() };
     if emails.is_empty() && ids.is_empty() {

@@ -1,5 +1,5 @@
-//! Lists of invitations from both ends: the groups that are invited, those that invite, and those
-//! that could be.
+//! Lists of invitations in both directions: invited groups, inviting groups, and groups that can be
+//! invited.
 
 use super::prelude::*;
 use super::{actions, groups};
@@ -11,7 +11,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/share_locations", could_be_invited),
 ];
 
-/// The groups that are invited to something.
+/// The groups that are invited to the holder.
 fn invited(call: &Call<'_>, holder: Holder) -> Result<Vec<i64>> {
     let (column, id) = holder.key();
     find(call, &format!("SELECT invited_id FROM shares WHERE {column} = ?1"), id)
@@ -33,8 +33,8 @@ fn inviting(call: &Call<'_>) -> Result<Answer> {
     groups::among(call, &find(call, select, group.id)?)
 }
 
-/// The groups invited to something in `namespace`: by itself, by the groups above it, or both, as
-/// the call asks.
+/// The groups invited to something in `namespace`: directly, by the groups above, or both,
+/// depending on the call.
 fn related(
     call: &Call<'_>,
     own: Vec<i64>,

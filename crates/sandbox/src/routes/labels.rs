@@ -1,8 +1,8 @@
-//! Labels of projects and groups. The reference leaves them out; all of this is the real service's.
+//! Labels of projects and groups. The reference leaves them out; all of this is the real service's
+//! behaviour.
 //!
-//! A label is named by its id or its title, and an id is tried first. What a call sees besides the
-//! labels of its own project or group depends on the call: reading sees those of all groups above;
-//! changing and removing through a project see those of the group that the project is in.
+//! A call names a label by id or title; an id is tried first. Reads also see the labels of all
+//! groups above. Changes and removals through a project also see those of the project's own group.
 
 use http::Method;
 
@@ -18,7 +18,7 @@ pub(super) const OF_BOTH: &[Route] = &[
     get("/labels", |call| list(call, &place(call, 0)?)),
     post("/labels", |call| create(call, &place(call, REPORTER)?)),
     get("/labels/{name}", |call| show(call, &place(call, 0)?)),
-    // The old forms, which name the label among their parameters.
+    // The old forms, with the label among the parameters.
     put("/labels", |call| update(call, &place(call, REPORTER)?)),
     delete("/labels", |call| remove(call, &place(call, 0)?)),
     put("/labels/{name}", |call| update(call, &place(call, REPORTER)?)),
@@ -27,10 +27,10 @@ pub(super) const OF_BOTH: &[Route] = &[
 
 const LONGEST: usize = 255;
 
-/// The color of a label that has none of its own.
+/// The color of a label without one.
 const PLAIN: &str = "#6699cc";
 
-/// The project or group of a call, where level 0 is for reading: for every user who sees it.
+/// The project or group of a call; level 0 is for reads, for every user who sees it.
 fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
     let place = Scope::of(call, [level, level])?;
     let is_closed = match &place {
@@ -42,8 +42,8 @@ fn place(call: &Call<'_>, level: i64) -> Result<Scope> {
     refuse_if(is_closed, Failure::forbidden).map(|()| place)
 }
 
-/// The labels that are here: with those of all groups above, or without. Without them a project
-/// still has those of the group that it is in.
+/// The labels here: with those of all groups above, or without. Even without, a project includes
+/// the labels of its own group.
 fn labels(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Vec<Label>> {
     let mut groups = place.groups();
     if !with_above {
@@ -56,14 +56,14 @@ fn labels(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Vec<Label>
     Ok(Label::of(call.db, projects, &groups)?)
 }
 
-/// Whether a project has nothing that could have a label: no issues, no merge requests.
+/// Whether a project has neither issues nor merge requests, so that nothing can have a label.
 fn is_without(call: &Call<'_>, project: &Project) -> Result<bool> {
     let attributes = project.attributes(call.db)?;
     let is_off = |name| attributes.get(name).is_some_and(|level| level == "disabled");
     Ok(["issues_access_level", "merge_requests_access_level"].into_iter().all(is_off))
 }
 
-/// As the service shows one. Only a project says whose it is, and how important.
+/// A label as the service shows it. Only projects show whether it is their own, and its priority.
 fn json(call: &Call<'_>, place: &Scope, label: &Label) -> Result<Value> {
     let mut body = json!({
         "id": label.id,
@@ -90,7 +90,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// What a call names its label by: in its path, or in one of two parameters.
+/// The label's name in a call: in the path, or in one of two parameters.
 fn name(call: &Call<'_>) -> Result<String> {
     const BOTH: &str = "label_id, name";
     match call.segment("name") {
@@ -108,11 +108,11 @@ fn name(call: &Call<'_>) -> Result<String> {
     }
 }
 
-/// The label that the call names, by id or else by title.
+/// The label in the call, by id or else by title.
 fn named(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Label> {
     let name = name(call)?;
     let mut all = labels(call, place, with_above)?;
-    // An edit of a group's label also finds those of the projects in it, and of one title the
+    // An edit of a group's label also finds those of the projects in it; for equal titles, the
     // oldest.
     if let (Scope::Group(group), true) = (place, call.method == Method::PUT) {
         let sql = "SELECT id FROM projects WHERE namespace_id = ?1";
@@ -146,7 +146,7 @@ fn list(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     page::each(call, all)
 }
 
-/// What the list of a group has of what is below it, if the call asks for that.
+/// The labels below a group in its list, if the call asks for them.
 fn below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Label>> {
     let deep = call.params.is_set("include_descendant_groups")?;
     let groups = if deep { group.subtree(call.db)? } else { vec![group.id] };
@@ -186,7 +186,7 @@ fn checked_title(title: &str) -> Result<String> {
     Err(Failure::model("title", complaint))
 }
 
-/// The color that a call asks for; null is that of a label that has none.
+/// The color in a call; null means the default.
 fn wanted_color(call: &Call<'_>) -> Result<String> {
     let Some(text) = call.params.text("color")? else { return Ok(PLAIN.to_owned()) };
     match Color::read(text.trim()) {
@@ -195,7 +195,7 @@ fn wanted_color(call: &Call<'_>) -> Result<String> {
     }
 }
 
-/// A priority, if the call has one; null takes it away.
+/// The priority in a call, if any; null removes it.
 fn wanted_priority(call: &Call<'_>) -> Result<Option<Option<i64>>> {
     const NAME: &str = "priority";
     if call.params.get(NAME).is_none() {
@@ -218,7 +218,7 @@ fn take_priority(call: &Call<'_>, place: &Scope, label: &Label) -> Result<()> {
     Ok(())
 }
 
-/// A title is taken here if a label of a group above has it.
+/// A title is taken if a label of a group above has it.
 fn create(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     call.params.require(&["name", "color"])?;
     let title = call.params.text("name")?.unwrap_or_default();
@@ -242,7 +242,7 @@ fn create(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     Answer::created(&json(call, place, &label)?)
 }
 
-/// 400 when another label of the same project or group has the title.
+/// 400 if another label of the same project or group has the title.
 fn check_free(call: &Call<'_>, place: &Scope, label: &Label) -> Result<()> {
     let others = match (place, label.group_id) {
         (_, Some(group)) => Label::of(call.db, &[], &[group])?,
@@ -255,8 +255,8 @@ fn check_free(call: &Call<'_>, place: &Scope, label: &Label) -> Result<()> {
     }
 }
 
-/// The label that a call changes or removes. Through a project that may be one of its group, which
-/// takes the right to the group.
+/// The label to change or remove. Through a project it may be a label of its group, which needs
+/// rights in the group.
 fn named_to_change(call: &Call<'_>, place: &Scope) -> Result<Label> {
     let label = named(call, place, false)?;
     if let (Scope::Project(_), Some(group)) = (place, label.group_id)
@@ -294,7 +294,7 @@ fn update(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     Answer::ok(&json(call, place, &label)?)
 }
 
-/// What is not there is 404, also for who may not remove it.
+/// A missing label is 404, also for callers who may not remove it.
 fn remove(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     if matches!(place, Scope::Group(_)) && call.segment("name").is_empty() {
         call.params.require(&["name"])?;
@@ -310,8 +310,8 @@ fn remove(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// Makes a project's label one of its group; those of the group's other projects with this title go
-/// into it.
+/// Turns a project's label into one of its group; it absorbs those of the group's other projects
+/// with this title.
 fn promote(call: &Call<'_>) -> Result<Answer> {
     let project = call.project_as(0)?;
     let place = Scope::Project(Box::new(project.clone()));

@@ -1,7 +1,7 @@
 //! Members of groups and projects (reference 1, 4.3).
 //!
-//! Both have the same operations, so each handler works on a [`Scope`]: the thing whose members are
-//! meant.
+//! Both have the same operations, so each handler works on a [`Scope`]: the group or project with
+//! the members.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -51,7 +51,7 @@ impl Member {
         })
     }
 
-    /// The memberships that meet a condition on `m` and, as `?2`, have not expired.
+    /// The memberships that satisfy a condition on `m` and have not expired; `?2` is the day.
     fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
         let more = "m.id, m.access_level, m.expires_at, m.state, m.created_at, m.created_by";
         let rest = format!(
@@ -72,13 +72,13 @@ impl Member {
         Ok(Self::direct(call, scope)?.into_iter().find(|member| member.user.id == user))
     }
 
-    /// Whether this gives a role; one that waits does not.
+    /// Whether this gives a role; one that waits for approval does not.
     fn is_active(&self) -> bool {
         self.state == "active"
     }
 
-    /// Everybody who is a member here, once, with the highest role; a membership that waits counts
-    /// for those who have no other.
+    /// Every member here, once, with the highest role. A membership that waits for approval only
+    /// counts without another one.
     fn effective(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>> {
         let mut best: BTreeMap<i64, Self> = BTreeMap::new();
         let mut take = |members: Vec<Self>, cap: i64| {
@@ -99,7 +99,7 @@ impl Member {
             let Some(group) = Namespace::by_id(call.db, invited)? else {
                 continue;
             };
-            // Members of an invited group appear if it is public or the requester is a member too.
+            // Members of an invited group are shown if it is public or the caller is a member too.
             if group.visibility != "public" && call.level_in_group(&group)? == 0 {
                 continue;
             }
@@ -112,7 +112,7 @@ impl Member {
         Ok(all)
     }
 
-    /// The groups invited here and above, with the caps of the invitations.
+    /// The groups invited here and above, with the maximum levels of the invitations.
     fn invitations(call: &Call<'_>, scope: &Scope, groups: &[i64]) -> Result<Vec<(i64, i64)>> {
         let project = match scope {
             Scope::Project(project) => Some(project.id),
@@ -137,7 +137,7 @@ impl Member {
         Ok(())
     }
 
-    /// As the reference shows a member (1, 2.3).
+    /// A member as in the reference (1, 2.3).
     pub(super) fn json(&self, call: &Call<'_>) -> Result<Value> {
         let mut body = self.user.brief(call);
         body["access_level"] = self.access_level.into();
@@ -158,14 +158,14 @@ impl Member {
     }
 }
 
-/// Everybody with a role here.
+/// All users with a role here.
 pub(crate) fn users(call: &Call<'_>, scope: &Scope) -> Result<Vec<User>> {
     let members = Member::effective(call, scope)?;
     Ok(members.into_iter().filter(Member::is_active).map(|member| member.user).collect())
 }
 
-/// Inserts a membership without any check but uniqueness; false when there is one already. Who
-/// comes with a new group, or is a bot, was added by nobody.
+/// Inserts a membership, checking only that there is none yet; false otherwise. The founder of a
+/// group and bots were added by nobody.
 pub(crate) fn insert(
     call: &Call<'_>,
     scope: &Scope,
@@ -190,19 +190,19 @@ pub(crate) fn insert(
     Ok(added > 0)
 }
 
-/// A level that a member may have here.
+/// Whether a member may have this level here.
 pub(crate) fn valid_level(call: &Call<'_>, level: i64, group: bool) -> bool {
     let is_known = level != PLANNER || call.is_from(17, 7);
     is_known && LEVELS.iter().any(|(value, _)| *value == level && (group || *value >= GUEST))
 }
 
-/// The role that a parameter asks for, one of those of the reference (1, 2.1).
+/// The role in a parameter, one of those in the reference (1, 2.1).
 pub(crate) fn level(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
     call.params.number_of(name, |level| level == 0 || valid_level(call, level, true))
 }
 
-/// Answers a page of what `query`, `user_ids` and `skip_users` leave of a list. `show_seat_info` adds
-/// who uses a seat.
+/// Answers a page of a list, filtered by `query`, `user_ids` and `skip_users`. `show_seat_info`
+/// adds who uses a seat.
 fn filtered(call: &Call<'_>, mut members: Vec<Member>) -> Result<Answer> {
     let query = call.params.text("query")?.unwrap_or_default().to_lowercase();
     let wanted = call.params.integers("user_ids")?;
@@ -248,7 +248,7 @@ fn show_any(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::ok(&member.json(call)?)
 }
 
-/// The wanted level, checked against what the caller may grant.
+/// The requested level, if the caller may grant it.
 pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
     let level = call.params.integer("access_level")?.unwrap_or(0);
     const UNLISTED: &str = "is not included in the list";
@@ -266,14 +266,14 @@ pub(super) fn wanted_level(call: &Call<'_>, scope: &Scope) -> Result<i64> {
     let grants_owner = call.service.profile.maintainer_grants_owner
         && own >= MAINTAINER
         && matches!(scope, Scope::Project(_));
-    // Planners are not on the ladder: only owners make them.
+    // Planners are outside the order of roles: only owners grant that one.
     if (level > own && !grants_owner) || (level == PLANNER && own < OWNER) {
         return Err(Failure::forbidden());
     }
     Ok(level)
 }
 
-/// The wanted expiry: whether it was sent, and the day.
+/// The requested expiry: whether it was sent, and the day.
 pub(super) fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
     let date = call.params.date("expires_at")?;
     if let Some(Some(day)) = date
@@ -284,7 +284,7 @@ pub(super) fn wanted_expiry(call: &Call<'_>) -> Result<Option<Option<String>>> {
     Ok(date.map(|day| day.map(|day| day.to_string())))
 }
 
-/// A direct level must not be below an inherited one; the complaint is about the highest.
+/// Refuses a direct level below an inherited one; the complaint names the highest.
 fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<()> {
     let above = scope.groups();
     let above =
@@ -294,7 +294,7 @@ fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Res
         let members = Member::select(call, "m.group_id = ?1", group)?;
         let inherited = members.iter().find(|member| member.user.id == user);
         let inherited = inherited.map(|member| (member.access_level, *group));
-        // Of equal ones that of the nearest group.
+        // Among equal ones, the nearest group counts.
         if inherited.is_some_and(|(level, _)| highest.is_none_or(|(best, _)| level >= best)) {
             highest = inherited;
         }
@@ -313,8 +313,8 @@ fn check_inherited(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Res
     }
 }
 
-/// Checks what a new member shall do first, as releases before 16.5 do. That is behind a flag that
-/// is off (reference 1, 9), so nothing comes of it.
+/// Checks the first tasks of a new member, as before release 16.5. They are behind a flag that is
+/// off (reference 1, 9), so nothing is stored.
 fn check_tasks(call: &Call<'_>) -> Result<()> {
     if call.is_from(16, 5) {
         return Ok(());
@@ -330,7 +330,7 @@ fn check_tasks(call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// How a call names who becomes a member: by ids, or from 17.1 on by names. Commas divide several.
+/// How a call names the new members: by ids, or from 17.1 on by names, separated by commas.
 enum Named {
     Ids(String),
     Names(String),
@@ -351,13 +351,13 @@ impl Named {
         }
     }
 
-    /// Each of several, with the user if there is one; one alone is not looked up yet.
+    /// Each of several, with the user if there is one; a single one is looked up later.
     fn several(&self) -> Option<Vec<&str>> {
         let (Self::Ids(text) | Self::Names(text)) = self;
         text.contains(',').then(|| text.split(',').map(str::trim).collect())
     }
 
-    /// The user; names are found as they are spelled.
+    /// The user; names are case-sensitive.
     fn find(&self, call: &Call<'_>, one: &str) -> Result<Option<User>> {
         Ok(match self {
             Self::Ids(_) => {
@@ -368,7 +368,7 @@ impl Named {
     }
 }
 
-/// The project or group of a call that adds members; a group above a project may keep them out.
+/// The project or group of a call that adds members; a group above can forbid that for projects.
 fn unlocked(call: &Call<'_>) -> Result<Scope> {
     let scope = Scope::of(call, [MAINTAINER, OWNER])?;
     if let Scope::Project(project) = &scope
@@ -380,8 +380,8 @@ fn unlocked(call: &Call<'_>) -> Result<Scope> {
     Ok(scope)
 }
 
-/// One alone is refused for what is wrong. Of several, those who are unknown are left out, and those
-/// who are members already get the level.
+/// A single user gets a refusal. Among several, unknown users are left out, and existing members
+/// get the level.
 fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let named = Named::of(call)?;
     check_tasks(call)?;
@@ -414,7 +414,7 @@ fn already_member() -> Failure {
     Failure::conflict("Member already exists")
 }
 
-/// The answer to several at once: success, or why some failed.
+/// The answer for several users: success, or the failures.
 pub(super) fn each_succeeded(reasons: Map<String, Value>) -> Result<Answer> {
     match reasons.is_empty() {
         true => Answer::created(&json!({ "status": "success" })),
@@ -422,7 +422,7 @@ pub(super) fn each_succeeded(reasons: Map<String, Value>) -> Result<Answer> {
     }
 }
 
-/// Gives somebody who has an account this level: adds them, or changes their membership.
+/// Gives a user this level: adds a membership, or changes it.
 pub(super) fn set_one(
     call: &Call<'_>,
     scope: &Scope,
@@ -454,7 +454,7 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let level = wanted_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, Failure::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
-    // There are no roles but the usual ones.
+    // There are no custom roles.
     if call.is_from(15, 9) && call.params.integer("member_role_id")?.is_some() {
         return Err(Failure::model("member_role", "not found"));
     }
@@ -466,7 +466,8 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     Answer::ok(&member.json(call)?)
 }
 
-/// Whether a group would have no owner without this member, or a personal project not its own.
+/// Whether removing this member leaves a group without an owner, or a personal project without its
+/// user.
 fn is_last_owner(call: &Call<'_>, scope: &Scope, member: &Member) -> Result<bool> {
     match scope {
         Scope::Project(project) => Ok(project.namespace.owner_id == Some(member.user.id)),
@@ -486,13 +487,13 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let caller = call.user()?;
     let user = call.segment_id("user_id")?;
     let keeps_below = call.params.is_set("skip_subresources")?;
-    // There are no issues and merge requests here that somebody could be assigned to.
+    // There are no issues and merge requests to assign here.
     call.params.flag("unassign_issuables")?;
     let level = scope.level(call)?;
     if let Scope::Project(project) = scope {
         call.check_writable(project)?;
     }
-    // That nobody is there is said first, to whoever sees the group or project.
+    // A missing member is reported first, to everybody who sees the group or project.
     let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
     let leaves = caller.id == user;
     if (!leaves && level < scope.manager()) || member.user.bot || member.access_level > level {
@@ -522,7 +523,7 @@ pub(crate) fn remove_below(call: &Call<'_>, group: &Namespace, user: i64) -> Res
     Ok(())
 }
 
-/// Adds a member as a seed says it; one that exists stays as it is.
+/// Adds a member of a seed; an existing one stays unchanged.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope, user: &User, params: &Params) -> Result<()> {
     let level = params.integer("access_level")?.unwrap_or(0);
     let expires_at = params.date("expires_at")?.flatten().map(|day| day.to_string());

@@ -1,8 +1,7 @@
 //! Memberships across a whole hierarchy: billable and pending members, their state, overrides
 //! (reference 1, 4.3).
 //!
-//! Except for overrides these are for owners of root groups; for anybody and anything else the
-//! service answers 400.
+//! Except for overrides these are for owners of root groups; all other callers and groups get 400.
 
 use std::cmp::Reverse;
 
@@ -25,21 +24,20 @@ pub(super) const ROUTES: &[Route] = &[
     post("/groups/{id}/members/{user_id}/override", |call| {
         set_override(call, StatusCode::CREATED, true)
     }),
-    // The sample of the reference uses PUT, its declaration POST.
+    // The reference's example uses PUT, its declaration POST.
     put("/groups/{id}/members/{user_id}/override", |call| set_override(call, StatusCode::OK, true)),
     delete("/groups/{id}/members/{user_id}/override", |call| {
         set_override(call, StatusCode::OK, false)
     }),
 ];
 
-/// What is below the group with the traversals from `?1` up to `?2`, for a `WHERE` over memberships
-/// `m`.
+/// The condition for memberships `m` below the group with the traversals from `?1` to `?2`.
 const IN_HIERARCHY: &str =
     "(m.group_id IN (SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2)
      OR m.project_id IN (SELECT p.id FROM projects p JOIN namespaces n ON n.id = p.namespace_id
                          WHERE n.traversal >= ?1 AND n.traversal < ?2))";
 
-/// A membership with its user and with what it is a membership of.
+/// A membership with its user and its group or project.
 struct Membership {
     id: i64,
     user: User,
@@ -106,17 +104,17 @@ impl Membership {
     }
 }
 
-/// Somebody who takes a seat, with the highest level.
+/// A user who takes a seat, with the highest level.
 struct Seat {
     user: User,
     level: i64,
-    /// Whether the only way here is the invitation of a group.
+    /// Whether the only reason is the invitation of a group.
     invited: bool,
 }
 
 impl Seat {
-    /// Everybody at and below a group, in the order in which they joined; those of invited groups
-    /// come last.
+    /// Everybody at and below a group, in the order of joining; members of invited groups come
+    /// last.
     fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
         let direct = Membership::all(call, group)?.into_iter();
         let direct = direct.map(|member| Self {
@@ -134,8 +132,7 @@ impl Seat {
         Ok(seats)
     }
 
-    /// The members of the groups that are invited at and below a group, and of the groups above
-    /// these.
+    /// The members of groups that are invited at and below a group, and of the groups above those.
     fn invited(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
         let rest = format!(
             "JOIN members i ON i.user_id = u.id
@@ -149,8 +146,8 @@ impl Seat {
         Ok(User::list_with(call.db, more, &rest, group.range(), seat)?)
     }
 
-    /// As the reference shows a billable member (1, 2.4). Nobody signs in here. `owners` are
-    /// those of the group.
+    /// A billable member as in the reference (1, 2.4). Nobody signs in here. `owners` are those of
+    /// the group.
     fn json(&self, call: &Call<'_>, owners: &[i64]) -> Result<Value> {
         let mut body = self.user.brief(call);
         body["last_activity_on"] = users::last_activity(call, &self.user)?.into();
@@ -171,7 +168,7 @@ fn bad() -> Failure {
     Failure::message(StatusCode::BAD_REQUEST, "400 Bad request")
 }
 
-/// The root group that the caller owns.
+/// The root group, which the caller must own.
 fn root_group(call: &Call<'_>) -> Result<Namespace> {
     call.user()?;
     let group = call.group()?;
@@ -197,7 +194,7 @@ fn billable(call: &Call<'_>) -> Result<Answer> {
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let mut seats = Seat::all(call, &group)?;
     seats.retain(|seat| seat.user.is_found_by(&search, true));
-    // What sorts memberships does nothing there.
+    // Orders by membership have no effect there.
     let by_user = call.release() >= OBSERVED;
     match sort.as_str() {
         "access_level_asc" | "access_level_desc" if by_user => {}
@@ -209,7 +206,7 @@ fn billable(call: &Call<'_>) -> Result<Answer> {
         "recent_sign_in" | "last_activity_on_desc" => {
             seats.sort_by_key(|seat| Reverse(seat.user.id));
         }
-        // Memberships come in the order in which people joined.
+        // Memberships are in the order of joining.
         "last_joined" if !by_user => seats.reverse(),
         _ => {}
     }
@@ -233,7 +230,7 @@ fn billable_memberships(call: &Call<'_>) -> Result<Answer> {
     if all.is_empty() { Err(Failure::not_found("User")) } else { page::list(call, &all) }
 }
 
-/// The memberships of groups that are invited somewhere in the hierarchy.
+/// The memberships of groups that are invited anywhere in the hierarchy.
 fn indirect_memberships(call: &Call<'_>) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let group = root_group(call)?;
@@ -254,14 +251,14 @@ fn invited_groups(call: &Call<'_>, group: &Namespace) -> Result<Vec<i64>> {
     call.many(&sql, group.range())
 }
 
-/// The id of the user that the path names.
+/// The id of the user in the path.
 fn existing_user(call: &Call<'_>) -> Result<i64> {
     let user = User::by_id(call.db, call.segment_id("user_id")?)?;
     Ok(user.ok_or_else(Failure::no_record)?.id)
 }
 
-/// Removes somebody from everything, wherever in the hierarchy they are a member; not the last
-/// owner. Later releases answer at once, and check less.
+/// Removes a user from the whole hierarchy, except the last owner. Later releases answer at once,
+/// and check less.
 fn remove_billable(call: &Call<'_>) -> Result<Answer> {
     let later = call.release() >= OBSERVED;
     if later && call.group_as(OWNER)?.parent_id.is_some() {
@@ -294,8 +291,7 @@ fn set_state(call: &Call<'_>) -> Result<Answer> {
     }
 }
 
-/// Changes the state of all memberships in the hierarchy, or of one user's; says how many there
-/// are.
+/// Changes the state of all memberships in the hierarchy, or of one user's; returns their number.
 fn change_state(
     call: &Call<'_>,
     group: &Namespace,
@@ -309,8 +305,8 @@ fn change_state(
     Ok(call.db.execute(&sql, params![first, end, state, user])?)
 }
 
-/// `:member_id` is the id of the membership, as the list of pending members has it; a user's id is
-/// taken as well.
+/// `:member_id` is the id of the membership, as in the list of pending members; a user's id is also
+/// accepted.
 fn approve(call: &Call<'_>) -> Result<Answer> {
     let group = root_group(call)?;
     let id: i64 = call.segment("user_id").parse().map_err(|_| Failure::invalid("member_id"))?;
@@ -342,11 +338,11 @@ fn pending(call: &Call<'_>) -> Result<Answer> {
     page::list(call, &all)
 }
 
-/// A membership that waits for approval, or for somebody to get an account.
+/// A membership that waits for approval, or for an account.
 struct Pending {
     id: i64,
     user: Option<User>,
-    /// What was invited, without an account.
+    /// The invited address, for a user without an account.
     email: Option<String>,
     approved: bool,
 }
@@ -371,7 +367,7 @@ impl Pending {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// As the reference shows a pending member (1, 2.6).
+    /// A pending member as in the reference (1, 2.6).
     fn json(&self, base: &str) -> Value {
         let Some(user) = &self.user else {
             return json!({

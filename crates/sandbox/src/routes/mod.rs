@@ -1,4 +1,4 @@
-//! The operations: one table a subject, one function an operation.
+//! The operations: one table per subject, one function per operation.
 
 mod access_requests;
 pub(crate) mod actions;
@@ -65,12 +65,12 @@ use rows::{Collection, Told, Verb};
 
 type Own = fn(&Call<'_>) -> Result<Answer>;
 
-/// What carries out one operation.
+/// The handler of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Handler {
     /// A function of its own.
     Own(Own),
-    /// That of all collections.
+    /// The handler of all collections.
     Row(&'static Collection, Verb),
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum Handler {
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) method: Method,
-    /// Below `/api/v4`, except for pages, with `{name}` for what varies.
+    /// Below `/api/v4`, except for pages, with `{name}` for variable segments.
     pub(crate) path: &'static str,
     pub(crate) handler: Handler,
 }
@@ -117,14 +117,14 @@ impl Route {
     }
 }
 
-/// A route with its number, which tells operations apart.
+/// A route with its number, which identifies the operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub(crate) number: usize,
     pub(crate) route: &'static Route,
 }
 
-/// All routes by their whole paths; those of one path differ in their methods.
+/// All routes by their full paths; those of one path differ in the method.
 static TABLE: LazyLock<Router<Vec<Operation>>> = LazyLock::new(|| {
     let mut paths: BTreeMap<String, Vec<Operation>> = BTreeMap::new();
     for (number, (path, route)) in all().enumerate() {
@@ -152,8 +152,8 @@ fn at<'p>(
     of_path(path).or_else(plain).ok_or_else(Failure::no_route)
 }
 
-/// Finds the operation of a request, and decodes the named segments of its path. A method that a
-/// path does not have is 404: the service's last route takes whatever no other one does.
+/// Finds the operation of a request, and decodes the variable segments of its path. An unknown
+/// method is 404, because the service's last route matches everything.
 pub(crate) fn find(
     told: Option<&'static Told>,
     method: &Method,
@@ -172,8 +172,8 @@ pub(crate) fn find(
     Ok((*operation, segments))
 }
 
-/// What OPTIONS answers: 204 with the methods of a path. What is below a project or group looks for
-/// it first, without the id.
+/// The answer to OPTIONS: 204 with the methods of a path. Below a project or group, that is looked
+/// up first, without the id.
 pub(crate) fn options(told: Option<&'static Told>, path: &str) -> Result<Answer> {
     let found = at(told, path)?;
     for (above, what) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
@@ -235,7 +235,7 @@ fn operations() -> impl Iterator<Item = &'static Route> {
     OF_BOTH.iter().chain(tables.into_iter().flatten()).chain(rows::ROUTES.iter())
 }
 
-/// Operations of projects and groups alike: their tables have the paths from the id on.
+/// Operations that projects and groups share: their tables contain the paths after the id.
 static OF_BOTH: LazyLock<Vec<Route>> = LazyLock::new(|| {
     let tables = [
         access_requests::OF_BOTH,
@@ -291,7 +291,7 @@ mod tests {
             let found = find(None, &method, path).err().map(|failure| failure.status.as_u16());
             assert_eq!(found, status, "{method} {path}");
         }
-        // A format is no part of what a client names itself.
+        // A name chosen by a client has no format.
         let (_, segments) = find(None, &Method::GET, "/api/v4/projects/a.json").expect("a route");
         assert_eq!(segments, [("id", "a.json".to_owned())]);
     }

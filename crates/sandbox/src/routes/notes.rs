@@ -1,8 +1,9 @@
-//! Notes of merge requests, and just enough of merge requests to hold them: a seed says which there
-//! are, and each can be read. The reference leaves them out; all of this is the real service's.
+//! Notes of merge requests, with just enough of merge requests to hold them: a seed creates them,
+//! and each can be read. The reference leaves them out; all of this is the real service's
+//! behaviour.
 //!
-//! Who may read a merge request may comment on it. What a caller may not read of its notes is taken
-//! out of a list after that was cut into pages, so that pages are short, and nothing says so.
+//! Everybody who can read a merge request may comment on it. Notes that a caller may not read are
+//! removed from a list after paging, so pages are short without any sign of it.
 
 use jiff::Timestamp;
 
@@ -20,15 +21,15 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}/merge_requests/{merge_request_iid}/notes/{note_id}", remove),
 ];
 
-/// The longest body, in characters.
+/// The maximum length of a body, in characters.
 const LONGEST: usize = 1_000_000;
-/// How many notes a merge request has at most.
+/// The maximum number of notes of a merge request.
 const MOST: i64 = 5_000;
-/// What a line of a body may begin with to be carried out instead of kept.
+/// The beginnings of lines that are executed instead of stored.
 const COMMANDS: [&str; 9] =
     ["/approve", "/assign", "/close", "/draft", "/label", "/lock", "/merge", "/reopen", "/title"];
 
-/// The merge request of a call, and what the caller is in its project.
+/// The merge request of a call, and the caller's role in its project.
 struct Place {
     project: Project,
     level: i64,
@@ -36,7 +37,7 @@ struct Place {
 }
 
 impl Place {
-    /// 404 where there is none that the caller may read: in a private project that takes a reporter.
+    /// 404 if there is none that the caller may read: in a private project that needs a reporter.
     fn of(call: &Call<'_>) -> Result<Self> {
         let project = call.project()?;
         let level = call.level_in(&project)?;
@@ -48,8 +49,8 @@ impl Place {
         Ok(Self { project, level, merge_request })
     }
 
-    /// The same for a call that writes: 403 in an archived project, and to whoever is no member
-    /// where the discussion is locked. With the id of the caller.
+    /// The same for a write: 403 in an archived project, and for non-members if the discussion is
+    /// locked. Also returns the caller's id.
     fn writable(call: &Call<'_>) -> Result<(Self, i64)> {
         let caller = call.user()?.id;
         let place = Self::of(call)?;
@@ -63,7 +64,7 @@ impl Place {
         !note.internal || self.level >= REPORTER
     }
 
-    /// The note that the path names; 404 for one that the caller may not read, too.
+    /// The note in the path; also 404 for one that the caller may not read.
     fn note(&self, call: &Call<'_>) -> Result<Note> {
         match Note::find(call.db, &self.merge_request, call.segment_id("note_id")?)? {
             Some(note) if self.shows(&note) => Ok(note),
@@ -72,8 +73,8 @@ impl Place {
         }
     }
 
-    /// The same for a call that changes it: its author's or a maintainer's, and nobody's where the
-    /// service wrote it.
+    /// The same for a change: for its author and maintainers, and for nobody if the service wrote
+    /// it.
     fn own(call: &Call<'_>) -> Result<(Self, Note)> {
         let (place, caller) = Self::writable(call)?;
         let note = place.note(call)?;
@@ -165,7 +166,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&place.json(call, &place.note(call)?)?)
 }
 
-/// What the service says where a note is not as it has to be.
+/// The refusal of an invalid note.
 fn refused(field: &str, complaint: &str) -> Failure {
     Failure::bad_request(&format!("Note {{:{field}=>[\"{complaint}\"]}}"))
 }
@@ -178,7 +179,7 @@ fn checked_body(body: String) -> Result<String> {
     Ok(body)
 }
 
-/// A body without its commands, and those.
+/// Splits a body into text and commands.
 fn without_commands(body: &str) -> (String, Vec<&str>) {
     let is_command = |line: &&str| {
         COMMANDS.contains(&line.split_whitespace().next().unwrap_or_default())
@@ -191,7 +192,7 @@ fn without_commands(body: &str) -> (String, Vec<&str>) {
     }
 }
 
-/// When the note shall have been made: owners may say it.
+/// The creation time of the note: owners may set it.
 fn wanted_time(call: &Call<'_>, level: i64) -> Result<Option<String>> {
     const NAME: &str = "created_at";
     let Some(text) = call.params.text(NAME)? else { return Ok(None) };
@@ -199,8 +200,7 @@ fn wanted_time(call: &Call<'_>, level: i64) -> Result<Option<String>> {
     Ok((level >= OWNER).then(|| clock::spell(time)))
 }
 
-/// Commands are not kept, and nothing is done about them here; a body of commands alone makes no
-/// note.
+/// Commands are not stored, and have no effect here; a body with only commands makes no note.
 fn create(call: &Call<'_>) -> Result<Answer> {
     let (place, author_id) = Place::writable(call)?;
     call.params.require(&["body"])?;

@@ -1,8 +1,8 @@
-//! Pipeline schedules of a project, with their variables. The reference leaves them out; all of this
-//! is the real service's. Nothing is ever run.
+//! Pipeline schedules of a project, with their variables. The reference leaves them out; all of
+//! this is the real service's behaviour. Nothing is ever run.
 //!
-//! A schedule does what its owner may do, so that only the owner changes it: who else wants to,
-//! becomes the owner first.
+//! A schedule runs with its owner's rights, so only the owner changes it; others must take
+//! ownership first.
 
 use super::super::cron::Cron;
 use super::super::params::{self};
@@ -32,10 +32,10 @@ const OWNER_ID: &str = "owner_id";
 const VARIABLES: &str = "variables";
 const VARIABLE_TYPES: [&str; 2] = ["env_var", "file"];
 const INPUTS: &str = "inputs";
-/// How many schedules a project may have.
+/// The maximum number of schedules of a project.
 const MOST: usize = 10;
 
-/// What lists show of a schedule; inputs only to its owner and to maintainers.
+/// A schedule in lists; inputs are shown only to its owner and to maintainers.
 fn json(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<Value> {
     let mut body = brief(call, schedule)?;
     if call.is_from(17, 11) && is_insider(call, project, schedule)? {
@@ -44,7 +44,7 @@ fn json(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<Value> 
     Ok(body)
 }
 
-/// What everybody sees of a schedule.
+/// The fields that everybody sees.
 fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let owner = match schedule.settings.get(OWNER_ID).and_then(Value::as_i64) {
         Some(id) => User::by_id(call.db, id)?.map(|user| user.brief(call)),
@@ -64,14 +64,14 @@ fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     }))
 }
 
-/// What the answers to writes show.
+/// The fields in answers to writes.
 fn details(call: &Call<'_>, schedule: &Record) -> Result<Value> {
     let mut body = brief(call, schedule)?;
     body["last_pipeline"] = Value::Null;
     Ok(body)
 }
 
-/// Releases from 17.0 on have whole names, whatever was sent; earlier ones what was sent.
+/// From 17.0 on full names, whatever was sent; earlier, the name as sent.
 fn shown_ref(call: &Call<'_>, name: &str) -> String {
     match call.is_from(17, 0) && !name.starts_with("refs/") {
         true => format!("refs/heads/{name}"),
@@ -84,13 +84,13 @@ fn is_owner(call: &Call<'_>, schedule: &Record) -> bool {
     caller.is_some() && schedule.settings.get(OWNER_ID).and_then(Value::as_i64) == caller
 }
 
-/// Whether the caller sees what a schedule hands to its pipelines.
+/// Whether the caller sees what a schedule passes to its pipelines.
 fn is_insider(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<bool> {
     Ok(is_owner(call, schedule) || call.level_in(project)? >= MAINTAINER)
 }
 
-/// The project, for whoever has the level. Closed while its CI/CD is disabled, also for reading,
-/// and to changes while it is archived.
+/// The project, for callers with the level. Closed while its CI/CD is disabled, also for reads, and
+/// to changes while it is archived.
 fn project(call: &Call<'_>, level: i64) -> Result<Project> {
     let project = call.project_as(level)?;
     refuse_if(!has_pipelines(call, &project)?, Failure::forbidden)?;
@@ -103,7 +103,7 @@ fn find(call: &Call<'_>, project: &Project) -> Result<Record> {
     found.ok_or_else(|| Failure::not_found("Pipeline Schedule"))
 }
 
-/// The schedule of the call, which is to be changed: by its owner or an administrator.
+/// The schedule of a call that changes it: only for its owner and administrators.
 fn own(call: &Call<'_>) -> Result<(Project, Record)> {
     let project = project(call, 0)?;
     let schedule = find(call, &project)?;
@@ -118,7 +118,7 @@ fn save(call: &Call<'_>, project: &Project, schedule: &mut Record) -> Result<()>
     Ok(SCHEDULES.save(call.db, Holder::Project(project.id), schedule, call.now())?)
 }
 
-/// Takes what the call says, and computes anew when it runs next.
+/// Stores the fields in a call, and computes the next run.
 fn take(
     call: &Call<'_>,
     project: &Project,
@@ -126,7 +126,7 @@ fn take(
     mut wrong: Complaints,
 ) -> Result<()> {
     let params = &call.params;
-    // Null leaves a new schedule as it is.
+    // For a new schedule, null means the default.
     let preset = |name| schedule.id == 0 && params.get(name) == Some(&Value::Null);
     let (zone, active) = (!preset(ZONE), params.has("active") && !preset("active"));
     if params.has("description") {
@@ -158,7 +158,8 @@ fn take(
     Ok(())
 }
 
-/// The whole name of a ref, from 17.0 on; none if a short one is not that of one branch or tag.
+/// The full name of a ref, from 17.0 on; `None` if a short one matches not exactly one branch or
+/// tag.
 fn whole_ref(call: &Call<'_>, project: &Project, name: &str) -> Result<Option<String>> {
     if !call.is_from(17, 0) || name.starts_with("refs/heads/") || name.starts_with("refs/tags/") {
         return Ok(Some(name.to_owned()));
@@ -173,7 +174,7 @@ fn whole_ref(call: &Call<'_>, project: &Project, name: &str) -> Result<Option<St
     })
 }
 
-/// Inputs are set by name; `destroy` removes one.
+/// Sets inputs by name; `destroy` removes one.
 fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
     let sent = match call.params.get(INPUTS) {
         None | Some(Value::Null) => return Ok(()),
@@ -213,7 +214,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::each(call, all)
 }
 
-/// The only answer with variables, and only for the owner and for maintainers.
+/// The only answer with variables, for the owner and maintainers only.
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = project(call, 0)?;
     let schedule = find(call, &project)?;
@@ -252,7 +253,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&details(call, &schedule)?)
 }
 
-/// Maintainers remove also what is somebody else's.
+/// Maintainers may also remove schedules of others.
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = project(call, 0)?;
     let schedule = find(call, &project)?;
@@ -264,7 +265,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// 200 for who owns it already.
+/// 200 for the present owner.
 fn take_ownership(call: &Call<'_>) -> Result<Answer> {
     let project = project(call, MAINTAINER)?;
     let mut schedule = find(call, &project)?;
@@ -280,14 +281,14 @@ fn list_of(schedule: &Record, name: &str) -> Vec<Value> {
     schedule.settings.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// Where the variable that the path names stands among the others.
+/// The position of the variable in the path.
 fn named(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
     let key = call.segment("key");
     let found = variables.iter().position(|variable| variable["key"] == key);
     found.ok_or_else(|| Failure::not_found("Pipeline Schedule Variable"))
 }
 
-/// What the call says of a variable.
+/// The fields of a variable in a call.
 fn said(call: &Call<'_>) -> Result<Map<String, Value>> {
     let mut said = Map::new();
     if let Some(value) = call.params.text("value")? {
@@ -334,7 +335,7 @@ fn set_variable(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&variable)
 }
 
-/// 202, with what was removed.
+/// 202, with the removed variable.
 fn remove_variable(call: &Call<'_>) -> Result<Answer> {
     let (project, mut schedule) = own(call)?;
     let mut all = list_of(&schedule, VARIABLES);

@@ -1,4 +1,4 @@
-//! What most operations are written with.
+//! The imports of most operations.
 
 pub(super) use http::StatusCode;
 pub(super) use rusqlite::params;

@@ -20,41 +20,41 @@ pub(super) const ROUTES: &[Route] = &[
     get("/groups/{id}/-/search", search_group),
 ];
 
-/// What everybody sees, also without a token.
+/// The projects that everybody sees, also without a token.
 const PUBLIC: &str = "p.visibility = 'public'";
 
-/// What `:group` is invited to.
+/// The projects that `:group` is invited to.
 const SHARED: &str = "p.id IN (SELECT project_id FROM shares WHERE invited_id = :group)";
 
-/// Active ones, or others: active is neither archived nor marked for deletion, and in no group that is.
+/// Active projects: neither archived nor marked for deletion, and in no group that is.
 const ACTIVE: &str = "(p.marked_for_deletion_on IS NULL AND NOT p.archived AND NOT EXISTS (
     SELECT 1 FROM namespaces above, namespaces own
     WHERE own.id = p.namespace_id AND above.marked_for_deletion_on IS NOT NULL
         AND substr(own.traversal, 1, length(above.traversal)) = above.traversal)) = :active";
 
-/// A group shows so many of its projects, and so many of those shared with it.
+/// The maximum number of own and of shared projects that a group shows.
 const MOST_WITH_GROUP: i64 = 100;
 
-/// Which of the parameters a list takes (reference 2, 4.1); others are ignored. Each takes those of
-/// the ones before it.
+/// The parameters that a list accepts (reference 2, 4.1); others are ignored. Each level includes
+/// those before it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Takes {
-    /// Those of every list: forks, starred projects.
+    /// The parameters of every list: forks, starred projects.
     Common,
-    /// Those of a user's projects.
+    /// The parameters of a user's projects.
     OfUser,
-    /// Those of the list of all projects.
+    /// The parameters of the list of all projects.
     #[default]
     All,
 }
 
-/// The conditions of a list, with what they bind.
+/// The conditions of a list, with their values.
 #[derive(Default)]
 pub(crate) struct Query {
     takes: Takes,
-    /// The lists of groups say nothing of the caller's permissions.
+    /// Lists of groups do not show the caller's permissions.
     in_group: bool,
-    /// Whether also callers without a token get the full form.
+    /// Whether callers without a token get the full form too.
     in_full: bool,
     conditions: Vec<&'static str>,
     bound: Vec<(&'static str, Box<dyn ToSql>)>,
@@ -90,9 +90,9 @@ impl Query {
         self.bound.iter().map(|(name, value)| (*name, value.as_ref())).collect()
     }
 
-    /// How many projects it finds, at most one more than are ever counted.
+    /// The number of matching projects, up to one more than are counted.
     fn count(&self, call: &Call<'_>) -> Result<i64> {
-        // Counting all rows of an index is quick where nothing has to be looked at.
+        // Counting an index is fast if there is no condition.
         let sql = match self.conditions.as_slice() {
             [] => "SELECT count(*) FROM projects".to_owned(),
             _ => format!(
@@ -105,7 +105,7 @@ impl Query {
     }
 
     fn fetch(&self, call: &Call<'_>, order: &str, size: i64, offset: i64) -> Result<Vec<Project>> {
-        // What comes before the page is skipped by id alone, without a look at namespaces and rows.
+        // Rows before the page are skipped by id alone, without reading namespaces and rows.
         let sql = format!(
             "{} WHERE p.id IN (SELECT p.id FROM projects p{} ORDER BY {order} LIMIT :size OFFSET :offset) ORDER BY {order}",
             Project::select(),
@@ -132,7 +132,7 @@ fn forks(call: &Call<'_>) -> Result<Answer> {
     respond(call, query)
 }
 
-/// Others find nothing while the user's profile is private.
+/// A user with a private profile has an empty list for others.
 fn respect_privacy(call: &Call<'_>, user: &User, query: &mut Query) {
     if !call.caller.as_ref().is_some_and(|caller| caller.admin || caller.id == user.id) {
         query
@@ -141,7 +141,7 @@ fn respect_privacy(call: &Call<'_>, user: &User, query: &mut Query) {
     }
 }
 
-/// Only what is in the user's own namespace (reference 2, 4.1 rule 3).
+/// Only projects in the user's own namespace (reference 2, 4.1 rule 3).
 fn of_user(call: &Call<'_>) -> Result<Answer> {
     let user = call.named_user()?;
     let namespace = Namespace::of_user(call.db, user.id)?;
@@ -191,8 +191,8 @@ fn shared_with_group(call: &Call<'_>) -> Result<Answer> {
     respond(call, query)
 }
 
-/// The projects of a group itself and those shared with it, each list with the newest first, as far
-/// as the caller sees them. The call's parameters are those of a group and do not narrow them.
+/// The projects of a group and those shared with it, each list newest first, as far as the caller
+/// sees them. The call's parameters are for the group and do not filter them.
 pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value>; 2]> {
     let find = |condition| {
         let mut query = Query::default();
@@ -224,12 +224,13 @@ fn search_group(call: &Call<'_>) -> Result<Answer> {
     respond(call, query)
 }
 
-/// Answers a page of what `query` finds, narrowed by the call's filters to what its caller may see.
+/// Answers a page of the projects that match `query` and the call's filters, and that the caller
+/// may see.
 pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     narrow_to_visible(call, &mut query)?;
     narrow_by_filters(call, &mut query)?;
     let keyset = call.params.text("pagination")?.as_deref() == Some("keyset");
-    // The links of keyset pages say in these where the next page begins.
+    // The links of keyset pages contain the next page's beginning in these.
     if query.takes >= Takes::OfUser || keyset {
         narrow_by_id(call, &mut query)?;
     }
@@ -255,9 +256,9 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     let page = page.bounded()?;
     let total = query.count(call)?;
     let order = match order_by.as_str() {
-        // Of the names that contain a text, the shortest is the most similar.
+        // Among names that contain a text, the shortest is the most similar.
         "similarity" if call.params.has("search") => "length(p.name), p.id DESC".to_owned(),
-        // Projects are never created in the past, so the id says it, and it has an index.
+        // Projects are never created in the past, so order by id, which has an index.
         "id" | "created_at" => format!("p.id {direction}"),
         column @ ("name" | "path") => {
             format!("p.{column} COLLATE NOCASE {direction}, p.id {direction}")
@@ -267,7 +268,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
         }
         _ => format!("p.id {direction}"),
     };
-    // One more than asked for says whether another page follows.
+    // One more row shows whether another page follows.
     let mut projects = query.fetch(call, &order, page.size + 1, page.offset())?;
     let size = usize::try_from(page.size).unwrap_or(usize::MAX);
     let more = projects.len() > size;
@@ -296,7 +297,7 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let owned = params.is_set("owned")?;
     let membership = params.is_set("membership")? || least.is_some() || owned;
     let Some(user) = &call.caller else {
-        // Without a caller nothing is theirs.
+        // An unknown caller owns nothing.
         query.and(if membership { "0" } else { PUBLIC });
         return Ok(());
     };
@@ -311,7 +312,8 @@ fn narrow_to_visible(call: &Call<'_>, query: &mut Query) -> Result<()> {
     )
 }
 
-/// Leaves what a user may see; with `membership` only what they have the role `least` in.
+/// Restricts the list to what a user may see; with `membership` to projects in which they have the
+/// role `least`.
 fn narrow_for_user(
     call: &Call<'_>,
     query: &mut Query,
@@ -382,7 +384,7 @@ fn narrow_by_id(call: &Call<'_>, query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// The filters that the list of all projects has besides.
+/// The additional filters of the list of all projects.
 fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
     let params = &call.params;
     if let Some(topics) = params.texts("topic")? {

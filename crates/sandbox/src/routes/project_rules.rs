@@ -1,5 +1,5 @@
-//! The rules of the names and paths of projects, with the words in which the service's models
-//! refuse them: each fault is told of the project and of its namespace of one.
+//! The rules for names and paths of projects, in the words of the service's models: each fault is
+//! reported for the project and for the namespace that belongs to it.
 
 use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
 use super::prelude::*;
@@ -12,32 +12,32 @@ const PATH: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot s
                     end in '.git' or end in '.atom'";
 
 impl<'a> Wanted<'a> {
-    /// What was sent as it is, or is not blank.
+    /// A name and path as sent, or not empty.
     pub(crate) fn new(namespace: &'a Namespace, name: &'a str, path: &'a str) -> Self {
         Self { namespace, name, path, unnamed: false, blank_name: false, own: None }
     }
 }
 
-/// A name and a path that a project is to have. Blank ones are none.
+/// The requested name and path of a project. Empty ones do not count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) name: &'a str,
     pub(crate) path: &'a str,
-    /// Whether the path was neither sent nor could be made of the name.
+    /// Whether the path was neither sent nor can be made from the name.
     pub(crate) unnamed: bool,
-    /// Whether a blank name was sent, and not left out.
+    /// Whether an empty name was sent.
     pub(crate) blank_name: bool,
-    /// The project that may have them already.
+    /// The project itself, which may have them already.
     pub(crate) own: Option<i64>,
 }
 
-/// Refuses a name or path in all words at once.
+/// Refuses a name or path with all faults at once.
 pub(crate) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<()> {
     refuse(wanted, taken(call, wanted.namespace, wanted.name, wanted.path, wanted.own)?)
 }
 
-/// The same, whether they are taken or not.
+/// The same, without checking whether they are taken.
 pub(crate) fn check_words(wanted: Wanted<'_>) -> Result<()> {
     refuse(wanted, (false, false))
 }
@@ -52,7 +52,7 @@ fn refuse(wanted: Wanted<'_>, (name_taken, path_taken): (bool, bool)) -> Result<
     complaints.settle()
 }
 
-/// Refuses what is taken, without a word of the namespace.
+/// Refuses a name or path that is taken, without mentioning the namespace.
 pub(crate) fn check_free(
     call: &Call<'_>,
     namespace: &Namespace,
@@ -69,7 +69,7 @@ pub(crate) fn check_free(
     complaints.settle()
 }
 
-/// Complains of the project and of its namespace.
+/// Adds a fault for the project and for its namespace.
 fn add_both(complaints: &mut Complaints, field: &str, text: &str) {
     complaints.add(&format!("project_namespace.{field}"), text);
     complaints.add(field, text);
@@ -103,7 +103,7 @@ fn check_path(complaints: &mut Complaints, wanted: Wanted<'_>) {
     if path.is_empty() {
         add_both(complaints, "path", BLANK);
     }
-    // The namespace and the project look at it in another order.
+    // The namespace and the project check this in another order.
     let of_namespace = "project_namespace.path";
     if is_long {
         complaints.add(of_namespace, TOO_LONG);
@@ -127,13 +127,13 @@ fn check_path(complaints: &mut Complaints, wanted: Wanted<'_>) {
     if is_long {
         complaints.add("path", TOO_LONG);
     }
-    // So is the whole path.
+    // So does the full path.
     if wanted.namespace.full_path.len() + 1 + path.len() > LONGEST {
         complaints.add("path", TOO_LONG);
     }
 }
 
-/// What a path of a project may be.
+/// Whether a text is a valid path of a project.
 fn is_plain(path: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !path.is_empty()
@@ -143,7 +143,7 @@ fn is_plain(path: &str) -> bool {
         && ![".git", ".atom"].iter().any(|end| path.ends_with(end))
 }
 
-/// The rules of the path alone, for what else is named like a project.
+/// The rules for the path alone, for other objects named like a project.
 pub(crate) fn check_path_alone(path: &str) -> Result<()> {
     let fault = match (is_plain(path), is_plain_path(path)) {
         _ if path.len() > LONGEST => TOO_LONG,
@@ -154,7 +154,7 @@ pub(crate) fn check_path_alone(path: &str) -> Result<()> {
     Err(Failure::model("path", fault))
 }
 
-/// A path made from a name: lower case with dashes, and letters without their accents.
+/// A path made from a name: lower case with dashes, and letters without accents.
 pub(crate) fn path_from(name: &str) -> String {
     let mut path = String::new();
     for c in name.to_lowercase().chars() {
@@ -168,7 +168,7 @@ pub(crate) fn path_from(name: &str) -> String {
     path.trim_matches('-').to_owned()
 }
 
-/// Letters by what is written for them where there is ASCII alone.
+/// Letters with their replacements in ASCII.
 const LETTERS: [(&str, &str); 25] = [
     ("àáâãäåāăą", "a"),
     ("æ", "ae"),

@@ -28,7 +28,7 @@ pub(super) const ROUTES: &[Route] = &[
 const TEMPLATES: [&str; 8] =
     ["rails", "spring", "express", "iosswift", "dotnetcore", "android", "gomicro", "hugo"];
 
-/// Anonymous callers get the simple form, where the reference has it in lists alone (1, 2.8).
+/// Anonymous callers get the simple form; in the reference it is only in lists (1, 2.8).
 fn show(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let mut text = Vec::new();
@@ -46,7 +46,7 @@ pub(crate) fn answer(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Ans
     present(call, status, id, Wanted::default())
 }
 
-/// The same after it was made or edited.
+/// The same after a create or an edit.
 pub(crate) fn saved(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer> {
     present(call, status, id, Wanted::default().with_import())
 }
@@ -63,7 +63,7 @@ fn languages(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&json!({}))
 }
 
-/// How often the repository was fetched in the last 30 days: nobody does that here.
+/// How often the repository was fetched in the last 30 days: never.
 fn statistics(call: &Call<'_>) -> Result<Answer> {
     call.project_as(DEVELOPER)?;
     Answer::ok(&json!({ "fetches": { "total": 0, "days": [] } }))
@@ -137,7 +137,7 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     saved(call, StatusCode::CREATED, id)
 }
 
-/// Creates a project from parameters, with all checks but those of the caller's rights.
+/// Creates a project from parameters, after all checks except those of the caller's rights.
 pub(crate) fn insert(
     call: &Call<'_>,
     accepts: Accepts,
@@ -148,7 +148,7 @@ pub(crate) fn insert(
     let (name, path) = name_and_path(call, params, namespace)?;
     let visibility =
         params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| "private".to_owned());
-    // What would be more visible than its group is as visible as that.
+    // The visibility is limited to that of the group.
     let visibility = match check_visibility(namespace, &visibility) {
         Ok(()) => visibility,
         Err(_) => namespace.visibility.clone(),
@@ -218,7 +218,7 @@ pub(crate) fn insert(
     Ok(id)
 }
 
-/// Topics belong to the whole service: one that is there in another spelling is taken in that.
+/// Topics belong to the whole service: an existing topic keeps its spelling.
 fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<()> {
     let Some(Value::Array(topics)) = attributes.get_mut("topics") else {
         return Ok(());
@@ -247,7 +247,7 @@ fn check_runners(attributes: &Map<String, Value>, may_have: bool) -> Result<()> 
     }
 }
 
-/// What the service shows of a project where it only names it.
+/// The form of a project where the service only names it.
 pub(super) fn identity(call: &Call<'_>, project: &Project) -> Result<Value> {
     Ok(json!({
         "id": project.id,
@@ -260,23 +260,23 @@ pub(super) fn identity(call: &Call<'_>, project: &Project) -> Result<Value> {
     }))
 }
 
-/// What a new project starts with.
+/// The template of a new project.
 enum Template {
-    /// One of those that the service brings along, whose contents are one commit here.
+    /// One of the service's own templates, whose contents are one commit here.
     Named,
-    /// What this project has.
+    /// The contents of this project.
     Project(Box<Project>),
 }
 
-/// The template that a new project starts with, which has to be known. The names of custom ones are
-/// not: groups have none here.
+/// The template for a new project, which must exist. Names of custom templates never do, because
+/// groups have none here.
 fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<Option<Template>> {
     let unknown = |template: &str| {
         Failure::model("template_name", format!("'{template}' is unknown or invalid"))
     };
     let custom = params.is_set("use_custom_template")? && call.tier() >= Tier::Premium;
     params.integer("group_with_project_templates_id")?;
-    // It is preferred over the name.
+    // It wins over the name.
     if let Some(id) =
         params.integer("template_project_id")?.filter(|_| custom && accepts == Accepts::Create)
     {
@@ -295,8 +295,8 @@ fn template(call: &Call<'_>, accepts: Accepts, params: &Params) -> Result<Option
     }
 }
 
-/// The project of this sandbox that an import URL names, if it is one that everybody may clone.
-/// Nothing is fetched from elsewhere.
+/// The project of this sandbox that an import URL names, if everybody may clone it. Nothing is
+/// fetched from elsewhere.
 fn imported(call: &Call<'_>, url: &str) -> Result<Option<Project>> {
     let path = url.strip_prefix(&call.base).and_then(|path| path.strip_prefix('/'));
     let Some(path) = path.map(|path| path.strip_suffix(".git").unwrap_or(path)) else {
@@ -331,7 +331,7 @@ pub(crate) fn store(call: &Call<'_>, new: NewProject<'_>) -> Result<i64> {
     Ok(id)
 }
 
-/// Name and path; each defaults from the other.
+/// Name and path; each is the default of the other.
 fn name_and_path(
     call: &Call<'_>,
     params: &Params,
@@ -375,7 +375,7 @@ pub(crate) fn taken(
         .query_row(params![namespace.id, name, full_path, except], |row| Ok((row.get(0)?, row.get(1)?)))?)
 }
 
-/// Nothing in a group is more visible than the group.
+/// Refuses a visibility above the group's.
 pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<()> {
     let rank = |wanted: &str| VISIBILITIES.iter().position(|known| *known == wanted);
     if namespace.is_group() && rank(visibility) > rank(&namespace.visibility) {
@@ -385,7 +385,7 @@ pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Resul
     Ok(())
 }
 
-/// The URL is checked: nothing is fetched.
+/// The URL is only checked: nothing is fetched.
 fn check_import_url(url: Option<&str>) -> Result<()> {
     let known =
         |url: &str| ["http://", "https://", "git://"].iter().any(|scheme| url.starts_with(scheme));
@@ -405,8 +405,8 @@ fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
     Ok(())
 }
 
-/// The upload of an avatar also answers the whole project: clients go on with it, where the
-/// reference names only `avatar_url` (2, 4.3).
+/// The upload of an avatar also answers with the whole project, because clients use it; the
+/// reference only names `avatar_url` (2, 4.3).
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     settings::check_edit(&call.params, call.edition())?;
@@ -416,7 +416,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     saved(call, StatusCode::OK, project.id)
 }
 
-/// Changes what the parameters say.
+/// Stores the changes in the parameters.
 pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Result<()> {
     let given = |name: &str, own: &str| match params.has(name) {
         true => Ok::<_, Failure>(params.text(name)?.unwrap_or_default()),
@@ -498,7 +498,7 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     answer(call, StatusCode::CREATED, project.id)
 }
 
-/// The reference names transfer only as a gap (2, 4.7); this is the real service's.
+/// The reference only mentions transfer as missing (2, 4.7); this is the real service's behaviour.
 fn transfer(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(OWNER)?;
     call.params.require(&["namespace"])?;
@@ -511,7 +511,7 @@ fn transfer(call: &Call<'_>) -> Result<Answer> {
     answer(call, StatusCode::OK, project.id)
 }
 
-/// Moves a project to another namespace. The caller's rights in both have been checked.
+/// Moves a project to another namespace. The caller's rights in both were checked.
 pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace) -> Result<()> {
     let (name_taken, path_taken) = taken(call, namespace, &project.name, &project.path, None)?;
     if namespace.id == project.namespace.id || name_taken || path_taken {

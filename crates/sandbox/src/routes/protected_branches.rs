@@ -1,5 +1,5 @@
-//! Protected branches of a project, and the protection that the service gives a default branch by
-//! itself. The reference leaves them out; all of this is the real service's.
+//! Protected branches of a project, and the protection that the service adds to a default branch.
+//! The reference leaves them out; all of this is the real service's behaviour.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ pub(super) const ROUTES: &[Route] = &[
 const FORCE_PUSH: &str = "allow_force_push";
 const CODE_OWNERS: &str = "code_owner_approval_required";
 
-/// The project of a call: from 16.0 on for whoever reads its code.
+/// The project of a read: from 16.0 on for callers who may read its code.
 fn readable(call: &Call<'_>) -> Result<Project> {
     if call.is_from(16, 0) {
         return repository::readable(call);
@@ -39,7 +39,7 @@ fn check_change(call: &Call<'_>, project: &Project) -> Result<()> {
     }
 }
 
-/// Whether a search finds a name. Fewer than three characters have to be the whole name.
+/// Whether a search matches a name. A text of fewer than three characters must be the whole name.
 fn is_found(name: &str, search: &str) -> bool {
     let (name, search) = (name.to_lowercase(), search.to_lowercase());
     match search.chars().count() {
@@ -66,13 +66,13 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&json(call, &named(call, project.id)?)?)
 }
 
-/// The protected branch that the path names.
+/// The protected branch in the path.
 fn named(call: &Call<'_>, project: i64) -> Result<Protection> {
     Protection::named(call.db, project, call.segment("name"), call.now())?
         .ok_or_else(Failure::no_record)
 }
 
-/// The same for a call that changes it, for which it has to be there first.
+/// The same for a change; a missing one is reported first.
 fn changeable(call: &Call<'_>, project: &Project) -> Result<Protection> {
     let protection = named(call, project.id)?;
     check_change(call, project)?;
@@ -80,7 +80,8 @@ fn changeable(call: &Call<'_>, project: &Project) -> Result<Protection> {
     Ok(protection)
 }
 
-/// As the service shows one. Users, groups and code owners are of the licensed build.
+/// A protected branch as the service shows it. Users, groups and code owners belong to the licensed
+/// build.
 pub(super) fn json(call: &Call<'_>, protection: &Protection) -> Result<Value> {
     let rows = |action| -> Result<Vec<Value>> {
         protection.granted(action).map(|grant| grants::json(call, grant)).collect()
@@ -108,7 +109,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&json(call, &protect(call, &project, &call.params)?)?)
 }
 
-/// Protects a branch as the parameters say.
+/// Protects a branch with these parameters.
 fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protection> {
     params.require(&["name"])?;
     let name = params.text("name")?.unwrap_or_default();
@@ -141,7 +142,7 @@ fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protec
     Protection::named(call.db, project.id, &name, call.now())?.ok_or_else(Failure::no_record)
 }
 
-/// 422 with all that is wrong, in sentences.
+/// 422 with all faults, as sentences.
 fn refuse(plan: &Plan) -> Result<()> {
     match plan.complaints.is_empty() {
         true => Ok(()),
@@ -152,7 +153,7 @@ fn refuse(plan: &Plan) -> Result<()> {
     }
 }
 
-/// Protects a branch as a seed says it, also one that the service has protected by itself.
+/// Adds a protected branch of a seed, replacing one that the service added.
 pub(crate) fn plant(call: &Call<'_>, project: &Project, params: &Params) -> Result<()> {
     let name = params.text("name")?.unwrap_or_default();
     if let Some(known) = Protection::named(call.db, project.id, &name, call.now())? {
@@ -161,8 +162,8 @@ pub(crate) fn plant(call: &Call<'_>, project: &Project, params: &Params) -> Resu
     protect(call, project, params).map(drop)
 }
 
-/// Only what is named changes, with one exception: whether code owners have to approve has a
-/// default in calls that change, too.
+/// Omitted fields stay unchanged, with one exception: code owner approval has a default in changes
+/// too.
 fn update(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
     let params = &call.params;
@@ -188,7 +189,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&json(call, &named(call, project.id)?)?)
 }
 
-/// 400 for null, and for a flag that is blank.
+/// 400 for null, and for an empty flag.
 fn refuse_blank<'a>(params: &Params, mut names: impl Iterator<Item = &'a str>) -> Result<()> {
     let blank = |value: &Value| value.is_null() || value.as_str() == Some("");
     match names.find(|name| params.get(name).is_some_and(blank)) {
@@ -204,8 +205,8 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// Protects the default branch of a project that has just got its first one, as its namespace asks
-/// for, unless it is protected already. It appears at `due_at`, or at once.
+/// Protects the default branch of a project that just got its first one, as its namespace requires,
+/// unless it is protected. The protection appears at `due_at`, or at once.
 pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str>) -> Result<()> {
     let Some(project) = Project::by_id(call.db, project)? else { return Ok(()) };
     let attributes = project.attributes(call.db)?;
@@ -233,7 +234,7 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     Ok(Protection::insert(call.db, new, call.now())?)
 }
 
-/// How default branches in a namespace are protected: as the group says, else as the service does.
+/// How default branches in a namespace are protected: as set in the group, or else in the service.
 fn default_level(call: &Call<'_>, namespace: &Namespace) -> Result<i64> {
     let own = match namespace.is_group() {
         true => {
@@ -247,8 +248,8 @@ fn default_level(call: &Call<'_>, namespace: &Namespace) -> Result<i64> {
     }
 }
 
-/// What the list of branches says about a branch: whether it is protected, and whether developers
-/// may push to it and merge into it all the same.
+/// The flags of a branch in the list of branches: whether it is protected, and whether developers
+/// may still push and merge.
 pub(super) fn branch_flags(protections: &[Protection], branch: &str) -> Value {
     let covering: Vec<_> = protections.iter().filter(|one| covers(&one.name, branch)).collect();
     let developers = |action| {

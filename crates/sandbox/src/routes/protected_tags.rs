@@ -1,5 +1,5 @@
-//! Protected tags of a project. The reference leaves them out; all of this is the real service's.
-//! There is no update: who changes one removes it and protects again.
+//! Protected tags of a project. The reference leaves them out; all of this is the real service's
+//! behaviour. There is no update: to change one, remove it and protect the tag again.
 
 use super::super::store::protected_tag::ProtectedTag;
 use super::super::store::protection::Action;
@@ -13,7 +13,7 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}/protected_tags/{name}", remove),
 ];
 
-/// A protected tag has no id that anybody sees.
+/// Answers show no id of a protected tag.
 fn json(call: &Call<'_>, tag: &ProtectedTag) -> Result<Value> {
     let grants: Vec<Value> =
         tag.grants.iter().map(|grant| grants::json(call, grant)).collect::<Result<_, _>>()?;
@@ -35,7 +35,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&json(call, &named(call, project.id)?)?)
 }
 
-/// The project of a call that writes.
+/// The project of a write.
 fn writable(call: &Call<'_>) -> Result<Project> {
     let project = call.project_with(MAINTAINER)?;
     call.check_writable(&project)?;

@@ -1,6 +1,5 @@
-//! The pull mirror of a project (from release 17.6 on): what an edit of the project sets as well,
-//! with an address and the credentials to it, of which only is kept that there are some. Nothing is
-//! ever pulled.
+//! The pull mirror of a project (from release 17.6 on). An edit of the project can set it too. It
+//! has a URL and credentials, of which only their existence is stored. Nothing is ever pulled.
 
 use super::super::re2;
 use super::prelude::*;
@@ -11,7 +10,7 @@ pub(super) const ROUTES: &[Route] =
 
 const PROTECTED: &str = "only_mirror_protected_branches";
 const REGEX: &str = "mirror_branch_regex";
-/// One of these has to be sent.
+/// At least one of these must be sent.
 const KNOWN: [&str; 8] = [
     "enabled",
     "url",
@@ -98,7 +97,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&body(&project, &attributes))
 }
 
-/// A pattern of branches and all protected ones exclude each other.
+/// A branch pattern and "all protected branches" exclude each other.
 pub(super) fn check_exclusive(params: &Params) -> Result<()> {
     match params.has(PROTECTED) && params.has(REGEX) {
         true => Err(Failure::parameter(&format!("{PROTECTED}, {REGEX}"), "are mutually exclusive")),
@@ -106,7 +105,7 @@ pub(super) fn check_exclusive(params: &Params) -> Result<()> {
     }
 }
 
-/// A mirror needs an address to pull from.
+/// A mirror needs a URL to pull from.
 pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<()> {
     let has_address =
         attributes.get("import_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
@@ -116,9 +115,8 @@ pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<()> {
     }
 }
 
-/// What follows from the parameters of a mirror: a pattern and all protected branches take each
-/// other's place, and who turns it on or changes it pulls from then on, unless somebody else is
-/// named.
+/// Follow-up changes of a mirror: a pattern and "all protected branches" replace each other, and
+/// the caller who turns the mirror on or changes it becomes its user, unless another one is named.
 pub(super) fn settle(
     call: &Call<'_>,
     params: &Params,
@@ -138,7 +136,7 @@ pub(super) fn settle(
     Ok(())
 }
 
-/// The same refusal of another field.
+/// The same refusal for another field.
 fn of_field(mut failure: Failure, field: &str) -> Failure {
     if let Some(texts) = failure.body["message"].get("url").cloned() {
         failure.body["message"] = json!({ field: texts });

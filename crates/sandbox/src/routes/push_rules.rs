@@ -13,25 +13,25 @@ pub(super) const OF_BOTH: &[Route] = &[
     delete("/push_rule", |call| remove(call, &scope(call)?)),
 ];
 
-/// What a value of a rule is.
+/// The type of a value in a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A flag that is never null: null is not stored.
     Flag,
     /// A flag that is null until it is set.
     Unset,
-    /// The same, and in the rule of a project null while it is off.
+    /// The same; in a project's rule it is also null while off.
     Off,
     /// An expression of at most 511 characters.
     Regex,
-    /// The one that may be longer, from release 16.4 on.
+    /// An expression that may be longer, from release 16.4 on.
     LongRegex,
     /// A number of megabytes.
     Size,
 }
 
 const FIRST: Release = Release::new(15, 8);
-/// What a rule has, in the order in which the service names it, with the release that brought it.
+/// The attributes of a rule in the service's order, with their first releases.
 const ATTRIBUTES: [(&str, Kind, Release); 13] = [
     ("deny_delete_tag", Kind::Unset, FIRST),
     ("member_check", Kind::Flag, FIRST),
@@ -57,7 +57,7 @@ fn attributes(call: &Call<'_>) -> impl Iterator<Item = (&'static str, Kind)> {
 
 const RULES: Records = Records("push_rules");
 
-/// That of a group does not say whose it is.
+/// A push rule as the service shows it; that of a group does not name its group.
 fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
     let mut body = json!({ "id": rule.id, "created_at": rule.created_at });
     let project = match scope {
@@ -79,7 +79,7 @@ fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
     body
 }
 
-/// Takes what the call says; it has to say something.
+/// Stores the fields in a call, which must have some.
 fn take(rule: &mut Record, call: &Call<'_>, params: &Params) -> Result<()> {
     let sent: Vec<_> = attributes(call).filter(|(name, _)| params.has(name)).collect();
     params.require_any(&attributes(call).map(|(name, _)| name).collect::<Vec<_>>())?;
@@ -106,17 +106,17 @@ fn take(rule: &mut Record, call: &Call<'_>, params: &Params) -> Result<()> {
     complaints.settle()
 }
 
-/// What is wrong with an expression.
+/// The faults of an expression.
 fn regex_complaints(call: &Call<'_>, kind: Kind, regex: &str) -> Vec<String> {
     let longest = if kind == Kind::LongRegex && call.is_from(16, 4) { 2_047 } else { 511 };
     let long = (regex.chars().count() > longest)
         .then(|| format!("is too long (maximum is {longest} characters)"));
-    // Older releases store what they cannot run.
+    // Older releases also store invalid ones.
     let invalid = if call.is_from(18, 2) { re2::refusal(regex) } else { None };
     long.into_iter().chain(invalid).collect()
 }
 
-/// What is wrong with a size.
+/// The fault of a size.
 fn size_complaint(size: Option<i64>) -> Option<&'static str> {
     match size {
         None => Some("is not a number"),
@@ -126,7 +126,7 @@ fn size_complaint(size: Option<i64>) -> Option<&'static str> {
     }
 }
 
-/// Adds the push rule as a call with these parameters would, unless there is one.
+/// Adds a push rule as a call with these parameters would, unless there is one.
 pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
     let holder = Holder::Project(project);
     if RULES.one(call.db, holder)?.is_some() {
@@ -137,7 +137,7 @@ pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()
     Ok(RULES.save(call.db, holder, &mut rule, call.now())?)
 }
 
-/// Gives a new project a copy of the rule of the next group above it that has one.
+/// Copies the rule of the nearest group above to a new project, if there is one.
 pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> Result<()> {
     if call.tier() < Tier::Premium || !namespace.is_group() {
         return Ok(());
@@ -152,8 +152,8 @@ pub(super) fn inherit(call: &Call<'_>, project: i64, namespace: &Namespace) -> R
     Ok(())
 }
 
-/// The project or group, whose caller has to be a maintainer; 404 where push rules are not licensed,
-/// and for everybody else in a group.
+/// The project or group, whose caller must be a maintainer; 404 without a licence, and in a group
+/// for all other callers.
 fn scope(call: &Call<'_>) -> Result<Scope> {
     let scope = Scope::kept_by(call, [MAINTAINER, 0])?;
     let is_hidden = call.is_of_group() && scope.level(call)? < MAINTAINER;

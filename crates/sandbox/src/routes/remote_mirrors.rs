@@ -1,8 +1,8 @@
-//! Push mirrors of a project. The reference leaves them out; all of this is the real service's.
-//! They are stored and validated; nothing is ever pushed.
+//! Push mirrors of a project. The reference leaves them out; all of this is the real service's
+//! behaviour. They are stored and validated, but never pushed to.
 //!
-//! The URL of a mirror is said when it is created, and never changes; its credentials are in no
-//! answer.
+//! The URL of a mirror is set at its creation, and never changes; answers do not contain its
+//! credentials.
 
 use super::super::outbound::{self, Reach};
 use super::super::re2;
@@ -38,13 +38,13 @@ pub(super) const MIRRORS: Collection = Collection {
 };
 
 const SCHEMES: [&str; 4] = ["http", "https", "ssh", "git"];
-/// Whose name is in no URL a secret.
+/// The user name that is no secret in a URL.
 const GIT: &str = "git";
 const PROTECTED: &str = "only_protected_branches";
 const REGEX: &str = "mirror_branch_regex";
 const REGEX_SINCE: Release = Release::new(16, 2);
 
-/// The project. Who lacks the right to it gets 401 here, not 403.
+/// The project. A caller without the right gets 401 here, not 403.
 fn project(call: &Call<'_>) -> Result<Scope> {
     let project = call.project_as(0)?;
     refuse_if(call.level_in(&project)? < MAINTAINER, Failure::unauthorized)?;
@@ -65,7 +65,7 @@ fn json(mut body: Value, call: &Call<'_>, mirror: &Record) -> Value {
     body
 }
 
-/// A URL with stars for whatever it has of credentials.
+/// A URL with stars instead of credentials.
 pub(super) fn masked(text: &str) -> String {
     const STARS: &str = "*****";
     let Some((scheme, rest)) = text.split_once("://") else {
@@ -94,8 +94,8 @@ pub(super) fn checked_url(text: String) -> Result<String> {
     }
 }
 
-/// A flag that is null is off. All protected branches and a pattern exclude each other: what is said takes
-/// the place of the other.
+/// Null as a flag means off. "All protected branches" and a pattern exclude each other: the one
+/// that is sent replaces the other.
 fn settle(call: &Call<'_>, mirror: &mut Record) -> Result<()> {
     mirror.set("url", checked_url(mirror.text("url").to_owned())?);
     for name in ["enabled", PROTECTED] {

@@ -1,5 +1,6 @@
-//! Branches of a repository, and how one comes into being. The reference leaves repositories out;
-//! all of this is the real service's. Nothing of Git is there: see [`super::super::store::repository`].
+//! Branches of a repository, and creating them. The reference leaves repositories out; all of this
+//! is the real service's behaviour. Nothing of Git is stored: see
+//! [`super::super::store::repository`].
 
 use super::super::store::protection::{
     Action, Grant, Grantee, NewProtection, Protection, covers, grant, revoke,
@@ -23,15 +24,15 @@ pub(super) fn of<'a>(call: &'a Call<'_>, project: &Project) -> Repository<'a> {
     Repository { db: call.db, project: project.id }
 }
 
-/// The project of a call that reads code: whoever sees it may, guests only of one that is not
-/// private.
+/// The project of a call that reads code: everybody who sees it may, but guests not in a private
+/// one.
 pub(super) fn readable(call: &Call<'_>) -> Result<Project> {
     let project = call.project()?;
     refuse_if(!call.may_use(&project, "repository_access_level")?, Failure::forbidden)?;
     Ok(project)
 }
 
-/// The commit to the branch that a call makes.
+/// The commit that a call makes to a branch.
 pub(super) fn new_commit<'a>(
     call: &'a Call<'_>,
     branch: &'a str,
@@ -66,7 +67,7 @@ pub(super) fn begin(
     Ok(repository.commit(new_commit(call, &branch, "Initial commit"), &files)?)
 }
 
-/// Makes a branch, which is the default one if there was none. Nothing is protected by that.
+/// Creates a branch, as the default one if there was none. It is not protected.
 pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
     let repository = of(call, project);
     if repository.branch(branch)?.is_some() {
@@ -88,7 +89,7 @@ pub(super) fn fill(call: &Call<'_>, project: &Project, branch: &str) -> Result<(
     Ok(project.save_attributes(call.db, &attributes, call.now())?)
 }
 
-/// Lets the repository follow a new default branch, which has to be there already.
+/// Moves the repository to a new default branch, which must exist.
 pub(super) fn change_head(
     call: &Call<'_>,
     project: &Project,
@@ -101,14 +102,14 @@ pub(super) fn change_head(
     Err(Failure::model("base", format!("Could not change HEAD: branch '{wanted}' does not exist")))
 }
 
-/// The name of the default branch, which an empty project has too.
+/// The name of the default branch; an empty project has one too.
 pub(super) fn default_branch(call: &Call<'_>, project: &Project) -> Result<String> {
     let attributes = project.attributes(call.db)?;
     let name = attributes.get("default_branch").and_then(Value::as_str);
     Ok(name.unwrap_or("main").to_owned())
 }
 
-/// Whether the caller may push to a branch: whoever is granted it where it is protected, else every
+/// Whether the caller may push to a branch: on a protected one by a grant, otherwise as a
 /// developer.
 pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Result<bool> {
     let protections = Protection::all(call.db, project.id, call.now())?;
@@ -121,7 +122,7 @@ pub(super) fn may_push(call: &Call<'_>, project: &Project, branch: &str) -> Resu
     grants::is_granted(call, project, &granted)
 }
 
-/// As the service shows a commit.
+/// A commit as the service shows it.
 pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -> Value {
     json!({
         "id": commit.id,
@@ -141,7 +142,7 @@ pub(super) fn commit_json(call: &Call<'_>, project: &Project, commit: &Commit) -
     })
 }
 
-/// As the service shows a branch.
+/// A branch as the service shows it.
 fn json(call: &Call<'_>, project: &Project, branch: &Branch) -> Result<Value> {
     let protections = Protection::all(call.db, project.id, call.now())?;
     let mut body = protected_branches::branch_flags(&protections, &branch.name);
@@ -162,7 +163,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     page::each(call, all.iter().map(|branch| json(call, &project, branch)))
 }
 
-/// Whether a search finds a name: anywhere in it, or where `^` and `$` say.
+/// Whether a search matches a name: anywhere in it, or at the places of `^` and `$`.
 pub(super) fn is_found(name: &str, search: &str) -> bool {
     let name = name.to_lowercase();
     let search = search.to_lowercase();
@@ -178,7 +179,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&json(call, &project, &named(call, &project)?)?)
 }
 
-/// The branch that the path names.
+/// The branch in the path.
 fn named(call: &Call<'_>, project: &Project) -> Result<Branch> {
     of(call, project).branch(call.segment("branch"))?.ok_or_else(|| Failure::not_found("Branch"))
 }
@@ -224,8 +225,8 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// Protects a branch by two flags: developers may push, or merge, or maintainers only. Of one that is
-/// protected, what the call names changes.
+/// Protects a branch by two flags: developers may push or merge, or only maintainers. On a
+/// protected branch only the flags in the call change.
 fn protect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;
@@ -258,7 +259,7 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&json(call, &project, &branch)?)
 }
 
-/// Ends the protection that has the name of a branch, if there is one.
+/// Removes the protection with the name of a branch, if there is one.
 fn unprotect(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let branch = named(call, &project)?;

@@ -1,10 +1,10 @@
-//! Plain collections: what the service keeps of an entry is one row of a table, and the operations
-//! are the same functions for all. A [`Collection`] says in what one differs from the others.
+//! Plain collections: an entry is one row of a table, and all collections share the same functions.
+//! A [`Collection`] describes the differences.
 //!
-//! Those of the sandbox are its own reading of the service. A caller may tell it of others
-//! ([`Config::collections`](crate::Config::collections)), of which it knows nothing itself.
+//! The sandbox's own collections are its reading of the service. A caller may describe others
+//! ([`Config::collections`](crate::Config::collections)), of which the sandbox knows nothing else.
 //!
-//! Adding one is a constant in [`collections`] and its place in the list there.
+//! To add one, define a constant in [`collections`] and add it to the list there.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -38,14 +38,13 @@ fn own() -> impl Iterator<Item = &'static Collection> {
     COLLECTIONS.into_iter().flatten()
 }
 
-/// Whether the sandbox has what is at a path, such as `/projects/:id/milestones`, of itself.
+/// Whether the sandbox itself has a collection at a path, such as `/projects/:id/milestones`.
 #[must_use]
 pub fn serves(path: &str) -> bool {
     super::find(None, &Method::GET, &format!("/api/v4{}", path.replace(":id", "1"))).is_ok()
 }
 
-/// Collections that a service was told of. They live as long as the program, as those of the sandbox
-/// do.
+/// Collections described by the caller. They live as long as the program, like the sandbox's own.
 #[derive(Debug)]
 pub(crate) struct Told {
     collections: &'static [Collection],
@@ -53,7 +52,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Those that the sandbox does not have itself; none if there are none.
+    /// The described collections that the sandbox does not have itself; `None` if there are none.
     pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
         collections.retain(|one| !serves(&one.path.replace("{id}", ":id")));
         for one in &mut collections {
@@ -68,17 +67,17 @@ impl Told {
             paths.entry(path).or_default().push(Operation { number, route });
         }
         let mut table = Router::new();
-        // What nobody can ask for is not found; no two collections are at one place.
+        // A collection at an impossible path is not found; no two are at the same path.
         paths.into_iter().for_each(|(path, of)| drop(table.insert(path, of)));
         let told = || &*Box::leak(Box::new(Self { collections, table }));
         (!collections.is_empty()).then(told)
     }
 }
 
-/// Tables of the same shape, whose routes are their own.
+/// Tables of the same shape with their own routes.
 const OTHERS: [Records; 2] = [hooks::HOOKS, variables::VARIABLES];
 
-/// Makes the tables that are missing, for all collections: each is of projects, of groups, or of both.
+/// Creates missing tables for all collections, for projects, groups, or both.
 pub(crate) fn make_room(db: &Connection, told: Option<&Told>) -> Result<(), rusqlite::Error> {
     let mut holders: BTreeMap<_, _> = OTHERS.map(|records| (records.0, [true; 2])).into();
     for of in own().chain(told.iter().flat_map(|told| told.collections)) {
@@ -112,7 +111,7 @@ pub(crate) fn make_room(db: &Connection, told: Option<&Told>) -> Result<(), rusq
     Ok(())
 }
 
-/// What an id is of.
+/// The type of object that an id names.
 #[derive(Clone, Copy, Debug)]
 pub enum Named {
     /// A user.
@@ -124,7 +123,7 @@ pub enum Named {
 }
 
 impl Named {
-    /// What it is called by; null if it is gone.
+    /// Its name; null if it no longer exists.
     fn shown(self, call: &Call<'_>, id: &Value) -> Result<Value> {
         let id = id.as_i64().unwrap_or_default();
         Ok(match self {
@@ -136,7 +135,7 @@ impl Named {
     }
 }
 
-/// What a field takes.
+/// The type of a field.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Form {
@@ -156,42 +155,42 @@ pub enum Form {
     Texts,
     /// A list of ids.
     Ids,
-    /// The id of something that answers show by its username or full path.
+    /// The id of an object that answers show by its username or full path.
     Named(Named),
-    /// A list of objects that have one of these keys. Answers give each an id; an edit says what is
-    /// added, and by their ids what changes or, with `_destroy`, goes. A new entry may say a list that
-    /// is one object with the first of them by another name.
+    /// A list of objects, each with one of these keys. Answers give each an id. An edit contains
+    /// added ones, and by id those to change or, with `_destroy`, to remove. A create may send a
+    /// single object with the first key under another name.
     Rows(&'static [&'static str], &'static str),
 }
 
 /// A field of an entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// What requests call it.
+    /// Its name in requests.
     pub name: &'static str,
-    /// What answers call it; they leave it out if this is empty.
+    /// Its name in answers; empty if they omit it.
     pub shown: &'static str,
-    /// What it takes.
+    /// Its type.
     pub form: Form,
-    /// What a new entry gets without it, as JSON.
+    /// Its value in a new entry that omits it, as JSON.
     pub preset: &'static str,
     /// Whether an edit ignores it.
     pub only_new: bool,
-    /// Whether an edit without it sets it back to its preset.
+    /// Whether an edit that omits it resets it to its preset.
     pub resets: bool,
-    /// Whether blanks around it are dropped.
+    /// Whether spaces around it are removed.
     pub trims: bool,
-    /// The lowest licence that has it.
+    /// The lowest licence with this field.
     pub tier: Tier,
-    /// The release that brought it.
+    /// The first release with this field.
     pub since: Option<Release>,
-    /// The release from which on it is gone.
+    /// The first release without it again.
     pub until: Option<Release>,
 }
 
 impl Field {
-    /// One that is in requests and answers under the same name, is null at first, and that an edit
-    /// changes or leaves as it is.
+    /// A field with the same name in requests and answers, null by default, and unchanged by an
+    /// edit that omits it.
     #[must_use]
     pub const fn new(name: &'static str, form: Form) -> Self {
         Self {
@@ -218,13 +217,13 @@ impl Field {
         serde_json::from_str(self.preset).unwrap_or_default()
     }
 
-    /// Whether the call says something of it.
+    /// Whether the call contains it.
     fn is_sent(&self, call: &Call<'_>, is_new: bool) -> bool {
         let alone = matches!(self.form, Form::Rows(_, alone) if is_new && call.params.has(alone));
         (call.params.has(self.name) || alone) && self.is_there(call)
     }
 
-    /// What the call says of it, where something is stored.
+    /// The value in the call, given the stored one.
     fn sent(&self, call: &Call<'_>, stored: Option<&Value>) -> Result<Value> {
         let (params, name) = (&call.params, self.name);
         Ok(match self.form {
@@ -241,7 +240,7 @@ impl Field {
                 if sent.iter().any(|word| !words.contains(&word.as_str())) {
                     return Err(Failure::no_valid_value(name));
                 }
-                // They are kept as flags, so that their order is that of the list.
+                // They are stored as flags, so answers have the order of the list.
                 let is_sent = |word: &&&str| sent.iter().any(|sent| sent == *word);
                 words.iter().filter(is_sent).copied().collect()
             }
@@ -263,68 +262,68 @@ impl Field {
     }
 }
 
-/// A collection. Its rows keep each field by the name that requests have for it.
+/// A collection. Its rows use the names of requests for fields.
 #[derive(Clone, Copy)]
 pub struct Collection {
-    /// Where it is, with `{id}` for the project or group.
+    /// Its path, with `{id}` for the project or group.
     pub path: &'static str,
-    /// What its route calls the part of the path that names an entry.
+    /// The name of the path segment that identifies an entry.
     pub entry: &'static str,
-    /// What answers call that part: `id`, a field, or else a text that stands for the id.
+    /// The name of that segment in answers: `id`, a field, or a text that stands for the id.
     pub key: &'static str,
-    /// The level that a reader needs in the project or group, where `scope` asks it.
+    /// The level needed to read, where `scope` checks it.
     pub reads: i64,
-    /// The level of who writes.
+    /// The level needed to write.
     pub writes: i64,
-    /// The lowest licence that has it.
+    /// The lowest licence with this collection.
     pub tier: Tier,
-    /// The release that brought it.
+    /// The first release with this collection.
     pub since: Option<Release>,
-    /// The fields without which nothing is created.
+    /// The fields that a create needs.
     pub required: &'static [&'static str],
-    /// The fields of which no two entries may have the same.
+    /// The fields whose values must be unique.
     pub unique: &'static [&'static str],
     /// The fields.
     pub fields: &'static [Field],
-    /// What answers show besides, as JSON.
+    /// Further members in answers, as JSON.
     pub shows: &'static [(&'static str, &'static str)],
-    /// Whether one entry can be read.
+    /// Whether a single entry can be read.
     pub is_shown: bool,
     /// Whether entries can be edited.
     pub is_edited: bool,
-    /// Whether an edit adds what is not there, under the name in its path, and nothing else does.
+    /// Whether an edit creates a missing entry with the name in its path; nothing else creates one.
     pub is_put: bool,
-    /// The table of its rows, which is called as the end of its path.
+    /// The table of its rows, named after the end of its path.
     pub(super) rows: Records,
-    /// The project or group, for whoever may do what the call does.
+    /// The project or group, for callers who may do this.
     pub(super) scope: fn(&Self, &Call<'_>) -> Result<Scope>,
-    /// Fields that narrow the list when the call has them.
+    /// Fields by which a list can be filtered.
     pub(super) filters: &'static [&'static str],
-    /// The order of the list; what has no value is last.
+    /// The order of the list; entries without a value come last.
     pub(super) order: &'static [&'static str],
-    /// What is shown here of other places, each with `inherited`.
+    /// Entries of other places shown here, each with `inherited`.
     pub(super) inherited: fn(&Self, &Call<'_>, &Scope) -> Result<Vec<Record>>,
-    /// What is more to a write: it settles a row that has the fields of the call, before it joins
-    /// or replaces those that are stored.
+    /// Further work of a write: it completes a row with the fields of the call, before the row
+    /// joins or replaces the stored ones.
     pub(super) settle: Settle,
-    /// Why a row cannot be removed.
+    /// Why a row cannot be removed, if so.
     pub(super) kept: fn(&Record) -> Option<Failure>,
     pub(super) json: fn(&Self, &Call<'_>, &Scope, &Record) -> Result<Value>,
 }
 
-/// What settles a row before it is stored beside others.
+/// Completes a row before it is stored with the others.
 type Settle = fn(&Collection, &Call<'_>, &Scope, &mut Record, &[Record]) -> Result<()>;
 
-/// Marks a row of another place.
+/// Marks a row that belongs to another place.
 pub(super) const INHERITED: &str = "inherited";
 
 impl Collection {
-    /// A collection at `path`, which starts with `/projects/{id}/` or `/groups/{id}/`: for
-    /// maintainers to write and reporters to read, without fields, and with all operations.
+    /// A collection at `path`, which starts with `/projects/{id}/` or `/groups/{id}/`: maintainers
+    /// write and reporters read, without fields, with all operations.
     ///
     /// # Panics
     ///
-    /// If it does not start so.
+    /// If it starts with something else.
     #[must_use]
     pub const fn new(path: &'static str) -> Self {
         let of_project = path.as_bytes()[1] == b'p';
@@ -407,18 +406,18 @@ impl Collection {
         }
     }
 
-    /// The project or group, for whoever may do what the call does.
+    /// The project or group, for callers who may do this.
     pub(super) fn scope(&self, call: &Call<'_>) -> Result<Scope> {
         let scope = (self.scope)(self, call)?;
         call.require_tier(self.tier).map(|()| scope)
     }
 
-    /// The project or group, for who has a level in it.
+    /// The project or group, for callers with this level.
     pub(super) fn place(&self, call: &Call<'_>, level: i64) -> Result<Scope> {
         Scope::kept_by(call, [level, level])
     }
 
-    /// The own row that the path names.
+    /// The place's own row with the name in the path.
     pub(super) fn find(&self, call: &Call<'_>, scope: &Scope) -> Result<Record> {
         self.pick(call, self.rows.all(call.db, scope.holder())?)
     }
@@ -431,7 +430,7 @@ impl Collection {
         Ok(row)
     }
 
-    /// The field that names an entry in its path.
+    /// The field in the path of an entry.
     fn keyed(&self) -> Option<&Field> {
         let is_it = |field: &&Field| match field.form {
             Form::Named(_) => field.name == self.key,
@@ -456,7 +455,7 @@ impl Collection {
         found.ok_or_else(Failure::no_record)
     }
 
-    /// All rows that are shown here, in the order of the list.
+    /// All rows shown here, in the order of the list.
     fn all(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
         let mut all = self.rows.all(call.db, scope.holder())?;
         let inherited = (self.inherited)(self, call, scope)?;
@@ -493,7 +492,7 @@ impl Collection {
         Ok(self.rows.save(call.db, scope.holder(), row, call.now())?)
     }
 
-    /// Takes the fields that the call has.
+    /// Stores the fields in the call.
     pub(super) fn take(&self, call: &Call<'_>, row: &mut Record) -> Result<()> {
         let is_new = row.id == 0;
         for field in self.fields.iter().filter(|field| is_new || !field.only_new) {
@@ -517,7 +516,7 @@ impl Collection {
         wrong.settle()
     }
 
-    /// A row with what is in it, and with the names of what it has the ids of.
+    /// A row with its fields, and with names in place of ids.
     fn with_names(&self, call: &Call<'_>, row: &Record) -> Result<Value> {
         let mut body = self.plain(call, row);
         for field in self.fields {
@@ -532,7 +531,7 @@ impl Collection {
         Ok(body)
     }
 
-    /// A row with what is in it.
+    /// A row with its fields.
     pub(super) fn plain(&self, call: &Call<'_>, row: &Record) -> Value {
         let mut body = Map::new();
         body.insert("id".to_owned(), row.id.into());

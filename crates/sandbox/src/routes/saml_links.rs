@@ -1,5 +1,5 @@
-//! Groups of an identity provider whose members become members of a group when they sign in. A service
-//! answers 401 to everybody until SAML is set up for groups; here it is.
+//! Links from groups of an identity provider: their members become members of a group when they
+//! sign in. A service without SAML for groups answers 401 to everybody; here it is set up.
 
 use super::super::access::{LEVELS, MINIMAL, PLANNER};
 use super::prelude::*;

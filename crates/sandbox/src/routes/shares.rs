@@ -42,12 +42,12 @@ pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
     Ok(shown)
 }
 
-/// Whether an invitation may give a role of one's own making, of which there are none here.
+/// Whether an invitation may contain a custom role. There are none here.
 fn has_roles(call: &Call<'_>) -> bool {
     call.is_from(17, 7) && call.tier() >= Tier::Ultimate
 }
 
-/// An invitation as a call says it.
+/// An invitation in a call.
 struct Invitation {
     group: i64,
     level: i64,
@@ -67,10 +67,10 @@ impl Invitation {
         })
     }
 
-    /// Stores it; its id, or none if the group is invited already.
+    /// Stores it; returns its id, or `None` if the group is already invited.
     fn store(&self, call: &Call<'_>, holder: Holder) -> Result<Option<i64>> {
         let (column, id) = holder.key();
-        // One that has ended still has its row.
+        // An expired invitation still has its row.
         let ended = format!(
             "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at < ?3"
         );
@@ -83,12 +83,12 @@ impl Invitation {
     }
 }
 
-/// What an invitation answers that is not possible, for whatever reason.
+/// The refusal of an impossible invitation, for any reason.
 fn refused() -> Failure {
     Failure::message(StatusCode::NOT_FOUND, "Not Found")
 }
 
-/// Whether the root of a hierarchy lets `invited` in: it can keep to its own groups.
+/// Whether the root of a hierarchy allows `invited`: it can allow only its own groups.
 fn lets_in(call: &Call<'_>, inviting: &Namespace, invited: &Namespace) -> Result<bool> {
     let root = |namespace: &Namespace| ids(&namespace.traversal).next().unwrap_or(namespace.id);
     if !inviting.is_group() || root(inviting) == root(invited) {
@@ -132,7 +132,7 @@ fn share(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&body)
 }
 
-/// The level of an invitation that has not ended.
+/// The level of an unexpired invitation.
 fn level_of(call: &Call<'_>, holder: Holder, invited: i64) -> Result<i64> {
     let (column, id) = holder.key();
     let sql = format!(
@@ -150,7 +150,7 @@ fn end(call: &Call<'_>, holder: Holder, invited: i64) -> Result<()> {
     Ok(())
 }
 
-/// The invitation of a group as an owner is for owners to end.
+/// Only owners may end the invitation of a group as an owner.
 fn unshare(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let invited = call.segment_id("group_id")?;
@@ -160,7 +160,7 @@ fn unshare(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// Who may not invite is told that there is nothing.
+/// A caller who may not invite gets 404.
 fn share_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(0)?;
     let invitation = Invitation::of(call)?;
@@ -171,7 +171,7 @@ fn share_group(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&groups::plain(call, &group)?)
 }
 
-/// Who may not end an invitation gets the answer to a success, and it stays.
+/// A caller who may not end an invitation gets the answer of a success, but it stays.
 fn unshare_group(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(0)?;
     let invited = call.segment_id("group_id")?;
@@ -183,8 +183,7 @@ fn unshare_group(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// Copies the direct members that are not members yet. The reference has 200 where the real service
-/// has 201.
+/// Copies the direct members that are not members yet. The reference has 200, the real service 201.
 fn import_members(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;

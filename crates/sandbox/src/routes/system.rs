@@ -1,5 +1,5 @@
-//! What clients ask about the service itself. The reference does not cover it, real clients cannot
-//! do without.
+//! What clients ask about the service itself. The reference does not cover it, but real clients
+//! need it.
 
 use super::prelude::*;
 use super::{project_list, users};
@@ -17,7 +17,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/search", search),
 ];
 
-/// What whoever starts a service waits for.
+/// Pages by which scripts wait for a new service.
 pub(super) const PAGES: &[Route] = &[
     get("/-/health", |_| {
         let mut answer = Answer::json(StatusCode::OK, b"GitLab OK".to_vec());
@@ -75,8 +75,8 @@ fn namespace(call: &Call<'_>) -> Result<Answer> {
     }
 }
 
-/// Whether a path is taken, at the top or below a parent; the proposal is only as good as it has to
-/// be.
+/// Whether a path is taken, at the top level or below a parent. The proposed alternative is a
+/// simple one.
 fn namespace_exists(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let path = call.segment("id");

@@ -1,4 +1,5 @@
-//! Tags of a repository. The reference leaves them out; all of this is the real service's.
+//! Tags of a repository. The reference leaves them out; all of this is the real service's
+//! behaviour.
 
 use super::super::store::protected_tag::ProtectedTag;
 use super::super::store::protection::{Grantee, covers};
@@ -18,7 +19,7 @@ fn refuse(text: impl Into<String>) -> Failure {
     Failure::message(StatusCode::BAD_REQUEST, text.into())
 }
 
-/// What protects a tag of this name.
+/// The protected tags that match a name.
 fn protections(call: &Call<'_>, project: &Project, name: &str) -> Result<Vec<ProtectedTag>> {
     let all = ProtectedTag::all(call.db, project.id)?;
     Ok(all.into_iter().filter(|protected| covers(&protected.name, name)).collect())

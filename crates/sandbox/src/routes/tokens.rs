@@ -1,6 +1,6 @@
-//! Access tokens: what clients need around the operations of the reference, which leaves their
-//! issue open (reference 1, 5). Personal and impersonation tokens are told apart by their addresses
-//! only.
+//! Access tokens: operations that clients need in addition to those of the reference, which does
+//! not cover creating them (reference 1, 5). Personal and impersonation tokens differ only in their
+//! URLs.
 
 use super::super::access::{self, Token};
 use super::prelude::*;
@@ -16,7 +16,7 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/personal_access_tokens/{id}", revoke),
 ];
 
-/// What a token may be made for. Here only `api` and `read_api` let anything through.
+/// The scopes of a token. Here only `api` and `read_api` allow anything.
 const SCOPES: [&str; 16] = [
     "admin_mode",
     "ai_features",
@@ -36,7 +36,7 @@ const SCOPES: [&str; 16] = [
     "sudo",
 ];
 
-/// Nobody keeps here when a token was used: only the one of this very call was.
+/// The use of tokens is not recorded; only the one of this call was used.
 pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
     let used = call.token.as_ref().is_some_and(|used| used.id == token.id);
     let mut body = json!({
@@ -56,7 +56,7 @@ pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
     body
 }
 
-/// As lists show the token of a user; those of bots have no addresses.
+/// A user's token in lists; those of bots have no addresses.
 fn shown(call: &Call<'_>, token: &Token) -> Value {
     let mut body = json(call, token);
     if call.release() >= OBSERVED {
@@ -76,7 +76,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     Answer::created(&issue(call, user.id)?)
 }
 
-/// Makes the token that the call describes and answers it with its secret.
+/// Creates the token in a call, and answers with its secret.
 pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value> {
     call.params.require(&["name", "scopes"])?;
     let name = call.params.text("name")?.unwrap_or_default();
@@ -116,7 +116,7 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value> {
     Ok(body)
 }
 
-/// Administrators see everybody's, others their own.
+/// Administrators see all tokens, others their own.
 fn list(call: &Call<'_>) -> Result<Answer> {
     let caller = call.user()?;
     let user = match call.params.integer("user_id")? {
@@ -150,8 +150,8 @@ fn page_of(call: &Call<'_>, user: Option<i64>) -> Result<Answer> {
     page::list(call, &all)
 }
 
-/// The token of `:id`, which may be `self`. What others have is 401 for all but administrators;
-/// below a user, only they may ask at all.
+/// The token of `:id`, which may be `self`. Tokens of others are 401 except for administrators, who
+/// alone may use the paths below a user.
 fn token(call: &Call<'_>) -> Result<Token> {
     let below_user = !call.segment("user_id").is_empty();
     let caller = if below_user { call.administrator()? } else { call.user()? };
@@ -173,7 +173,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&shown(call, &token(call)?))
 }
 
-/// It stays in the lists.
+/// A revoked token stays in lists.
 fn revoke(call: &Call<'_>) -> Result<Answer> {
     call.db.execute("UPDATE tokens SET revoked = 1 WHERE id = ?1", params![token(call)?.id])?;
     Ok(Answer::no_content())

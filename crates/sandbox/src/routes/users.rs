@@ -1,4 +1,4 @@
-//! Users: what clients need around the operations of the reference.
+//! Users: operations that clients need in addition to those of the reference.
 
 use std::borrow::Cow;
 
@@ -23,13 +23,13 @@ pub(super) const ROUTES: &[Route] = &[
     get("/users/{user_id}/memberships", memberships),
 ];
 
-/// The states of a user; in the first one it may call.
+/// The states of a user; only an active one may make calls.
 const ACTIVE: &str = "active";
 const BLOCKED: &str = "blocked";
 const BANNED: &str = "banned";
 const DEACTIVATED: &str = "deactivated";
 
-/// The user with what only they and administrators see.
+/// The user with the fields for themselves and administrators.
 fn full(call: &Call<'_>, user: &User) -> Result<Value> {
     let mut body = public(call, user, false)?;
     let private: bool = call.one("SELECT private_profile FROM users WHERE id = ?1", [user.id])?;
@@ -54,7 +54,7 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value> {
     Ok(body)
 }
 
-/// What administrators see besides.
+/// The additional fields for administrators.
 fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
     let created_by = match kept(call, user, CREATED_BY)?.as_i64() {
         Some(by) => User::by_id(call.db, by)?.map(|by| by.brief(call)),
@@ -89,15 +89,15 @@ fn highest_role(call: &Call<'_>, user: &User) -> Result<Option<i64>> {
     call.one(sql, [user.id])
 }
 
-/// The day on which the user did something. Nobody keeps it here: who has a token, and may use it,
-/// counts as having done so when the account was made.
+/// The day of the user's last activity. It is not recorded: for users with a valid token it is the
+/// creation of the account.
 pub(super) fn last_activity(call: &Call<'_>, user: &User) -> Result<Option<String>> {
     let sql = "SELECT 1 FROM tokens WHERE user_id = ?1";
     let active = user.state == ACTIVE && call.db.prepare_cached(sql)?.exists([user.id])?;
     Ok(user.created_at.get(..10).filter(|_| active).map(str::to_owned))
 }
 
-/// What is kept of a user, and no setting: who made it, and whether its address waits for a
+/// Stored facts of a user that are no settings: who created it, and whether its address needs
 /// confirmation.
 const CREATED_BY: &str = "created_by";
 const UNCONFIRMED: &str = "unconfirmed";
@@ -112,7 +112,7 @@ fn extend(body: &mut Value, more: Value) {
     }
 }
 
-/// What everybody reads who may read about users. Others see less of somebody who is shut out.
+/// The fields for everybody who may read users. Others see less of a blocked or banned user.
 fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     let mut body = user.brief(call);
     let settings =
@@ -161,7 +161,7 @@ pub(super) fn list(call: &Call<'_>) -> Result<Answer> {
         _ => "u.id",
     };
     let direction = if sort.as_deref() == Some("asc") { "ASC" } else { "DESC" };
-    // What a search finds comes by name.
+    // The results of a search are ordered by name.
     let first = if search.is_empty() { "" } else { "u.name COLLATE NOCASE, " };
     let rest = format!(
         "WHERE (?1 IS NULL OR u.username = ?1) AND (?2 IS NULL OR u.state = ?2)
@@ -241,13 +241,13 @@ fn take_settings(call: &Call<'_>, user: i64) -> Result<()> {
     OF_USERS.take(call.db, user, how, &call.params)
 }
 
-/// What is said of a name that cannot be.
+/// The faults of an invalid name.
 const USERNAMES: [&str; 2] = [
     "can only include non-accented letters, digits, '_', '-' and '.'. It must not start with '-', '_', or '.', nor end with '-', '_', '.', '.git', or '.atom'.",
     "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.",
 ];
 
-/// Refuses a name or address that cannot be, or that another user or a group has.
+/// Refuses a name or address that is not valid, or that another user or a group has.
 fn check_free(call: &Call<'_>, email: &str, username: &str, own: Option<i64>) -> Result<()> {
     if super::project_rules::check_path_alone(username).is_err() {
         return Err(Failure::models("username", &USERNAMES));
@@ -303,16 +303,16 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     Ok(Answer::no_content())
 }
 
-/// What an act on a user answers in a state.
+/// The result of an action on a user in a state.
 #[derive(Clone, Copy, Debug)]
 enum Outcome {
-    /// 201 `true`: the user is in this state now.
+    /// 201 `true`: the user's new state.
     Becomes(&'static str),
     /// 201 with this body: nothing changed.
     Stays(Option<bool>),
     /// 403 with this text.
     Refused(&'static str),
-    /// 403: not for users in this state.
+    /// 403: not possible in this state.
     Impossible,
 }
 use Outcome::{Becomes, Impossible, Refused, Stays};
@@ -326,7 +326,7 @@ const NOT_DEACTIVATED: Outcome = Refused("Error occurred. A blocked user cannot 
 /// The states of a user, in the order of the next table.
 const STATES: [&str; 4] = [ACTIVE, BLOCKED, DEACTIVATED, BANNED];
 
-/// What each act does, by the state that the user has.
+/// The result of each action, by the user's state.
 const ACTS: [(&str, [Outcome; 4]); 6] = [
     ("block", [Becomes(BLOCKED), Stays(None), Becomes(BLOCKED), Stays(None)]),
     ("unblock", [Stays(Some(false)), Becomes(ACTIVE), NOT_UNBLOCKED, Becomes(ACTIVE)]),

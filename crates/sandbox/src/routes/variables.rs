@@ -1,5 +1,5 @@
-//! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out:
-//! they differ in who manages them, in what their scopes need, and in what PUT changes.
+//! Variables of a project (reference 1, 4.1), and those of a group, which the reference leaves out.
+//! They differ in who manages them, in the licence for scopes, and in what PUT changes.
 
 use std::borrow::Cow;
 
@@ -15,21 +15,21 @@ pub(super) const OF_BOTH: &[Route] = &[
     delete("/variables/{key}", |call| remove(call, &scope(call)?)),
 ];
 
-/// How many variables a project may have, and how many a group.
+/// The maximum number of variables of a project, and of a group.
 const MOST: usize = 8_000;
 const MOST_OF_GROUP: usize = 30_000;
-/// The longest key and description.
+/// The maximum length of keys and descriptions.
 const LONGEST: usize = 255;
-/// The shortest value that can be masked.
+/// The minimum length of a masked value.
 const SHORTEST_MASKED: usize = 8;
 
-/// The variables; their fields are those of reference 1, 2.2, `description` (from release 16.2 on) and
-/// `hidden`: whether no answer has the value (from release 17.4 on).
+/// The table of variables. Its fields are those of reference 1, 2.2, `description` (from release
+/// 16.2 on) and `hidden`: whether no answer contains the value (from release 17.4 on).
 pub(super) const VARIABLES: Records = Records("variables");
 const FLAGS: [&str; 3] = ["protected", "masked", "raw"];
 const ENVIRONMENT: &str = "environment_scope";
 
-/// A new one with the key of a call.
+/// A new variable with the key in a call.
 fn named(call: &Call<'_>, params: &Params) -> Result<Record> {
     let mut variable = Record::new(call.now());
     variable.set("key", params.text("key")?.unwrap_or_default().trim());
@@ -38,7 +38,7 @@ fn named(call: &Call<'_>, params: &Params) -> Result<Record> {
     Ok(variable)
 }
 
-/// Sets the type and the flags to those of a new one.
+/// Sets the type and the flags to their defaults.
 fn reset(variable: &mut Record) {
     variable.set("variable_type", "env_var");
     FLAGS.iter().for_each(|name| variable.set(name, false));
@@ -60,7 +60,7 @@ fn json(variable: &Record, call: &Call<'_>) -> Value {
     body
 }
 
-/// Hides a new variable, and masks it, if the call says so. Older releases do neither.
+/// Hides and masks a new variable if the call says so. Older releases do neither.
 fn hide(variable: &mut Record, call: &Call<'_>) -> Result<()> {
     if call.is_from(17, 4) && call.params.is_set("masked_and_hidden")? {
         variable.set("hidden", true);
@@ -69,7 +69,7 @@ fn hide(variable: &mut Record, call: &Call<'_>) -> Result<()> {
     check(variable, &call.service.profile, Complaints::default())
 }
 
-/// Takes what the call says. Where scopes are not licensed, one is dropped without a word.
+/// Stores the fields in a call. Without a licence for scopes, a scope is ignored.
 fn take(variable: &mut Record, call: &Call<'_>, params: &Params, scoped: bool) -> Result<()> {
     if params.has("value") {
         variable.set("value", params.text("value")?);
@@ -121,8 +121,8 @@ fn check(variable: &Record, profile: &Profile, mut wrong: Complaints) -> Result<
     wrong.settle()
 }
 
-/// A masked value is long enough and one line, and, unless anything goes, of characters that
-/// never expand.
+/// Whether a value can be masked: long enough, on one line, and, unless raw, of characters that are
+/// never expanded.
 fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
     let anything = variable.is_set("raw") && !profile.raw_masks_plainly;
     let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
@@ -132,7 +132,7 @@ fn can_be_masked(variable: &Record, profile: &Profile) -> bool {
 }
 
 fn save(variable: &mut Record, call: &Call<'_>, scope: &Scope) -> Result<()> {
-    // That of a project is as long as it likes; for a group the database has a limit.
+    // Only the database limits it, and only for groups.
     let is_long = variable.text(ENVIRONMENT).chars().count() > LONGEST;
     refuse_if(is_long && matches!(scope, Scope::Group(_)), || {
         Failure::internal(&"the scope is too long")
@@ -143,7 +143,7 @@ fn save(variable: &mut Record, call: &Call<'_>, scope: &Scope) -> Result<()> {
     Ok(VARIABLES.save(call.db, scope.holder(), variable, call.now())?)
 }
 
-/// Whether another one has the key and the scope.
+/// Whether another variable has the key and the scope.
 fn is_known(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<bool> {
     let is_same = |other: &Record| {
         ["key", ENVIRONMENT].iter().all(|name| other.text(name) == variable.text(name))
@@ -152,7 +152,7 @@ fn is_known(call: &Call<'_>, scope: &Scope, variable: &Record) -> Result<bool> {
     Ok(all.iter().any(|other| other.id != variable.id && is_same(other)))
 }
 
-/// Adds a variable as a call with these parameters would; one that exists stays as it is.
+/// Adds a variable as a call with these parameters would; an existing one stays unchanged.
 pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<()> {
     let mut variable = named(call, params)?;
     take(&mut variable, call, params, is_scoped(call, scope))?;
@@ -162,8 +162,8 @@ pub(crate) fn plant(call: &Call<'_>, scope: &Scope, params: &Params) -> Result<(
     }
 }
 
-/// The project or group, for who manages it. A project is closed while its CI/CD is disabled, also
-/// for reading.
+/// The project or group, for callers who manage it. A project is closed while its CI/CD is
+/// disabled, also for reads.
 fn scope(call: &Call<'_>) -> Result<Scope> {
     let scope = Scope::kept_by(call, [MAINTAINER, OWNER])?;
     match &scope {
@@ -172,19 +172,19 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
     }
 }
 
-/// Whether the CI/CD of a project is not disabled.
+/// Whether CI/CD is enabled in a project.
 pub(super) fn has_pipelines(call: &Call<'_>, project: &Project) -> Result<bool> {
     let sql = "SELECT json_extract(attributes, '$.builds_access_level') IS NOT 'disabled'
                FROM projects WHERE id = ?1";
     call.one(sql, [project.id])
 }
 
-/// Whether variables have scopes: those of groups only with a licence.
+/// Whether variables have scopes: those of groups need a licence.
 fn is_scoped(call: &Call<'_>, scope: &Scope) -> bool {
     matches!(scope, Scope::Project(_)) || call.tier() >= Tier::Premium
 }
 
-/// What a call for a variable answers that is not there.
+/// The answer for a variable that does not exist.
 fn absent(scope: &Scope) -> Failure {
     Failure::not_found(match scope {
         Scope::Project(_) => "Variable",
@@ -192,7 +192,7 @@ fn absent(scope: &Scope) -> Failure {
     })
 }
 
-/// The scope that a call asks for.
+/// The scope filter in a call.
 fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
     match call.params.get("filter") {
         Some(Value::Object(filter)) => {
@@ -204,7 +204,7 @@ fn filter<'a>(call: &'a Call<'_>) -> Result<Option<&'a str>> {
     }
 }
 
-/// The variables with the key of the call, that which was not changed for longest first.
+/// The variables with the key in the call, the least recently changed one first.
 fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<Record>> {
     let mut all = VARIABLES.all(call.db, scope.holder())?;
     all.retain(|variable| {
@@ -215,7 +215,7 @@ fn with_key(call: &Call<'_>, scope: &Scope, filter: Option<&str>) -> Result<Vec<
     Ok(all)
 }
 
-/// The one variable with the key, in the scope of the filter if there is one.
+/// The one variable with the key, and with the scope in the filter, if there is one.
 fn find(call: &Call<'_>, scope: &Scope) -> Result<Record> {
     let mut found = with_key(call, scope, filter(call)?)?;
     if found.len() > 1 {
@@ -226,8 +226,8 @@ fn find(call: &Call<'_>, scope: &Scope) -> Result<Record> {
     found.pop().ok_or_else(|| absent(scope))
 }
 
-/// The variable that PUT changes. That of a group is found by its key alone: of several, any one.
-/// Later releases heed the filter, but fall back to any one too.
+/// The variable that PUT changes. That of a group is found by key alone: among several, any one.
+/// Later releases use the filter, but also fall back to any one.
 fn find_to_change(call: &Call<'_>, scope: &Scope) -> Result<Record> {
     if matches!(scope, Scope::Project(_)) {
         return find(call, scope);
@@ -293,7 +293,7 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let variable = find(call, scope)?;
-    // Those of projects do not know when they were changed.
+    // Project variables have no time of change.
     if matches!(scope, Scope::Group(_)) {
         call.check_unmodified(&variable.updated_at)?;
     }

@@ -1,21 +1,21 @@
-//! Approval rules of projects: one row each, with a row for every user, group and protected branch.
+//! Approval rules of projects: one row each, with a row for each user, group and protected branch.
 
 use rusqlite::{Connection, Result, params};
 
 use super::stored::{Stored as _, stored};
 
-/// The type of a rule that anybody fulfils.
+/// The type of a rule that everybody can fulfil.
 pub(crate) const ANY: &str = "any_approver";
 
 /// One approval rule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ApprovalRule {
-    /// 0 until it is stored.
+    /// 0 before it is stored.
     pub(crate) id: i64,
     pub(crate) project_id: i64,
     pub(crate) name: String,
     pub(crate) rule_type: String,
-    /// Of what report, if it is a rule about reports.
+    /// The report, for a rule about reports.
     pub(crate) report_type: Option<String>,
     pub(crate) approvals_required: i64,
     /// Whether it is for all protected branches.
@@ -23,11 +23,11 @@ pub(crate) struct ApprovalRule {
     pub(crate) updated_at: String,
     pub(crate) users: Vec<i64>,
     pub(crate) groups: Vec<i64>,
-    /// The protected branches that it is for.
+    /// Its protected branches.
     pub(crate) branches: Vec<i64>,
 }
 
-/// The tables of what a rule names, with their columns.
+/// The tables for what a rule names, with their columns.
 const USERS: (&str, &str) = ("approval_rule_users", "user_id");
 const GROUPS: (&str, &str) = ("approval_rule_groups", "group_id");
 const BRANCHES: (&str, &str) = ("approval_rule_branches", "branch_id");
@@ -37,8 +37,8 @@ stored!(ApprovalRule: approval_rules r,
     users, groups, branches);
 
 impl ApprovalRule {
-    /// All of a project: the one for anybody first, those about reports last, else in the order in
-    /// which they were made.
+    /// All rules of a project: the one for anybody first, those about reports last, the others in
+    /// order of creation.
     pub(crate) fn all(db: &Connection, project: i64) -> Result<Vec<Self>> {
         let rest = "WHERE r.project_id = ?1
              ORDER BY r.rule_type <> 'any_approver', r.rule_type = 'report_approver', r.id";
@@ -51,7 +51,7 @@ impl ApprovalRule {
         Ok(rules)
     }
 
-    /// Stores the rule, and gives a new one its id. Its name is free.
+    /// Stores the rule, and gives a new one its id. Its name must be free.
     pub(crate) fn save(&mut self, db: &Connection) -> Result<()> {
         self.id = db
             .prepare_cached(

@@ -1,4 +1,4 @@
-//! All that is stored, as JSON: for tests that compare what is true, not what is answered.
+//! All stored data as JSON: for tests that compare the data, not the answers.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Result};
@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_128;
 const LEFT_OUT: [(&str, &str); 2] = [("tokens", "digest"), ("tokens", "prefix")];
 /// Columns that hold JSON text.
 const JSON: [&str; 2] = ["attributes", "settings"];
-/// Names of columns, and of members in JSON, whose values depend on the clock or on chance.
+/// Names of columns, and of members in JSON, whose values depend on the clock or on randomness.
 pub(crate) const VOLATILE: [&str; 8] = [
     "created_at",
     "updated_at",
@@ -21,8 +21,8 @@ pub(crate) const VOLATILE: [&str; 8] = [
     "runners_token",
 ];
 
-/// An object of all tables, each a list of its rows, each an object of its columns. Rows are in the
-/// order of their columns; a file is the digest of its content.
+/// An object of all tables, each a list of rows, each an object of columns. Rows are ordered by
+/// their columns; a file becomes the digest of its content.
 pub(crate) fn dump(db: &Connection) -> Result<Value> {
     let mut names = db.prepare_cached("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name")?;
     let names: Vec<String> = names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;

@@ -1,4 +1,4 @@
-//! What has something attached to it that projects, groups and users can have.
+//! The owner of data that projects, groups and users can have.
 
 /// A project, group or user, by its id.
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +9,7 @@ pub(crate) enum Holder {
 }
 
 impl Holder {
-    /// The column that holds its id where something is attached to it, and the id.
+    /// The column for its id in such tables, and the id.
     pub(crate) fn key(self) -> (&'static str, i64) {
         match self {
             Self::Project(id) => ("project_id", id),

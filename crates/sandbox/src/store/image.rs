@@ -1,8 +1,8 @@
-//! Copies of what a store in memory holds, and the way back to them.
+//! Copies of a store in memory, and restoring them.
 //!
-//! After [`Store::image`] and [`Store::restore`] a transaction is open around all calls, so that
-//! going back to the same image is to roll it back: that costs what was changed, and keeps the
-//! prepared statements. Any other image is copied page by page.
+//! After [`Store::image`] and [`Store::restore`] a transaction is open around all calls. Restoring
+//! the same image is a rollback: its cost depends on the changes, and prepared statements stay. Any
+//! other image is copied page by page.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -11,13 +11,13 @@ use rusqlite::backup::Backup;
 
 use super::{Store, configure, create, held};
 
-/// What a store held at some time. Clones are the same image.
+/// The content of a store at some time. Clones are the same image.
 #[derive(Clone, Debug)]
 pub(crate) struct Image(Arc<Mutex<Connection>>);
 
 impl Image {
-    /// What a new store holds. It is made once: to copy tables is a matter of microseconds, to make
-    /// them is not.
+    /// The content of a new store. It is made once: copying tables takes microseconds, creating
+    /// them much longer.
     pub(super) fn empty() -> rusqlite::Result<Self> {
         static EMPTY: OnceLock<Image> = OnceLock::new();
         if let Some(empty) = EMPTY.get() {
@@ -34,14 +34,14 @@ impl Image {
 }
 
 impl Store {
-    /// A store in memory that holds what the image does.
+    /// A store in memory with the content of the image.
     pub(crate) fn from_image(image: &Image) -> rusqlite::Result<Self> {
         let mut store = Self::in_memory(Connection::open_in_memory().and_then(configure)?);
         store.restore(image)?;
         Ok(store)
     }
 
-    /// What this store, which is in memory, holds now.
+    /// The present content of this store, which is in memory.
     pub(crate) fn image(&mut self) -> rusqlite::Result<Image> {
         self.base = None;
         let writer = held(&self.writer);
@@ -56,7 +56,7 @@ impl Store {
         Ok(image)
     }
 
-    /// Makes this store, which is in memory, hold what the image does.
+    /// Gives this store, which is in memory, the content of the image.
     pub(crate) fn restore(&mut self, image: &Image) -> rusqlite::Result<()> {
         let base = self.base.take();
         let mut writer = held(&self.writer);

@@ -10,7 +10,7 @@ use super::stored::{Stored as _, stored};
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
     pub(crate) id: i64,
-    /// The group that has it, if no project does.
+    /// Its group, if it belongs to none of the projects.
     pub(crate) group_id: Option<i64>,
     pub(crate) title: String,
     pub(crate) color: String,
@@ -21,7 +21,7 @@ pub(crate) struct Label {
 stored!(Label: labels l, id, group_id, title, color, description, updated_at);
 
 impl Label {
-    /// Those of some projects and groups, by title.
+    /// The labels of some projects and groups, by title.
     pub(crate) fn of(db: &Connection, projects: &[i64], groups: &[i64]) -> Result<Vec<Self>> {
         let list = |ids: &[i64]| Value::from(ids).to_string();
         let rest = "WHERE l.project_id IN (SELECT value FROM json_each(?1))
@@ -52,8 +52,8 @@ impl Label {
             .map(drop)
     }
 
-    /// Gives it to a group, in place of the labels with this title in the group's projects. If the
-    /// group has one with this title, that stays instead.
+    /// Moves it to a group; it replaces the labels with this title in the group's projects. If the
+    /// group has a label with this title, that one stays instead.
     pub(crate) fn promote(&mut self, db: &Connection, group: i64) -> Result<()> {
         let groups = Self::of(db, &[], &[group])?;
         if let Some(label) = groups.into_iter().find(|label| label.title == self.title) {
@@ -72,7 +72,7 @@ impl Label {
         Ok(())
     }
 
-    /// How important a project holds it.
+    /// Its priority in a project.
     pub(crate) fn priority(&self, db: &Connection, project: i64) -> Result<Option<i64>> {
         let sql = "SELECT priority FROM label_priorities WHERE project_id = ?1 AND label_id = ?2";
         db.prepare_cached(sql)?.query_row([project, self.id], |row| row.get(0)).optional()

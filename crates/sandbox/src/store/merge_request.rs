@@ -4,7 +4,7 @@ use rusqlite::{Connection, Result, Row, params};
 
 use super::stored::{Stored as _, stored};
 
-/// One merge request, as far as there is something to comment on.
+/// One merge request, with the fields that notes need.
 #[derive(Clone, Debug)]
 pub(crate) struct MergeRequest {
     pub(crate) id: i64,
@@ -24,12 +24,12 @@ stored!(MergeRequest: merge_requests m,
     id, iid, title, state, discussion_locked, author_id, source_branch, target_branch, created_at, updated_at);
 
 impl MergeRequest {
-    /// The one with this number in a project.
+    /// The merge request with this number in a project.
     pub(crate) fn find(db: &Connection, project: i64, iid: i64) -> Result<Option<Self>> {
         Self::first(db, "WHERE m.project_id = ?1 AND m.iid = ?2", [project, iid])
     }
 
-    /// Inserts a new one, which gets the next number of the project.
+    /// Inserts a new merge request, with the next number of the project.
     pub(crate) fn insert(&mut self, db: &Connection, project: i64) -> Result<()> {
         let sql = "INSERT INTO merge_requests (project_id, iid, title, state, discussion_locked, author_id,
                 source_branch, target_branch, created_at, updated_at)
@@ -58,21 +58,21 @@ pub(crate) struct Note {
     pub(crate) id: i64,
     pub(crate) author_id: i64,
     pub(crate) body: String,
-    /// Whether the service wrote it, to say what was done.
+    /// Whether the service wrote it, to record an action.
     pub(crate) system: bool,
     pub(crate) internal: bool,
     pub(crate) created_at: String,
     pub(crate) updated_at: String,
 }
 
-/// Which notes a list has, and in which order.
+/// Which notes a list contains, and their order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listing {
     /// Only those of the service, or only those of people.
     pub(crate) system: Option<bool>,
-    /// By the last change, and not by when they were made.
+    /// Ordered by the last change, not by creation.
     pub(crate) by_change: bool,
-    /// The last one first.
+    /// The latest first.
     pub(crate) descending: bool,
     pub(crate) offset: i64,
     pub(crate) size: i64,
@@ -81,7 +81,7 @@ pub(crate) struct Listing {
 stored!(Note: notes n, id, author_id, body, system, internal, created_at, updated_at);
 
 impl Note {
-    /// How many notes a merge request has: all, those of the service, or those of people.
+    /// The number of notes of a merge request: all, those of the service, or those of people.
     pub(crate) fn count(db: &Connection, of: &MergeRequest, system: Option<bool>) -> Result<i64> {
         let sql = "SELECT count(*) FROM notes WHERE merge_request_id = ?1 AND (?2 IS NULL OR system = ?2)";
         db.prepare_cached(sql)?.query_row(params![of.id, system], |row| row.get(0))

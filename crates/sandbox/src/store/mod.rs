@@ -1,9 +1,9 @@
-//! The database of the sandbox: one writer, any number of readers, one transaction a call.
+//! The database of the sandbox: one writer, any number of readers, one transaction per call.
 //!
-//! A file is kept in write-ahead mode, so that reads never wait for a write, and is locked against
-//! a second process through `FILE.lock`. Without a file there is one connection for everything:
-//! SQLite in memory knows no readers beside a writer without giving up isolation. There a
-//! transaction is a savepoint, so that one more can be open around all calls (see [`image`]).
+//! A file is in write-ahead mode, so reads never wait for a write, and is locked against other
+//! processes by `FILE.lock`. Without a file there is one connection for everything, because SQLite
+//! in memory allows no readers beside a writer without giving up isolation. There a transaction is
+//! a savepoint, so that another one can be open around all calls (see [`image`]).
 
 pub(crate) mod approval_rule;
 pub(crate) mod dump;
@@ -32,29 +32,29 @@ use super::StartError;
 use super::answer::Result;
 use image::Image;
 
-/// What makes the tables.
+/// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
-/// The `PRAGMA user_version` of a file with these tables: another number for each change of them.
+/// The `PRAGMA user_version` of a file with these tables; increase it with each change of them.
 const FORMAT: i64 = 25;
-/// Readers beyond this many are closed after use instead of being kept.
+/// Further readers are closed after use.
 const KEPT_READERS: usize = 8;
-/// A project's row has about eight kilobytes; in a page of the usual four, each would spill into a
-/// chain of others.
+/// A project's row has about eight kilobytes; with the usual page size of four, each would need a
+/// chain of pages.
 const PAGE: i64 = 16_384;
 /// How much of the file is mapped into memory, in bytes.
 const MAPPED: i64 = 1 << 30;
-/// A longer write-ahead log is moved into the file, in bytes.
+/// A longer write-ahead log, in bytes, is moved into the file.
 const LONGEST_LOG: u64 = 16 << 20;
-/// How many prepared statements a connection keeps: more than there are texts in the handlers.
+/// How many prepared statements a connection keeps: more than the handlers have.
 const KEPT_STATEMENTS: usize = 256;
 
-/// Where the sandbox keeps what it holds.
+/// Where the sandbox keeps its data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Data {
-    /// Gone when the sandbox stops.
+    /// In memory; lost when the sandbox stops.
     #[default]
     Memory,
-    /// In this SQLite file, which is created when it is missing; `FILE.lock` stands beside it.
+    /// In this SQLite file, which is created if missing; `FILE.lock` is beside it.
     File(PathBuf),
 }
 
@@ -62,9 +62,9 @@ pub enum Data {
 #[derive(Debug)]
 pub(crate) struct Store {
     writer: Mutex<Connection>,
-    /// None in memory, where the writer also reads.
+    /// `None` in memory, where the writer also reads.
     readers: Option<Readers>,
-    /// What the transaction around all calls goes back to, while one is open.
+    /// The image to which the transaction around all calls rolls back, if one is open.
     base: Option<Image>,
     /// Held until the store is dropped.
     _lock: Option<File>,
@@ -101,7 +101,7 @@ impl Store {
         let lock = lock(path)?;
         let wrap = |source| StartError::Database { path: path.to_owned(), source };
         let writer = Connection::open(path).and_then(configure).map_err(wrap)?;
-        // Only heeded while the file is empty.
+        // Only effective while the file is empty.
         writer.pragma_update(None, "page_size", PAGE).map_err(wrap)?;
         writer.pragma_update(None, "journal_mode", "wal").map_err(wrap)?;
         writer.pragma_update(None, "wal_autocheckpoint", 0).map_err(wrap)?;
@@ -127,7 +127,7 @@ impl Store {
         })
     }
 
-    /// Runs `work` in a transaction that sees one state and is always rolled back.
+    /// Runs `work` in a transaction with one consistent state, which is always rolled back.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let Some(readers) = &self.readers else {
             return work(&*held(&self.writer).savepoint()?);
@@ -148,8 +148,8 @@ impl Store {
         answer
     }
 
-    /// Runs `work` in a transaction that is committed when it succeeds and rolled back when it
-    /// fails or panics.
+    /// Runs `work` in a transaction that is committed if it succeeds and rolled back if it fails or
+    /// panics.
     pub(crate) fn write<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let mut writer = held(&self.writer);
         if self.readers.is_none() {
@@ -165,24 +165,24 @@ impl Store {
         Ok(answer)
     }
 
-    /// Runs `look`, which only reads, past all transactions; in memory only.
+    /// Runs `look`, which only reads, outside of all transactions; in memory only.
     pub(crate) fn look<T>(&self, look: impl FnOnce(&Connection) -> T) -> T {
         look(&held(&self.writer))
     }
 
-    /// Moves the write-ahead log into the file once it is long. SQLite's own way tries it after
-    /// each commit for as long as readers come and go, which flushes each time and never shortens
-    /// the log; this waits for the readers that are under way instead.
+    /// Moves a long write-ahead log into the file. SQLite by itself tries this after each commit
+    /// while there are readers, which flushes each time and never shortens the log. This waits for
+    /// the readers instead.
     fn shorten_log(&self, writer: &Connection) {
         let Some(readers) = &self.readers else { return };
         let long = std::fs::metadata(&readers.log).is_ok_and(|log| log.len() > LONGEST_LOG);
         if long && let Err(error) = writer.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
-            // What was written is safe in the log; the next write tries again.
+            // The data is safe in the log; the next write tries again.
             tracing::warn!(%error, "the write-ahead log could not be shortened");
         }
     }
 
-    /// Whether every commit is flushed to the disk, as SQLite tells.
+    /// Whether every commit is flushed to the disk, according to SQLite.
     pub(crate) fn is_durable(&self) -> rusqlite::Result<bool> {
         const FULL: i64 = 2;
         let level: i64 =
@@ -200,8 +200,7 @@ impl Store {
     }
 }
 
-/// A panic in a handler rolls its transaction back on the way out, so what a poisoned lock guards
-/// is sound.
+/// A panic in a handler rolls its transaction back, so the data behind a poisoned lock is valid.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -209,20 +208,19 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn configure(connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(Duration::from_secs(10))?;
     connection.pragma_update(None, "foreign_keys", "on")?;
-    // With the write-ahead log, a commit outlives this process at once, and the machine after the
-    // next checkpoint.
+    // With the write-ahead log, a commit survives a crash of this process at once, and of the
+    // machine after the next checkpoint.
     connection.pragma_update(None, "synchronous", "normal")?;
-    // Readers share the file through the page cache of the system instead of each filling a cache
-    // of its own.
+    // Readers share the file through the system's page cache instead of filling caches of their
+    // own.
     connection.pragma_update(None, "mmap_size", MAPPED)?;
     connection.set_prepared_statement_cache_capacity(KEPT_STATEMENTS);
-    // Otherwise a statement is prepared anew whenever its LIMIT or OFFSET is bound to another
-    // number, for each page.
+    // Otherwise a statement is prepared again for each new LIMIT or OFFSET, that is for each page.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 
-/// Makes all of the tables, or none.
+/// Creates all tables, or none.
 fn create(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     transaction.execute_batch(SCHEMA)?;
@@ -237,8 +235,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Takes `FILE.lock` for this process. The lock goes with the process, however it ends; the file
-/// stays.
+/// Takes `FILE.lock` for this process. The lock ends with the process; the file stays.
 fn lock(path: &Path) -> Result<File, StartError> {
     let name = beside(path, ".lock");
     let wrap = |source| StartError::Lock { path: name.clone(), source };

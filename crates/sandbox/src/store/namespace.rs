@@ -20,7 +20,7 @@ pub(crate) struct Namespace {
     pub(crate) traversal: String,
     pub(crate) visibility: String,
     pub(crate) created_at: String,
-    /// The day on which a group was marked to be deleted, if it was.
+    /// The day on which a group was marked for deletion, if it was.
     pub(crate) marked_for_deletion_on: Option<String>,
 }
 
@@ -56,12 +56,12 @@ impl Namespace {
         Self::first(db, "WHERE n.id = ?1", [id])
     }
 
-    /// By full path, in any case.
+    /// Finds it by full path, ignoring case.
     pub(crate) fn by_path(db: &Connection, path: &str) -> Result<Option<Self>> {
         Self::first(db, "WHERE n.full_path = ?1", [path])
     }
 
-    /// By id or by full path, as paths and parameters have it.
+    /// Finds it by id or full path, as in paths and parameters.
     pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>> {
         match text.parse() {
             Ok(id) => Self::by_id(db, id),
@@ -105,7 +105,7 @@ impl Namespace {
         Ok(id)
     }
 
-    /// The ends of the range of traversals at and below this namespace: `'0'` follows `'/'`.
+    /// The bounds of the traversals at and below this namespace: `'0'` follows `'/'`.
     pub(crate) fn range(&self) -> (String, String) {
         let stem = self.traversal.strip_suffix('/').unwrap_or(&self.traversal);
         (self.traversal.clone(), format!("{stem}0"))
@@ -123,13 +123,13 @@ impl Namespace {
         self.kind == "group"
     }
 
-    /// Where people look at it.
+    /// Its web page.
     pub(crate) fn web_url(&self, base: &str) -> String {
         let groups = if self.is_group() { "groups/" } else { "" };
         format!("{base}/{groups}{}", self.full_path)
     }
 
-    /// The object in a project (reference 1, 2.8) and in the list of namespaces.
+    /// The form in a project (reference 1, 2.8) and in the list of namespaces.
     pub(crate) fn brief(&self, base: &str) -> Brief<'_> {
         Brief {
             id: self.id,

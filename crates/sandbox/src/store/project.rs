@@ -29,11 +29,11 @@ pub(crate) struct Project {
     pub(crate) avatar: Option<String>,
     pub(crate) forked_from_id: Option<i64>,
     pub(crate) import_status: String,
-    /// Why the import or fork that is under way fails in the end, or has failed.
+    /// Why the running import or fork will fail, or has failed.
     pub(crate) import_error: Option<String>,
     /// Where it was imported from.
     pub(crate) import_source: Option<String>,
-    /// When the import or fork that is under way has finished.
+    /// When the running import or fork finishes.
     pub(crate) import_done_at: Option<String>,
     pub(crate) marked_for_deletion_on: Option<String>,
     /// The attributes as JSON text.
@@ -55,7 +55,7 @@ pub(crate) struct NewProject<'a> {
     pub(crate) empty_repo: bool,
     /// Whether its first commit has a `README.md`.
     pub(crate) readme: bool,
-    /// The project whose repository it takes over.
+    /// The project whose repository it copies.
     pub(crate) copies: Option<i64>,
     pub(crate) creator_id: i64,
     pub(crate) forked_from_id: Option<i64>,
@@ -66,16 +66,15 @@ pub(crate) struct NewProject<'a> {
 /// How a new project gets its contents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Import<'a> {
-    /// It has none, or has them at once.
+    /// None, or at once.
     None,
-    /// In the background, from `source` if that is to be told, until `done_at`, when they are there
-    /// or it `fails` for that reason.
+    /// In the background until `done_at`. `source` is its origin, if it is shown; it `fails` for
+    /// that reason, if any.
     Until { source: Option<&'a str>, done_at: &'a str, fails: Option<&'a str> },
 }
 
 impl Project {
-    /// The start of a query that [`Project::from_row`] reads; projects are `p`, their namespaces
-    /// `n`.
+    /// The start of a query for [`Project::from_row`]; projects are `p`, their namespaces `n`.
     pub(crate) fn select() -> String {
         format!(
             "SELECT {}, p.id, p.name, p.path, p.full_path, p.visibility, p.archived, p.empty_repo, p.creator_id,
@@ -90,8 +89,7 @@ impl Project {
         )
     }
 
-    /// Reads a row. The projects of a list share their namespaces: those in `seen` are not read
-    /// again.
+    /// Reads a row. The projects of a list share namespaces: those in `seen` are not read again.
     pub(crate) fn from_row(row: &Row<'_>, seen: &mut HashMap<i64, Rc<Namespace>>) -> Result<Self> {
         let own = |column: usize| Namespace::WIDTH + column;
         let namespace = match seen.entry(row.get(0)?) {
@@ -130,12 +128,12 @@ impl Project {
         Self::find(db, "p.id = ?1", &id)
     }
 
-    /// By full path, in any case.
+    /// Finds it by full path, ignoring case.
     pub(crate) fn by_path(db: &Connection, path: &str) -> Result<Option<Self>> {
         Self::find(db, "p.full_path = ?1", &path)
     }
 
-    /// By id or by full path. A path always has a slash, so a text of digits is an id.
+    /// Finds it by id or full path. A path always has a slash, so a text of digits is an id.
     pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>> {
         match text.parse() {
             Ok(id) => Self::by_id(db, id),
@@ -143,7 +141,7 @@ impl Project {
         }
     }
 
-    /// The project that was at a full path once, and has left it.
+    /// The project that had a full path and left it.
     pub(crate) fn by_former_path(db: &Connection, path: &str) -> Result<Option<Self>> {
         Self::find(db, "p.id = (SELECT project_id FROM former_paths WHERE full_path = ?1)", &path)
     }
@@ -155,7 +153,7 @@ impl Project {
             .optional()
     }
 
-    /// Inserts a project. The caller has checked that its name and path are free.
+    /// Inserts a project. Its name and path must be free.
     pub(crate) fn insert(
         db: &Connection,
         new: NewProject<'_>,
@@ -192,7 +190,7 @@ impl Project {
         ])
     }
 
-    /// What `import_status` says at a time.
+    /// The value of `import_status` at a time.
     pub(crate) fn import_status_at(&self, now: &str) -> &str {
         match &self.import_done_at {
             Some(done) if self.import_status == "scheduled" && done.as_str() <= now => {
@@ -202,7 +200,7 @@ impl Project {
         }
     }
 
-    /// What `import_error` says at a time.
+    /// The value of `import_error` at a time.
     pub(crate) fn import_error_at(&self, now: &str) -> Option<&str> {
         let failed = self.import_status_at(now) == "failed";
         self.import_error.as_deref().filter(|_| failed)

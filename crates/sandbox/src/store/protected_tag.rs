@@ -1,4 +1,4 @@
-//! Protected tags: one row each, with a row for everybody who may create what it covers.
+//! Protected tags: one row each, with a row for each grant to create matching tags.
 
 use rusqlite::{Connection, Result, params};
 
@@ -17,7 +17,7 @@ pub(crate) struct ProtectedTag {
 stored!(ProtectedTag: protected_tags t, id, name, updated_at; grants);
 
 impl ProtectedTag {
-    /// All of a project, in the order in which they were made.
+    /// All protected tags of a project, in order of creation.
     pub(crate) fn all(db: &Connection, project: i64) -> Result<Vec<Self>> {
         let mut tags = Self::list(db, "WHERE t.project_id = ?1 ORDER BY t.id", [project])?;
         for tag in &mut tags {
@@ -26,12 +26,12 @@ impl ProtectedTag {
         Ok(tags)
     }
 
-    /// The one with this name, in which case counts.
+    /// The protected tag with this name, case-sensitive.
     pub(crate) fn named(db: &Connection, project: i64, name: &str) -> Result<Option<Self>> {
         Ok(Self::all(db, project)?.into_iter().find(|tag| tag.name == name))
     }
 
-    /// Inserts a protected tag whose name is free.
+    /// Inserts a protected tag. Its name must be free.
     pub(crate) fn insert(
         db: &Connection,
         project: i64,

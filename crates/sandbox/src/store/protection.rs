@@ -1,22 +1,21 @@
-//! Protected branches: one row each, with a row for every grant. What a grant is, protected tags
-//! share.
+//! Protected branches: one row each, with a row for each grant. Protected tags use the same grants.
 
 use rusqlite::{Connection, Result, Row, params};
 
 use super::stored::{Stored as _, stored};
 
-/// What can be granted on a protected branch, or on a protected tag.
+/// The actions that can be granted on a protected branch or tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Push,
     Merge,
     Unprotect,
-    /// Of tags only.
+    /// Only for tags.
     Create,
 }
 
 impl Action {
-    /// Those of a branch.
+    /// The actions on a branch.
     pub(crate) const ALL: [Self; 3] = [Self::Push, Self::Merge, Self::Unprotect];
 
     /// The word in names of parameters and in the table.
@@ -30,7 +29,7 @@ impl Action {
     }
 }
 
-/// To whom something is granted.
+/// The receiver of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grantee {
     /// Everybody with this role or a higher one.
@@ -39,17 +38,17 @@ pub(crate) enum Grantee {
     User(i64),
     /// The members of the group with this id.
     Group(i64),
-    /// Whoever has the deploy key with this id.
+    /// Every owner of the deploy key with this id.
     Key(i64),
 }
 
-/// The level of a grant for which none is named.
+/// The level of a grant without one.
 const USUAL_LEVEL: i64 = 40;
 
-/// One grant. Each has a level; it counts where the grant is for nobody in particular.
+/// One grant. Each has a level, which only counts if the grant has no grantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
-    /// 0 until it is stored.
+    /// 0 before it is stored.
     pub(crate) id: i64,
     pub(crate) action: Action,
     pub(crate) level: i64,
@@ -60,13 +59,13 @@ impl Grant {
     /// The columns that [`Grant::from_row`] reads.
     pub(crate) const COLUMNS: &str = "id, access_level, user_id, group_id, deploy_key_id";
 
-    /// A new one for whom it is named, or else for a level.
+    /// A new grant for the grantee, or else for a level.
     pub(crate) fn new(action: Action, level: Option<i64>, to: Option<Grantee>) -> Self {
         let level = level.unwrap_or(USUAL_LEVEL);
         Self { id: 0, action, level, to: to.unwrap_or(Grantee::Level(level)) }
     }
 
-    /// The same with another level, or for somebody else.
+    /// The same grant with another level or grantee.
     pub(crate) fn with(self, level: Option<i64>, to: Option<Grantee>) -> Self {
         let level = level.unwrap_or(self.level);
         let to = match (to, self.to) {
@@ -88,7 +87,7 @@ impl Grant {
         [Some(self.level), user, group, key]
     }
 
-    /// The way back.
+    /// Reads the columns.
     pub(crate) fn from_row(row: &Row<'_>, action: Action) -> Result<Self> {
         let level = row.get(1)?;
         let [user, group, key]: [Option<i64>; 3] = [row.get(2)?, row.get(3)?, row.get(4)?];
@@ -116,30 +115,30 @@ pub(crate) struct NewProtection<'a> {
     pub(crate) allow_force_push: bool,
     pub(crate) code_owner_approval_required: bool,
     pub(crate) grants: &'a [Grant],
-    /// When it appears, if not at once.
+    /// When it appears; `None` means at once.
     pub(crate) due_at: Option<&'a str>,
 }
 
 stored!(Protection: protected_branches b,
     id, name, allow_force_push, code_owner_approval_required, updated_at; grants);
 
-/// Those of a project that are there at a time.
+/// The condition for those of a project that exist at a time.
 const PRESENT: &str = "WHERE b.project_id = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2)";
 
 impl Protection {
-    /// All of a project that are there at a time, in the order in which they were made.
+    /// Those of a project that exist at a time, in order of creation.
     pub(crate) fn all(db: &Connection, project: i64, now: &str) -> Result<Vec<Self>> {
         let mut all = Self::without_grants(db, project, now)?;
         all.iter_mut().try_for_each(|protection| protection.read_grants(db))?;
         Ok(all)
     }
 
-    /// The same, with none of the grants.
+    /// The same without their grants.
     pub(crate) fn without_grants(db: &Connection, project: i64, now: &str) -> Result<Vec<Self>> {
         Self::list(db, &format!("{PRESENT} ORDER BY b.id"), params![project, now])
     }
 
-    /// The one with this name, in which case counts.
+    /// The one with this name, case-sensitive.
     pub(crate) fn named(
         db: &Connection,
         project: i64,
@@ -158,12 +157,12 @@ impl Protection {
         Ok(())
     }
 
-    /// Those of the grants that are for an action.
+    /// The grants for an action.
     pub(crate) fn granted(&self, action: Action) -> impl Iterator<Item = &Grant> {
         self.grants.iter().filter(move |grant| grant.action == action)
     }
 
-    /// Inserts a protected branch whose name is free.
+    /// Inserts a protected branch. Its name must be free.
     pub(crate) fn insert(db: &Connection, new: NewProtection<'_>, now: &str) -> Result<()> {
         let id = db
             .prepare_cached(
@@ -228,13 +227,13 @@ pub(crate) fn regrant(db: &Connection, changed: &Grant) -> Result<()> {
     Ok(())
 }
 
-/// Takes a grant away.
+/// Removes a grant.
 pub(crate) fn revoke(db: &Connection, id: i64) -> Result<()> {
     db.execute("DELETE FROM protected_branch_grants WHERE id = ?1", [id])?;
     Ok(())
 }
 
-/// Forgets what the service would have protected by itself later and what `pattern` covers.
+/// Removes pending automatic protections that `pattern` covers.
 pub(crate) fn forget_due(db: &Connection, project: i64, pattern: &str, now: &str) -> Result<()> {
     let mut statement = db.prepare_cached(
         "SELECT id, name FROM protected_branches WHERE project_id = ?1 AND due_at > ?2",
@@ -248,7 +247,7 @@ pub(crate) fn forget_due(db: &Connection, project: i64, pattern: &str, now: &str
     Ok(())
 }
 
-/// Whether a name, in which `*` stands for any text, is that of a branch.
+/// Whether a pattern, in which `*` matches any text, matches a branch.
 pub(crate) fn covers(pattern: &str, branch: &str) -> bool {
     let mut parts: Vec<&str> = pattern.split('*').collect();
     let first = parts.remove(0);

@@ -1,4 +1,4 @@
-//! Rows of collections that keep what was set as one JSON object, such as badges and milestones.
+//! Rows of collections that store their fields as one JSON object, such as badges and milestones.
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// A text that was set; blank if there is none.
+    /// A text field; empty if it is not set.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.settings.get(name).and_then(Value::as_str).unwrap_or_default()
     }
@@ -32,7 +32,7 @@ impl Record {
         self.settings.insert(name.to_owned(), value.into());
     }
 
-    /// One that is not stored yet.
+    /// A row that is not stored yet.
     pub(crate) fn new(now: &str) -> Self {
         Self { id: 0, settings: Map::new(), created_at: now.to_owned(), updated_at: now.to_owned() }
     }
@@ -53,7 +53,7 @@ impl Record {
 pub(crate) struct Records(pub(crate) &'static str);
 
 impl Records {
-    /// All of a project or group, in the order in which they were made.
+    /// All rows of a project or group, in order of creation.
     pub(crate) fn all(self, db: &Connection, of: Holder) -> Result<Vec<Record>> {
         let (column, holder) = of.key();
         let sql = format!(
@@ -63,12 +63,12 @@ impl Records {
         db.prepare_cached(&sql)?.query_map([holder], Record::from_row)?.collect()
     }
 
-    /// That of a holder that has one at most.
+    /// The row of a holder that has at most one.
     pub(crate) fn one(self, db: &Connection, of: Holder) -> Result<Option<Record>> {
         Ok(self.all(db, of)?.pop())
     }
 
-    /// All of the service.
+    /// All rows of the service.
     pub(crate) fn every(self, db: &Connection) -> Result<Vec<Record>> {
         let sql =
             format!("SELECT id, settings, created_at, updated_at FROM {} ORDER BY id", self.0);
@@ -84,7 +84,7 @@ impl Records {
         db.prepare_cached(&sql)?.query_row([holder, id], Record::from_row).optional()
     }
 
-    /// Stores a row, and gives a new one its id; one that is there was changed `now`.
+    /// Stores a row, and gives a new one its id; an existing one gets the time of change `now`.
     pub(crate) fn save(
         self,
         db: &Connection,

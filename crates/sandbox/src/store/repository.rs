@@ -1,5 +1,5 @@
-//! Repositories: commits, each with the whole tree of its files, and the branches and tags that point
-//! to them. Nothing of Git is kept; ids look like Git's.
+//! Repositories: commits, each with the complete tree of its files, and the branches and tags that
+//! point to them. Nothing of Git is stored; ids only look like Git's.
 
 use rusqlite::{
     Connection, OptionalExtension, Params, Result, Row, ToSql, params, params_from_iter,
@@ -40,16 +40,16 @@ pub(crate) struct Branch {
 #[derive(Clone, Debug)]
 pub(crate) struct Tag {
     pub(crate) name: String,
-    /// Blank unless it is an annotated one.
+    /// Empty for a lightweight tag.
     pub(crate) message: String,
     pub(crate) created_at: String,
     pub(crate) commit: Commit,
 }
 
-/// As much of an id as Git takes for one.
+/// The minimum length of an id that Git accepts.
 const SHORTEST_ID: usize = 4;
 
-/// What a new commit says.
+/// The content of a new commit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewCommit<'a> {
     pub(crate) branch: &'a str,
@@ -59,7 +59,7 @@ pub(crate) struct NewCommit<'a> {
     pub(crate) now: &'a str,
 }
 
-/// What a commit does to one file.
+/// An edit of one file in a commit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Edit<'a> {
     /// Writes it.
@@ -77,7 +77,7 @@ pub(crate) struct Repository<'a> {
 
 stored!(Commit: commits c, id, parent, message, author_name, author_email, created_at);
 
-/// 40 hexadecimal digits that stand for `parts`.
+/// An id of 40 hexadecimal digits for `parts`.
 pub(crate) fn id_of(parts: &[&[u8]]) -> String {
     let mut digest = Sha256::new();
     for part in parts {
@@ -131,13 +131,13 @@ impl Repository<'_> {
         })
     }
 
-    /// The project, and what else a query is about.
+    /// The project, and further parameters of a query.
     fn of<'w>(&'w self, with: &'w [&str]) -> impl Params + 'w {
         let with = with.iter().map(|text| text as &dyn ToSql);
         params_from_iter(std::iter::once(&self.project as &dyn ToSql).chain(with))
     }
 
-    /// The commit that a branch, a tag or an id names, or the beginning of an id that no other has.
+    /// The commit that a branch, a tag, an id or a unique prefix of an id names.
     pub(crate) fn resolve(self, reference: &str) -> Result<Option<Commit>> {
         if let Some(branch) = self.branch(reference)? {
             return Ok(Some(branch.commit));
@@ -181,7 +181,7 @@ impl Repository<'_> {
         statement.query_map(params![self.project, commit], row)?.collect()
     }
 
-    /// Commits `edits` to a branch, which is made if it is not there.
+    /// Commits `edits` to a branch, which is created if missing.
     pub(crate) fn commit(self, new: NewCommit<'_>, edits: &[Edit<'_>]) -> Result<()> {
         let parent = self.branch(new.branch)?.map(|branch| branch.commit.id);
         let mut parts = vec![new.message.as_bytes(), new.now.as_bytes(), new.branch.as_bytes()];
@@ -241,7 +241,7 @@ impl Repository<'_> {
         Ok(())
     }
 
-    /// Lets a branch, which is made if it is not there, point to a commit.
+    /// Points a branch, which is created if missing, to a commit.
     pub(crate) fn point(self, branch: &str, commit: &str) -> Result<()> {
         self.db
             .prepare_cached("INSERT OR REPLACE INTO branches VALUES (?1, ?2, ?3)")?
@@ -249,7 +249,7 @@ impl Repository<'_> {
             .map(drop)
     }
 
-    /// Makes a tag whose name is free.
+    /// Creates a tag. Its name must be free.
     pub(crate) fn add_tag(self, name: &str, message: &str, commit: &str, now: &str) -> Result<()> {
         self.db
             .prepare_cached("INSERT INTO tags VALUES (?1, ?2, ?3, ?4, ?5)")?
@@ -267,7 +267,7 @@ impl Repository<'_> {
         self.db.prepare_cached(sql)?.execute(params![self.project, name]).map(drop)
     }
 
-    /// Takes over everything that another project has.
+    /// Copies everything from another project.
     pub(crate) fn copy_from(self, upstream: i64) -> Result<()> {
         for (table, columns) in [
             ("commits", "id, parent, message, author_name, author_email, created_at"),
@@ -285,7 +285,7 @@ impl Repository<'_> {
     }
 }
 
-/// Whether Git takes a name for a branch or a tag (`git check-ref-format`).
+/// Whether Git accepts a name for a branch or a tag (`git check-ref-format`).
 pub(crate) fn is_ref_name(name: &str) -> bool {
     let is_bad = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let is_part = |part: &str| {

@@ -1,31 +1,31 @@
-//! What is read from rows: one list of fields is both what a query selects and what is read.
+//! Reading rows: one list of fields defines both what a query selects and what is read.
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Result, Row, ToSql};
 
 #[cfg(test)]
 thread_local! {
-    /// How many rows were read on this thread, for tests of how that grows.
+    /// How many rows this thread has read, for tests of growth.
     pub(crate) static ROWS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Something that is read from a row; [`stored!`] says from which.
+/// A type that is read from rows; [`stored!`] implements it.
 pub(crate) trait Stored: Sized {
-    /// Its table, with the alias that conditions call it by.
+    /// Its table, with the alias used in conditions.
     const TABLE: &str;
-    /// The columns that it is read from, the first ones of a row.
+    /// Its columns, which come first in a row.
     const COLUMNS: &str;
-    /// How many those are.
+    /// The number of those columns.
     const WIDTH: usize;
 
-    /// Reads a row that begins with the columns.
+    /// Reads a row that begins with those columns.
     fn from_row(row: &Row<'_>) -> Result<Self>;
 
-    /// A query for all of its table; what joins, picks and sorts may follow.
+    /// A query for all its rows; joins, conditions and orders may follow.
     fn query(rest: &str) -> String {
         format!("SELECT {} FROM {} {rest}", Self::COLUMNS, Self::TABLE)
     }
 
-    /// All that [`Self::query`] finds.
+    /// All rows of [`Self::query`].
     fn list(db: &Connection, rest: &str, with: impl Params) -> Result<Vec<Self>> {
         db.prepare_cached(&Self::query(rest))?.query_map(with, Self::from_row)?.collect()
     }
@@ -39,7 +39,7 @@ pub(crate) trait Stored: Sized {
         db.prepare_cached(&sql)?.execute([self.key()]).map(drop)
     }
 
-    /// Those, each with the columns `more`, which begin at [`Self::WIDTH`]: `read` makes one of both.
+    /// All rows with the columns `more`, which begin at [`Self::WIDTH`]; `read` combines both.
     fn list_with<T>(
         db: &Connection,
         more: &str,
@@ -51,14 +51,15 @@ pub(crate) trait Stored: Sized {
         db.prepare_cached(&sql)?.query_map(with, |row| read(Self::from_row(row)?, row))?.collect()
     }
 
-    /// The first that [`Self::query`] finds.
+    /// The first row of [`Self::query`].
     fn first(db: &Connection, rest: &str, with: impl Params) -> Result<Option<Self>> {
         db.prepare_cached(&Self::query(rest))?.query_row(with, Self::from_row).optional()
     }
 }
 
-/// `stored!(Type: table alias, field, field = "expression"; other)`: of a type all fields, but for the
-/// others, which a new value has as their default, each as the column of its name or an expression.
+/// `stored!(Type: table alias, field, field = "expression"; other)`: all fields of a type, each
+/// with the column of its name or an expression. Fields after the semicolon are not read and get
+/// their defaults.
 macro_rules! stored {
     ($type:ty: $table:ident $alias:ident,
      $first:ident $(, $field:ident $(= $column:literal)?)* $(; $($other:ident),*)?) => {

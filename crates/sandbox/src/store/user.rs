@@ -20,7 +20,7 @@ pub(crate) struct User {
     pub(crate) bot: bool,
     pub(crate) created_at: String,
     public_email: Option<String>,
-    /// The file name of a picture that was sent.
+    /// The file name of an uploaded picture.
     picture: Option<String>,
 }
 
@@ -45,17 +45,17 @@ impl User {
         Self::first(db, "WHERE u.id = ?1", [id])
     }
 
-    /// By name, in any case.
+    /// Finds it by name, ignoring case.
     pub(crate) fn by_username(db: &Connection, name: &str) -> Result<Option<Self>> {
         Self::first(db, "WHERE u.username = ?1", [name])
     }
 
-    /// By e-mail address, in any case.
+    /// Finds it by e-mail address, ignoring case.
     pub(crate) fn by_email(db: &Connection, email: &str) -> Result<Option<Self>> {
         Self::first(db, "WHERE u.email = ?1 COLLATE NOCASE", [email])
     }
 
-    /// Whether this may be an e-mail address.
+    /// Whether a text may be an e-mail address.
     pub(crate) fn is_address(text: &str) -> bool {
         let sides = text.split_once('@');
         sides.is_some_and(|(name, host)| !name.is_empty() && !host.is_empty())
@@ -63,7 +63,7 @@ impl User {
             && !text.contains(char::is_whitespace)
     }
 
-    /// By id or by name, as paths and parameters have it.
+    /// Finds it by id or name, as in paths and parameters.
     pub(crate) fn by_reference(db: &Connection, text: &str) -> Result<Option<Self>> {
         match text.parse() {
             Ok(id) => Self::by_id(db, id),
@@ -72,7 +72,7 @@ impl User {
     }
 
     /// Whether a search for this text, in lower case, finds the user: by a part of the names, or by
-    /// the whole e-mail address, which others than administrators find only if it is public.
+    /// the whole e-mail address. Only administrators find private addresses.
     pub(crate) fn is_found_by(&self, text: &str, by_private_address: bool) -> bool {
         let address = Some(&self.email).filter(|_| by_private_address);
         [&self.username, &self.name].iter().any(|name| name.to_lowercase().contains(text))
@@ -81,8 +81,8 @@ impl User {
                 .is_some_and(|known| known.to_lowercase() == text)
     }
 
-    /// Inserts a user, who becomes a member wherever the address was invited; everybody but a bot
-    /// gets a personal namespace.
+    /// Inserts a user, who becomes a member wherever the address was invited. All users except bots
+    /// get a personal namespace.
     pub(crate) fn insert(db: &Connection, new: NewUser<'_>, now: &str) -> Result<i64> {
         let id = db
             .prepare_cached(
@@ -136,8 +136,8 @@ impl User {
         body
     }
 
-    /// Where the picture would be downloaded: the reference has a text here for everybody (1, 2.3).
-    /// Who sent none has one that is drawn elsewhere from the e-mail address.
+    /// The URL of the picture: the reference has a text here for everybody (1, 2.3). Without an
+    /// upload it is one that another service makes from the e-mail address.
     pub(crate) fn avatar_url(&self, base: &str) -> String {
         match &self.picture {
             Some(name) => format!("{base}/uploads/-/system/user/avatar/{}/{name}", self.id),

@@ -1,12 +1,12 @@
-//! Where two answers in [normal form](super::normal) differ.
+//! Finds the differences between two answers in [normal form](super::normal).
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Keys that depend on what was not there when the answers were recorded: contents of repositories,
-/// uploads, storages, a registry, incoming mail, rendered Markdown. The last one holds bare ids of
-/// users of the recorded installation.
+/// Keys that depend on what the recorded installation lacked: contents of repositories, uploads,
+/// storages, a registry, incoming mail, rendered Markdown. The last one holds bare ids of users of
+/// that installation.
 const ENVIRONMENT: [&str; 14] = [
     "avatar_url",
     "ssh_url_to_repo",
@@ -24,7 +24,7 @@ const ENVIRONMENT: [&str; 14] = [
     "unique_project_download_limit_alertlist",
 ];
 
-/// What tells entries of a list apart, the first that there is.
+/// The keys that identify entries of a list; the first existing one counts.
 const IDENTITY: [&str; 9] = [
     "username",
     "path_with_namespace",
@@ -37,7 +37,7 @@ const IDENTITY: [&str; 9] = [
     "id",
 ];
 
-/// Adds each difference between what was `recorded` and what is `here`, at `place`, to `found`.
+/// Adds the differences between `recorded` and `here` at `place` to `found`.
 pub(crate) fn differences(recorded: &Value, here: &Value, place: &str, found: &mut Vec<String>) {
     match (recorded, here) {
         (Value::Object(recorded), Value::Object(here)) => {

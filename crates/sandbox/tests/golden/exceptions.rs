@@ -1,4 +1,4 @@
-//! Writes that differ, each with the reason. At most 20.
+//! Writes with accepted differences, each with the reason. At most 20.
 
 /// The name of an exchange, and why it may differ.
 pub(crate) const EXCEPTIONS: &[(&str, &str)] = &[

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 const RECORDINGS: &[u8] = include_bytes!("recordings.jsonl.gz");
 
-/// A request and what the service's own code answered. `{name}` in a request stands for something
-/// that an earlier answer gave.
+/// A request, and the answer of the service's own code. `{name}` in a request stands for a value
+/// from an earlier answer.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Exchange {
     /// `SCENARIO-NUMBER`; see [`Exchange::module`].
@@ -24,15 +24,15 @@ pub(crate) struct Exchange {
     pub(crate) form: Option<Map<String, Value>>,
     pub(crate) raw: Option<String>,
     pub(crate) content_type: Option<String>,
-    /// Who asks: `admin`, `owner`, `anon` and so on.
+    /// The caller: `admin`, `owner`, `anon` and so on.
     pub(crate) role: String,
     /// It only prepares others and is not compared.
     #[serde(default)]
     pub(crate) setting: bool,
-    /// What later requests call values of this answer, and where these are in it (`0.id`).
+    /// The names in later requests for values of this answer, with their paths in it (`0.id`).
     #[serde(default)]
     pub(crate) save: Map<String, Value>,
-    /// It is sent and not compared: the answer depended on what else the installation held, or the
+    /// It is sent but not compared: the answer depended on other data of the installation, or the
     /// service failed.
     #[serde(default)]
     note: bool,
@@ -42,14 +42,14 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// All of them, in their order.
+    /// All exchanges, in order.
     pub(crate) fn all() -> Vec<Self> {
         let mut text = String::new();
         GzDecoder::new(RECORDINGS).read_to_string(&mut text).expect("gzip");
         text.lines().map(|line| serde_json::from_str(line).expect("an exchange")).collect()
     }
 
-    /// Exchanges of one module share a world: `s_five-0001` prepares what `five/fork-0002` asks for.
+    /// Exchanges of one module share a world: `s_five-0001` prepares `five/fork-0002`.
     pub(crate) fn module(&self) -> &str {
         let name = self.name.strip_prefix("s_").unwrap_or(&self.name);
         name.split(['/', '-']).next().unwrap_or(name)

@@ -1,14 +1,13 @@
-//! The sandbox against what the service's own code answered, at release 18.9 of the licensed
-//! edition: more than 8,000 recorded requests by nine kinds of callers, each module of them in a
-//! fresh sandbox.
+//! Compares the sandbox with the service's own code at release 18.9 of the licensed edition: more
+//! than 8,000 recorded requests by nine kinds of callers, each module in a fresh sandbox.
 //!
-//! Some requests were left out of the recordings, and later answers show their effect. Where it is
-//! clear what was sent, it is in the file as `inferred`, sent and not compared. Three edits that only
-//! failed for want of a network (`two/mirror-pull-0001`, `-0003` and `-0005`) are left out, because here
-//! they succeed and change what follows.
+//! Some requests were left out of the recordings, but later answers show their effect. If it is
+//! clear what was sent, they are in the file as `inferred`, and are sent but not compared. Three
+//! edits that only failed for lack of a network (`two/mirror-pull-0001`, `-0003` and `-0005`) are
+//! left out, because they would succeed here and change later answers.
 //!
-//! `UNDRIFT_GOLDEN=prot/branches cargo test -p undrift-sandbox --test golden` prints what differs in
-//! exchanges whose names begin so.
+//! `UNDRIFT_GOLDEN=prot/branches cargo test -p undrift-sandbox --test golden` prints the
+//! differences in exchanges whose names begin with that text.
 
 #![expect(clippy::print_stdout, reason = "the figures are for whoever runs it")]
 
@@ -31,13 +30,13 @@ use world::{Answer, World};
 /// Headers that clients use.
 const HEADERS: [&str; 4] = ["x-total", "x-next-page", "x-page", "x-per-page"];
 
-/// The most that may stay different: pairs of route, caller and status, in percent of all.
+/// The maximum of accepted differences: pairs of route, caller and status, in percent of all.
 const MOST_DIFFERENT_PAIRS: f64 = 3.0;
 
-/// An exchange that was sent again.
+/// An exchange that was repeated here.
 struct Played<'a> {
     exchange: &'a Exchange,
-    /// Each difference in a line; empty if there is none.
+    /// One line for each difference.
     found: Vec<String>,
 }
 
@@ -70,7 +69,7 @@ fn the_sandbox_answers_as_the_services_own_code_did() {
     );
 }
 
-/// Plays each module in a world of its own, side by side.
+/// Plays each module in its own world, in parallel.
 fn play_all(exchanges: &[Exchange]) -> Vec<Played<'_>> {
     let mut modules: BTreeMap<&str, Vec<&Exchange>> = BTreeMap::new();
     for exchange in exchanges {

@@ -1,4 +1,4 @@
-//! The form in which two answers can be compared: without ids, times, hosts and secrets.
+//! The form in which two answers are compared: without ids, times, hosts and secrets.
 
 use std::sync::LazyLock;
 
@@ -27,7 +27,7 @@ static DEPLOY_TOKEN: LazyLock<Regex> = LazyLock::new(|| pattern(r"deploy-token-\
 static JOB: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[0-9a-f]{24}$"));
 static SSH: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(ssh://)?git@[\w.-]+(:\d+/|:)"));
 
-/// Keys whose values are made up anew each time.
+/// Keys with new random values each time.
 const SECRET: [&str; 8] = [
     "token",
     "runners_token",
@@ -39,7 +39,7 @@ const SECRET: [&str; 8] = [
     "fingerprint_sha256",
 ];
 
-/// Brings `value`, which stands under `key` in `parent`, into that form.
+/// Brings `value`, at `key` in `parent`, into that form.
 pub(crate) fn normal(
     world: &World,
     value: &Value,
@@ -66,7 +66,7 @@ pub(crate) fn normal(
     }
 }
 
-/// How the names of what `key` holds the id of begin; nothing if it holds no id.
+/// How names begin for the ids in `key`; `None` if it holds no id.
 fn prefixes(key: &str, parent: Option<&Map<String, Value>>) -> Option<&'static [&'static str]> {
     let has = |name| parent.is_some_and(|parent| parent.contains_key(name));
     Some(match key {

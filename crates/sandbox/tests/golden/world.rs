@@ -21,13 +21,13 @@ const ROOT: &str = "root-of-the-recordings";
 const CALLERS: [&str; 10] =
     ["owner", "maint", "dev", "rep", "guest", "nonmem", "alice", "bob", "carol", "blocked"];
 
-/// What a request target keeps as it is.
+/// The characters that a request target does not encode.
 const TARGET: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'\\').add(b'^');
 
 pub(crate) struct World {
     model: Model,
     tokens: BTreeMap<&'static str, Option<String>>,
-    /// What the module calls something, and the value here.
+    /// The module's names, with their values here.
     pub(crate) names: BTreeMap<String, Value>,
     placeholder: Regex,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Answer {
 }
 
 impl World {
-    /// A fresh one, whose things begin with `prefix`.
+    /// A fresh world; the names of its objects begin with `prefix`.
     pub(crate) fn new(prefix: &str) -> Self {
         let start: jiff::Timestamp = format!("{TODAY}T08:00:00Z").parse().expect("a time");
         let asked = AtomicI64::new(start.as_millisecond());
@@ -106,10 +106,10 @@ impl World {
         answer.body
     }
 
-    /// Sends what was recorded; nothing if it names what no earlier answer gave.
+    /// Sends a recorded request; `None` if it uses a name without a value.
     pub(crate) fn play(&mut self, exchange: &Exchange) -> Option<Answer> {
         let token = match exchange.role.as_str() {
-            // A token that may only read; the module that uses it makes it.
+            // A token that may only read; its module creates it.
             "readonly" => Some(self.names.get("ro")?.as_str()?.to_owned()),
             role => self.tokens.get(role)?.clone(),
         };
@@ -171,7 +171,7 @@ impl World {
         Answer { status: response.status().as_u16(), headers: response.headers().clone(), body }
     }
 
-    /// Keeps what later requests name.
+    /// Keeps the values that later requests use.
     fn learn(&mut self, exchange: &Exchange, body: &Value) {
         for (name, place) in &exchange.save {
             let place = place.as_str().unwrap_or_default().replace('.', "/");
@@ -186,7 +186,7 @@ impl World {
         }
     }
 
-    /// `value` with what its names stand for; nothing if one is not known.
+    /// `value` with its names replaced; `None` if one is unknown.
     fn fill(&self, value: &Value) -> Option<Value> {
         Some(match value {
             Value::String(text) => {
@@ -228,7 +228,7 @@ impl World {
     }
 }
 
-/// `pairs` as a query or a form; a list repeats its name.
+/// `pairs` as a query or a form; the name of a list is repeated.
 fn encode(pairs: &Map<String, Value>) -> String {
     let mut form = url::form_urlencoded::Serializer::new(String::new());
     for (name, value) in pairs {
@@ -239,7 +239,7 @@ fn encode(pairs: &Map<String, Value>) -> String {
         for value in values {
             let text = match value {
                 Value::String(text) => text.clone(),
-                // As the client that recorded them wrote them.
+                // As the recording client wrote them.
                 Value::Bool(true) => "True".to_owned(),
                 Value::Bool(false) => "False".to_owned(),
                 Value::Null => "None".to_owned(),

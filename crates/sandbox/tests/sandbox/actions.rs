@@ -494,7 +494,8 @@ async fn a_project_moves_only_to_where_it_may_be() {
                 200,
                 json!({"path_with_namespace": "one/shop", "namespace": {"full_path": "one"}}),
             ),
-            // The former path leads to the id, but takes no changes, and is free for another one.
+            // The former path redirects to the id, but accepts no changes, and is free for another
+            // project.
             (fact("project-moved"), "olive", "GET", SHOP, NO, 301, NO),
             (fact("project-moved"), "olive", "PUT", transfer(), to("two"), 405, NO),
             (

@@ -1,4 +1,4 @@
-//! Who has to approve merge requests.
+//! Approval settings and rules.
 
 use serde_json::{Value, json};
 use undrift_sandbox::{Config, Seed, Tier};
@@ -25,7 +25,7 @@ async fn world() -> World {
     on(Tier::Premium).await
 }
 
-/// A private group of the administrator's; its id.
+/// Creates a private group of the administrator; returns its id.
 async fn hidden(world: &World) -> i64 {
     let made =
         world.call(ROOT, "POST", "/groups", &json!({"name": "hidden", "path": "hidden"})).await;
@@ -282,7 +282,7 @@ async fn a_top_group_says_how_to_approve_below_it() {
             (fact("approval-null"), "mia", "POST", SETTINGS, json!({"selective_code_owner_removals": null}), 500, NO),
             (rule, "mia", "GET", GROUP, NO, 403, NO),
             (rule, "olive", "GET", GROUP, NO, 200, json!({"retain_approvals_on_push": own(true)})),
-            // What the first call leaves out is off.
+            // Flags that the first call omits are off.
             (
                 rule,
                 "olive",
@@ -473,7 +473,7 @@ async fn rules_are_made_changed_and_removed() {
                 400,
                 json!({"error": "rule_type does not have a valid value"}),
             ),
-            // By name alone nobody is named.
+            // Names alone name nobody.
             post(any, named("all", json!({"usernames": ["dan"]})), 201, kind("any_approver")),
             post(
                 any,

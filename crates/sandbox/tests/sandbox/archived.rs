@@ -1,4 +1,4 @@
-//! What an archived project refuses at which release, and lists that narrow by release.
+//! What an archived project refuses in each release, and lists that filter archived ones.
 
 use serde_json::{Value, json};
 use undrift_release::Release;

@@ -1,4 +1,5 @@
-//! What real clients ask around the operations of the reference: users, tokens, groups, namespaces.
+//! Operations that real clients need in addition to the reference: users, tokens, groups,
+//! namespaces.
 
 use serde_json::{Value, json};
 
@@ -96,7 +97,7 @@ async fn users_are_changed_and_filtered() {
             (fact("user-change"), ROOT, "POST", kept(format!("{one}/ban")), NO, 201, json!(true)),
             (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "banned"})),
             (fact("user-change"), ROOT, "POST", kept(format!("{one}/unban")), NO, 201, json!(true)),
-            // Who was active lately is not deactivated.
+            // A recently active user is not deactivated.
             (fact("user-change"), ROOT, "POST", kept(format!("{one}/deactivate")), NO, 403, NO),
             (fact("user-change"), ROOT, "POST", kept(format!("{one}/activate")), NO, 201, NO),
             (fact("user-change"), ROOT, "GET", one, NO, 200, json!({"state": "active"})),

@@ -1,4 +1,4 @@
-//! Every operation, by everybody, on what is theirs, what is somebody else's, and what is public.
+//! Every operation, by every kind of caller, in their own, a foreign and a public project or group.
 
 use serde_json::{Value, json};
 use undrift_sandbox::{Config, Profile, Seed};
@@ -11,23 +11,23 @@ use super::operations::{below_an_id, operations};
 const CALLERS: [&str; 9] =
     ["", "stranger", "guest", "reporter", "developer", "maintainer", "owner", ROOT, "blocked"];
 
-/// Where a call goes: the caller has the role of the caller's name in `own` alone.
+/// The places of a call. A caller has the role of their name only in `own`.
 const PLACES: [&str; 3] = ["own", "foreign", "open"];
 
-/// What a caller gets.
+/// The expected answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// The call is taken up; whether its parameters please is another matter.
+    /// The call is allowed; its parameters may still be refused.
     Passes,
     /// 400 for operations on a hierarchy.
     Bad,
     Unauthorized,
     Forbidden,
-    /// 404 with the words for a group or project that is not there.
+    /// 404 with the text for a missing group or project.
     Unseen,
 }
 
-/// What `caller` should get from an operation that is for `need`, in `place`.
+/// The expected answer to `caller` for an operation that needs `need`, in `place`.
 fn expected(need: &str, caller: &str, place: &str) -> Verdict {
     let need_rank = if need == "keeper" { "maintainer" } else { need };
     let rank = |name: &str| CALLERS.iter().position(|known| *known == name).expect("a role");
@@ -103,7 +103,7 @@ async fn world() -> World {
     });
     World::start(Config {
         seed: Some(Seed::from_json(seed).expect("a seed")),
-        // The project that a call deletes is still there for the next call.
+        // A deleted project still exists for the next call.
         profile: Profile { deletion_delay: Some(7), ..Profile::default() },
         ..Config::default()
     })
@@ -122,8 +122,8 @@ async fn everybody_gets_what_their_role_allows_and_no_more() {
                     Some(("/groups", rest)) => format!("/groups/{place}{rest}"),
                     _ => continue,
                 };
-                // Nobody and nothing has these ids, so that no call takes something away that a
-                // later one needs; where another project is named, it is one that the caller sees.
+                // Nothing has these ids, so no call removes something that a later one needs.
+                // Another project in a call is one that the caller sees.
                 let other = if caller == ROOT || place == "open" { "3" } else { "1" };
                 let path = path
                     .replace(":project_id", other)
@@ -134,7 +134,7 @@ async fn everybody_gets_what_their_role_allows_and_no_more() {
                     .map(|part| if part.starts_with(':') { "999" } else { part })
                     .collect();
                 let path = path.join("/");
-                // What an edit of a project says is looked at before who says it.
+                // The parameters of a project's edit are checked before the caller.
                 let is_edit = method == "PUT" && path.ends_with("%2Fthing");
                 let body = if is_edit { json!({"description": "x"}) } else { Value::Null };
                 let got = world.call(caller, method, &path, &body).await;
@@ -163,7 +163,7 @@ async fn what_belongs_to_no_project_is_guarded_too() {
         for caller in CALLERS {
             let path = path.replace(":user_id", "1");
             let got = world.call(caller, method, &path, &Value::Null).await;
-            // Without its flag there is no import of gists, whoever asks.
+            // Without its flag, nobody can import gists.
             let wanted = match caller {
                 "blocked" => Verdict::Forbidden,
                 "" if need != "anyone" => Verdict::Unauthorized,

@@ -30,16 +30,17 @@ impl Got {
     }
 }
 
-/// One row of a table of calls: who, what, with which body, and what comes back.
+/// One row of a table of calls: the rule, the caller, the method and path, the body, and the
+/// answer.
 pub(crate) type Row = (&'static Fact, &'static str, &'static str, &'static str, Value, u16, Value);
 
-/// A path that a table of calls can hold; it stays for the rest of the test run.
+/// A path for a table of calls; it lives until the end of the tests.
 pub(crate) fn kept(path: String) -> &'static str {
     Box::leak(path.into_boxed_str())
 }
 
 pub(crate) fn client() -> reqwest::Client {
-    // No TLS is spoken here, but a client cannot be built without a provider.
+    // No TLS is used here, but a client cannot be built without a provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .no_proxy()
@@ -54,8 +55,8 @@ impl World {
         Self { running: start(config).await.expect("the sandbox starts"), http: client() }
     }
 
-    /// A sandbox in memory with this seed, where every request is later than the one before: what
-    /// is sorted by time has one order only.
+    /// A sandbox in memory with this seed, in which every request is later than the one before, so
+    /// that sorting by time is unambiguous.
     pub(crate) async fn with(seed: Value) -> Self {
         let asked = AtomicI64::new(1_900_000_000_000);
         let clock = Clock::new(move || {
@@ -66,7 +67,7 @@ impl World {
         Self::start(Config { seed, clock, ..Config::default() }).await
     }
 
-    /// The usual cast: one group with a project, and a user for each role. Their tokens are their
+    /// The usual world: one group with a project, and a user for each role. Their tokens are their
     /// names.
     pub(crate) async fn usual() -> Self {
         Self::with(usual_seed()).await
@@ -94,8 +95,8 @@ impl World {
         self.call(token, "GET", path, &Value::Null).await
     }
 
-    /// Makes the calls of a table in order and compares status and body; a null body is not
-    /// compared, and an object has to be contained.
+    /// Makes the calls of a table in order, and compares status and body. A null body is not
+    /// compared; an object must be contained.
     pub(crate) async fn check(&self, rows: Vec<Row>) {
         for (fact, token, method, path, body, status, expected) in rows {
             let got = self.call(token, method, path, &body).await;
@@ -125,7 +126,7 @@ pub(crate) async fn got(response: Response) -> Got {
     }
 }
 
-/// Whether `whole` has everything that `part` says.
+/// Whether `whole` contains everything in `part`.
 pub(crate) fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (_, Value::Null) => true,

@@ -265,7 +265,7 @@ async fn addresses_are_of_personal_tokens() {
     assert!(own.body.get("last_used_ips").is_some(), "{}: {}", fact("bot-addresses"), own.body);
 }
 
-/// What a caller tells of a collection is all that the service knows of it.
+/// The service knows nothing about a described collection except its description.
 #[tokio::test]
 async fn a_collection_that_is_told_is_served() {
     let mut toys = Collection::new("/projects/{id}/play/toys");
@@ -287,7 +287,7 @@ async fn a_collection_that_is_told_is_served() {
     let mut named = Collection::new("/groups/{id}/gates");
     (named.key, named.is_edited, named.fields) =
         ("name", false, const { &[Field::new("name", Form::Text)] });
-    // The sandbox has these itself.
+    // The sandbox has this one itself.
     let known = Collection::new("/projects/{id}/milestones");
     let collections = vec![toys, named, known];
     let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));

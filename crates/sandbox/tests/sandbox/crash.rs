@@ -1,6 +1,6 @@
-//! What survives `kill -9`: every write that was answered, in a file that is whole.
+//! What survives `kill -9`: every answered write, in a valid file.
 //!
-//! A normal run takes a few rounds; `UNDRIFT_CRASH_ROUNDS=200` takes as many as it says.
+//! A normal run takes a few rounds; `UNDRIFT_CRASH_ROUNDS=200` sets their number.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -14,7 +14,7 @@ use super::client::{ROOT, client, usual_seed};
 
 const ROUNDS: usize = 20;
 const WRITERS: usize = 4;
-/// A round is over after at most this many answered writes.
+/// The maximum number of answered writes in a round.
 const MOST_ANSWERS: usize = 60;
 
 /// The sandbox as a process, and its address.
@@ -37,8 +37,7 @@ fn sandbox(file: &Path, seed: &Path) -> (Child, String) {
     (child, url.to_owned())
 }
 
-/// Creates variables in both projects until the service is gone; tells the key of each that was
-/// answered.
+/// Creates variables in both projects until the service stops; sends the key of each answered one.
 async fn write(url: String, name: String, answered: mpsc::UnboundedSender<String>) {
     let http = client();
     for number in 0.. {
@@ -79,7 +78,7 @@ async fn a_killed_sandbox_has_lost_nothing_that_it_answered() {
             })
             .collect();
         drop(tell);
-        // The other writers are somewhere in the middle of theirs.
+        // The other writers are in the middle of their calls.
         for _ in 0..rand::random_range(1..=MOST_ANSWERS) {
             kept.push(answered.recv().await.expect("writers go on while the service is there"));
         }
@@ -88,7 +87,7 @@ async fn a_killed_sandbox_has_lost_nothing_that_it_answered() {
         for writer in writers {
             writer.await.expect("a writer ends with the service");
         }
-        // Answers that were on their way.
+        // Answers that were in flight.
         while let Some(key) = answered.recv().await {
             kept.push(key);
         }

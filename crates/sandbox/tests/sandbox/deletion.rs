@@ -1,4 +1,4 @@
-//! Deletion that waits: marks, former paths, restoring, removal at once.
+//! Delayed deletion: marks, former paths, restoring, immediate removal.
 
 use serde_json::{Value, json};
 use undrift_release::Release;
@@ -142,7 +142,7 @@ async fn lists_of_projects_narrow_by_whether_they_are_active() {
         .await;
 }
 
-/// From 18.0 on a group leaves its path, too.
+/// From 18.0 on a group loses its path too.
 #[tokio::test]
 async fn a_group_that_is_marked_leaves_its_path() {
     let world = at(Release::new(18, 0), Tier::Free, Profile::default()).await;

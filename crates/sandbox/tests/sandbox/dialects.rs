@@ -1,5 +1,5 @@
-//! Each dialect answers the other way. That the faithful service answers as its rule says is tested
-//! elsewhere.
+//! Each dialect answers the other way. Other tests check that the faithful service answers
+//! according to its rule.
 
 use serde_json::{Value, json};
 use undrift_sandbox::{Config, Profile, Seed, Tier};

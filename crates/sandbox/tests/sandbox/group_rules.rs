@@ -1,4 +1,4 @@
-//! Groups at 18.9, as the service's own code has them.
+//! Groups at 18.9, as in the service's own code.
 
 use serde_json::{Value, json};
 use undrift_sandbox::{Config, Fact, OBSERVED, Profile, Seed, Tier};

@@ -1,4 +1,4 @@
-//! What belongs to a group: variables, invitations.
+//! Parts of a group: variables, invitations.
 
 use serde_json::{Value, json};
 use undrift_sandbox::{Config, Seed, Tier};
@@ -252,7 +252,7 @@ async fn a_group_has_hooks_of_its_own() {
     world
         .check(vec![
             (fact("group-hook-update"), "olive", "PUT", HOOK, url("https://b.example"), 200, NO),
-            // Hooks of a project are others.
+            // Hooks of a project do not count.
             (
                 fact("group-hook-absent"),
                 "olive",

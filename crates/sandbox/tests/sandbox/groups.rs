@@ -1,4 +1,4 @@
-//! Groups: how they are made, read, changed and moved.
+//! Groups: creating, reading, changing and moving them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::facts::fact;
 
 const NO: Value = Value::Null;
 
-/// What lists have of a group.
+/// The keys of a group in lists.
 const LISTED: &str = "id web_url name path description visibility avatar_url full_name full_path created_at parent_id \
     share_with_group_lock require_two_factor_authentication two_factor_grace_period project_creation_level \
     subgroup_creation_level auto_devops_enabled emails_disabled mentions_disabled lfs_enabled \
     default_branch_protection request_access_enabled";
-/// What they also have where that is licensed.
+/// Further keys with a licence.
 const LISTED_LICENSED: &str = "ldap_cn ldap_access marked_for_deletion_on";
-/// What a group alone has besides.
+/// Further keys of a group alone.
 const ALONE: &str = "shared_with_groups prevent_sharing_groups_outside_hierarchy";
 const ALONE_LICENSED: &str = "membership_lock shared_runners_minutes_limit extra_shared_runners_minutes_limit \
     prevent_forking_outside_group ip_restriction_ranges";
-/// What only owners are shown.
+/// Keys that only owners see.
 const OWNED: &str = "runners_token";
 const WITH_PROJECTS: &str = "projects shared_projects";
 
@@ -109,7 +109,7 @@ async fn a_group_has_two_forms() {
     }
 }
 
-/// What 18.9 has besides 15.8, in lists and alone.
+/// Further keys of 18.9, in lists and alone.
 const LATER: &str = "archived default_branch default_branch_protection_defaults emails_enabled \
     lock_math_rendering_limits_enabled math_rendering_limits_enabled max_artifacts_size organization_id \
     shared_runners_setting show_diff_preview_in_email wiki_access_level";
@@ -117,7 +117,7 @@ const LATER_ALONE: &str = "allow_merge_on_skipped_pipeline allowed_email_domains
     only_allow_merge_if_all_discussions_are_resolved only_allow_merge_if_pipeline_succeeds";
 const LATER_OWNED: &str =
     "duo_core_features_enabled duo_features_enabled lock_duo_features_enabled";
-/// What only groups at the top have, and of it what only their owners see.
+/// Keys of top-level groups only, and those of them that only owners see.
 const LATER_TOP: &str =
     "prevent_sharing_groups_outside_hierarchy service_access_tokens_expiration_enforced";
 const LATER_TOP_OWNED: &str = "auto_ban_user_on_excessive_projects_download duo_namespace_access_rules \
@@ -344,7 +344,7 @@ async fn what_is_wrong_with_a_new_group_is_one_text() {
     let rule = fact("group-create-refused");
     for (body, why) in rows {
         let got = world.call("ann", "POST", "/groups", &body).await;
-        // What the caller does not see is another refusal.
+        // A group that the caller does not see is refused in another way.
         let got =
             if got.status == 403 { world.call(ROOT, "POST", "/groups", &body).await } else { got };
         assert_eq!(
@@ -407,7 +407,7 @@ async fn what_is_wrong_with_a_new_group_is_one_text() {
                 201,
                 json!({"visibility": "public", "description": null}),
             ),
-            // At the top a name may be there twice.
+            // At the top level two groups may have the same name.
             (fact("group-taken"), "ann", "POST", "/groups", new("two names", "free2"), 201, NO),
         ])
         .await;
@@ -826,7 +826,7 @@ async fn a_group_moves_only_where_it_may() {
                 to(&acme),
                 "Group is already associated to the parent group.",
             ),
-            // Only in acme does this group have an owner.
+            // This group has an owner only in acme.
             passes(
                 fact("group-transfer-owner"),
                 "/groups/acme%2Fdeep%2Fdown/transfer",

@@ -1,4 +1,4 @@
-//! Members that wait, seats, and what a new member shall do first.
+//! Pending members, seats, and first tasks of new members.
 
 use super::client::{ROOT, World, kept, usual_seed};
 use super::facts::fact;

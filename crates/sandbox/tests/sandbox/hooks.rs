@@ -1,4 +1,4 @@
-//! Hooks as the service's own code has them: their shape, what is refused, and their secrets.
+//! Hooks as in the service's own code: their keys, refusals, and secrets.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ async fn at(release: &str) -> World {
     World::with(seed).await
 }
 
-/// What comes back when a hook with this URL is made.
+/// The status of creating a hook with this URL.
 async fn made(world: &World, url: &Value) -> u16 {
     world.call("mia", "POST", HOOKS, &json!({"url": url})).await.status
 }

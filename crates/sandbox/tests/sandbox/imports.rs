@@ -1,4 +1,4 @@
-//! Imports from external hosts: what they need, where they go, how they fail.
+//! Imports from external hosts: parameters, targets, and failures.
 
 use serde_json::{Value, json};
 use undrift_sandbox::{Config, Profile, Seed};
@@ -32,7 +32,7 @@ async fn an_import_needs_all_that_is_required() {
         for name in good.as_object().expect("an object").keys() {
             let mut without = good.clone();
             without.as_object_mut().expect("an object").remove(name);
-            // Of an extgit import only the target must not be blank.
+            // An extgit import only needs a target that is not empty.
             let missing = match name.as_str() {
                 "target_namespace" => format!("{name} is missing, {name} is empty"),
                 name => format!("{name} is missing"),

@@ -202,7 +202,7 @@ async fn a_deploy_key_belongs_to_all_projects_that_use_it() {
                 201,
                 json!({"id": 1, "title": "one", "can_push": false}),
             ),
-            // The comment is part of the text that is looked for.
+            // The comment is part of the text that is compared.
             by_mia(fact("deploy-key-taken"), "POST", KEYS, new("x", FIRST), 400, taken.clone()),
             by_mia(
                 fact("deploy-key-joined"),

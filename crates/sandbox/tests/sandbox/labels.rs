@@ -27,7 +27,7 @@ async fn world() -> World {
     .await
 }
 
-/// Makes a label; its id.
+/// Creates a label; returns its id.
 async fn make(world: &World, list: &str, title: &str) -> i64 {
     let made = world.call("rita", "POST", list, &json!({"name": title, "color": "#aaBBcc"})).await;
     assert_eq!(made.status, 201, "{title}: {}", made.body);
@@ -223,12 +223,12 @@ async fn labels_of_a_group_are_within_reach_of_its_projects() {
     let rule = fact("label-inherited");
     world
         .check(vec![
-            // Neither a project nor a group reaches past the next group.
+            // Neither a project nor a group can change labels above the next group.
             (rule, "rita", "PUT", by(PROJECT, &top), change.clone(), 404, absent.clone()),
             (rule, "rita", "PUT", by(DEEP, &top), change.clone(), 404, absent.clone()),
             (rule, "rita", "DELETE", by(DEEP, &top), NO, 404, absent),
             (rule, "rita", "GET", by(DEEP, &top), NO, 200, json!({"name": "top"})),
-            // Somebody of the project alone has no right to the group.
+            // A member of the project alone has no rights in the group.
             (rule, "pia", "DELETE", by(PROJECT, &"deep"), NO, 403, NO),
             (
                 rule,
@@ -262,7 +262,7 @@ async fn a_label_is_promoted_to_its_group() {
             (rule, "rita", "GET", "/groups/acme/labels/shared", NO, 200, NO),
         ])
         .await;
-    // Where the group has one, that stays.
+    // If the group has such a label, that one stays.
     make(&world, other, "known").await;
     let known = json!({"name": "known", "color": "#445566"});
     let promote = "/projects/acme%2Fother/labels/known/promote";

@@ -1,8 +1,8 @@
 //! The contract of the embedded service, checked over real HTTP on the loopback interface.
 //!
-//! Every expectation names the rule that it comes from: `fact("variable-ambiguous")` is a row of
-//! the table that `undrift sandbox --facts` prints, with its source. [`facts`] holds that every
-//! rule is tested here.
+//! Every expectation names its rule: `fact("variable-ambiguous")` is a row of the table that
+//! `undrift sandbox --facts` prints, with its source. [`facts`] checks that every rule is tested
+//! here.
 
 mod access_requests;
 mod actions;

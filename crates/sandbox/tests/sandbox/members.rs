@@ -197,7 +197,7 @@ async fn groups_keep_an_owner_and_clean_up_below() {
     let olive = id(&world, "olive").await;
     let dan = id(&world, "dan").await;
     let owner = kept(format!("{ACME}/{olive}"));
-    // A bot is no owner to leave a group to.
+    // A bot does not count as an owner.
     let token =
         json!({"name": "ci", "scopes": ["api"], "access_level": 50, "expires_at": "2026-12-31"});
     let made = world.call("olive", "POST", "/groups/acme/access_tokens", &token).await;
@@ -678,7 +678,7 @@ async fn clients_learn_who_they_are() {
     );
 }
 
-/// What later releases, and the code of 18.9, say of members.
+/// Members in later releases, and in the code of 18.9.
 #[tokio::test]
 async fn members_are_added_as_later_releases_have_it() {
     let world = super::releases::at("18.9").await;

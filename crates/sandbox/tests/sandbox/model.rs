@@ -1,4 +1,4 @@
-//! The service as a model: called directly, started again and again from one image, looked into.
+//! The service as a model: called directly, restarted many times from one image, and dumped.
 
 use bytes::Bytes;
 use http::Request;
@@ -14,7 +14,7 @@ const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB";
 const VARIABLES: &str = "/projects/acme%2Fshop/variables";
 
-/// Conditions that repeat themselves, from this second on.
+/// The same conditions each time, with a clock that starts at this second.
 fn conditions(second: i64) -> Conditions {
     let time = jiff::Timestamp::from_second(second).expect("a time");
     Conditions {
@@ -29,7 +29,7 @@ fn usual(second: i64) -> Model {
         .expect("a model")
 }
 
-/// Makes a call as `root`; its status and body.
+/// Makes a call as `root`; returns its status and body.
 fn call(model: &Model, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let request = Request::builder()
         .method(method)
@@ -41,7 +41,7 @@ fn call(model: &Model, method: &str, path: &str, body: &Value) -> (u16, Value) {
     (response.status().as_u16(), serde_json::from_slice(response.body()).unwrap_or_default())
 }
 
-/// Changes something of everything.
+/// Changes some data of every type.
 fn change(model: &Model) {
     for (method, path, body, status) in [
         ("PUT", SHOP, json!({"description": "new"}), 200),
@@ -94,7 +94,7 @@ fn change(model: &Model) {
     }
 }
 
-// Dumps are compared without being shown: they are long.
+// Dumps are compared without printing them, because they are long.
 #[test]
 fn a_run_leaves_nothing_behind() {
     let mut model = usual(1_900_000_000);
@@ -197,7 +197,7 @@ fn a_dump_has_what_no_call_returns_and_no_token() {
     assert_eq!((token.get("digest"), token.get("prefix")), (None, None));
 }
 
-/// Leaves out what is named as volatile.
+/// Removes the volatile values.
 fn lasting(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(lasting),

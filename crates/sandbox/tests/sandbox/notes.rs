@@ -1,4 +1,4 @@
-//! Merge requests, as far as there is something to comment on, and their notes.
+//! Merge requests, as far as notes need them, and their notes.
 
 use serde_json::{Value, json};
 

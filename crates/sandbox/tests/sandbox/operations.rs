@@ -1,4 +1,4 @@
-//! What holds for all operations of the reference alike.
+//! Rules that hold for all operations of the reference.
 
 use serde_json::{Value, json};
 use undrift_sandbox::{Config, Profile, Seed};
@@ -8,11 +8,11 @@ use super::facts::fact;
 
 const NO: Value = Value::Null;
 
-/// The operations of the reference, each with who may call it: `anyone` who sees the thing, also
-/// without a token; a `user` who sees it; an `opener` of merge requests, a reporter or every user where
-/// everybody sees it; an `asker`, who sees it and has no role there; a member with at least that role; the owner of a `root`
-/// group, where others get 400; `admin`. The reference says so in chapter 1, section 5; where it is
-/// silent the roles are the real service's.
+/// The operations of the reference, each with who may call it: `anyone` who sees the object, also
+/// without a token; a `user` who sees it; an `opener` of merge requests: a reporter, or every user
+/// if everybody sees it; an `asker`, who sees it and has no role there; a member with at least that
+/// role; the owner of a `root` group, with 400 for others; `admin`. This follows chapter 1, section
+/// 5 of the reference; where it is silent, the roles are the real service's.
 const OPERATIONS: &str = "
     asker      POST   /projects/:id/access_requests
     asker      POST   /groups/:id/access_requests
@@ -86,10 +86,10 @@ const OPERATIONS: &str = "
     maintainer DELETE /projects/:id/push_rule
 ";
 
-/// What the reference leaves out and clients manage, alike. What the service refuses with other words
-/// than its usual ones is for a `user` here, and tested where it belongs; but a `mirrorer` is a
-/// maintainer, where others get 401, and a `keeper` one, where an anonymous caller is just another
-/// without a role.
+/// The same for operations that the reference leaves out and clients need. An operation with
+/// unusual refusals is listed for a `user` here and tested elsewhere. A `mirrorer` is a maintainer,
+/// with 401 for others; a `keeper` is a maintainer, and anonymous callers get the same answer as
+/// users without that role.
 const BEYOND: &str = "
     keeper     GET    /projects/:id/protected_branches
     keeper     GET    /projects/:id/protected_branches/:name
@@ -221,7 +221,7 @@ const BEYOND: &str = "
     user       DELETE /groups/:id/share/:group_id
 ";
 
-/// Who may call, method and path of each operation.
+/// The caller, method and path of each operation.
 pub(crate) fn operations() -> Vec<(&'static str, &'static str, &'static str)> {
     let words = |line: &'static str| {
         let mut words = line.split_whitespace();
@@ -230,7 +230,7 @@ pub(crate) fn operations() -> Vec<(&'static str, &'static str, &'static str)> {
     OPERATIONS.lines().chain(BEYOND.lines()).filter_map(words).collect()
 }
 
-/// How many operations are of one project or group.
+/// The number of operations for one project or group.
 pub(crate) fn below_an_id() -> usize {
     operations().iter().filter(|(_, _, path)| path.contains("/:id")).count()
 }
@@ -261,8 +261,8 @@ async fn every_operation_of_the_reference_is_there() {
     }
 }
 
-/// Reading and writing what somebody may not see is all the same: not found, with the words for a
-/// thing that is not there.
+/// Reads and writes of an object that the caller may not see are 404, with the text for a missing
+/// object.
 #[tokio::test]
 async fn a_stranger_finds_nothing_anywhere() {
     let world = World::with(json!({
@@ -295,7 +295,7 @@ async fn a_stranger_finds_nothing_anywhere() {
         for token in ["stranger", ""] {
             let got = world.call(token, method, &path, &body).await;
             let refused = got.status == 404 && got.body == json!({"message": expected});
-            // Without a token it is the missing token that may be said first.
+            // Without a token, the missing token may be reported first.
             let anonymous = token.is_empty()
                 && got.status == 401
                 && got.body == json!({"message": "401 Unauthorized"});
@@ -313,7 +313,7 @@ async fn a_stranger_finds_nothing_anywhere() {
     assert_eq!(world.get(ROOT, "/projects/1/hooks").await.body.as_array().map(Vec::len), Some(1));
 }
 
-/// Whatever comes as a value: never a server error, and the sandbox goes on.
+/// No value causes a server error, and the sandbox goes on.
 #[tokio::test]
 async fn hostile_values_are_the_clients_fault() {
     const NAMES: &str = "access_level archived avatar cadence container_expiration_policy_attributes description expires_at \
@@ -339,7 +339,7 @@ async fn hostile_values_are_the_clients_fault() {
         json!(true),
         json!(""),
     ];
-    // What is there besides the hostile value is good, so that the value is what is looked at.
+    // Everything except the hostile value is valid, so that the value itself is checked.
     let good = json!({
         "key": "K", "value": "v", "url": "https://x.example", "path": "p", "name": "n", "user_id": 7, "access_level": 30,
         "group_id": 9, "group_access": 30, "member_check": true, "personal_access_token": "x", "repo_id": 1,
@@ -359,8 +359,8 @@ async fn hostile_values_are_the_clients_fault() {
             let mut body = good.clone();
             body[name] = value.clone();
             for (_, method, path) in &operations {
-                // All combinations would take a minute; this takes every nineteenth, which still
-                // meets each operation and each parameter with many values.
+                // All combinations would take a minute. Every nineteenth still covers each
+                // operation, and each parameter with many values.
                 turn += 1;
                 let ends = *method == "DELETE" && path.ends_with("/:id");
                 if turn % 19 != 0 || ends {
@@ -380,7 +380,7 @@ async fn hostile_values_are_the_clients_fault() {
             }
         }
     }
-    // By its id, since a path that was tried may have become its group's.
+    // By id, since the path of its group may have changed.
     let text = json!({"description": "'; DROP TABLE projects; --"});
     let one = world.call(ROOT, "PUT", "/projects/1", &text).await;
     assert_eq!(one.body["description"], "'; DROP TABLE projects; --", "{}", one.body);

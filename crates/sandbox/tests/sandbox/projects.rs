@@ -1,4 +1,4 @@
-//! Projects: create, read, edit, delete, who may what.
+//! Projects: creating, reading, editing and deleting them, and who may.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use undrift_sandbox::{Clock, Config, Seed, Tier};
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
 
-/// The fields of the full object (reference 1, 2.8), with those that are there on request only.
+/// The fields of the full object (reference 1, 2.8), including those that must be requested.
 pub(crate) const FULL: &str = "id name name_with_namespace path path_with_namespace description created_at last_activity_at creator_id
     default_branch ssh_url_to_repo http_url_to_repo web_url readme_url avatar_url license_url
     container_registry_image_prefix topics tag_list namespace _links forks_count star_count open_issues_count
@@ -577,7 +577,7 @@ async fn the_full_object_has_every_field_of_the_reference() {
     }
 }
 
-/// Which keys an answer has depends on who asks, and for what.
+/// The keys of an answer depend on the caller and on the operation.
 #[tokio::test]
 async fn what_a_project_shows_depends_on_who_reads() {
     let world = World::usual().await;
@@ -617,7 +617,7 @@ async fn what_a_project_shows_depends_on_who_reads() {
     );
     assert!(has(&open, "default_branch"), "{}", fact("project-code-fields"));
 
-    // Answers to writes tell no permissions, and lists no import_error.
+    // Answers to writes have no permissions, and lists no import_error.
     let edited = world
         .call(
             "olive",

@@ -1,4 +1,4 @@
-//! Protected branches, and the protection that the service gives a default branch by itself.
+//! Protected branches, and the protection that the service adds to a default branch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,7 +14,7 @@ const NO: Value = Value::Null;
 const BRANCHES: &str = "/projects/acme%2Fshop/protected_branches";
 const MAIN: &str = "/projects/acme%2Fshop/protected_branches/main";
 
-// Users of the usual cast.
+// Users of the usual world.
 const DAN: i64 = 4;
 const RITA: i64 = 5;
 const STRANGER: i64 = 7;
@@ -24,7 +24,7 @@ async fn on(tier: Tier) -> World {
     World::start(Config { seed, tier: Some(tier), ..Config::default() }).await
 }
 
-/// A group that the shop is shared with at a level; its id.
+/// Invites a group to the shop at a level; returns its id.
 async fn invited(world: &World, name: &str, level: i64) -> i64 {
     let made = world.call(ROOT, "POST", "/groups", &json!({"name": name, "path": name})).await;
     let id = made.body["id"].as_i64().expect("a group");
@@ -34,7 +34,7 @@ async fn invited(world: &World, name: &str, level: i64) -> i64 {
     id
 }
 
-/// Protects a branch as a maintainer does; the answer.
+/// Protects a branch as a maintainer; returns the answer.
 async fn protect(world: &World, body: Value) -> Value {
     let made = world.call("mia", "POST", BRANCHES, &body).await;
     assert_eq!(made.status, 201, "{body}: {}", made.body);
@@ -214,7 +214,7 @@ async fn what_cannot_be_protected_is_refused() {
                 422,
                 sentence(no_access),
             ),
-            // A key is none before 17.5.
+            // Before 17.5 keys are ignored.
             post(
                 fact("protected-branch-rows"),
                 json!({"name": "b", "allowed_to_push": [{"deploy_key_id": 9}], "allowed_to_merge": [{}, {}]}),
@@ -393,7 +393,7 @@ async fn a_change_without_code_owners_turns_them_off() {
 async fn forms_have_lists_of_grants_too() {
     let world = on(Tier::Premium).await;
     let first = ids(&protect(&world, json!({"name": "main"})).await)[0];
-    // A key that comes again begins another element.
+    // A repeated key begins another element.
     let form = format!(
         "allowed_to_push[][id]={first}&allowed_to_push[][access_level]=30\
          &allowed_to_merge[][user_id]={DAN}&allowed_to_merge[][user_id]={RITA}"
@@ -589,7 +589,7 @@ async fn the_first_branch_is_protected_however_it_comes() {
         "{}",
         fact("protected-branch-default")
     );
-    // What the service says counts where no group does.
+    // The setting of the service counts if no group has one.
     let instance = json!({"default_branch_protection": 1});
     world.call(ROOT, "PUT", "/application/settings", &instance).await;
     let acme = world.get("mia", "/groups/acme").await.body;
@@ -615,7 +615,7 @@ async fn the_first_branch_is_protected_however_it_comes() {
     );
 }
 
-/// A clock that the test moves, and the world that goes by it.
+/// A clock that the test moves, and a world that uses it.
 async fn world_with_a_clock(profile: Profile) -> (World, Arc<AtomicI64>) {
     let second = Arc::new(AtomicI64::new(1_900_000_000));
     let seen = Arc::clone(&second);

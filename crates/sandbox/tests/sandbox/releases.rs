@@ -1,4 +1,4 @@
-//! What later releases brought, and that it is not there before.
+//! Features of later releases, and their absence before.
 
 use serde_json::{Value, json};
 use undrift_release::Release;
@@ -25,7 +25,7 @@ pub(crate) async fn at(release: &str) -> World {
     World::start(Config { seed, release: Some(release), ..Config::default() }).await
 }
 
-/// Which of `names` the answer at `path` has.
+/// Those of `names` that the answer at `path` has.
 async fn shown<'n>(world: &World, path: &str, names: &[&'n str]) -> Vec<&'n str> {
     let body = world.get(ROOT, path).await.body;
     let body = if body.is_array() { body[0].clone() } else { body };
@@ -66,7 +66,7 @@ async fn attributes_are_there_from_their_release_on() {
         let version = world.get("mia", "/version").await.body;
         assert_eq!(version["version"], format!("{release}.0-ee"), "{}", fact("version"));
     }
-    // What is not there is no parameter either.
+    // A feature that does not exist is not a parameter either.
     let world = at("15.8").await;
     let body = json!({"group_runners_enabled": false});
     world.check(vec![(rule, "olive", "PUT", PROJECT, body, 400, NO)]).await;

@@ -10,7 +10,7 @@ const CODE: &str = "/projects/acme%2Fcode";
 const BRANCHES: &str = "/projects/acme%2Fcode/repository/branches";
 const TAGS: &str = "/projects/acme%2Fcode/repository/tags";
 
-/// Something below the repository of the project.
+/// A path below the repository of the project.
 fn at(rest: &str) -> &'static str {
     kept(format!("{CODE}/repository/{rest}"))
 }
@@ -30,7 +30,7 @@ fn says(text: &str) -> Value {
     json!({ "message": text })
 }
 
-/// A private project with a readme, in which everybody of the usual cast has their role.
+/// A private project with a readme, and the users of the usual world.
 async fn world() -> World {
     let world = World::usual().await;
     let acme = world.get("mia", "/groups/acme").await.body["id"].clone();
@@ -338,7 +338,7 @@ async fn content_is_read_as_far_as_it_is_base64_and_comes_back_as_it_is() {
         let (rule, file) = (fact("repository-file-base64"), at("files/b"));
         assert_eq!(world.call("mia", "POST", file, &body).await.status, 201, "{rule}: {sent}");
         let got = world.get("mia", at("files/b?ref=main")).await;
-        // What is left over at the end does not count.
+        // An incomplete end is ignored.
         let got = got.body["content"].as_str().expect("text").to_owned();
         let digits = |text: &str| text.trim_end_matches('=').len();
         assert_eq!(digits(&got), digits(kept_as), "{rule}: {sent} {got}");

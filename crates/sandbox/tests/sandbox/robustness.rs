@@ -1,5 +1,5 @@
-//! Clients that are slow, greedy or broken. The time is paused: waiting takes none, so that limits
-//! of time show at once.
+//! Clients that are slow, greedy or broken. Time is paused and jumps over waits, so time limits
+//! take no time.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -68,7 +68,7 @@ async fn slow_clients_hold_nobody_up() {
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
 }
 
-/// The bodies that are announced have more bytes than are held at once.
+/// The announced bodies are larger than the memory for all bodies.
 #[tokio::test(start_paused = true)]
 async fn large_bodies_wait_for_each_other_and_small_ones_do_not() {
     let running = sandbox().await;

@@ -1,4 +1,4 @@
-//! The sandbox as a process part: durability, locking, seeds, limits, dialects, faults.
+//! The running sandbox: durability, locking, seeds, limits, dialects, faults.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -28,7 +28,7 @@ fn in_file(path: &Path) -> Config {
     Config { data: Data::File(path.to_owned()), token: Some(ROOT.to_owned()), ..Config::default() }
 }
 
-/// A clock that shows these seconds until a test changes them.
+/// A clock with this time until a test changes it.
 fn clock_at(seconds: i64) -> (Clock, Arc<AtomicI64>) {
     let time = Arc::new(AtomicI64::new(seconds));
     let shown = Arc::clone(&time);
@@ -424,7 +424,7 @@ async fn the_clock_finishes_imports() {
     }
 }
 
-/// Nothing is wrong with the request; the status says later how it went.
+/// The request itself is valid; a later status shows the failure.
 #[tokio::test]
 async fn what_fails_in_the_background_says_why() {
     let full = Profile { import_failure: Some("no space left".into()), ..Profile::default() };

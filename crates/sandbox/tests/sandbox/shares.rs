@@ -201,8 +201,7 @@ async fn a_hierarchy_may_keep_to_itself() {
     assert_eq!(setting, None, "{}: only the top has it", fact("share-hierarchy"));
 }
 
-/// Of an invitation each member of the group has their own level there, and at most that of the
-/// invitation.
+/// Each member of an invited group has their own level, limited by that of the invitation.
 #[tokio::test]
 async fn an_invitation_is_a_cap_of_what_its_members_may_do() {
     let new = json!({"name": "x", "color": "#ff0000"});
@@ -210,7 +209,7 @@ async fn an_invitation_is_a_cap_of_what_its_members_may_do() {
         for (share, labels) in [
             (SHARE, format!("{THING}/labels")),
             ("/groups/acme/share", "/groups/acme/labels".to_owned()),
-            // What is below the group that it is invited to follows.
+            // The same holds below the group.
             ("/groups/acme/share", format!("{THING}/labels")),
         ] {
             let world = world().await;

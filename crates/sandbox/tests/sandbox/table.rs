@@ -1,5 +1,5 @@
-//! Each operation of the reference once, by the administrator: its status, the keys that the
-//! reference names, and what it changed.
+//! Each operation of the reference once, by the administrator: its status, the keys in the
+//! reference, and its effect.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::projects::FULL;
 
 const NO: Value = Value::Null;
 
-// Shapes by their section in chapter 1 of the reference; where it shows none, those of the real
+// Shapes by their section in chapter 1 of the reference; where it has none, those of the real
 // service.
 const VARIABLE: &str = "key value variable_type protected masked raw environment_scope";
 const MEMBER: &str = "id username name state avatar_url web_url created_at expires_at access_level";
@@ -74,18 +74,17 @@ const STARRER: &str = "starred_since user";
 const UPLOAD: &str = "alt url full_path markdown";
 const SHARE: &str = "id project_id group_id group_access expires_at";
 
-/// A path that is read after the operation, with the status and a part of the body that show its
-/// effect.
+/// A path to read after the operation, with the status and a part of the body that show the effect.
 type Effect = (&'static str, u16, Value);
 
-/// No effect to look for: the operation reads, or what it changed is in its answer only.
+/// No effect to check: the operation reads, or its effect is only in its answer.
 const READS: Effect = ("", 0, Value::Null);
 
-/// One call: which operation it is (blank for one that only prepares another), its path and body;
-/// the status, keys and part of the body of its answer; and its effect.
+/// One call: its operation (empty for one that only prepares another), its path and body; the
+/// status, keys and part of the body of its answer; and its effect.
 type Step = (&'static str, &'static str, Value, u16, &'static str, Value, Effect);
 
-/// Projects 1 and 2 are there at first; users 2 to 8, of whom 7 is a member of nothing.
+/// Projects 1 and 2 exist at first; users 2 to 8, of whom 7 is not a member of anything.
 fn steps() -> Vec<Step> {
     [
         variables(),
@@ -488,8 +487,8 @@ fn labels() -> Vec<Step> {
     .concat()
 }
 
-/// The five operations of a collection whose first entry is `one`: its place and the end of the path
-/// of one in the list of operations, what is sent to create and to change it, and the keys of an
+/// The five operations of a collection whose first entry is `one`: its path and the end of an
+/// entry's path in the list of operations, the bodies of create and change, and the keys of an
 /// answer.
 fn collection(
     [place, end]: [&str; 2],
@@ -522,7 +521,7 @@ fn badges() -> Vec<Step> {
         [new, change],
         BADGE,
     );
-    // An id is never used again.
+    // Ids are never reused.
     of_group[1].5 = json!([{"id": 2}]);
     let render = |operation, place: &str| -> Step {
         let urls = "link_url=https://a.example/%25{project_id}&image_url=https://b.example";
@@ -1386,7 +1385,7 @@ fn repository() -> Vec<Step> {
     ]
 }
 
-/// User 7, for whom the calls are made with `sudo`, is a member of nothing.
+/// User 7, for whom the calls are made with `sudo`, is not a member of anything.
 fn access_requests() -> Vec<Step> {
     let rows = |place: &str, all: &'static str| {
         let operation =
@@ -1418,7 +1417,7 @@ fn access_requests() -> Vec<Step> {
             ),
         ]
     };
-    // A group and a project of which nobody is a member yet.
+    // A group and a project without members.
     let group = json!({"name": "asked", "path": "asked", "visibility": "public"});
     let project = json!({"path": "asked", "visibility": "public"});
     let places: Vec<Step> = vec![
