@@ -1,9 +1,9 @@
-//! Every attribute of a project, as the reference lists them (2, 4.3; how they read back: 1, 2.8),
-//! against the fields of the kinds.
+//! Compares every attribute of a project in the reference (2, 4.3; how they are shown: 1, 2.8) with
+//! the fields of the kinds.
 //!
-//! The facts are in `data/attributes.csv`, read from the reference a second time and on their own.
-//! In its column `read` a name is what the project object calls the attribute, one with `?` is not
-//! listed there, and nothing means that it cannot come back.
+//! The facts are in `data/attributes.csv`, read from the reference a second time and independently.
+//! Its column `read` has the attribute's name in the project object; with `?` the reference does
+//! not list it there, and empty means that it is never shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +14,14 @@ use undrift::{
     value::Json,
 };
 
-/// Attributes that no field stands for.
+/// Attributes without a field.
 const NO_FIELD: [(&str, &str); 3] = [
     ("id", "addresses the project in the path of a request"),
     ("path", "is the last part of the manifest's own path"),
     ("namespace_id", "follows from the first part of the manifest's own path"),
 ];
 
-/// The fields of `settings:`, those of later releases too.
+/// The fields of `settings:`, including those of later releases.
 fn settings() -> &'static Table {
     kinds::section(Scope::Project, "settings").unwrap().table()
 }
@@ -42,12 +42,13 @@ fn rows() -> BTreeMap<&'static str, Row> {
         .collect()
 }
 
-/// What `create:` says of the request that creates a project; the rest is about other requests.
+/// The fields of `create:` in the request that creates a project; the others belong to other
+/// requests.
 fn attributes_of_create() -> impl Iterator<Item = &'static Spec> {
     create().specs().iter().filter(|spec| spec.field.accepted != Accepted::Never)
 }
 
-/// Every field of the reference's release by the name that requests use, and whether it is one of
+/// Every field of the reference's release by its name in requests, and whether it is one of
 /// `create:`.
 fn fields() -> BTreeMap<String, (&'static Spec, bool)> {
     let of_settings = settings().specs().iter().map(|spec| (spec, false));
@@ -86,7 +87,8 @@ fn every_attribute_is_a_field_and_every_field_an_attribute() {
     assert_eq!(fields.len(), specs.filter(|spec| !spec.field.is_late()).count());
 }
 
-/// What a create takes by the reference, and drops without a word by the service's own code at 18.9.
+/// Attributes that a create accepts according to the reference, and the service's own code ignores
+/// at 18.9.
 const DROPPED: [&str; 2] = ["merge_pipelines_enabled", "merge_trains_enabled"];
 
 #[test]
@@ -119,7 +121,7 @@ fn every_field_is_treated_as_the_reference_says() {
         assert_eq!(read, row["read"], "{name}");
         let since = field.since.map(|release| release.to_string()).unwrap_or_default();
         assert_eq!(since, row["since"], "{name}");
-        // What a later release replaces is not deprecated in this one.
+        // An attribute that a later release replaces is not deprecated in this one.
         let modern = field.replaced_by.as_deref().and_then(|modern| settings().get(modern));
         let replaced_later = modern.is_some_and(|modern| modern.field.is_late());
         let deprecated = spec.schema["deprecated"] == true && !replaced_later;

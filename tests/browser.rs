@@ -1,7 +1,7 @@
-//! The page of a report in a real browser: what one makes of it, whatever stands in names.
+//! The page of a report in a real browser, also with hostile names.
 //!
-//! The browser is Chromium, headless and with a profile of its own: `UNDRIFT_CHROMIUM`, or one in the
-//! path. `.ci/run` installs Debian's. Without one, each test says that it did not run.
+//! The browser is Chromium, headless and with a profile of its own: `UNDRIFT_CHROMIUM`, or one in
+//! the path. `.ci/run` installs Debian's. Without one, each test reports that it did not run.
 #![cfg(all(unix, feature = "sandbox"))]
 
 use std::{
@@ -28,10 +28,10 @@ static BROWSER: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     named.or_else(found)
 });
 
-/// Says on standard error that a test is not run, if there is no browser.
+/// Reports on standard error that a test does not run, if there is no browser.
 fn has_browser(test: &str) -> bool {
     if BROWSER.is_none() {
-        // Not through the captured macros, so that a run without `--nocapture` says it as well.
+        // Without the captured macros, so that it is also visible without `--nocapture`.
         let _ = writeln!(
             std::io::stderr(),
             "not run: {test}, because there is no chromium (see .ci/run)"
@@ -40,10 +40,10 @@ fn has_browser(test: &str) -> bool {
     BROWSER.is_some()
 }
 
-/// What a script of others would leave behind; without quotes, which it stands in.
+/// The effect of a hostile script; without quotes, because it is put inside some.
 const CANARY: &str = "document.title=/canary/;document.documentElement.dataset.canary=1";
 
-/// Manifests whose names and values try to leave their place, in a folder with what is there already.
+/// Manifests with names and values that try to break out, in a folder with a live state.
 fn manifests() -> TempDir {
     let folder = TempDir::new().unwrap();
     let write = |name: &str, text: String| fs::write(folder.path().join(name), text).unwrap();
@@ -91,7 +91,7 @@ projects:
     folder
 }
 
-/// What `undrift` writes as a page and as JSON, with these arguments.
+/// The page and the JSON that `undrift` writes with these arguments.
 fn written(folder: &Path, arguments: &[&str]) -> Value {
     let mut undrift = Command::new(env!("CARGO_BIN_EXE_undrift"));
     undrift.args(arguments).args(["--out", "html=page.html", "--out", "json=page.json"]);
@@ -100,7 +100,7 @@ fn written(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&text.unwrap_or_else(|error| panic!("{error}: {output:?}"))).unwrap()
 }
 
-/// Opens the page in `folder` at `fragment` and has the browser do what `arguments` say.
+/// Opens the page in `folder` at `fragment` with these arguments for the browser.
 fn open(folder: &Path, fragment: &str, arguments: &[&str]) -> Vec<u8> {
     let profile = TempDir::new().unwrap();
     let mut browser = Command::new(BROWSER.as_ref().unwrap());
@@ -118,12 +118,12 @@ fn open(folder: &Path, fragment: &str, arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// The page as it stands once its script has run.
+/// The page after its script has run.
 fn dom(folder: &Path, fragment: &str) -> String {
     String::from_utf8(open(folder, fragment, &["--dump-dom"])).unwrap()
 }
 
-/// Fails if anything of others ran, or is an element.
+/// Fails if anything hostile ran, or became an element.
 fn assert_harmless(dom: &str) {
     let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next()).unwrap();
     assert!(title.starts_with("undrift ") && !title.contains("canary"), "{title}");
@@ -133,12 +133,12 @@ fn assert_harmless(dom: &str) {
     for element in ["<img", "<svg", "<iframe", "<template", "<!--", "<link", "<object"] {
         assert!(!dom.contains(element), "{element}");
     }
-    // The form is there because the policy let the page's own script run.
+    // The form is visible because the policy allowed the page's own script.
     let form = dom.split("id=\"filters\"").nth(1).map(|rest| rest.split('>').next().unwrap());
     assert!(form.is_none_or(|form| !form.contains("hidden")), "{form:?}");
 }
 
-/// What the page says of how much is shown.
+/// The page's text about how much is shown.
 fn shown(dom: &str) -> &str {
     let output = dom.split("id=\"shown\"").nth(1).unwrap();
     output.split('>').nth(1).unwrap().split('<').next().unwrap()
@@ -187,7 +187,7 @@ fn the_fragment_names_filters() {
         ("q=acme%2Fshop+push_events", 1),
         ("q=nothing-has-this", 0),
         ("section=labels&action=remove", 0),
-        // What is no filter is none.
+        // An unknown filter is ignored.
         ("action=<script>&section=x&q=", steps.len()),
     ] {
         let dom = dom(folder.path(), fragment);
@@ -208,7 +208,7 @@ fn the_fragment_names_filters() {
     }
 }
 
-/// The colours of a picture of the page, and how bright it is on average, from 0 to 255.
+/// The number of colours in a picture of the page, and its average brightness, from 0 to 255.
 fn picture(folder: &Path, width: u32, dark: bool) -> (usize, u64) {
     let file = folder.join("picture.png");
     let picture = format!("--screenshot={}", file.display());

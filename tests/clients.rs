@@ -1,11 +1,11 @@
-//! Independent clients of the service against the sandbox: what neither side of this project wrote
-//! has to work.
+//! Independent clients of the service against the sandbox: code from outside this project must work
+//! with it.
 //!
 //! The clients come from the registries of their languages. `UNDRIFT_CLIENTS` names the folder in
 //! which they are installed: a Python environment `venv` with `python-gitlab`, `node_modules` with
 //! `@gitbeaker/rest`, and `go`, a Go workspace whose `src` has `github.com/xanzy/go-gitlab`. A test
-//! without its client says that it did not run. `.ci/run` installs what it can and sets the
-//! variable.
+//! without its client reports that it did not run. `.ci/run` installs the available ones and sets
+//! the variable.
 #![cfg(feature = "sandbox")]
 
 use std::{
@@ -16,14 +16,14 @@ use std::{
 use tokio::process::Command;
 use undrift::sandbox::{Config, Running, Tier, start};
 
-/// The folder of the clients, if `client` is at `place` in it; else says on standard error that it
-/// is not run.
+/// The folder of the clients, if `client` is at `place` in it; otherwise reports on standard error
+/// that the test does not run.
 fn installed(client: &str, place: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("UNDRIFT_CLIENTS")
         .map(PathBuf::from)
         .filter(|folder| folder.join(place).exists());
     if folder.is_none() {
-        // Not through the captured macros, so that a run without `--nocapture` says it as well.
+        // Without the captured macros, so that it is also visible without `--nocapture`.
         let _ = writeln!(
             std::io::stderr(),
             "not run: {client}, because there is no {place} in UNDRIFT_CLIENTS (see .ci/run)"
@@ -36,7 +36,7 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)
 }
 
-/// Runs a client's script against a fresh sandbox; it has to end well.
+/// Runs a client's script against a fresh sandbox; it must succeed.
 async fn run(mut client: Command) {
     let sandbox: Running = start(Config { tier: Some(Tier::Premium), ..Config::default() })
         .await

@@ -1,11 +1,10 @@
-//! Manifests that are wrong in every way we could think of, each with what `undrift check` says
-//! about it.
+//! Manifests with all faults that we could think of, each with the report of `undrift check`.
 //!
 //! A case is a file `tests/corpus/NAME.yaml` or a folder `tests/corpus/NAME`; `NAME.txt` beside it
-//! is the report. In a folder, `NAMED` says which folder or file in it is given to `undrift check`,
-//! if that is not the folder itself. `UPDATE_SNAPSHOTS=1 cargo test --test corpus` writes the reports
-//! anew. Every case holds a secret somewhere, and no report does. A case whose name starts with `good` (or
-//! `folder-good`) has nothing wrong; `good-but` and `spellings-deprecated` only warn.
+//! is the report. In a folder, `NAMED` contains the path to pass to `undrift check`, if that is not
+//! the folder itself. `UPDATE_SNAPSHOTS=1 cargo test --test corpus` writes the reports anew. Every
+//! case contains a secret, and no report does. A case whose name starts with `good` (or
+//! `folder-good`) has no fault; `good-but` and `spellings-deprecated` only have warnings.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +17,7 @@ use undrift::{
     manifest::{self, Loaded, Surroundings},
 };
 
-/// What must not be in any report, as a whole or in part.
+/// Must not be in any report, neither whole nor in part.
 const CANARY: &str = "canary-7f3a9c21";
 const TRACES: [&str; 3] = [CANARY, "canary", "7f3a9c21"];
 
@@ -28,7 +27,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
 }
 
-/// As seen from the corpus, on some day.
+/// Surroundings in the corpus folder, on a fixed day.
 fn around() -> Surroundings {
     Surroundings { folder: corpus(), today: jiff::civil::date(2030, 1, 1) }
 }
@@ -41,7 +40,7 @@ fn check_report(path: &Path, style: Style) -> (String, u8) {
     manifest::check_report(path, &around(), style)
 }
 
-/// What is given to `undrift check` in the case at `path`.
+/// The path to pass to `undrift check` for the case at `path`.
 fn named(path: &Path) -> PathBuf {
     match fs::read_to_string(path.join("NAMED")) {
         Ok(named) => path.join(named.trim()),
@@ -62,7 +61,7 @@ fn cases() -> Vec<(String, PathBuf)> {
     cases
 }
 
-/// Whether a file holds the canary; of a folder, whether one of its files does.
+/// Whether a file, or a file in a folder, contains the canary.
 fn holds_canary(path: &Path) -> bool {
     if path.is_dir() {
         fs::read_dir(path).unwrap().any(|entry| holds_canary(&entry.unwrap().path()))
@@ -142,7 +141,7 @@ fn the_corpus_is_large() {
     }
 }
 
-/// The code of every diagnostic of a folder that holds one file with these bytes.
+/// The codes of all diagnostics for a folder with one file of these bytes.
 fn codes_of(file: &str, bytes: &[u8]) -> Vec<&'static str> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(file), bytes).unwrap();
@@ -152,7 +151,7 @@ fn codes_of(file: &str, bytes: &[u8]) -> Vec<&'static str> {
     load(folder.path()).diagnostics.sorted().into_iter().map(|diagnostic| diagnostic.code).collect()
 }
 
-/// A manifest in which a variable has a secret, and the one after it has `value`.
+/// A manifest with a variable that has a secret, followed by one with `value`.
 fn with_value(value: &str) -> String {
     format!(
         "kind: Project\npath: acme/shop\nvariables:\n  - {{key: A, value: {CANARY}}}\n  - {{key: B, value: {value}}}\n"
@@ -252,7 +251,7 @@ fn a_configuration_that_is_no_regular_file_is_refused() {
     }
 }
 
-/// What `check` says of the files in `text`, each of which begins with its name.
+/// The diagnostics of `check` for the files in `text`, each of which begins with its name.
 fn said_of(text: &str) -> Vec<(Severity, &'static str)> {
     let folder = tempfile::tempdir().unwrap();
     let mut name = "shop.yaml";
@@ -286,7 +285,7 @@ fn every_example_has_its_fault_and_nothing_is_wrong_once_it_is_mended() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a few lines of text cannot show: folders that are empty, and files that are.
+/// Codes that a few lines of text cannot show: for empty folders, and for unreadable files.
 const WITHOUT_EXAMPLE: [&str; 2] = ["no-manifests", "unreadable"];
 
 #[test]

@@ -1,4 +1,4 @@
-//! What holds for every kind, whatever it is.
+//! Rules that hold for every kind.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,23 +18,23 @@ use undrift::{
     value::{Fields, Json, Object, Value},
 };
 
-/// Every kind in every scope that has it, by the name of its section.
+/// Every kind in every scope, by the name of its section.
 fn sections() -> impl Iterator<Item = (String, Section)> {
     everywhere().map(|section| (format!("{section:?}"), section))
 }
 
-/// The section of projects that is called so.
+/// The section of projects with this name.
 fn of_project(name: &str) -> Section {
     kinds::section(Scope::Project, name).unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// Whether a file describes it.
+/// Whether it comes from a description file.
 fn is_described(section: Section) -> bool {
     let mut described = kinds::all().described().iter();
     described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == section.section))
 }
 
-/// Every schema with an object's properties below `schema`, itself first.
+/// Every schema below `schema` that is an object with properties, itself first.
 fn objects(schema: &Json) -> Vec<&Json> {
     let nested = match schema {
         Json::Object(map) => map.values().flat_map(objects).collect(),
@@ -73,7 +73,7 @@ fn the_sections_are_these_in_this_order() {
         of(Scope::Group),
         ["create", "settings", "variables", "members", "shares", "hooks", "push_rule"]
     );
-    // Those that files describe come after, by name.
+    // Described kinds come last, by name.
     let kinds = kinds::all().kinds();
     let described = kinds.iter().skip_while(|kind| kind.section != "archived").skip(1);
     let described: Vec<_> = described.map(|kind| kind.section).collect();
@@ -90,7 +90,7 @@ fn the_sections_are_these_in_this_order() {
     }
 }
 
-/// The root of what is in a container of `scope`.
+/// The API path of a container of `scope`.
 fn root(scope: Scope) -> String {
     format!("/{}s/:id", scope.noun())
 }
@@ -151,12 +151,12 @@ fn every_entry_that_can_be_written_can_be_addressed() {
             assert_eq!(arguments(op), ["id"], "{at}: {}", op.row().id);
         }
         let known: BTreeSet<_> = home.rows.keys.iter().chain(home.rows.also).collect();
-        // Without its id an entry is only not named.
+        // An entry without an id can only be named.
         let is_addressed = |handle: &&Handle| !matches!(handle.place, HandlePlace::Named);
         for handle in home.handle.iter().filter(is_addressed) {
             assert!(known.contains(&handle.field), "{at}: rows without `{}`", handle.field);
         }
-        // What stands there twice after a lost answer has to be taken away.
+        // A copy left by a lost answer must be removable.
         assert!(!section.may_come_twice() || home.delete.is_some(), "{at}");
         assert!(!section.is_removable() || home.delete.is_some(), "{at}");
         if matches!(home.change, Change::Replace) {
@@ -218,8 +218,8 @@ fn every_schema_is_valid_closed_described_and_true_to_its_examples() {
             let properties = object["properties"].as_object().unwrap();
             for (name, property) in properties {
                 let at = format!("{section}.{name}");
-                // A mapping of one key, such as a reference to a secret, may be described as a
-                // whole.
+                // A mapping of one key, such as a reference to a secret, may have one description
+                // for both.
                 let whole = object.get("description").filter(|_| properties.len() == 1);
                 let text = property
                     .get("description")
@@ -297,8 +297,8 @@ fn limits_are_in_the_schema() {
     }
 }
 
-/// Values that a property takes, of every sort that it knows: all words of an enum, both booleans,
-/// `null`, a mapping of everything.
+/// Values of every type that a property accepts: all words of an enum, both booleans, `null`, a
+/// mapping of everything.
 fn samples(schema: &Json) -> Vec<Json> {
     if let Some(choices) = schema["anyOf"].as_array() {
         return choices.iter().flat_map(samples).collect();
@@ -330,9 +330,9 @@ fn samples(schema: &Json) -> Vec<Json> {
     types.iter().flat_map(of_type).filter(|sample| jsonschema::is_valid(schema, sample)).collect()
 }
 
-/// What a service that keeps what it is sent answers, under the names of its answers; text that is
-/// empty comes back as `null`, and a list of ids as a list of what they are the ids of: that of an
-/// entry of another section is its place in `entries`, which are its names.
+/// The answer of a service that stores what it gets, with the names of answers. Empty text becomes
+/// `null`, and a list of ids becomes a list of objects; the id of an entry of another section is
+/// its position in `entries`, which are names.
 fn echo(table: &Table, body: &Fields, absent: &Json, entries: &[Json]) -> Object {
     let live = |(sent, value): (&String, &Value)| {
         let spec = table.specs().iter().find(|spec| spec.field.sent_name(&spec.name) == sent)?;
@@ -394,8 +394,8 @@ fn what_was_sent_reads_back_as_what_was_declared() {
     assert!(compared > 2 * 250, "only {compared}");
 }
 
-/// A row whose identity is a list, or a flag, would be an entry of that name: the real one would be
-/// removed by its id and made anew.
+/// A row whose identity is a list or a flag would be read as another entry: the real one would be
+/// removed by its id and created anew.
 #[test]
 fn what_tells_entries_apart_has_its_type_or_nothing_is_read() {
     let mut seen = 0;
@@ -422,7 +422,7 @@ fn what_tells_entries_apart_has_its_type_or_nothing_is_read() {
     assert!(seen > 30, "only {seen}");
 }
 
-/// Another group or project may have a path by the time that a write arrives there.
+/// Another group or project may have the path when a write arrives.
 #[test]
 fn a_write_goes_to_a_container_by_its_id() {
     let mut seen = BTreeSet::new();
@@ -465,8 +465,8 @@ fn a_write_goes_to_a_container_by_its_id() {
     assert!(seen.len() > 50, "only {seen:#?}");
 }
 
-/// Everything that an entry of a section can declare, in several ways, with the ids of what that
-/// names.
+/// Everything that an entry of a section can declare, in several variants, with the ids of the
+/// names in it.
 fn whole(section: Section) -> Vec<(Fields, Names)> {
     let specs = || section.table().specs().iter();
     let sample = |spec: &Spec, at: usize| {

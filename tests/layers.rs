@@ -1,4 +1,4 @@
-//! Imports point down only: the layers of `src/lib.rs`, held against the source.
+//! Imports point down only: checks the source against the layers of `src/lib.rs`.
 
 use std::{
     collections::BTreeMap,
@@ -6,8 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Each top-level module with its layer, and the modules of its own or a higher layer that it may
-/// import all the same.
+/// Each top-level module with its layer, and the modules of the same or a higher layer that it may
+/// import as exceptions.
 const LAYERS: &[(&str, u8, &[&str])] = &[
     ("text", 0, &["steps"]),
     ("value", 0, &["secret"]),
@@ -45,8 +45,8 @@ const LAYERS: &[(&str, u8, &[&str])] = &[
     ("cli", 8, &[]),
 ];
 
-/// What modules have no business with, although it is in a lower layer. What is declared reaches
-/// the reconciler as [`undrift::desired`], never as files or YAML; reading knows no plan.
+/// Modules of lower layers that a module must not import all the same. The reconciler gets
+/// declarations as [`undrift::desired`], never as files or YAML; reading knows no plan.
 const NO_BUSINESS: &[(&str, &[&str])] = &[
     ("api", &["kind", "kinds", "desired", "manifest", "plan", "diff", "live"]),
     ("diff", &["yaml"]),
@@ -59,7 +59,7 @@ const NO_BUSINESS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Crates that must not reach what decides: planning is pure and synchronous.
+/// Crates that must not be used where decisions are made: planning is pure and synchronous.
 const PURE: &[&str] = &[
     "kind",
     "kinds",
@@ -96,7 +96,7 @@ fn imports_point_down_only() {
             .unwrap()
             .trim_end_matches(".rs")
             .to_owned();
-        // What tests of all layers use may look at all kinds.
+        // Code for tests of all layers may use all kinds.
         let is_for_tests = relative == Path::new("kind/testing.rs");
         if ["lib", "main"].contains(&module.as_str()) || is_for_tests {
             continue;
@@ -115,7 +115,7 @@ fn imports_point_down_only() {
     }
 }
 
-/// What a report is made of, from the bottom up: a file or folder names only what stands before it.
+/// The modules of reports, from the bottom up: each names only those before it.
 const OF_REPORTS: &[&str] = &[
     "canvas",
     "compare",
@@ -131,7 +131,7 @@ const OF_REPORTS: &[&str] = &[
     "format",
 ];
 
-/// How a group or project comes into being, from the bottom up. Other kinds may name any of them.
+/// The kinds for creating a group or project, from the bottom up. Other kinds may name any of them.
 const OF_CREATION: &[&str] = &["fork", "settings", "creation", "source", "project", "group"];
 
 #[test]
@@ -144,7 +144,7 @@ fn what_comes_into_being_with_a_project_does_not_know_it() {
     names_only_what_stands_before_it("kinds", OF_CREATION);
 }
 
-/// Holds the files and folders in the folder of `module` against their order.
+/// Checks the files and folders of `module` against their order.
 fn names_only_what_stands_before_it(module: &str, order: &[&str]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(module);
     for file in rust_files(&folder) {
@@ -153,7 +153,7 @@ fn names_only_what_stands_before_it(module: &str, order: &[&str]) {
         let place = order.iter().position(|part| *part == of);
         let Some(place) = place.filter(|_| !relative.ends_with("tests.rs")) else { continue };
         let text = fs::read_to_string(&file).unwrap();
-        // Tests share the plans that the terminal is tested with.
+        // Tests share the plans of the terminal's tests.
         let code = without_comments(text.split("#[cfg(test)]\nmod tests {").next().unwrap());
         let mut named = imports(&code, &format!("crate::{module}::"));
         if !relative.contains('/') {
@@ -213,7 +213,7 @@ fn violations_in(module: &str, text: &str) -> Vec<String> {
     for import in imports(&code, "crate::") {
         let allowed = match LAYERS.iter().find(|(name, ..)| *name == import) {
             _ if import == module => true,
-            // The embedded service, a crate of its own.
+            // The embedded service is a crate of its own.
             _ if import == "sandbox" => module == "cli",
             None => true,
             Some((_, other, _)) => other < layer || beside.contains(&import.as_str()),
@@ -242,7 +242,7 @@ fn without_comments(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The modules that `code` names after `root`, such as `crate::`, alone or in braces.
+/// The modules that `code` imports from `root`, such as `crate::`, alone or in braces.
 fn imports(code: &str, root: &str) -> Vec<String> {
     let word = |text: &str| {
         text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>()
@@ -286,7 +286,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A file that no `mod` names is not compiled: its tests do not run, and nobody is told.
+/// A file that no `mod` names is not compiled: its tests do not run, without any message.
 #[test]
 fn every_file_is_a_module_of_another() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

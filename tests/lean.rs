@@ -1,4 +1,4 @@
-//! The build without the sandbox: everything but the embedded service is there.
+//! The build without the sandbox has everything except the embedded service.
 #![cfg(not(feature = "sandbox"))]
 
 use std::process::Command;

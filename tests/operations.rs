@@ -1,4 +1,4 @@
-//! The table of operations against the facts of the reference, and against itself.
+//! Checks the table of operations against the facts of the reference, and for consistency.
 //!
 //! The facts are in `data/operations.tsv`: method and path of each operation of the reference.
 
@@ -23,7 +23,7 @@ fn in_path(row: &Operation) -> BTreeSet<&'static str> {
     row.path.split('/').filter_map(|segment| segment.strip_prefix(':')).collect()
 }
 
-/// The parameters of an operation, those that are nested included.
+/// The parameters of an operation, including nested ones.
 fn all_parameters(row: &Operation) -> Vec<&'static Parameter> {
     parameters(row)
         .into_iter()
@@ -65,8 +65,8 @@ fn every_operation_of_the_reference_is_a_row_and_every_row_one_of_them() {
     assert_eq!(own.len(), facts.len());
 }
 
-/// How many operations of the reference are reached by declaring, by reading, and as acts alone. None
-/// is out of reach: `undrift call` takes all.
+/// How many operations of the reference are used for declarations, for reads, and only for single
+/// actions. `undrift call` covers all.
 #[test]
 fn every_operation_of_the_reference_is_reached() {
     let of_reference = || rows().filter(|row| row.source != "supporting").map(reach);
@@ -207,7 +207,7 @@ fn what_is_required_is_known_by_name() {
     ] {
         assert_eq!(named(find(id), |p| p.required && p.place != Place::Path), required, "{id}");
     }
-    // What is described requires what its description says, of a create alone.
+    // A described operation requires what its description requires for a create.
     let described = kinds::all().described().iter().map(|op| op.row());
     for row in described.clone() {
         let required: BTreeSet<_> =
@@ -255,8 +255,7 @@ fn lists_of_projects_take_what_the_reference_says() {
 
 #[test]
 fn bodies_that_manifests_can_say_too_have_the_fields_of_the_kinds() {
-    // What the reference's table of attributes (2, 4.3) has in its three columns; `id` stands in
-    // the path.
+    // The three columns of the reference's table of attributes (2, 4.3); `id` is in the path.
     let mut facts =
         include_str!("data/attributes.csv").lines().map(|line| line.split(',').collect::<Vec<_>>());
     let columns = facts.next().unwrap();
@@ -269,7 +268,7 @@ fn bodies_that_manifests_can_say_too_have_the_fields_of_the_kinds() {
         let at = columns.iter().position(|name| *name == column).unwrap();
         let accepted: BTreeSet<_> =
             facts.iter().filter(|row| row[at] != "-").map(|row| row[0]).collect();
-        // The service's own code drops these from a create.
+        // The service's own code ignores these in a create.
         let dropped: &[&str] = match id {
             "project-create" => &["merge_pipelines_enabled", "merge_trains_enabled"],
             _ => &[],

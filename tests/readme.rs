@@ -1,6 +1,6 @@
-//! The README is true: its commands are run in their order, its files are used as they stand, and
-//! what it shows is what undrift prints. `UPDATE_SNAPSHOTS=1 cargo test --test readme` writes the
-//! output anew. The conventions are those of the book (`docs/shown.rs`).
+//! Checks the README: its commands run in order, its files are used unchanged, and it shows the
+//! actual output of undrift. `UPDATE_SNAPSHOTS=1 cargo test --test readme` updates the output. The
+//! conventions are those of the book (`docs/shown.rs`).
 #![cfg(all(feature = "sandbox", unix))]
 
 #[path = "docs/shown.rs"]
@@ -28,7 +28,7 @@ fn the_readme_works_as_it_stands() {
     }
 }
 
-/// Copies what Git would: a sandbox's data stays where it is.
+/// Copies files as Git would: without a sandbox's data.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from)

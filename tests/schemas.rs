@@ -1,5 +1,5 @@
-//! The published schemas: they are valid, describe every field, and accept what undrift accepts.
-//! That the files in `schemas/` are as generated is a test of `undrift schema --check`.
+//! The published schemas are valid, describe every field, and accept what undrift accepts. The test
+//! of `undrift schema --check` compares the files in `schemas/`.
 
 use std::{fs, path::Path};
 
@@ -91,7 +91,7 @@ fn editors_get_markdown_for_whatever_is_described() {
             found.push(path.to_owned());
         }
         let parts = schema.as_object().into_iter().flatten();
-        // What may stand beside a name of a property in other schemas is one of its own here.
+        // `x-undrift` contains facts about a field, not schemas.
         for (name, part) in parts.filter(|(name, _)| *name != "x-undrift") {
             bare(&format!("{path}/{name}"), part, found);
         }
@@ -102,7 +102,7 @@ fn editors_get_markdown_for_whatever_is_described() {
     for (name, schema) in published() {
         let mut found = Vec::new();
         bare(name, &schema, &mut found);
-        // `properties` may have one of this name.
+        // `properties` may contain a property of this name.
         found.retain(|path| !path.ends_with("/properties"));
         assert_eq!(found, [""; 0]);
     }

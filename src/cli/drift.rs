@@ -26,8 +26,8 @@ pub(super) struct Args {
     pub(super) session: SessionArgs,
     #[command(flatten)]
     live: LiveArgs,
-    /// Also count entries that no manifest lists, entries held by UNDRIFT_HOLD, secrets that are
-    /// not set, and fields that cannot be verified as differences
+    /// Also count as differences: entries that no manifest lists, holds, secrets that are not set,
+    /// and fields that cannot be verified
     #[arg(long)]
     strict: bool,
     #[command(flatten)]

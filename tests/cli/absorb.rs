@@ -1,4 +1,4 @@
-//! `undrift absorb`: what it shows, what it writes, and what it refuses to write.
+//! `undrift absorb`: its output, its edits, and its refusals.
 
 use crate::harness::Place;
 
@@ -19,7 +19,7 @@ variables:
   - {key: SECRET, value: canary-7f3a9c21, masked: true}
 ";
 
-/// A place in which `acme/shop` is as it is declared.
+/// A place in which `acme/shop` matches its manifest.
 fn shop() -> Place {
     let place = Place::new()
         .file("m/shop.yaml", SHOP)
@@ -29,7 +29,7 @@ fn shop() -> Place {
     place
 }
 
-/// Something is done behind undrift's back.
+/// Changes something behind undrift's back.
 fn call(place: &Place, what: &str) {
     let called = place.output(&format!("call {what} --sandbox=s.db --yes"));
     assert!(called.status.success(), "{}", String::from_utf8_lossy(&called.stderr));

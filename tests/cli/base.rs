@@ -1,6 +1,6 @@
-//! A branch against its base: whose each difference is, and what apply leaves alone.
+//! A branch against its base: labels of differences, and what apply excludes.
 //!
-//! They need the `git` program, and say so plainly if it is not there.
+//! These tests need the `git` program, and report if it is missing.
 
 use std::process::Command;
 
@@ -25,7 +25,7 @@ unlisted: {variables: delete}
 
 const SITE: &str = "kind: Project\npath: acme/site\nsettings: {description: a site}\n";
 
-/// Runs git in the folder of `place`, past all configuration but what it is told here.
+/// Runs git in the folder of `place`, with only this configuration.
 fn git(place: &Place, arguments: &str) {
     let output = Command::new("git")
         .args([
@@ -59,7 +59,7 @@ fn has_git() -> bool {
     is_there
 }
 
-/// A repository with a service that is as its one commit declares.
+/// A repository, and a service that matches its one commit.
 fn place() -> Place {
     let path = std::env::var("PATH").unwrap_or_default();
     let place = Place::new()
@@ -77,7 +77,7 @@ fn exit_code(place: &Place, arguments: &str) -> i32 {
     place.output(arguments).status.code().unwrap()
 }
 
-/// The place after it was applied; nothing without Git.
+/// The place after apply; `None` without Git.
 fn applied() -> Option<Place> {
     let place = has_git().then(place)?;
     assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
@@ -182,7 +182,7 @@ fn without_git_or_a_repository_an_explicit_base_is_an_error() {
     assert_eq!(exit_code(&without, "plan --sandbox --base none"), 0);
 }
 
-/// Variables of a job may say anything; a plan is made all the same, and says what is missing.
+/// Wrong variables of a job do not prevent a plan, which reports what is missing.
 #[test]
 fn variables_that_lie_do_no_harm() {
     if !has_git() {
@@ -318,8 +318,8 @@ fn a_base_with_faults_is_named_and_no_reason_to_plan_nothing() {
     insta::assert_snapshot!(story.join("\n"));
 }
 
-/// Manifests in a folder of a larger repository, whose other YAML is not looked at; a folder that
-/// the base does not have yet.
+/// Manifests in a folder of a larger repository, whose other YAML is ignored; and a folder that the
+/// base does not have.
 #[test]
 fn the_base_is_what_belongs_together_there() {
     if !has_git() {
@@ -409,7 +409,7 @@ fn limits(count: u8) -> String {
     format!("version: 1\nguards: {{removals: {{count: {count}, share: 1}}}}\n")
 }
 
-/// Labels of a project, whose others are deleted.
+/// Labels of a project; unlisted ones are deleted.
 fn labels(names: &[&str]) -> String {
     let labels: Vec<_> =
         names.iter().map(|name| format!("{{name: {name}, color: '#ff0000'}}")).collect();
@@ -417,8 +417,8 @@ fn labels(names: &[&str]) -> String {
     format!("kind: Project\npath: acme/shop\nlabels: [{labels}]\nunlisted: {{labels: delete}}\n")
 }
 
-/// A repository whose branch removes more than the limits of `main` allow, and raises them. What is
-/// live is as `main` declares.
+/// A repository whose branch removes more than the limits of `main` allow, and raises them. The
+/// live state matches `main`.
 fn limited() -> Place {
     let place = Place::new()
         .file("sandbox.yaml", SEED)
@@ -438,8 +438,8 @@ fn limited() -> Place {
     place
 }
 
-/// Whatever a branch commits, and whatever the environment says: its base is that of the repository
-/// around it, or there is none.
+/// Whatever a branch commits and whatever the environment contains, its base comes from the
+/// repository around it, or there is none.
 #[test]
 fn a_branch_is_never_its_own_base() {
     if !has_git() {
@@ -449,7 +449,7 @@ fn a_branch_is_never_its_own_base() {
     let place = limited();
     assert_eq!(exit_code(&place, PLAN), 4, "{}", place.run(PLAN));
 
-    // Files that are a repository, in the folder or above it.
+    // Files that form a repository, in the folder or above it.
     let evil = place.path().join("evil");
     git(&place, "clone -q --bare --branch branch . evil");
     let at_evil = ["--git-dir=evil", "update-ref refs/heads/main refs/heads/branch"].join(" ");
@@ -486,7 +486,7 @@ fn a_branch_is_never_its_own_base() {
     assert_eq!(exit_code(&place, &PLAN.replace("main", "refs/heads/main")), 4);
 }
 
-/// The folder that the job names is a link or a submodule, because the branch says so.
+/// The branch makes the folder that the job names a link or a submodule.
 #[test]
 fn a_branch_does_not_choose_the_repository_of_its_base() {
     if !has_git() {
@@ -522,7 +522,7 @@ fn a_branch_does_not_choose_the_repository_of_its_base() {
     }
 }
 
-/// Rules that the base cannot have would count as of this branch, and be written with it.
+/// Rules that the base cannot have would count as the branch's own, and be written with it.
 #[test]
 fn what_the_repository_does_not_have_is_in_no_base() {
     const RULE: &str = "kind: Defaults\nmatch: {path: acme/**}\nsettings: {merge_method: ff}\n";

@@ -14,7 +14,7 @@ fn shop() -> Place {
     Place::new().file("sandbox.yaml", SEED).env("SHOP_TOKEN", "canary-0123456789")
 }
 
-/// A run against the embedded service: its exit code, its result and what it said besides.
+/// A run against the embedded service: its exit code, its result and its messages.
 fn call(place: &Place, arguments: &str) -> (i32, Value, String) {
     let output = place.output(&format!("call {arguments} --sandbox"));
     let stderr = String::from_utf8(output.stderr).unwrap();

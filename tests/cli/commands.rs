@@ -1,4 +1,4 @@
-//! What each command says, and how it exits.
+//! The output and the exit code of each command.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ const SEED: &str = "users: [{username: alice}]
 groups: [{path: acme, members: [{user: root, access_level: owner}]}]
 ";
 
-/// A folder with a project that is not there yet.
+/// A folder with a project that does not exist yet.
 fn shop() -> Place {
     Place::new()
         .file("shop.yaml", SHOP)
@@ -76,7 +76,7 @@ fn a_guard_refuses_until_it_is_told_to_let_this_through() {
     insta::assert_snapshot!(story.join("\n"));
 }
 
-/// Of what is left out nothing is told but what is wrong with it.
+/// For unselected manifests only errors are reported.
 #[test]
 fn warnings_are_of_what_is_selected() {
     let place = shop();
@@ -110,7 +110,7 @@ fn a_missing_secret_stops_apply_before_it_starts() {
     place.write("sandbox.env", "");
     insta::assert_snapshot!(place.run("apply --sandbox --yes"));
     assert_eq!(exit_code(&place, "plan --sandbox"), 0, "a plan works without");
-    // A new project comes as a whole, with its secrets.
+    // A new project is created as a whole, with its secrets.
     let unselected = place.run("apply --sandbox --yes --only acme/shop#settings");
     assert!(
         unselected.contains("error[missing-project]")
@@ -292,7 +292,7 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
-/// What cannot be printed is what the user has to mend, for every command that prints.
+/// A result that cannot be printed is for the user to repair, with every command that prints.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_at_stdout_is_no_internal_error() {
@@ -319,7 +319,7 @@ fn a_full_disk_at_stdout_is_no_internal_error() {
     let place = shop();
     let help = place.run("--help");
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    // Both talk to a server for their first line.
+    // Both wait for a server's first line.
     for command in commands.take_while(|line| !line.is_empty()).map(str::trim_start) {
         let name = command.split_whitespace().next().unwrap();
         let is_tried = PRINT.iter().any(|tried| tried.starts_with(name));
@@ -334,7 +334,7 @@ fn a_full_disk_at_stdout_is_no_internal_error() {
     }
 }
 
-/// No path that an argument names takes all memory.
+/// No path in an argument can fill the memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_endless_file_is_refused() {

@@ -1,4 +1,4 @@
-//! `undrift comment` and what it refuses.
+//! `undrift comment` and its refusals.
 
 use std::sync::{
     Arc,
@@ -70,7 +70,7 @@ fn what_cannot_be_a_comment_is_refused() {
     said += &eve.run(&format!("comment --report plan.md --url {}", server.url));
     let lies = eve.env("CI_MERGE_REQUEST_IID", "1/../2");
     said += &lies.run(&format!("comment --report plan.md --url {}", server.url));
-    // The id of a request is another one each time.
+    // The id of a request differs each time.
     let without_ids = said.split(" (request ").map(|part| match part.split_once(')') {
         Some((id, rest)) if id.chars().all(|c| c.is_ascii_hexdigit()) => rest,
         _ => part,

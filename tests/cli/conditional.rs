@@ -1,4 +1,4 @@
-//! What the service says has changed since it was read is not removed.
+//! An object that changed after it was read, according to the service, is not removed.
 
 use crate::{front, harness::Place, sandbox::Server};
 
@@ -23,7 +23,7 @@ fn a_delete_that_the_service_refuses_because_of_a_change_is_reported_as_that() {
     assert!(refused.contains("members/bob  changed meanwhile"), "{refused}");
     assert!(refused.contains("it changed after it was read"), "{refused}");
     assert!(refused.ends_with("---- exit code 6\n"), "{refused}");
-    // What did not change is removed.
+    // An unchanged object is removed.
     let removed = run(&server.url);
     assert!(removed.ends_with("---- exit code 0\n"), "{removed}");
     server.end("-TERM");

@@ -1,4 +1,4 @@
-//! What is declared somewhere and why, what fields are and codes mean.
+//! `undrift explain`: declarations, fields and codes.
 
 use crate::harness::Place;
 

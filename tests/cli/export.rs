@@ -1,4 +1,4 @@
-//! `undrift export`: what it writes, and what it refuses to write.
+//! `undrift export`: its files and its refusals.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -6,7 +6,7 @@ use crate::harness::Place;
 #[cfg(unix)]
 use crate::{front, sandbox::Server};
 
-/// A place with a sandbox that holds the sample organisation.
+/// A place with a sandbox that contains the sample organisation.
 fn acme() -> Place {
     let place = Place::new();
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/acme");
@@ -15,7 +15,7 @@ fn acme() -> Place {
     place
 }
 
-/// Every file below a folder, with what it holds.
+/// Every file below a folder, with its content.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -79,7 +79,7 @@ fn the_sample_organisation_can_be_built_from_its_export() {
         use std::os::unix::fs::PermissionsExt as _;
         assert_eq!(values.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
-    // A new project may get something of its group's, which the next run takes away.
+    // A new project may inherit something from its group, which the next run removes.
     for _ in 0..2 {
         let applied = place.output("apply out --sandbox=copy.db --yes");
         assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stdout));
@@ -119,7 +119,7 @@ fn only_what_an_export_wrote_is_written_over() {
     let first = files(&place.path().join("out"));
     place.write("out/own.yaml", "kind: Acknowledge\n");
     insta::assert_snapshot!(export(""));
-    // What is gone from the service goes, and what somebody wrote stays.
+    // Files for objects that are gone are removed, and files written by people stay.
     place.write(
         "out/acme/gone.yaml",
         "# Written by `undrift export`.\nkind: Group\npath: acme/gone\n",
@@ -164,7 +164,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_read() {
 fn nothing_is_half_written() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = acme();
-    // A folder that is in the way of a file.
+    // A folder is in the way of a file.
     std::fs::create_dir_all(place.path().join("out")).unwrap();
     assert!(place.output("export acme -d out --sandbox=acme.db").status.success());
     let before = files(&place.path().join("out"));
@@ -180,7 +180,7 @@ fn nothing_is_half_written() {
         Some("# Written by `undrift export`.\nold\n")
     );
     assert!(!place.path().join("out/.undrift-export").exists());
-    // A file that is in the way of a folder, after others were put in place: they go back.
+    // A file is in the way of a folder, after others were put in place: they are restored.
     std::fs::remove_dir(place.path().join("out/acme/web.yaml")).unwrap();
     std::fs::remove_dir_all(place.path().join("out/schemas")).unwrap();
     place.write("out/schemas", "in the way");
@@ -189,7 +189,7 @@ fn nothing_is_half_written() {
     assert!(!place.output(&format!("{update} --sandbox=acme.db")).status.success());
     assert!(!place.path().join("values.env").exists());
     assert_eq!(files(&place.path().join("out")), before);
-    // A folder that cannot be written; root can write everywhere.
+    // A folder that cannot be written; but root can write everywhere.
     let locked = place.path().join("locked");
     std::fs::create_dir(&locked).unwrap();
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o500)).unwrap();
@@ -198,7 +198,7 @@ fn nothing_is_half_written() {
     }
 }
 
-/// What cannot be read is named, and nothing at all is written unless that is wanted.
+/// Unread objects are named, and nothing is written without `--partial`.
 #[cfg(unix)]
 #[test]
 fn what_could_not_be_read_is_named_and_written_around_only_on_demand() {

@@ -1,4 +1,4 @@
-//! A server before the sandbox, which answers some requests itself and passes on the others.
+//! A server in front of the sandbox, which answers some requests itself and forwards the others.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
@@ -9,10 +9,10 @@ use std::{
 
 use serde_json::Value;
 
-/// What is answered to a request, such as `GET /api/v4/user`, with a body; `None` passes it on.
+/// The answer to a request, such as `GET /api/v4/user`, with a body; `None` forwards it.
 type Answer = dyn Fn(&str, Value) -> Option<String> + Send + Sync;
 
-/// Starts one before the service at `sandbox`, and returns its address.
+/// Starts one in front of the service at `sandbox`, and returns its address.
 pub(crate) fn before(
     sandbox: &str,
     answer: impl Fn(&str, Value) -> Option<String> + Send + Sync + 'static,
@@ -24,14 +24,14 @@ pub(crate) fn before(
     thread::spawn(move || {
         for client in listener.incoming() {
             let (sandbox, answer) = (sandbox.clone(), Arc::clone(&answer));
-            // A client that goes away ends no test.
+            // A client that disconnects does not end a test.
             thread::spawn(move || serve(client.unwrap(), &sandbox, &*answer).ok());
         }
     });
     url
 }
 
-/// An answer of JSON, with these headers besides.
+/// An answer with JSON and these additional headers.
 pub(crate) fn json(status: &str, headers: &str, text: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{headers}content-length: {}\r\nconnection: close\r\n\r\n{text}",

@@ -23,7 +23,7 @@ impl Place {
         self.folder.path()
     }
 
-    /// With a file.
+    /// Adds a file.
     pub(crate) fn file(self, name: &str, text: &str) -> Self {
         self.write(name, text);
         self
@@ -36,13 +36,13 @@ impl Place {
         std::fs::write(path, text).unwrap();
     }
 
-    /// With an environment variable.
+    /// Adds an environment variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// A run with `arguments`, separated by spaces, that has not been started.
+    /// A command with `arguments`, separated by spaces, that is not started yet.
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_undrift"));
         let variables = self.environment.iter().map(|(name, value)| (name, value));
@@ -60,7 +60,7 @@ impl Place {
         self.command(arguments).output().unwrap()
     }
 
-    /// Runs it to its end and describes what it did.
+    /// Runs it to its end and describes the result.
     pub(crate) fn run(&self, arguments: &str) -> String {
         let output = self.output(arguments);
         let stream = |name: &str, bytes: &[u8]| match self.normalised(bytes) {
@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-/// `text` with the characters that follow `prefix` and are `variable` replaced by `name`.
+/// Replaces the `variable` characters after `prefix` in `text` by `name`.
 fn replaced_after(text: &str, prefix: &str, name: &str, variable: impl Fn(char) -> bool) -> String {
     let mut parts = text.split(prefix);
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! What was changed by hand in an emergency is left alone until a day.
+//! Holds: changes made by hand in an emergency are kept until a day.
 
 use jiff::{Span, Timestamp, tz::TimeZone};
 
@@ -14,8 +14,8 @@ members: [{user: alice, access_level: developer}]
 unlisted: {members: delete}
 ";
 
-/// The day so many days from now. Which one that is makes no difference to a test: a hold may end on
-/// any of the next days.
+/// The day `days` from now. Tests do not depend on the exact day, because a hold may end on any of
+/// the next days.
 fn day(days: i32) -> String {
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     today.saturating_add(Span::new().days(days)).to_string()
@@ -43,7 +43,7 @@ fn what_is_held_is_shown_and_left_alone_until_its_day() {
     insta::assert_snapshot!(story.join("\n"));
     let json = place.run("drift --sandbox --out json=-");
     assert!(json.contains(&format!("\"until\": \"{until}\"")), "{json}");
-    // When it is over, everything is as before.
+    // After the hold, everything is as before.
     let place = place.env("UNDRIFT_HOLD", &format!("acme/shop#members@{}", day(-3)));
     let over = place.run("drift --sandbox");
     assert!(over.contains("warning[hold]") && over.contains("is over"), "{over}");
@@ -66,7 +66,7 @@ fn a_hold_that_cannot_be_meant_is_refused_and_one_that_matches_nothing_is_not() 
         assert!(text.contains(said), "{hold}: {text}");
         assert_eq!(exit_code(&text), code, "{hold}: {text}");
     }
-    // It is in the environment alone.
+    // Holds come from the environment only.
     let place = Place::new().file("a.yaml", &(SHOP.to_owned() + "hold: 2027-01-10\n"));
     assert_eq!(exit_code(&place.run("check")), "3");
 }

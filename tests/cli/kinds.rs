@@ -24,7 +24,7 @@ homes:
 
 const RELEASE: &str = "kind: Project\npath: acme/shop\nmilestones:\n  - {title: '1.0', description: The first one, due_date: 2099-01-31}\n";
 
-/// The sandbox with a collection that it does not have: one project's milestones.
+/// The sandbox with a collection that it does not have: the milestones of one project.
 struct Service {
     url: String,
     milestones: Arc<Mutex<BTreeMap<u64, Value>>>,
@@ -45,7 +45,7 @@ impl Service {
         Self { url, milestones, requests }
     }
 
-    /// What was written since this was asked last.
+    /// The writes since the last call.
     fn writes(&self) -> Vec<String> {
         let requests = std::mem::take(&mut *self.requests.lock().unwrap());
         requests.into_iter().filter(|request| !request.starts_with("GET ")).collect()
@@ -185,7 +185,7 @@ homes:
     );
 }
 
-/// Whoever opens a merge request can change what is in the folder of the manifests.
+/// The author of a merge request can change everything in the folder of the manifests.
 #[test]
 fn a_description_in_the_folder_of_the_manifests_is_not_read() {
     let place = Place::new().file("m/shop.yaml", RELEASE).file("m/kind.txt", DESCRIPTION);
@@ -201,7 +201,7 @@ fn a_description_in_the_folder_of_the_manifests_is_not_read() {
     assert!(place.run("check m").contains("unknown key `kinds`"));
 }
 
-/// Of what nobody but the user knows, the sandbox knows what the description says, and reports say so.
+/// The sandbox knows a described collection only from its description, and reports state that.
 #[test]
 fn what_only_a_user_describes_is_rehearsed() {
     let gates = "section: gates
@@ -279,15 +279,15 @@ gates: [{name: south, height: 1}]
     let absorbed = run("absorb acme/shop -d m --write");
     let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
     assert!(text.contains("height: 7"), "{absorbed}\n{text}");
-    // The sandbox has a reading of its own of these.
+    // The sandbox has its own version of these.
     place.write("kinds/gates.yaml", DESCRIPTION);
     place.write("m/all.yaml", RELEASE);
     let own = run("apply m --yes");
     assert!(!own.contains("rehearsed") && own.ends_with("---- exit code 0\n"), "{own}");
 }
 
-/// What the service adds by PUT is named in the path, whether the sandbox knows it itself or was told of
-/// it; and what names a project is sent as its id.
+/// An entry that the service adds by PUT is named in the path, for collections of the sandbox and
+/// for described ones; the name of a project is sent as its id.
 #[test]
 fn what_is_added_at_its_own_path_is_put_there() {
     let attributes = "section: attributes
@@ -380,8 +380,8 @@ bridges: [{name: north, to: acme/Tool}]
     assert!(unknown.contains("the service has no project `acme/gone`"), "{unknown}");
 }
 
-/// What a user describes of whom something is granted is planned, guarded and changed row by row, as a
-/// protection that undrift knows itself.
+/// A described list of grants is planned, guarded and changed row by row, like a protection that
+/// undrift knows.
 #[test]
 fn what_grants_something_is_rehearsed_row_by_row() {
     let kind = "section: town_gates

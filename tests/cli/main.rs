@@ -1,7 +1,7 @@
-//! The command line from outside: the binary in an empty environment, in a folder of its own.
+//! The command line from outside: the binary in an empty environment, in its own folder.
 //!
-//! A snapshot holds what a run wrote to stdout and to stderr, and its exit code. What differs from
-//! run to run is replaced: the folder, addresses, generated tokens and the version.
+//! A snapshot contains the stdout, the stderr and the exit code of a run. Texts that differ from
+//! run to run are replaced: the folder, addresses, generated tokens and the version.
 //! `INSTA_UPDATE=always` writes the snapshots anew.
 #![cfg(feature = "sandbox")]
 

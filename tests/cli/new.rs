@@ -1,4 +1,4 @@
-//! `undrift new`: documents that fit the manifests, and none that do not.
+//! `undrift new`: documents that fit the existing manifests, and refusals of others.
 
 use crate::harness::Place;
 

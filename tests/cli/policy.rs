@@ -1,4 +1,4 @@
-//! What of a plan runs, what guards refuse, and what counts as a difference.
+//! Which part of a plan runs, what guards refuse, and what counts as a difference.
 
 use crate::harness::Place;
 
@@ -9,7 +9,7 @@ projects:
   - {path: acme/site, settings: {visibility: private}, hooks: [{url: 'https://a.example.org'}]}
 ";
 
-/// A folder and a service with two projects in it.
+/// A folder, and a service with two projects.
 fn place() -> Place {
     Place::new().file("sandbox.yaml", SEED)
 }
@@ -75,7 +75,7 @@ fn what_is_unlisted_is_counted_and_is_a_difference_where_somebody_says_so() {
     assert_eq!(exit_code(&place, "plan --sandbox --exit-code"), 2);
     assert_eq!(exit_code(&place, "plan --sandbox"), 0);
     insta::assert_snapshot!(place.run("apply --sandbox --yes"));
-    // What is excluded does not count as unlisted.
+    // Excluded objects do not count as unlisted.
     let part = "drift --sandbox --strict --exclude acme/shop#hooks/other";
     let hooks = "hooks: [{name: other, url: 'https://b.example.org', state: absent}]";
     place.write("a.yaml", &format!("kind: Project\npath: acme/shop\n{hooks}\n"));
@@ -122,7 +122,7 @@ members: [{user: alice, access_level: guest}]
     insta::assert_snapshot!(story.join("\n"));
 }
 
-/// Seven projects, one of them declared, beside two that a rule leaves alone.
+/// Seven projects, one of them declared, beside two that a rule does not include.
 fn undeclared() -> Place {
     let projects: Vec<_> = (1..=7).map(|i| format!("  - {{path: acme/p{i}}}\n")).collect();
     let seed = format!(

@@ -1,4 +1,4 @@
-//! The record of runs that apply.
+//! The record of apply runs.
 
 use std::{
     process::{Output, Stdio},
@@ -25,7 +25,7 @@ fn place() -> Place {
         .env("CI_COMMIT_SHA", "0123abcd")
 }
 
-/// The lines of the record, each of which is as the schema says.
+/// The lines of the record, each valid according to the schema.
 fn lines(place: &Place) -> Vec<Value> {
     let schema: Value = serde_json::from_slice(&place.output("schema record").stdout).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
@@ -83,7 +83,7 @@ fn a_file_that_cannot_be_opened_is_refused_before_anything_is_done() {
     assert!(!place.path().join("m/.undrift").exists(), "the service was not even started");
 }
 
-/// Starts a command, and interrupts it while it waits for what it reads of a project.
+/// Starts a command, and interrupts it while it reads a project.
 fn interrupted(command: &str) -> (Place, Output) {
     let place = place().env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
     let server = Server::start(&place, "--seed m/sandbox.yaml");
@@ -93,7 +93,7 @@ fn interrupted(command: &str) -> (Place, Output) {
     let url = front::before(&server.url, move |request, _| {
         if request.contains("/projects/") {
             let gate = gate.lock().unwrap();
-            // Nobody waits for either any more once the run is over.
+            // Nothing waits for either after the run.
             let _ = gate.0.send(());
             let _ = gate.1.recv();
         }
@@ -111,7 +111,7 @@ fn interrupted(command: &str) -> (Place, Output) {
     (place, output)
 }
 
-/// A signal that comes before the first write: the run ends at once, and says so in the record.
+/// A signal before the first write ends the run at once, and is in the record.
 #[test]
 fn a_run_that_is_interrupted_while_it_plans_leaves_its_line() {
     let (place, _) = interrupted("apply m --yes --record record.jsonl");
@@ -123,7 +123,7 @@ fn a_run_that_is_interrupted_while_it_plans_leaves_its_line() {
     );
 }
 
-/// What only reads says so when a signal ends it.
+/// Commands that only read also report a signal.
 #[test]
 fn whoever_is_interrupted_while_reading_says_so() {
     for command in ["plan m", "drift m", "snapshot m -o live.json"] {

@@ -1,5 +1,4 @@
-//! Reports for machines: one is there after every run, it is of that run, and it says how that
-//! ended.
+//! Machine-readable reports: every run leaves its own, with its final state.
 
 use serde_json::Value;
 
@@ -18,7 +17,7 @@ fn report(place: &Place, file: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// What there is in the folder besides what was put there.
+/// Files in the folder that the test did not put there.
 fn left(place: &Place) -> Vec<String> {
     let entries = std::fs::read_dir(place.path())
         .unwrap()
@@ -53,7 +52,7 @@ fn every_run_leaves_its_own_report() {
         let place = shop()
             .file("broken/broken.yaml", broken)
             .file("report.json", "{\"exit_code\": \"of another run\"}\n");
-        // Only what is in this folder is meant, and not what is below it.
+        // Only this folder is meant, not those below.
         let place =
             if arguments.contains("broken") { place } else { place.file("broken/broken.yaml", "") };
         let run =
@@ -70,7 +69,7 @@ fn every_run_leaves_its_own_report() {
         assert_eq!(told, (sort, status, exit), "{run}{report:#}");
         assert_eq!(report["error"].is_string(), status == "failed", "{run}{report:#}");
 
-        // The service as it was before.
+        // Restore the service.
         let _ = std::fs::remove_dir_all(place.path().join(".undrift"));
         let output = place.output(&format!("{arguments} --out json=-"));
         let only: Value = serde_json::from_slice(&output.stdout)
@@ -79,10 +78,10 @@ fn every_run_leaves_its_own_report() {
     }
 }
 
-/// The reports of one run in all formats but JSON, as options.
+/// All formats of one run except JSON, as options.
 const OTHERS: &str = "--out markdown=report.md --out html=report.html --out codequality=report-cq.json --out json=report.json";
 
-/// What the reports of a run say of its end: of each but JSON, that it finished or that it did not.
+/// Whether each report except JSON shows the run as finished.
 fn told(place: &Place) -> [bool; 3] {
     let text = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap();
     let (markdown, html) = (text("report.md"), text("report.html"));
@@ -131,7 +130,7 @@ fn every_format_says_how_the_run_ended() {
 
 #[test]
 fn a_run_that_is_killed_leaves_reports_that_say_so() {
-    // A service that takes connections and never answers.
+    // A service that accepts connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let place = shop().env("UNDRIFT_TOKEN", "abcdefgh");
     let url = format!("http://{}", silent.local_addr().unwrap());
@@ -171,7 +170,7 @@ fn each_report_has_a_place_of_its_own() {
         assert_eq!((&report["status"], &report["error"]), (&"failed".into(), &message.into()));
         assert!(!place.path().join(".undrift").exists(), "the service was not even started");
     }
-    // What is thrown away may be so twice.
+    // Two reports may both be discarded.
     let place = shop();
     let run = place.run("drift --sandbox --out json=/dev/null --out html=/dev/null");
     assert!(run.ends_with("---- exit code 2\n"), "{run}");
@@ -291,7 +290,7 @@ fn a_report_that_is_lost_hides_no_more_telling_code() {
         "the other report says how the run ended"
     );
 
-    // The name is taken, so that one of two steps fails.
+    // The name is taken, so one of two steps fails.
     let place = shop().file("shop.yaml", "kind: Project\npath: acme/shop\nsettings: {name: other}\nvariables: [{key: A, value: b}]\n");
     let run = place.run(&format!("apply {open}"));
     assert!(

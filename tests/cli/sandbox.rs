@@ -1,4 +1,4 @@
-//! The embedded service as a server of its own, and signals.
+//! The embedded service as a server, and signals.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
@@ -17,7 +17,7 @@ const SHOP: &str =
     "kind: Project\npath: acme/shop\ncreate: true\nsettings: {description: What we sell}\n";
 const SEED: &str = "groups: [{path: acme, members: [{user: root, access_level: owner}]}]\n";
 
-/// A running server and what it said at its start.
+/// A running server with its output at the start.
 pub(crate) struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
@@ -43,7 +43,7 @@ impl Server {
         Self { child, stdout, url }
     }
 
-    /// Ends it with a signal; returns what else it said, and its exit code.
+    /// Ends it with a signal; returns the rest of its output, and its exit code.
     pub(crate) fn end(mut self, signal: &str) -> (String, Option<i32>) {
         send(signal, &self.child);
         let mut rest = String::new();
@@ -52,7 +52,7 @@ impl Server {
     }
 }
 
-/// A test that fails leaves no server behind.
+/// A failing test leaves no server behind.
 impl Drop for Server {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
@@ -204,7 +204,7 @@ fn what_may_not_be_read_makes_a_run_incomplete() {
     server.end("-TERM");
 }
 
-/// Something between undrift and the service that holds back the first request which writes.
+/// A proxy between undrift and the service that holds back the first write.
 struct Gatekeeper {
     url: String,
     held: Receiver<()>,
@@ -236,7 +236,7 @@ impl Gatekeeper {
     }
 }
 
-/// Passes on what the client sends; the first `POST` waits at the gate.
+/// Forwards the client's requests; the first `POST` waits at the gate.
 fn pass(
     mut client: TcpStream,
     mut server: TcpStream,
@@ -252,7 +252,7 @@ fn pass(
         }
         server.write_all(&bytes[..length]).unwrap();
     }
-    // The other side may have hung up first.
+    // The other side may have disconnected first.
     let _ = server.shutdown(Shutdown::Both);
 }
 
@@ -287,7 +287,7 @@ fn an_interrupted_apply_finishes_its_calls_and_starts_no_more() {
     }
 }
 
-/// A seed is checked like a manifest, and what the service would ignore is no setting.
+/// A seed is checked like a manifest, and settings that the service would ignore are faults.
 #[test]
 fn what_is_wrong_with_a_seed_is_said_by_check_too() {
     for (seed, says, code) in [

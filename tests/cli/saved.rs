@@ -1,4 +1,4 @@
-//! Saved plans: a job that plans, somebody who looks, and a job that applies.
+//! Saved plans: one job plans, somebody reviews, and another job applies.
 
 use std::fs;
 
@@ -90,7 +90,7 @@ fn a_plan_is_saved_shown_and_applied() {
     }
     let (code, stdout, stderr) = run(&place, "apply plan.saved m --yes");
     assert_eq!(code, 0, "{stdout}{stderr}");
-    // It knows its folder; nothing is left, and everything was saved.
+    // The plan contains its folder; all steps were saved.
     assert_eq!(run(&place, "apply plan.saved --yes").0, 0);
     let (code, stdout, _) = run(&place, "apply plan.saved m --yes");
     assert!(code == 0 && stdout.contains("not needed any more: 4 steps"), "{stdout}");
@@ -116,7 +116,7 @@ fn the_same_plan_is_the_same_file() {
 fn what_changed_since_stops_it_before_the_first_write() {
     let other = "kind: Project\npath: acme/site\nsettings: {description: newer}\n";
     let more = "kind: Project\npath: acme/site\nsettings: {description: new, lfs_enabled: false}\n";
-    // What happens in between, whether that makes the plan stale, and how it says so.
+    // What happens in between, whether it makes the plan stale, and the message.
     type Between = fn(&Place);
     let cases: &[(&str, Between, bool, &str)] = &[
         (
@@ -211,7 +211,7 @@ fn check_stale(place: &Place, what: &str, is_stale: bool, says: &str) {
     assert!(stdout.contains(says), "{what}: {stdout}");
     if is_stale {
         assert_eq!(log(), before, "{what}: something was written");
-        // The other project is applied all the same, if somebody says so.
+        // With `--on-stale=skip` the other project is applied.
         let (code, stdout, stderr) = run(place, "apply plan.saved m --yes --on-stale=skip");
         assert_eq!(code, 5, "{what}: {stdout}{stderr}");
         assert!(stdout.contains("done"), "{what}: {stdout}{stderr}");
@@ -271,7 +271,7 @@ fn what_is_no_use_is_refused_before_anything_is_sent() {
         assert_eq!(code, 3, "{arguments}: {stdout}{stderr}");
     }
     assert_eq!(run(&place, "plan m -o plan.yaml").0, 3);
-    // One file of manifests, called otherwise, is what it was.
+    // One file of manifests with another name is the same.
     place.write(
         "one.json",
         &json!({"kind": "Project", "path": "acme/site", "settings": {"description": "new"}})
@@ -324,7 +324,7 @@ fn guards_are_asked_again_and_take_nothing_from_the_file() {
     assert_eq!(code, 0, "{stdout}{stderr}");
 }
 
-/// The folder that a file names is only where to look, and only below the working directory.
+/// The folder in a saved plan is only a place to look, and must be below the working directory.
 #[test]
 fn the_folder_of_a_saved_plan_is_below_the_working_directory() {
     let place = saved();
@@ -337,7 +337,8 @@ fn the_folder_of_a_saved_plan_is_below_the_working_directory() {
         assert_eq!(code, 3, "{elsewhere}: {stderr}");
         let why = format!("was made of `{elsewhere}`, which is not below here");
         assert!(stderr.contains(&why) && stderr.contains("undrift apply FILE DIR"), "{stderr}");
-        // Named, the folder is of no importance, and the file is seen to be edited.
+        // With an explicit folder, that of the file does not matter, and the file is recognised as
+        // edited.
         assert_eq!(run(&place, "apply plan.saved m --yes").0, 5);
     }
     fs::write(&at, text).unwrap();

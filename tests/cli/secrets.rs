@@ -1,11 +1,10 @@
-//! No secret in any output, whatever the command, however loud; and no write by a command that only
-//! looks.
+//! No command shows a secret, at any verbosity; and commands that only read never write.
 
 use serde_json::Value;
 
 use crate::{harness::Place, sandbox::Server};
 
-/// Secrets by where they live. None of them may ever be seen.
+/// Secrets by their places. None of them may ever be shown.
 const CANARIES: &[(&str, &str)] = &[
     ("undrift's token", "canary-token/of+undrift=="),
     ("a variable's value", "canary-variable-from-env"),
@@ -72,7 +71,7 @@ fn forms(secret: &str) -> Vec<String> {
     forms.push(secret.bytes().map(|byte| format!("{byte:02x}")).collect());
     forms.push(secret.chars().rev().collect());
     forms.push(base64(secret.as_bytes()).trim_end_matches('=').to_owned());
-    // Each part of an address is one that somebody could use.
+    // Each part of a URL could be used by somebody.
     forms.extend(
         secret
             .split(['/', '@', ':', '?', '='])
@@ -146,7 +145,7 @@ fn no_canary_is_in_any_output() {
     }
 }
 
-/// Secrets that would break JSON or its words if they were struck from the finished text.
+/// Secrets that would break JSON or its keys if they were removed from the finished text.
 const AWKWARD: [&str; 6] = [
     "{\n  \"auths\": {\n    \"a.example.org\": {\"auth\": \"QUJDREVG\"},\n    \"b.example.org\": {}\n  }\n}",
     "a \"quoted\" \\ word\nand a second line",
@@ -156,7 +155,7 @@ const AWKWARD: [&str; 6] = [
     "[secret]",
 ];
 
-/// Every text in `json` that is no key.
+/// Every text in `json`, without keys.
 fn texts(json: &Value) -> Vec<&str> {
     match json {
         Value::String(text) => vec![text],
@@ -166,8 +165,8 @@ fn texts(json: &Value) -> Vec<&str> {
     }
 }
 
-/// A project whose description tells all of [`AWKWARD`], and a manifest that refers to them as `S0`
-/// and so on.
+/// A project whose description contains all of [`AWKWARD`], and a manifest that refers to them as
+/// `S0` and so on.
 fn awkward() -> Place {
     let settings = serde_json::json!({"description": AWKWARD.join(" and ")});
     let seed = format!(

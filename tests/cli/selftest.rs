@@ -1,4 +1,4 @@
-//! The selftest against the embedded service, which does what it does itself.
+//! The selftest against the embedded service, with the same results on both sides.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
@@ -16,7 +16,7 @@ fn seed(tier: &str, more: &str) -> String {
     )
 }
 
-/// What it prints, without the name that is drawn.
+/// The output without the random name.
 fn drawn(text: &str) -> String {
     const PREFIX: &str = "undrift-selftest-";
     let mut parts = text.split(PREFIX);
@@ -36,7 +36,7 @@ fn every_kind_is_tried_and_nothing_is_left() {
     }
 }
 
-/// From release 18 on what it leaves is only marked for deletion, under another path.
+/// From release 18 on its remains are only marked for deletion, at another path.
 #[test]
 fn it_runs_any_number_of_times_in_one_group() {
     let place = Place::new().file("sandbox.yaml", &seed("premium", "release: '18.9'\n"));
@@ -60,7 +60,7 @@ fn what_is_in_use_or_not_owned_is_refused() {
         let text = place.run(&format!("selftest --group {group} --sandbox --yes"));
         assert!(text.contains(said) && text.ends_with("---- exit code 3\n"), "{text}");
     }
-    // Without a terminal nobody can be asked.
+    // Without a terminal no prompt is possible.
     let place = Place::new().file("sandbox.yaml", &seed("free", ""));
     let text = place.run("selftest --group acme/void --sandbox");
     assert!(text.contains("not a terminal") && text.ends_with("---- exit code 3\n"), "{text}");
@@ -68,8 +68,8 @@ fn what_is_in_use_or_not_owned_is_refused() {
     assert!(left.contains("[]"), "{left}");
 }
 
-/// A service of a lower tier than it is said to be does much otherwise. The report says what, and
-/// nothing of whom it is about.
+/// A service of a lower tier than declared behaves differently in many ways. The report shows the
+/// differences without names.
 #[test]
 fn what_differs_is_reported_without_names() {
     let place = Place::new().file("sandbox.yaml", &seed("free", ""));
@@ -90,7 +90,7 @@ fn what_differs_is_reported_without_names() {
     assert!(left.contains("[]"), "{left}");
 }
 
-/// The terminal has one screen; the file has every field, and nothing of whom it is about.
+/// The terminal shows one screen; the file has every field, without names.
 #[test]
 fn each_field_is_tried_and_the_file_has_all() {
     let place = Place::new().file("sandbox.yaml", &seed("free", ""));

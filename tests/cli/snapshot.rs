@@ -26,7 +26,7 @@ fn taken() -> (Place, Json) {
     (place, serde_json::from_str(&text).unwrap())
 }
 
-/// What `undrift ARGUMENTS` says and exits with.
+/// The output and the exit code of `undrift ARGUMENTS`.
 fn said(place: &Place, arguments: &str) -> (i32, String) {
     let output = place.output(arguments);
     let text = [output.stdout, output.stderr].concat();
@@ -139,7 +139,7 @@ variables:
     for (value, key, steps) in [
         ("the-first-value", Some(KEY), 0),
         ("another-value", Some(KEY), 1),
-        // Without the key nobody learns which of them it is.
+        // Without the key nothing shows which value it is.
         ("the-first-value", None, 0),
         ("another-value", None, 0),
     ] {

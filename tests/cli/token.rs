@@ -1,4 +1,4 @@
-//! What is said of the token before anything is planned.
+//! Reports about the token before planning.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ const SEED: &str = "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n";
 const SHOP: &str = "kind: Project\npath: acme/shop\nsettings: {description: What we sell}\n";
 const SELF: &str = "GET /api/v4/personal_access_tokens/self";
 
-/// What runs say of a token of which the service answers this; each run asks once.
+/// The output of runs for this answer about the token; each run asks once.
 fn runs(arguments: &[&str], status: &'static str, answer: &str) -> String {
     let place = Place::new().file("seed.yaml", SEED).file("m/shop.yaml", SHOP);
     let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");

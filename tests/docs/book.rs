@@ -1,4 +1,4 @@
-//! Every command of the book works, and prints what the page shows.
+//! Every command in the book works, and prints what the page shows.
 
 use std::{fs, thread};
 
@@ -11,7 +11,7 @@ use crate::{
 #[test]
 fn every_command_of_the_book_works() {
     let mut pages = pages();
-    // Those are generated, and hold what undrift prints.
+    // Those are generated, and contain undrift's output.
     pages.retain(|page| !page.starts_with("docs/reference/"));
     let read: Vec<Read> = thread::scope(|scope| {
         let runs: Vec<_> = pages

@@ -1,9 +1,9 @@
-//! The Dockerfile, as far as it can be read without a container engine: small, not root, and of the
-//! release of Rust that the package asks for.
+//! Checks the Dockerfile without a container engine: small, not root, and with the Rust release
+//! that the package requires.
 
 use crate::{file, root};
 
-/// A stage: its name, what it starts from, and its instructions with their arguments.
+/// A stage: its name, its base, and its instructions with their arguments.
 struct Stage {
     name: String,
     base: String,
@@ -47,7 +47,7 @@ fn the_image_is_small_and_does_not_run_as_root() {
     for (at, stage) in stages.iter().enumerate().skip(1) {
         assert!(stage.base == "scratch" || stage.base.contains(':'), "a release of {}", stage.base);
         assert_eq!(stage.all("ENTRYPOINT"), ["[\"/usr/bin/undrift\"]"]);
-        // By number, so that an orchestrator can tell that it is not root.
+        // A number, so that orchestrators can see that it is not root.
         assert_eq!(stage.all("USER"), ["65532:65532"]);
         assert!(stage.all("COPY").contains(&"--from=build /undrift /usr/bin/undrift"));
         for copy in stage.all("COPY") {
@@ -71,7 +71,7 @@ fn only_what_a_build_reads_is_sent_to_it() {
         let folder = path.split('*').next().unwrap();
         assert!(root().join(folder).exists(), "{path}");
     }
-    // What is compiled into the binary, and the targets that the package names.
+    // Files that are compiled into the binary, and the targets of the package.
     for needed in ["!Cargo.toml", "!Cargo.lock", "!build.rs", "!src", "!examples/*.rs"] {
         assert!(lines.contains(&needed), "{needed}");
     }

@@ -1,10 +1,10 @@
-//! Links between pages lead somewhere, and the table of contents has every page.
+//! Links between pages are valid, and the table of contents has every page.
 
 use std::{collections::BTreeSet, path::Path};
 
 use crate::{file, pages, root};
 
-/// The targets of the links of `text` in Markdown, code left out.
+/// The targets of the Markdown links in `text`, without code.
 fn links(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut prose = String::new();
@@ -33,7 +33,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     text.lines().filter(|line| line.starts_with('#')).map(heading).collect()
 }
 
-/// Which links of the page `name`, whose text is `text`, lead nowhere.
+/// The broken links of the page `name` with this `text`.
 fn broken(name: &str, text: &str) -> Vec<String> {
     let folder = Path::new(name).parent().unwrap();
     let leads_somewhere = |target: &str| {

@@ -1,6 +1,6 @@
-//! The book in `docs/`, the pipeline in `examples/ci/` and the Dockerfile are true.
+//! Checks the book in `docs/`, the pipeline in `examples/ci/` and the Dockerfile.
 //!
-//! `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes anew what pages show and what is generated.
+//! `UPDATE_SNAPSHOTS=1 cargo test --test docs` updates shown output and generated pages.
 #![cfg(all(feature = "sandbox", unix))]
 
 mod book;
@@ -27,7 +27,7 @@ fn file(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The pages of the book, the table of contents left out, by their paths in the repository.
+/// The pages of the book by path, without the table of contents.
 fn pages() -> Vec<String> {
     let mut pages = Vec::new();
     let mut folders = vec![PathBuf::from("docs")];
@@ -46,12 +46,12 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// Whether files are written anew.
+/// Whether files are updated instead of compared.
 fn updates() -> bool {
     std::env::var_os("UPDATE_SNAPSHOTS").is_some()
 }
 
-/// Compares a generated file with what it has to be, or writes it.
+/// Compares a generated file with its expected content, or updates it.
 fn is_current(name: &str, fresh: &str) {
     if updates() {
         fs::write(root().join(name), fresh).unwrap();

@@ -1,4 +1,4 @@
-//! What pages name in passing is there: commands, options and environment variables.
+//! Commands, options and environment variables that pages mention exist.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -9,7 +9,7 @@ use crate::{
     root,
 };
 
-/// The code within lines of `text`: what is between backticks.
+/// The code in `text`: what is between backticks.
 fn quoted(text: &str) -> Vec<&str> {
     let mut fenced = false;
     let mut quoted = Vec::new();
@@ -22,14 +22,14 @@ fn quoted(text: &str) -> Vec<&str> {
     quoted
 }
 
-/// The words of `text` that begin with `prefix`, without what follows the name.
+/// The words in `text` that begin with `prefix`, up to the end of the name.
 fn named<'t>(text: &'t str, prefix: &str) -> Vec<&'t str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let words = text.split(|c: char| !is_name(c));
     words.filter(|word| word.starts_with(prefix) && word.len() > prefix.len()).collect()
 }
 
-/// What of `text` is not there, given every `option` and every `variable` that is.
+/// The names in `text` that are neither one of `options` nor one of `variables`.
 fn unknown(text: &str, options: &BTreeSet<String>, variables: &str) -> BTreeSet<String> {
     let commands = commands();
     let mut unknown = BTreeSet::new();
@@ -56,7 +56,7 @@ fn unknown(text: &str, options: &BTreeSet<String>, variables: &str) -> BTreeSet<
     unknown
 }
 
-/// The source of the program, and the pipeline, which has variables of its own.
+/// The source of the program, and the pipeline with its own variables.
 fn sources(folder: &Path) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {

@@ -1,4 +1,4 @@
-//! The generated pages of the reference, besides those of tests/kinds.rs and tests/operations.rs.
+//! The generated pages of the reference, except those of tests/kinds.rs and tests/operations.rs.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use undrift::{diagnostic::codes::CODES, kinds::reference, manifest::schema};
 
 use crate::is_current;
 
-/// What undrift prints for `arguments`.
+/// The output of undrift for `arguments`.
 pub(crate) fn printed(arguments: &[&str]) -> String {
     let mut undrift = Command::new(env!("CARGO_BIN_EXE_undrift"));
     let output = undrift.args(arguments).env_clear().output().unwrap();
@@ -20,7 +20,7 @@ pub(crate) fn commands() -> Vec<String> {
     let help = printed(&["--help"]);
     let (_, rest) = help.split_once("Commands:\n").unwrap();
     let (list, _) = rest.split_once("\n\n").unwrap();
-    // The help of a command goes on in lines that are further in.
+    // The help of a command continues in lines with more indentation.
     let names = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
 }

@@ -1,23 +1,23 @@
-//! Pages of Markdown whose commands are run as they stand.
+//! Runs the commands in Markdown pages.
 //!
-//! A page is read from top to bottom, in a folder of its own, by these conventions:
+//! A page is read from top to bottom, in its own folder, with these conventions:
 //!
-//! - A fenced block `sh` holds commands, one a line (a line that ends with `\` goes on). Each has to
-//!   succeed; what it prints is not looked at.
-//! - A fenced block `console` holds commands after `$ `, each followed by what it prints on stdout.
-//!   `UPDATE_SNAPSHOTS=1` writes that anew. A command that is meant to fail says so itself:
-//!   `undrift drift manifests; echo "exit code $?"`.
-//! - A fenced block `text` is an illustration and may hold no command.
-//! - A fenced block of any other language is a file. Its first line is a comment with its name
-//!   (`# manifests/shop.yaml`), which is not part of it.
-//! - `<!-- not run: REASON -->` before a block passes over it. A test counts these.
-//! - `<!-- service` begins a comment at the head of a page with the seed of a sandbox. It runs as a
-//!   server and stands for `https://gitlab.example.org` wherever the page says that, in both
-//!   directions, and `UNDRIFT_TOKEN=…` is its administrator's token.
+//! - A fenced block `sh` contains commands, one per line (a line that ends with `\` continues).
+//!   Each must succeed; its output is ignored.
+//! - A fenced block `console` contains commands after `$ `, each followed by its stdout.
+//!   `UPDATE_SNAPSHOTS=1` updates it. A command that is expected to fail shows it: `undrift drift
+//!   manifests; echo "exit code $?"`.
+//! - A fenced block `text` is an illustration and must not contain a command.
+//! - A fenced block of any other language is a file. Its first line is a comment with its name (`#
+//!   manifests/shop.yaml`), which is not part of it.
+//! - `<!-- not run: REASON -->` before a block skips it. A test counts these.
+//! - `<!-- service` begins a comment at the start of a page with the seed of a sandbox. It runs as
+//!   a server and stands for `https://gitlab.example.org` on the page, in both directions, and
+//!   `UNDRIFT_TOKEN=…` is its administrator's token.
 //!
-//! Commands are run by `sh` in an environment with nothing but a home and a path, on which `undrift`
-//! is and small stand-ins for `cargo`, `vault` and `sops`; what they export and the folder they change
-//! to hold for the rest of the page.
+//! `sh` runs commands in an environment with only a home and a path, which has `undrift` and small
+//! stand-ins for `cargo`, `vault` and `sops`. Exported variables and the working directory last
+//! until the end of the page.
 
 use std::{
     collections::BTreeMap,
@@ -30,20 +30,20 @@ use std::{
 
 use tempfile::TempDir;
 
-/// What stands in pages for the address of the service.
+/// Stands for the address of the service in pages.
 pub(crate) const URL: &str = "https://gitlab.example.org";
-/// The token of the administrator of a page's service.
+/// The administrator's token for a page's service.
 pub(crate) const TOKEN: &str = "token-of-a-stand-in";
-/// Commands of others that pages use and that the machine need not have.
+/// Other programs that pages use and the machine may lack.
 const STAND_INS: [(&str, &str); 3] = [
-    // `cargo run -- plan` is undrift; `cargo test` is what runs right now.
+    // `cargo run -- plan` is undrift; `cargo test` is already running.
     ("cargo", "if [ \"$1\" = run ]; then shift 2; exec undrift \"$@\"; fi\n"),
     (
         "vault",
         "case \"$1 $2\" in 'kv get') printf 'an-example-of-%s' \"${3#-field=}\";; \
          'write -field=token') echo token-of-vault;; *) exit 1;; esac\n",
     ),
-    // What is encrypted looks like what it is without that.
+    // The stand-in treats plain files as encrypted ones.
     (
         "sops",
         "case \"$1\" in --decrypt) cat \"$2\";; \
@@ -51,7 +51,7 @@ const STAND_INS: [(&str, &str); 3] = [
     ),
 ];
 
-/// A folder with an environment, in which commands are run one after the other.
+/// A folder with an environment, in which commands run one after the other.
 pub(crate) struct Place {
     folder: TempDir,
     at: PathBuf,
@@ -91,14 +91,14 @@ impl Place {
         place
     }
 
-    /// Puts a program of `sh` on the path.
+    /// Adds a shell script to the path.
     pub(crate) fn stand_in(&self, name: &str, script: &str) {
         let file = self.folder.path().join("bin").join(name);
         fs::write(&file, format!("#!/bin/sh\n{script}")).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Starts its service, filled with `seed`.
+    /// Starts its service with `seed`.
     pub(crate) fn serve(&mut self, seed: &str) {
         let file = self.folder.path().join("seed.yaml");
         fs::write(&file, seed).unwrap();
@@ -110,12 +110,12 @@ impl Place {
         self.service.as_ref().map(|service| &*service.url)
     }
 
-    /// The folder in which the next command is run.
+    /// The working directory of the next command.
     pub(crate) fn path(&self) -> &Path {
         &self.at
     }
 
-    /// Goes to another folder, below the one that was made for it.
+    /// Changes the working directory, which stays below the page's own folder.
     pub(crate) fn enter(&mut self, folder: &str) {
         self.at = self.folder.path().join(folder);
         fs::create_dir_all(&self.at).unwrap();
@@ -128,7 +128,7 @@ impl Place {
         fs::write(file, self.real(text)).unwrap();
     }
 
-    /// Runs a command of `sh`, and keeps what it exports and where it goes.
+    /// Runs a shell command, and keeps its exports and its working directory.
     pub(crate) fn run(&mut self, command: &str) -> Output {
         let (at, env) = (self.folder.path().join("at"), self.folder.path().join("env"));
         let script = format!(
@@ -157,13 +157,13 @@ impl Place {
         output
     }
 
-    /// What a page says, with the service that is there.
+    /// The text of a page with the address of the running service.
     fn real(&self, text: &str) -> String {
         let url = self.url().unwrap_or(URL);
         text.replace("UNDRIFT_TOKEN=…", &format!("UNDRIFT_TOKEN={TOKEN}")).replace(URL, url)
     }
 
-    /// What a page would show of a command's output: the service does not say that it is a sandbox.
+    /// The output of a command as a page shows it: without the marks of a sandbox.
     pub(crate) fn shown(&self, command: &str, output: &[u8]) -> String {
         let text = String::from_utf8_lossy(output);
         let text = match self.url() {
@@ -201,13 +201,13 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // It keeps nothing, and a test that failed should say why, and not this.
+        // Ignore errors: it keeps nothing, and a failing test should show its own fault.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// How much of each sort was in a page, so that none is passed over.
+/// How many parts of each sort a page has, so that none is missed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ran {
     /// Commands whose output is shown.
@@ -216,22 +216,22 @@ pub(crate) struct Ran {
     pub(crate) used: usize,
     /// Files.
     pub(crate) files: usize,
-    /// Blocks that are not run.
+    /// Skipped blocks.
     pub(crate) passed_over: usize,
 }
 
-/// What became of a page.
+/// The result of reading a page.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
-    /// The page with what its commands print now.
+    /// The page with the present output of its commands.
     pub(crate) fresh: String,
-    /// How much of it was run.
+    /// The parts that were run.
     pub(crate) ran: Ran,
-    /// What is wrong, each with the line.
+    /// The faults, each with the line.
     pub(crate) faults: Vec<String>,
 }
 
-/// Reads the page `text` and runs what is in it in `place`.
+/// Reads the page `text` and runs it in `place`.
 pub(crate) fn read(text: &str, place: &mut Place) -> Read {
     let mut read = Read::default();
     let mut lines = text.lines().enumerate().peekable();
@@ -273,7 +273,7 @@ pub(crate) fn read(text: &str, place: &mut Place) -> Read {
     read
 }
 
-/// What is between two fences.
+/// A fenced block.
 struct Block<'t> {
     /// The number of its first line.
     line: usize,
@@ -294,7 +294,7 @@ impl Block<'_> {
         self.repeat(read);
     }
 
-    /// Writes the file that it is.
+    /// Writes the block as a file.
     fn write(&self, place: &Place, read: &mut Read) {
         self.repeat(read);
         let Some(name) = self.lines.first().and_then(|line| line.strip_prefix("# ")) else {
@@ -329,7 +329,7 @@ impl Block<'_> {
         }
     }
 
-    /// Runs a command; returns what it prints.
+    /// Runs a command; returns its output.
     fn run(&self, command: &str, place: &mut Place, read: &mut Read) -> String {
         let output = place.run(command);
         if !output.status.success() {

@@ -1,4 +1,4 @@
-//! Each threat names the tests that guard against it, and they exist.
+//! Each threat names the tests that guard against it, and those tests exist.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -1,5 +1,5 @@
-//! Drift that is taken back: afterwards the plan is empty where it was taken back, what people wrote
-//! into the manifests besides is still there, and there is nothing to take back again.
+//! Drift that is absorbed: afterwards the plan is empty there, other texts in the manifests are
+//! unchanged, and nothing is left to absorb.
 
 use std::sync::Mutex;
 
@@ -27,7 +27,7 @@ impl World {
         Surroundings { folder: self.root(), today: jiff::civil::date(2030, 1, 1) }
     }
 
-    /// What differs of what is `chosen`, as wishes.
+    /// The differences that `chosen` selects, as wishes.
     async fn drift(&self, chosen: &[&str]) -> (Vec<Wish>, Vec<Refusal>) {
         let chosen: Vec<_> = chosen.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
         let desired = self.desired();
@@ -57,7 +57,7 @@ impl World {
         found.into_inner().unwrap()
     }
 
-    /// Edits the manifests so that they declare what is wished.
+    /// Edits the manifests so that they declare the wishes.
     fn absorb(&self, wishes: &[Wish], mode: Mode) -> Result<Absorbed, Failed> {
         let read = |file: &std::sync::Arc<str>| {
             std::fs::read_to_string(self.root().join(&**file)).map_err(|error| error.to_string())
@@ -87,7 +87,7 @@ impl World {
     }
 }
 
-/// `documents` in many lines, with something said above each of their keys and behind each line.
+/// `documents` in many lines, with a comment above each key and after each line.
 fn commented(documents: &[Json]) -> String {
     let mut said = 0;
     let mut line = |line: &str| {
@@ -104,8 +104,8 @@ fn commented(documents: &[Json]) -> String {
     documents.iter().map(&mut document).collect::<Vec<_>>().join("---\n")
 }
 
-/// The documents with some sections of the last one in rules that hold for it: those of which the
-/// place among its keys is a bit of `moved`.
+/// The documents, with some sections of the last one moved into rules: those whose bit is set in
+/// `moved`.
 fn layered_out(mut documents: Vec<Json>, moved: u16) -> Vec<Json> {
     const STAYS: [&str; 4] = ["kind", "path", "create", "unlisted"];
     let own = documents.last_mut().unwrap().as_object_mut().unwrap();
@@ -121,7 +121,7 @@ fn layered_out(mut documents: Vec<Json>, moved: u16) -> Vec<Json> {
     documents
 }
 
-/// What is said above keys.
+/// The comments above keys.
 fn said(text: &str) -> Vec<&str> {
     text.lines().filter(|line| line.starts_with("# above")).collect()
 }
@@ -130,7 +130,7 @@ fn said(text: &str) -> Vec<&str> {
 fn whatever_drifted_it_can_be_taken_back() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (random::group(), random::declared(), random::group(), random::declared());
-    // Which sections stand in rules, and whether these are edited.
+    // Which sections are in rules, and whether the rules are edited.
     let layers = (any::<u16>(), any::<bool>());
     random::cases(24)
         .run(&(states, layers), |((old_group, old, new_group, new), (moved, at_source))| {
@@ -166,7 +166,7 @@ fn whatever_drifted_it_can_be_taken_back() {
         .unwrap();
 }
 
-/// A project that has its settings from rules, and the service after somebody changed it.
+/// A project with settings from rules, and the service after somebody changed it.
 const LAYERED: &str = "\
 kind: Defaults
 match: {path: acme/**}
@@ -205,7 +205,7 @@ variables:
   - {key: URL, value: {text: 'https://{name}.example.org:{port}'}}
 ";
 
-/// What `edited` has that LAYERED has not, and the other way round.
+/// The lines in which `edited` and LAYERED differ.
 fn changed(edited: &str) -> String {
     let diff = similar::TextDiff::from_lines(LAYERED, edited);
     let changes =

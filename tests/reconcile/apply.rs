@@ -1,4 +1,4 @@
-//! What apply does when the world moves between the plan and the writes.
+//! Apply while other people change the service.
 
 use std::time::Duration;
 
@@ -106,8 +106,8 @@ async fn a_project_that_cannot_be_read_again_did_not_move() {
     assert_eq!(world.writes(), [] as [&str; 0]);
 }
 
-/// Another run makes the same between the last look and the write: the service refuses what is
-/// there already.
+/// Another run makes the same object between the last look and the write: the service refuses the
+/// second one.
 #[tokio::test]
 async fn what_another_run_made_first_is_there_already() {
     let declared = [
@@ -138,8 +138,7 @@ async fn what_another_run_made_first_is_there_already() {
 
 #[tokio::test]
 async fn what_comes_after_a_revoked_token_was_not_started() {
-    // One more than are worked on at once, so that the last one's turn comes after the first
-    // refusal.
+    // One more than are processed at once, so that the last one starts after the first refusal.
     let paths: Vec<_> = (10..27).map(|n| format!("acme/p{n}")).collect();
     let world = World::new(
         Profile::default(),
@@ -166,8 +165,8 @@ async fn what_comes_after_a_revoked_token_was_not_started() {
 #[tokio::test]
 async fn a_failed_step_stops_what_depends_on_it_and_nothing_else() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/b"})])).await;
-    // The service refuses to show in a public project what its group hides; here it refuses the
-    // name.
+    // The service refuses this name. (It also refuses to show in a public project what its group
+    // hides.)
     world.declare(
         &[
             project("acme/b", json!({"settings": {"description": "new"}})),
@@ -220,7 +219,7 @@ async fn a_missing_project_user_or_secret_is_found_before_the_first_write() {
     assert_eq!(world.writes(), [] as [&str; 0]);
 }
 
-/// Whether its project takes no changes afterwards.
+/// Whether its project accepts no changes afterwards.
 fn closes(step: &Step) -> bool {
     step.effects.contains(&Effect::Takes(Capability::Writable))
 }
@@ -238,7 +237,7 @@ async fn every_step_is_told_of_when_it_starts_and_once_when_it_ends() {
             Event::Verified { container, .. } => container.path == step.address.path,
         };
         let told: Vec<_> = outcome.events.iter().filter(|event| about(event)).collect();
-        // What closes a project comes after a look at all the rest, and is looked at by itself.
+        // Closing a project needs a look at everything before it, and is verified separately.
         match told[..] {
             [
                 Event::Verified { .. },
@@ -285,8 +284,8 @@ async fn what_the_plan_could_not_decide_leaves_out_its_project_and_nothing_else(
     assert_eq!(world.get("/projects/acme%2Fshop").await["description"], json!(null));
 }
 
-/// A rule holds the ids of protections. They are asked for only where a rule has to be sent, and
-/// those of protections that the same run adds are known when it is sent.
+/// A rule contains the ids of protections. They are read only if a rule has to be sent; those of
+/// protections that the same run adds are known by then.
 #[tokio::test]
 async fn a_rule_names_protections_of_its_project() {
     let shop = project("acme/shop", json!({}));
@@ -312,21 +311,21 @@ async fn a_rule_names_protections_of_its_project() {
         assert_eq!(rules[0]["protected_branches"][0]["name"], "release/*", "{rules}");
     }
 
-    // In sync it asks for nothing more than the rules.
+    // Without differences only the rules are read.
     world.declare(&[shop(json!({"approval_rules": rule(json!(["release/*"]))}))]);
     let before = world.requests().len();
     assert!(world.plan().await.steps.is_empty());
     let asked = world.requests().split_off(before);
     assert!(!asked.iter().any(|request| request.contains("protected_branches")), "{asked:#?}");
 
-    // What is there may be named without being declared.
+    // Live entries may be named without being declared.
     world.acknowledged = vec!["protection:**"];
     world.declare(&[shop(json!({"approval_rules": rule(json!(["main"]))}))]);
     world.converge("one that is there").await;
     let rules = world.get("/projects/acme%2Fshop/approval_rules").await;
     assert_eq!(rules[0]["protected_branches"][0]["name"], "main", "{rules}");
 
-    // What is for all of them is for those alone that are named then, without another word.
+    // Removing the flag for all branches needs no other change: the named ones count.
     let id = &rules[0]["id"];
     let path = format!("/projects/acme%2Fshop/approval_rules/{id}");
     world.call("PUT", &path, Some(json!({"applies_to_all_protected_branches": true}))).await;
@@ -340,7 +339,7 @@ async fn a_rule_names_protections_of_its_project() {
     assert!(plan.problems[0].message.contains("`gone`") && plan.steps.is_empty(), "{plan:#?}");
 }
 
-/// Of two runs at once each creates what is declared; the next one leaves one of each.
+/// Two runs at once create a declared entry twice; the next one removes the copies.
 #[tokio::test]
 async fn what_two_runs_created_is_there_once_after_the_next() {
     let hook = json!({"name": "ci", "url": "https://ci.example.org/"});

@@ -1,5 +1,5 @@
-//! Random declarations at a base and on a branch, against a random state of the service: what the
-//! branch did not ask for stays as it is, everything else becomes as declared.
+//! Random declarations at a base and on a branch, against a random live state: what the branch did
+//! not ask for stays unchanged, everything else matches afterwards.
 
 use std::{collections::BTreeSet, sync::Mutex};
 
@@ -19,7 +19,7 @@ use crate::{
     world::{World, project, seed},
 };
 
-/// A plan against a base, and what is declared without what it leaves alone.
+/// A plan against a base, and the declarations without excluded parts.
 async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -> (Plan, Desired) {
     let (observer, settings) = world.connect(head).await.unwrap();
     let found = Mutex::new((Plan::default(), Against::default(), Vec::new()));
@@ -48,7 +48,7 @@ async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -
     (plan, Desired { containers, ..head.clone() })
 }
 
-/// Plans and applies; every step has to succeed and nothing may be left of what was planned.
+/// Plans and applies; every step must succeed, and nothing planned may be left.
 async fn apply_against(world: &World, head: &Desired, base: &Base, heals: bool) -> Plan {
     let (plan, rest) = plan_against(world, head, base, heals).await;
     assert!(plan.problems.is_empty() && plan.refusals.is_empty(), "{plan:#?}");
@@ -70,7 +70,7 @@ async fn apply_against(world: &World, head: &Desired, base: &Base, heals: bool) 
     plan
 }
 
-/// What steps do, by address and field.
+/// The steps by address and field.
 fn differences(steps: &[Step]) -> BTreeSet<String> {
     let fields = |step: &Step| {
         let fields: Vec<_> = step.changes.iter().map(|change| change.field.clone()).collect();
@@ -80,7 +80,7 @@ fn differences(steps: &[Step]) -> BTreeSet<String> {
     steps.iter().flat_map(fields).collect()
 }
 
-/// What steps do, in short, and whose that is.
+/// The steps in short form, with their labels.
 fn labelled(steps: &[Step]) -> Vec<String> {
     let field = |change: &Change| format!("{}: {:?}", change.field, change.label);
     let line = |step: &Step| {
@@ -90,10 +90,10 @@ fn labelled(steps: &[Step]) -> Vec<String> {
     steps.iter().map(line).collect()
 }
 
-/// `base` with those of its sections from `other` that `mask` says.
+/// `base` with those sections of `other` whose bit is set in `mask`.
 fn mixed(base: &Json, other: &Json, mask: u16) -> Json {
     let mut mixed = base.clone();
-    // People and what names them are declared together.
+    // Users, and entries that name them, are declared together.
     let together = ["members", "shares", "protected_branches", "protected_tags", "approval_rules"];
     for (at, (name, section)) in other.as_object().unwrap().iter().enumerate() {
         let at = if together.contains(&name.as_str()) { 15 } else { at };
@@ -140,7 +140,7 @@ fn whatever_drifted_stays_as_it_is_unless_it_is_healed() {
                 );
                 let (left, done) = (differences(left), differences(&plan.steps));
                 assert!(left.is_disjoint(&done), "{left:?} {done:?}");
-                // The service takes away with what was removed what named it.
+                // The service also removes what named a removed entry.
                 let after = differences(&after.steps);
                 assert!(after.is_subset(&left), "no new drift: {after:?} of {left:?}");
                 let nothing = apply_against(&world, &head, &base, false).await;
@@ -155,7 +155,7 @@ fn whatever_drifted_stays_as_it_is_unless_it_is_healed() {
         .unwrap();
 }
 
-/// What this branch changes may need what drifted: then that is done too, and nothing besides.
+/// If a change of the branch needs something that drifted, that is repaired too, and nothing else.
 #[test]
 fn what_a_change_needs_comes_with_it() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -196,7 +196,7 @@ fn what_a_change_needs_comes_with_it() {
     });
 }
 
-/// A text that is left alone names nothing, though the branch changes another field beside it.
+/// An excluded text names nothing, although the branch changes another field of the entry.
 #[test]
 fn what_drifted_needs_nothing_else() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -257,8 +257,7 @@ fn only_what_is_declared_otherwise_is_read() {
         let (plan, _) = plan_against(&world, &head, &base, true).await;
         let changed = world.requests().len() - before;
         assert_eq!(plan.steps.len(), 2, "the description and the variable, which is not there");
-        // The lists of the group, and one list of variables for each project, beside whose the token
-        // is.
+        // The lists of the group, one list of variables for each project, and the token.
         assert_eq!((all, changed), (304, 3));
     });
 }

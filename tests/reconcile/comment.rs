@@ -1,4 +1,4 @@
-//! The one comment of a merge request: written once, then edited, whatever becomes of answers.
+//! The one comment of a merge request: written once and then edited, also if answers are lost.
 
 use serde_json::{Value as Json, json};
 use undrift::{
@@ -13,7 +13,7 @@ use crate::world::World;
 
 const NOTES: &str = "/projects/acme%2Fshop/merge_requests/1/notes";
 
-/// Users, who are no members, with merge requests that everybody may comment on; `notes` are there.
+/// Users without membership, merge requests on which everybody may comment, and `notes`.
 async fn world(profile: Profile, notes: &[Json]) -> World {
     let user = |name: &str| json!({"username": name, "token": name});
     let seed = json!({
@@ -45,7 +45,7 @@ async fn put(world: &World, place: &Place, text: &str) -> Result<Comment, Commen
     comment::put(&client, observer.caller().id, place, &marker(), &body(text)).await
 }
 
-/// The notes of the first merge request as administrators see them, the oldest first.
+/// The notes of the first merge request as administrators see them, oldest first.
 async fn notes(world: &World) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for page in 1.. {
@@ -75,12 +75,12 @@ async fn it_is_written_once_and_edited_then() {
     assert_eq!((edited.outcome, edited.note), (Outcome::Edited, first.note));
     let one = format!("/api/v4{NOTES}/{}", first.note);
     assert_eq!(world.writes(), [format!("POST /api/v4{NOTES}"), format!("PUT {one}")]);
-    // Somebody edits it: that is overwritten.
+    // Somebody edits the comment: it is overwritten.
     let path = format!("{NOTES}/{}", first.note);
     let by_hand = json!({"body": format!("{} edited by hand", body("two"))});
     world.call("PUT", &path, Some(by_hand)).await;
     assert_eq!(put(&world, &of(1), "two").await.unwrap().outcome, Outcome::Edited);
-    // Somebody takes the marker away: then it is nobody's report any more.
+    // Somebody removes the marker: then it no longer counts as the report.
     world.call("PUT", &path, Some(json!({"body": "mine"}))).await;
     assert_eq!(put(&world, &of(1), "two").await.unwrap().outcome, Outcome::Written);
     let expected =
@@ -172,7 +172,7 @@ async fn whatever_becomes_of_answers_there_are_never_two() {
             let world = world(Profile { faults: vec![fault], ..Profile::default() }, &before).await;
             let first = put(&world, &of(1), "one").await;
             let about = format!("{method} {what:?}: {first:?}");
-            // An edit says how things shall be, and is sent again.
+            // An edit has the same effect each time, so it is sent again.
             if is_there || method == "PUT" {
                 assert!(first.is_ok(), "{about}");
             } else {

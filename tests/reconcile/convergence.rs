@@ -1,5 +1,5 @@
-//! Every readable field of every kind, in every form: created, changed, cleared; in the faithful
-//! service and in hostile ones.
+//! Creates, changes and clears every readable field of every kind, in faithful and in hostile
+//! services.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ use undrift::{
 
 use crate::world::{LATER, World, project, seed};
 
-/// Fields that are tried elsewhere or cannot be tried alone, with the reason.
+/// Fields that are tested elsewhere or cannot be tested alone, with the reason.
 const APART: &[(&str, &str)] = &[
     ("settings.mr_default_target_self", "the service accepts it for forks only"),
     (
@@ -34,7 +34,7 @@ const APART: &[(&str, &str)] = &[
     ("members.membership", "only top-level groups have it"),
 ];
 
-/// Settings that only a top-level group has.
+/// Settings that only top-level groups have.
 const TOP_LEVEL: &[&str] = &[
     "prevent_sharing_groups_outside_hierarchy",
     "prevent_forking_outside_group",
@@ -44,7 +44,7 @@ const TOP_LEVEL: &[&str] = &[
     "shared_runners_minutes_limit",
 ];
 
-/// Fields that never come back; they are sent and not compared.
+/// Fields that answers never show; they are sent and not compared.
 const NEVER_READ: &[&str] = &["hooks.previously", "hooks.token", "settings.import_url"];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,7 +54,7 @@ enum Form {
     Clear,
 }
 
-/// A value that the schema and the service allow; another one for another form.
+/// A valid value for the schema and the service, different for each form.
 fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
     if form == Form::Clear {
         return Json::Null;
@@ -88,9 +88,9 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         ("settings", "ci_delete_pipelines_in_seconds") => {
             return pick(86_400.into(), 604_800.into());
         }
-        // What is hidden stays so.
+        // A hidden variable stays hidden.
         ("variables", "masked_and_hidden") => return pick(false.into(), true.into()),
-        // The real service takes 10 minutes to 1 month.
+        // The real service accepts 10 minutes to 1 month.
         ("settings", "build_timeout") => return pick(3600.into(), 7200.into()),
         ("hooks", "token") => return json!({"env": "HOOK_TOKEN"}),
         ("hooks", "url") => {
@@ -147,7 +147,7 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
     }
 }
 
-/// An example of a text: one of its schema's, or what a new entry gets; of rows, a single one.
+/// An example of a text: from its schema, or the default of a new entry; for rows, a single one.
 fn example(spec: &Spec, at: usize) -> Json {
     if spec.has_rows() {
         let level = ["maintainer", "developer"][at];
@@ -159,8 +159,8 @@ fn example(spec: &Spec, at: usize) -> Json {
     all.get(at).cloned().unwrap_or(["first text", "second text"][at].into())
 }
 
-/// An entry that can be created, without the field under test, of which it is the one at `at`: the
-/// service may keep one thing for all projects that have it.
+/// An entry that can be created, without the field under test. `at` makes it unique, because the
+/// service may share an object between all projects that have it.
 fn base(kind: Section, at: usize) -> Json {
     match kind.section {
         "variables" => json!({"key": "KEY", "value": "a-plain-value"}),
@@ -175,7 +175,7 @@ fn base(kind: Section, at: usize) -> Json {
         }
         "approval_rules" => json!({"name": "Security", "approvals_required": 1}),
         "remote_mirrors" => json!({"url": "https://user:hidden@a.example.org/x.git"}),
-        // Of what is described, the examples.
+        // For described kinds, the examples.
         _ => {
             let needed = kind.identity.iter().chain(kind.required);
             let example = |name: &&str| {
@@ -188,18 +188,18 @@ fn base(kind: Section, at: usize) -> Json {
     }
 }
 
-/// Whether a file describes it.
+/// Whether it comes from a description file.
 fn is_described(kind: Section) -> bool {
     let mut described = kinds::all().described().iter();
     described.any(|op| op.row().fields.is_some_and(|((_, name), _)| name == kind.section))
 }
 
-/// Every kind that manifests have a section for, in every scope.
+/// Every kind with a section in manifests, in every scope.
 fn sections() -> impl Iterator<Item = Section> {
     kinds::everywhere().filter(|section| section.shape != Shape::Container)
 }
 
-/// Fields of a kind in one scope that are tried in one group or project of their own.
+/// Fields of a kind in one scope that are tested in one group or project.
 struct Case {
     section: Section,
     specs: Vec<&'static Spec>,
@@ -218,7 +218,7 @@ impl Case {
     /// Whether `plan` has a step for the field.
     fn is_planned(&self, spec: &Spec, plan: &Plan) -> bool {
         let mut steps = plan.steps.iter().filter(|step| &*step.address.path == self.path());
-        // A step for a field that is by itself is one for that field.
+        // A step for a single-field section counts for that field.
         steps.any(|step| {
             self.specs.len() == 1 || step.changes.iter().any(|change| change.field == spec.name)
         })
@@ -230,11 +230,11 @@ impl Case {
 enum Tried {
     /// None.
     Alone,
-    /// Those that have nothing to do with each other.
+    /// Fields without a relation to each other.
     Together,
 }
 
-/// Whether a service of `release` has the field, and nothing says why it is not tried here.
+/// Whether a service of `release` has the field, and it is not tested elsewhere.
 fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
     let name = format!("{}.{}", section.section, spec.name);
     let of_group = section.home.scope == Scope::Group;
@@ -247,7 +247,7 @@ fn is_tried(section: Section, spec: &Spec, release: Release) -> bool {
         && spec.field.until.is_none_or(|until| until > release)
 }
 
-/// The fields that a field has to do with.
+/// The fields that a field is related to.
 fn related(field: &Field) -> impl Iterator<Item = &str> {
     let switches = [
         field.needs.as_ref().map(|needs| &needs.switch),
@@ -261,7 +261,8 @@ fn related(field: &Field) -> impl Iterator<Item = &str> {
     switches.into_iter().flatten().map(|name| &**name)
 }
 
-/// The fields that a change of this one may have to do with: itself, what it names, and what names it.
+/// The fields that a change of this one may affect: itself, those that it names, and those that
+/// name it.
 fn touched(section: Section, spec: &'static Spec) -> BTreeSet<&'static str> {
     let specs = section.table().specs().iter();
     let naming = specs.filter(|other| related(&other.field).any(|name| name == spec.name));
@@ -269,7 +270,7 @@ fn touched(section: Section, spec: &'static Spec) -> BTreeSet<&'static str> {
     std::iter::once(&*spec.name).chain(related(&spec.field)).chain(naming).collect()
 }
 
-/// Whether a field has to do with something that is no field of the same entry.
+/// Whether a field is related to something outside its entry.
 fn is_special(section: Section, spec: &Spec) -> bool {
     let field = &spec.field;
     let name = format!("{}.{}", section.section, spec.name);
@@ -284,10 +285,10 @@ fn is_special(section: Section, spec: &Spec) -> bool {
         || ["mirror", "visibility"].contains(&&*spec.name)
 }
 
-/// Fields of a section, each with its place in the table.
+/// Fields of a section, with their positions in the table.
 type Specs = Vec<(usize, &'static Spec)>;
 
-/// The fields of `section` in groups that are tried in one group or project.
+/// The fields of `section`, grouped by the container that tests them.
 fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
     let specs = section.table().specs().iter().enumerate();
     let specs = specs.filter(|(_, spec)| is_tried(section, spec, release));
@@ -307,13 +308,13 @@ fn groups(section: Section, release: Release, tried: Tried) -> Vec<Specs> {
     alone.into_iter().map(|spec| vec![spec]).chain(groups.into_iter().map(|(_, it)| it)).collect()
 }
 
-/// What the service shows as null once it is off.
+/// Fields that the service shows as null once they are off.
 const UNSEEN: &[&str] = &["push_rule.commit_committer_check", "push_rule.reject_unsigned_commits"];
 
 /// A group or project for each field of each kind, or for some of them, named after both.
 fn cases(form: Form, release: Release, tried: Tried) -> Vec<Case> {
     let mut cases = Vec::new();
-    // One kind by itself, for whoever works on it.
+    // `UNDRIFT_KIND` selects a single kind, for its developers.
     let only = std::env::var("UNDRIFT_KIND").ok();
     let is_chosen = |section: &Section| only.as_deref().is_none_or(|kind| kind == section.section);
     for section in sections().filter(is_chosen) {
@@ -323,7 +324,8 @@ fn cases(form: Form, release: Release, tried: Tried) -> Vec<Case> {
     cases
 }
 
-/// A group or project for those of `specs` that have this form, each with its place in the table.
+/// A group or project for those of `specs` that have this form, each with its position in the
+/// table.
 fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Option<Case> {
     let (at, first) = specs[0];
     let name = format!("{}.{}", section.section, first.name);
@@ -358,7 +360,7 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     let above = if of_group && TOP_LEVEL.contains(&&*first.name) { "" } else { "acme/" };
     let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
     let mut document = project(&path, json!({"create": true, section.section: value}));
-    // The service looks for the branch of a schedule.
+    // The service looks up the branch of a schedule.
     if section.section == "pipeline_schedules" {
         document["create"] = json!({"initialize_with_readme": true});
     }
@@ -393,26 +395,26 @@ async fn converges(profile: Profile, name: &str, tried: Tried) {
         .unwrap();
     for form in [Form::Create, Form::Change, Form::Clear] {
         let mut cases = cases(form, release, tried);
-        // Where nulls are dropped, nobody can tell.
+        // If nulls are dropped, the difference is invisible.
         cases.retain(|case| {
             let is_unseen = |name: String| UNSEEN.contains(&&*name);
             let name = |spec: &Spec| format!("{}.{}", case.section.section, spec.name);
             !(drops_nulls && form == Form::Change && is_unseen(name(case.specs[0])))
         });
-        // A kind by itself may have nothing to clear.
+        // A single kind may have nothing to clear.
         if cases.is_empty() && form == Form::Clear {
             continue;
         }
         world.declare(&cases.iter().map(|case| case.document.clone()).collect::<Vec<_>>());
         let plan = world.converge(&format!("{name}, {form:?}")).await;
-        // Every field that can be seen to differ was planned; otherwise nothing was tried.
+        // Every visible field must be planned; otherwise nothing was tested.
         for (case, spec) in cases.iter().flat_map(|case| case.specs.iter().map(move |s| (case, s)))
         {
             let readable = spec.field.read != Readback::Never;
             let single = spec.schema["enum"].as_array().is_some_and(|options| options.len() < 2);
-            // Of a picture the service only shows that there is one.
+            // For a picture the service only shows that there is one.
             let unseen = spec.name == "avatar" && form == Form::Change;
-            // To clear it is `false` to later releases.
+            // In later releases clearing it means `false`.
             let is_false = spec.name == "emails_disabled" && form == Form::Clear;
             let same = (is_false && release > REFERENCE)
                 || matches!(&*spec.name, "repository_storage" | "mirror_user_id" | "rule_type")
@@ -428,7 +430,7 @@ async fn converges(profile: Profile, name: &str, tried: Tried) {
     sends_what_is_known(&world);
 }
 
-/// What a file describes is removed too, also where the service wants something done first.
+/// Described objects are removed too, also if the service requires another step first.
 #[tokio::test]
 async fn what_is_described_is_created_and_removed() {
     let mut seed = seed(&[json!({"path": "acme/shop"})]);
@@ -458,8 +460,8 @@ async fn what_is_described_is_created_and_removed() {
     }
 }
 
-/// The service refuses a push mirror whose request has both of what excludes each other, whatever the
-/// two say, and a freeze period without a time zone.
+/// The service refuses a push mirror with two fields that exclude each other, whatever their
+/// values, and a freeze period without a time zone.
 #[tokio::test]
 async fn what_the_service_wants_together_or_apart_is_sent_so() {
     for release in [REFERENCE, LATER] {
@@ -482,7 +484,7 @@ async fn what_the_service_wants_together_or_apart_is_sent_so() {
     }
 }
 
-/// What the service refuses for what stands elsewhere is said in the plan.
+/// The plan reports refusals that depend on other objects.
 #[tokio::test]
 async fn rules_that_the_service_refuses_are_foreseen() {
     let mut seed = seed(&[json!({"path": "acme/shop"})]);
@@ -509,14 +511,14 @@ async fn rules_that_the_service_refuses_are_foreseen() {
         ["acme/shop#protected_branches/main low-share", "acme/shop#protected_tags/v* low-share"];
     assert_eq!(problems(rules("reporter")).await, low);
     assert_eq!(problems(rules("developer")).await, [] as [&str; 0]);
-    // As it is there.
+    // Declared as it is live.
     world.converge("shared").await;
     let mut without = rules("developer");
     without.as_object_mut().unwrap().remove("shares");
     assert_eq!(problems(without).await, [] as [&str; 0]);
 }
 
-/// Nothing is sent that the page of operations does not know to be sent.
+/// Every request only contains parameters that the page of operations lists.
 fn sends_what_is_known(world: &World) {
     let is_known = |request: &str| {
         let (method, path) = request.split_once(' ').unwrap();
@@ -535,9 +537,9 @@ fn sends_what_is_known(world: &World) {
     assert_eq!(unknown, [] as [String; 0]);
 }
 
-/// The faithful service, the release of which the code is known, and halves of all that may be
-/// otherwise, of which the later release has settled some. In the faithful one and, at the later
-/// release, in the one that has everything otherwise, each field is by itself.
+/// The faithful service, the release whose code is known, and halves of all dialects, of which the
+/// later release has settled some. Each field is tested alone in the faithful service and, at the
+/// later release, with all dialects.
 fn profiles() -> Vec<(String, Profile, Tried)> {
     let faithful = ("faithful".to_owned(), Profile::default());
     let halves = Profile::halves(&[Profile::switches(), Profile::hostile()].concat());
@@ -556,7 +558,7 @@ fn profiles() -> Vec<(String, Profile, Tried)> {
 #[test]
 fn every_field_of_every_kind_converges_in_every_form() {
     let profiles = profiles();
-    // Each half of them has a thread and a runtime of its own, which takes half of the time.
+    // Both halves run in parallel, each with its own thread and runtime, which halves the time.
     std::thread::scope(|scope| {
         for half in [0, 1] {
             let profiles = profiles.iter().skip(half).step_by(2);
@@ -571,7 +573,7 @@ fn every_field_of_every_kind_converges_in_every_form() {
     });
 }
 
-/// The later of the releases that are tried has every field, and lacks what is gone.
+/// The later tested release has every field, and lacks removed ones.
 #[test]
 fn every_field_is_tried_in_some_release() {
     let specs = || sections().flat_map(|section| section.table().specs());
@@ -708,7 +710,7 @@ async fn a_default_branch_waits_until_the_repository_has_a_branch() {
         let waiting = |plan: &Plan| {
             plan.notes.iter().filter(|note| matches!(note.reason, Reason::Waits { .. })).count()
         };
-        // What the service shows is as declared, and needs no note.
+        // The shown value matches and needs no note.
         let (all, same) = if shown.is_null() { (3, 1) } else { (2, 0) };
         let plan = world.converge("empty repositories").await;
         assert_eq!(waiting(&plan), all, "{:#?}", plan.notes);

@@ -1,4 +1,4 @@
-//! What a plan costs, held on the log of requests.
+//! The cost of a plan, checked with the log of requests.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn an_unchanged_plan_reads_each_thing_once_and_writes_nothing() {
     assert!(requests.len() <= bound, "{} requests, at most {bound}", requests.len());
 }
 
-/// A list says itself where it ends: it is proven whole without a call beyond its pages.
+/// The last page shows its end, so a complete list needs no further call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_takes_as_many_calls_as_it_has_pages() {
     for (count, cap, calls) in [
@@ -100,8 +100,7 @@ async fn one_project_of_many_is_read_alone() {
     declare(&[7]);
     world.plan().await;
     assert_eq!(world.requests().len(), 2);
-    // Two on the last of three pages: the first page tells that reading on costs as much as it
-    // saves.
+    // Two on the last of three pages: after the first page, reading on costs as much as it saves.
     declare(&[248, 249]);
     world.plan().await;
     assert!(world.requests().len() <= 2 + 4, "{:?}", world.requests());
@@ -144,7 +143,7 @@ async fn projects_of_many_groups_are_found_in_one_list() {
     assert!(world.requests()[1].contains("pagination=keyset"), "{:?}", world.requests());
 }
 
-/// By page number the service gives no list beyond 50,000 entries.
+/// By page number the service returns at most 50,000 entries of a list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn behind_the_end_of_a_list_by_number_the_list_of_everything_goes_on() {
     let paths: Vec<_> = (0..450).map(|i| format!("acme/p{i:03}")).collect();
@@ -193,8 +192,8 @@ async fn projects_of_a_person_are_found_in_the_persons_list() {
     );
 }
 
-/// A caller who is no administrator sees every entry only from a certain role on, so its role has
-/// to be known before a list counts.
+/// A caller who is not an administrator sees every entry only from a certain role on, so the role
+/// must be known before a list counts as complete.
 #[tokio::test]
 async fn a_maintainer_without_the_rights_of_an_administrator_is_enough() {
     let mut seed = seed(&["a", "b"].map(|name| json!({"path": format!("acme/{name}"), "members": [{"user": "bob", "access_level": 40}]})));
@@ -278,11 +277,11 @@ async fn what_a_write_shows_is_not_read_again() {
     let requests = world.requests().split_off(before);
     let writes = requests.iter().filter(|request| !request.starts_with("GET ")).count();
     assert_eq!(writes, outcome.plan.counts().calls, "exactly what the plan said");
-    // A look for each project that is not there, and what is asked once for all of them: who asks,
-    // the list of the group, the namespace, the users, and who has access from above.
+    // A look for each missing project, and the shared reads: the caller, the list of the group, the
+    // namespace, the users, and the access from above.
     let once = requests.len() - writes - FEW;
     assert!(once <= 8, "{once} of {requests:#?}");
-    // What is removed is looked at afterwards: an answer to a removal shows nothing.
+    // A removal needs a look afterwards, because its answer shows nothing.
     let mut fewer = documents[0].clone();
     fewer["variables"] = json!([]);
     fewer["unlisted"] = json!({"variables": "delete"});

@@ -1,5 +1,5 @@
-//! What exists as manifests: `check` passes, the plan is empty, the bytes are always the same, and an
-//! empty service becomes the same by them.
+//! What exists as manifests: `check` passes, the plan is empty, the bytes are always the same, and
+//! applying them to an empty service gives the same state.
 
 use std::{collections::BTreeSet, path::Path, sync::Mutex};
 
@@ -18,7 +18,7 @@ use crate::{
     world::{Outcome, World, seed},
 };
 
-/// How an export is made.
+/// The settings of an export.
 pub(crate) fn how(values: Values) -> impl Fn(&undrift::live::Caller) -> Settings {
     move |caller| Settings {
         values,
@@ -56,7 +56,7 @@ impl World {
         (estate.finish(), missing)
     }
 
-    /// The whole of `acme`, as root sees it.
+    /// All of `acme`, as root sees it.
     pub(crate) async fn export(&self, values: Values) -> Written {
         let token = self.sandbox.token().to_owned();
         let (written, missing) = self.export_as(&token, &["acme"], how(values)).await;
@@ -64,7 +64,7 @@ impl World {
         written
     }
 
-    /// Replaces the manifests by what was exported, and sets the values of its references.
+    /// Replaces the manifests by the export, and sets the values of its references.
     pub(crate) fn adopt(&mut self, written: &Written) {
         let root = self.root();
         std::fs::remove_dir_all(&root).unwrap();
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// What was exported plans to nothing, and nothing is said but what cannot be verified.
+    /// The export plans to nothing, and the only notes are about unverified fields.
     pub(crate) async fn plans_to_nothing(&mut self, written: &Written) {
         self.adopt(written);
         let plan = self.plan().await;
@@ -101,7 +101,7 @@ pub(crate) fn text(written: &Written) -> String {
     written.files.iter().map(file).collect()
 }
 
-/// An organisation with something of every kind, and with what must not be exported.
+/// An organisation with an entry of every kind, and with entries that must not be exported.
 fn organisation() -> Json {
     let mut seed = seed(&[
         json!({
@@ -196,7 +196,7 @@ async fn round_trip(world: &mut World) {
     let seed = &written.files.iter().find(is_seed).unwrap().text;
     let mut other = World::new(Profile::default(), serde_yaml::from_str(seed).unwrap()).await;
     other.adopt(&written);
-    // A new project may get something of its group's, which the next run takes away.
+    // A new project may inherit something from its group, which the next run removes.
     for _ in 0..2 {
         let Outcome { plan, applied, .. } = other.apply().await;
         assert!(plan.problems.is_empty(), "{:#?}\n{}", plan.problems, text(&written));
@@ -211,8 +211,8 @@ async fn round_trip(world: &mut World) {
     assert!(again == written, "{}{}", diff.unified_diff(), text);
 }
 
-/// Forty projects with one policy, as organisations have them: most follow it in everything, each has
-/// something of its own, and some differ.
+/// Forty projects with a common policy, as in real organisations: most follow it completely, each
+/// has something of its own, and some differ.
 fn estate() -> Json {
     let mut projects = Vec::new();
     for number in 0..40 {
@@ -299,7 +299,7 @@ fn whatever_exists_its_export_plans_to_nothing_and_builds_the_same() {
         .unwrap();
 }
 
-/// What the service gives to something new of which nobody says anything is not written.
+/// Values that the service gives to new objects by itself are not written.
 #[tokio::test]
 async fn what_the_service_does_by_itself_is_left_out() {
     let mut seed =

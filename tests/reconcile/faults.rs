@@ -1,4 +1,4 @@
-//! A service that spoils each read once and loses the answer of each write once.
+//! A service that damages each read once, and loses the answer to each write once.
 
 use std::collections::BTreeSet;
 
@@ -42,8 +42,7 @@ fn scenario() -> (Json, Vec<Json>) {
     (seed(&[here]), documents)
 }
 
-/// What is wrong with the state of the service: an object that nobody asked for, or one too many or
-/// too few.
+/// The faults of the live state: unrequested objects, and duplicate or missing ones.
 async fn wrong(world: &World) -> Vec<String> {
     let mut wrong = Vec::new();
     let names = async |path: &str, name: &str| -> Vec<String> {
@@ -81,15 +80,14 @@ async fn wrong(world: &World) -> Vec<String> {
     wrong
 }
 
-/// A service on which the scenario, which protects less, is acknowledged.
+/// A service with acknowledgements for the scenario, which weakens protection.
 async fn guarded(profile: Profile, seed: Json) -> World {
     let mut world = World::new(profile, seed).await;
     world.acknowledged = vec!["protection:**"];
     world
 }
 
-/// The calls of a run without faults, each once, as a method and a part of its path that tells it
-/// from others.
+/// The calls of a run without faults, each once, as a method and a unique part of its path.
 async fn calls() -> BTreeSet<(String, String)> {
     let (seed, documents) = scenario();
     let world = guarded(Profile::default(), seed).await;
@@ -104,7 +102,7 @@ async fn calls() -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Runs with one fault, then once more without; returns what the first run said.
+/// Runs with one fault, then once more without; returns the output of the first run.
 async fn with_fault(
     method: &str,
     path: &str,
@@ -134,7 +132,7 @@ async fn check(method: &str, path: &str, nth: u32, what: &Misfortune) {
     {
         assert_eq!(wrong(&world).await, [] as [&str; 0], "{about}: the run said that all is well");
     }
-    // Whatever happened, the next run puts it right, and no hook or variable is there twice.
+    // In any case the next run repairs it, and no hook or variable exists twice.
     let second = world.apply().await;
     let applied = second.applied.unwrap_or_else(|| panic!("{about}: {:#?}", second.plan));
     assert!(applied.is_complete(), "{about}, second run: {applied:#?}");
@@ -172,7 +170,7 @@ async fn each_write_that_loses_its_answer_once_is_done_once() {
     }
 }
 
-/// A read that fails for good never looks like absence, and the run says so.
+/// A read that always fails never looks like absence, and is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_read_that_fails_for_good_is_said() {
     let reads = [
@@ -213,8 +211,7 @@ async fn a_read_that_fails_for_good_is_said() {
     }
 }
 
-/// The run ends without a word after any of its writes, whether the last one was answered or not;
-/// the next run finishes the work.
+/// The run is killed after any of its writes, answered or not; the next run finishes the work.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_is_killed_anywhere_is_finished_by_the_next() {
     let (_, documents) = scenario();

@@ -1,4 +1,4 @@
-//! Groups that a run creates, what is in them, and what names them.
+//! Groups that a run creates, their contents, and entries that name them.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ fn group(path: &str, body: Json) -> Json {
     document
 }
 
-/// A tree of groups with projects, a share with one of them and a rule that names it, none of which
-/// is there.
+/// A tree of groups with projects, a share with one of them and a rule that names it; none of them
+/// exists.
 fn organisation(visibility: &str) -> Vec<Json> {
     let settings = json!({"visibility": visibility, "description": "made here"});
     let rule = json!({"name": "main", "allowed_to_merge": [{"group": "new/leads"}]});
@@ -83,7 +83,7 @@ async fn visibility_changes_in_an_order_that_the_service_allows() {
 async fn what_is_in_a_group_that_could_not_be_created_is_skipped() {
     let world = World::new(Profile::default(), seed(&[])).await;
     let mut documents = organisation("private");
-    // The service refuses the name, which nothing says before.
+    // The service refuses this name, which no check predicts.
     documents[3]["settings"]["name"] = "(web)".into();
     world.declare(&documents);
     let applied = world.apply().await.applied.unwrap();
@@ -211,8 +211,8 @@ async fn a_push_rule_comes_and_goes_where_absence_looks_like_a_missing_licence()
     }
 }
 
-/// Without a licence the service gives the same answer as without a rule. (On a licence that lapsed a
-/// group's rule once was planned anew.)
+/// Without a licence the service answers as if there were no rule. (Once, after a licence expired,
+/// a group's rule was planned again.)
 #[tokio::test]
 async fn a_push_rule_without_a_licence_is_not_readable() {
     for release in [REFERENCE, LATER] {
@@ -236,7 +236,7 @@ async fn a_push_rule_without_a_licence_is_not_readable() {
     }
 }
 
-/// Private projects of `acme`, of which the group says `above`, by the service's own answers.
+/// Private projects of `acme`, whose settings are `above`, with the service's own answers.
 async fn below(above: &Json) -> World {
     let mut seed = seed(&[json!({"path": "acme/one"}), json!({"path": "acme/two"})]);
     seed["groups"][0]["visibility"] = "private".into();
@@ -288,7 +288,7 @@ async fn a_plan_knows_what_a_group_allows_that_nobody_declares() {
         let from_snapshot = world.plan_from(&before_it).await;
         assert_eq!(from_snapshot.problems, plan.problems, "{wanted}");
         assert_eq!(from_snapshot.notes, plan.notes, "{wanted}");
-        // What the run changes above counts as declared.
+        // Changes of the group in the same run count as declared.
         let opens = json!({"visibility": "public", "show_diff_preview_in_email": true, "shared_runners_setting": "enabled"});
         let opened = group("acme", json!({"settings": opens}));
         world.declare(&[opened, declared("acme/one"), declared("acme/two")]);

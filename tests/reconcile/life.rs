@@ -1,4 +1,4 @@
-//! Projects and groups that are deleted and restored, and projects that nobody declares.
+//! Projects and groups that are deleted and restored, and undeclared projects.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn shop() -> Json {
     json!({"path": "acme/shop", "variables": [{"key": "A", "value": "old"}]})
 }
 
-/// Whether deletion waits, or is done at once.
+/// Delayed and immediate deletion.
 fn profiles() -> [Profile; 3] {
     let later = Profile::default().at(LATER);
     [
@@ -25,7 +25,7 @@ fn profiles() -> [Profile; 3] {
     ]
 }
 
-/// From release 18 on what is marked for deletion has another path until it is restored.
+/// From release 18 on, a project marked for deletion has another path until it is restored.
 #[tokio::test]
 async fn what_is_marked_is_restored_from_wherever_it_is() {
     let profile = Profile { deletion_delay: Some(7), ..Profile::default().at(LATER) };
@@ -33,7 +33,7 @@ async fn what_is_marked_is_restored_from_wherever_it_is() {
     let group =
         |policy: &str| json!({"kind": "Group", "path": "acme", "undeclared_projects": policy});
     world.call("DELETE", "/projects/acme%2Fshop", None).await;
-    // What is declared to be gone, and is on its way, is nothing that nobody declares.
+    // A project that is declared absent and marked for deletion is not an undeclared one.
     world.declare(&[group("fail"), absent("acme/shop")]);
     let plan = world.plan().await;
     assert!(plan.steps.is_empty() && plan.notes.is_empty(), "{:#?}", plan.notes);
@@ -57,7 +57,7 @@ async fn a_project_is_deleted_once_and_only_by_name() {
             let mut world = World::new(profile.clone(), seed(&[shop()])).await;
             world.trusts = trusts;
             world.declare(&[absent("acme/shop")]);
-            // A glob is for entries, not for this.
+            // A glob acknowledges entries, but not this.
             for (acknowledged, is_let_through) in [
                 (None, false),
                 (Some("deletion:acme/*"), false),
@@ -104,7 +104,7 @@ async fn a_deletion_whose_answer_was_lost_is_not_repeated() {
             let applied = world.apply().await.applied.unwrap();
             assert_eq!(applied.is_complete(), tries == 1, "{what:?}: {applied:#?}");
             assert_eq!(deletions(&world), 1, "{what:?}");
-            // Whoever runs it again asks anew.
+            // A repeated run needs another acknowledgement.
             world.converge(&format!("{what:?}")).await;
             assert_eq!(deletions(&world), tries, "{what:?}");
         }
@@ -194,7 +194,7 @@ async fn inhabited(policy: &str, more: &[Json]) -> World {
     world
 }
 
-/// The projects of notes, with what is said of each.
+/// The projects in notes, with the texts.
 fn noted(plan: &undrift::plan::Plan) -> Vec<String> {
     use undrift::diff::Reason;
     let said = |reason: &Reason| match reason {
@@ -230,7 +230,7 @@ async fn projects_that_nobody_declares_are_named_as_what_they_are() {
     assert!(world.requests().iter().all(|request| !request.contains("with_shared")));
 }
 
-/// What is declared at a path that it has not got yet is no stranger where it is.
+/// A project that still has to move to its declared path is not undeclared at its present one.
 #[tokio::test]
 async fn a_project_that_moves_is_declared_where_it_is() {
     let moved = project("acme/moved", json!({"previously": ["acme/plain"]}));

@@ -1,8 +1,8 @@
-//! Against a service that limits requests, a plan and an apply of hundreds of projects use what it
-//! allows, and are not refused for asking too often.
+//! Against a service with limits, a plan and an apply of hundreds of projects use the limits, and
+//! are not refused for too many requests.
 //!
-//! The service is the sandbox's model behind a transport; its clock and that of the client are
-//! tokio's, which moves on when everybody waits. So hours pass in no time.
+//! The service is the sandbox's model behind a transport. Its clock and the client's are tokio's,
+//! which advances when everybody waits. So hours pass in no time.
 
 use std::{
     collections::BTreeMap,
@@ -31,11 +31,11 @@ use undrift::{
 use crate::world::{project, seed};
 
 const TOKEN: &str = "sandbox-of-the-limits";
-/// When it begins, in seconds of the Unix epoch: at the start of a minute.
+/// The start, in seconds of the Unix epoch, at the start of a minute.
 const EPOCH: u64 = 1_900_000_020;
 const USER: u32 = 2_000;
 
-/// What is limited by itself, and how many requests of it a minute are answered.
+/// An operation with its own limit, and that limit per minute.
 const SINGLE: (&str, u32) = ("single project", 400);
 const REMOVAL: (&str, u32) = ("removal of a member", 60);
 
@@ -47,7 +47,7 @@ struct Sent {
     status: u16,
 }
 
-/// The way to the service, which takes its time.
+/// The transport to the service, with latency.
 struct Wire {
     model: Model,
     start: Instant,
@@ -87,7 +87,7 @@ impl Transport for Wire {
     }
 }
 
-/// What a request is, as far as limits tell.
+/// The sort of a request, as limits distinguish it.
 fn sort(request: &WireRequest) -> String {
     let path = request.target.split('?').next().unwrap();
     let parts: Vec<_> = path.split('/').skip(1).collect();
@@ -120,7 +120,7 @@ impl Clock for Skewed {
     }
 }
 
-/// A service with limits, what is declared, and a client between them.
+/// A service with limits, the declarations, and a client.
 struct Limited {
     wire: Arc<Wire>,
     desired: Desired,
@@ -190,7 +190,7 @@ impl Limited {
         assert!(applied.is_complete(), "{failed:?} {:?}", applied.mismatches.first());
     }
 
-    /// The requests since the last time, by the minute that the service counts them in.
+    /// The requests since the last call, by the minutes in which the service counts them.
     fn minutes(&self) -> Vec<Vec<Sent>> {
         let mut minutes: BTreeMap<u64, Vec<Sent>> = BTreeMap::new();
         for sent in self.wire.sent.lock().unwrap().drain(..) {
@@ -200,7 +200,7 @@ impl Limited {
     }
 }
 
-/// Holds that of each minute but the last one 95 % of some budget is used, and that nothing is
+/// Asserts that each minute except the last one uses 95 % of some budget, and that no request is
 /// refused twice in a row.
 fn check(about: &str, minutes: &[Vec<Sent>]) {
     let mut refused: BTreeMap<&str, usize> = BTreeMap::new();
@@ -226,7 +226,7 @@ fn refusals(minutes: &[Vec<Sent>]) -> usize {
     minutes.iter().flatten().filter(|sent| sent.status == 429).count()
 }
 
-/// Projects with two variables, which one list of their group shows.
+/// Projects with two variables, all in one list of their group.
 fn projects(number: usize, members: &Json) -> Vec<Json> {
     let project = |at| {
         json!({
@@ -258,7 +258,7 @@ async fn a_plan_uses_what_the_user_may_ask() {
 
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_reads_single_projects_uses_what_these_allow() {
-    // Only a look at its path says that a project is missing.
+    // Only a look at its path shows that a project is missing.
     let documents: Vec<_> =
         (0..1_000).map(|at| project(&format!("acme/p{at}"), json!({"create": true}))).collect();
     let limited = Limited::new(&[], &documents, LATENCY).await;

@@ -1,8 +1,8 @@
 //! The whole path against the embedded service, in one process: manifests, observe, plan, apply,
 //! and plan again.
 //!
-//! Each test asks the same of undrift: what is declared is what is there afterwards, a second run
-//! writes nothing, and whatever goes wrong in between is said.
+//! Each test requires the same: the live state matches the declarations afterwards, a second run
+//! writes nothing, and every failure in between is reported.
 #![cfg(feature = "sandbox")]
 
 mod absorb;

@@ -40,7 +40,7 @@ fn old(path: &str) -> Json {
     })
 }
 
-/// What is declared of what was at `former`.
+/// The declaration of a project that was at `former`.
 fn moved(path: &str, former: &str) -> Json {
     project(
         path,
@@ -52,7 +52,7 @@ fn moved(path: &str, former: &str) -> Json {
     )
 }
 
-/// The id of what has this very path.
+/// The id of the container with exactly this path.
 async fn id_at(world: &World, path: &str) -> Option<u64> {
     let kind = if path.contains('/') { "projects" } else { "groups" };
     let found = world.get(&format!("/{kind}/{}", path.replace('/', "%2F"))).await;
@@ -60,7 +60,7 @@ async fn id_at(world: &World, path: &str) -> Option<u64> {
     found["id"].as_u64().filter(|_| is_it)
 }
 
-/// The calls that are about `noun` itself, without its id.
+/// The calls for `noun` itself, without its id.
 fn moves(world: &World) -> Vec<String> {
     let is_move = |call: &String| call.ends_with("/transfer") || call.split('/').count() == 5;
     let writes = world.writes().into_iter().filter(is_move);
@@ -153,7 +153,7 @@ async fn archived_and_moved(profile: Profile) {
     world.converge("unarchived").await;
 }
 
-/// What may turn out to be there was shown as new: nothing is removed for it that was not shown.
+/// A possible create was shown; a replacement was not, so it waits for another run.
 #[tokio::test]
 async fn what_turns_out_to_be_replaced_was_not_shown_and_waits_for_another_run() {
     let mut shop = old("acme/shop");
@@ -163,7 +163,7 @@ async fn what_turns_out_to_be_replaced_was_not_shown_and_waits_for_another_run()
     world.acknowledged = vec!["transfer:**"];
     let mut document = moved("other/shop", "acme/shop");
     document["archived"] = false.into();
-    // Only a create hides a variable.
+    // A variable can be hidden only when it is created.
     document["variables"] =
         json!([{"key": "CHANGE", "value": "long-enough", "masked_and_hidden": true}]);
     world.declare(&[document]);
@@ -186,7 +186,7 @@ async fn a_path_that_one_leaves_goes_to_another_in_the_same_run() {
             World::new(Profile::default(), two_groups(&[old("acme/a"), old("acme/b")])).await;
         world.trusts = trusts;
         let (a, b) = (id_at(&world, "acme/a").await, id_at(&world, "acme/b").await);
-        // What people call it stays with the project that had the path.
+        // Its name stays with the project that had the path.
         let new = project("acme/a", json!({"create": true, "settings": {"name": "another"}}));
         world.declare(&[new, moved("acme/b", "acme/a"), moved("acme/c", "acme/b")]);
         world.converge("a chain").await;
@@ -195,8 +195,8 @@ async fn a_path_that_one_leaves_goes_to_another_in_the_same_run() {
     }
 }
 
-/// Before any request of the run after the one that created something, or first changed it, somebody
-/// renames it and puts another one in its place.
+/// Before any request after the one that created or first changed a container, somebody renames it
+/// and puts another one at its path.
 #[tokio::test]
 async fn nothing_is_written_to_what_took_the_path_of_something() {
     let token = json!({"key": "TOKEN", "value": {"env": "SECRET"}});
@@ -289,13 +289,13 @@ async fn nothing_is_written_to_what_took_the_path_of_something() {
     }
 }
 
-/// The id of what has this very path.
+/// The id of the container with exactly this path.
 async fn id_of(world: &World, plural: &str, path: &str) -> Option<u64> {
     let found = world.get(&format!("/{plural}/{}", path.replace('/', "%2F"))).await;
     found["id"].as_u64()
 }
 
-/// The run that is to rename one and create another in its place ends between the two.
+/// The run that renames one project and creates another at its path ends between the two.
 #[tokio::test]
 async fn what_takes_a_path_is_new_although_the_path_leads_to_what_left_it() {
     let answers = Profile { former_paths_answer: true, ..Profile::default() };
@@ -318,7 +318,7 @@ async fn what_takes_a_path_is_new_although_the_path_leads_to_what_left_it() {
     }
 }
 
-/// The service refuses the name of another one in the same group as well as its path.
+/// In one group, the service refuses both the path and the name of another project.
 #[tokio::test]
 async fn what_takes_a_path_waits_for_the_name_too() {
     for trusts in [Duration::ZERO, Duration::from_secs(60)] {
@@ -344,7 +344,7 @@ async fn of_several_former_paths_only_one_may_be_there() {
         plan.problems[0].message,
         "`acme/a` exists, and so does `acme/b`, where the project is declared to have been before"
     );
-    // It had one of them before the other.
+    // It had this path before the other one.
     world.call("DELETE", "/projects/acme%2Fb", None).await;
     world.call("PUT", "/projects/acme%2Fa", Some(json!({"path": "b"}))).await;
     world.converge("one after the other").await;
@@ -401,7 +401,7 @@ async fn what_is_neither_here_nor_there_is_created_only_if_that_is_allowed() {
 }
 
 /// Each call of a rename and a move loses its answer, before or after it was carried out, or is
-/// refused once; the next run finishes what is left.
+/// refused once; the next run finishes the rest.
 #[tokio::test]
 async fn a_lost_answer_loses_nothing() {
     for (path, nth) in [("/projects/", 1), ("/transfer", 1)] {
@@ -431,7 +431,7 @@ async fn a_lost_answer_loses_nothing() {
     }
 }
 
-/// A tree below `base`, a group that had other paths if `former` says so.
+/// A tree below `base`, a group with the former paths in `former`.
 fn tree(base: &str, former: &[&str]) -> Vec<Json> {
     let rule = json!({"name": "main", "allowed_to_merge": [{"group": format!("{base}/leads")}]});
     let description = json!({"description": format!("in {base}")});
@@ -513,14 +513,14 @@ async fn groups_and_projects_move_within_and_out_of_a_group_that_moves() {
     world.converge("created").await;
     let before = ids(&world, "start").await;
     let mut documents = tree("end", &["start"]);
-    // Remembered by its old path and by its new one.
+    // Found by its old path and by its new one.
     documents[1]["path"] = "end/heads".into();
     documents[1]["previously"] = json!(["start/leads"]);
     documents[2]["path"] = "acme/shop".into();
     documents[2]["previously"] = json!(["end/shop"]);
     documents[2]["shares"][0]["group"] = "end/heads".into();
     documents[2]["protected_branches"][0]["allowed_to_merge"][0]["group"] = "end/heads".into();
-    // What takes the path that becomes free.
+    // Another group takes the path that becomes free.
     documents.push(group("end/leads", json!({"create": true, "settings": {"name": "others"}})));
     world.declare(&documents);
     let plan = world.converge("all at once").await;
@@ -537,7 +537,7 @@ async fn groups_and_projects_move_within_and_out_of_a_group_that_moves() {
     );
 }
 
-/// Renamed, and not moved: so a run leaves it that ends between the two. Otherwise nobody can tell.
+/// Renamed but not moved, as after a run that ended between the two. Any other state is ambiguous.
 #[tokio::test]
 async fn a_group_that_is_halfway_is_moved_on_and_never_guessed() {
     for (halfway, parent, is_told) in
@@ -627,7 +627,7 @@ async fn what_moves_to_a_less_visible_group_is_narrowed_first() {
     world.converge("public again").await;
 }
 
-/// As for a project.
+/// The same as for a project.
 #[tokio::test]
 async fn a_lost_answer_of_a_group_loses_nothing() {
     for (path, call) in [("renamed", "/groups/"), ("acme/start", "/transfer")] {
@@ -654,7 +654,7 @@ async fn a_lost_answer_of_a_group_loses_nothing() {
     }
 }
 
-/// A group that is only watched stays where it is; what is below is found there, and changed.
+/// A watched group is not moved; what is below it is found there, and changed.
 #[tokio::test]
 async fn a_watched_group_is_not_moved_and_what_is_below_it_is_reached() {
     let mut seed = seed(&[old("old/shop")]);
@@ -672,7 +672,7 @@ async fn a_watched_group_is_not_moved_and_what_is_below_it_is_reached() {
     assert!(world.plan().await.steps.is_empty());
 }
 
-/// What is created gets the name that is like its path, and the service has a name once in a group.
+/// A new project gets the name that equals its path, and a name is unique in its group.
 #[tokio::test]
 async fn what_gives_up_its_path_gives_up_the_name_that_goes_with_it() {
     for (declared, name) in [(json!({}), "two"), (json!({"name": "Mine"}), "Mine")] {

@@ -1,4 +1,4 @@
-//! What reading takes for what, and what a read that fails concerns.
+//! What reads conclude, and the effect of failed reads.
 
 use serde_json::json;
 use undrift::sandbox::{Fault, Misfortune, Profile};
@@ -9,12 +9,11 @@ fn addresses<'a>(of: impl IntoIterator<Item = &'a undrift::address::Address>) ->
     of.into_iter().map(ToString::to_string).collect()
 }
 
-/// The service takes a path of digits for an id. A group that is called so is found by its path all
-/// the same.
+/// The service reads a path of digits as an id. A group with such a path is still found by it.
 #[tokio::test]
 async fn a_group_is_found_by_its_path_and_never_by_a_number() {
     let world = World::new(Profile::default(), seed(&[])).await;
-    // A path has two characters or more.
+    // A path needs at least two characters.
     let mut id = 0;
     while id < 10 {
         let spare = format!("spare-{id}");
@@ -40,8 +39,8 @@ async fn a_group_is_found_by_its_path_and_never_by_a_number() {
     assert_eq!(world.get("/projects?search=newer").await[0]["path_with_namespace"], path.as_str());
 }
 
-/// A failed look-up concerns the section that names the person, and is not tried again for each of
-/// those who name them.
+/// A failed look-up concerns the section that names the user, and is not repeated for other entries
+/// with the same name.
 #[tokio::test]
 async fn a_person_who_cannot_be_looked_up_holds_up_one_section_of_each_project() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/other"})])).await;
@@ -71,7 +70,7 @@ async fn a_person_who_cannot_be_looked_up_holds_up_one_section_of_each_project()
     assert_eq!(look_ups, 1, "{:?}", world.requests());
 }
 
-/// Whoever runs into a switch that is off somewhere is not blocked everywhere.
+/// A switch that is off somewhere does not block the caller everywhere.
 #[tokio::test]
 async fn what_is_forbidden_in_some_projects_is_not_forbidden_in_all() {
     let settings =

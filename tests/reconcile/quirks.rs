@@ -1,5 +1,5 @@
-//! A service that says that it did what it did not, or did a part of it: nothing of that counts as
-//! done, and nothing that a limit was declared for stays on without it.
+//! A service that reports success for something that it did not do, or did only in part: nothing of
+//! that counts as done, and no switch stays on without its declared limit.
 
 use serde_json::{Value as Json, json};
 use undrift::{
@@ -20,7 +20,7 @@ async fn world(seeded: Json, declared: Json) -> World {
     world
 }
 
-/// Why the one step of a run did not succeed.
+/// Why the only step of a run did not succeed.
 fn failed(outcome: &Outcome) -> String {
     let applied = outcome.applied.as_ref().unwrap();
     assert!(!applied.is_complete());
@@ -39,7 +39,7 @@ async fn an_old_name_of_the_expression_is_sent_under_the_one_that_counts() {
     let declared =
         json!({"settings": {"container_expiration_policy": policy("name_regex_delete")}});
     let mut world = world(json!({}), declared).await;
-    // What the service does not know is dropped without a word.
+    // The service ignores unknown fields.
     world.quirk = Some(|_, _, body| {
         body["container_expiration_policy_attributes"].as_object_mut()?.remove("name_regex_delete");
         None
@@ -190,7 +190,7 @@ async fn an_answer_of_null_is_a_write_that_failed() {
     assert!(applied.mismatches.is_empty(), "{:#?}", applied.mismatches);
 }
 
-/// Labels that cannot be seen are not created a second time.
+/// Labels that cannot be seen are not created again.
 #[tokio::test]
 async fn a_list_that_settings_close_was_not_read() {
     let off = json!({"issues_access_level": "disabled", "merge_requests_access_level": "disabled"});

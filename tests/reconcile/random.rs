@@ -1,5 +1,5 @@
-//! Random declarations against a random state of the service, all kinds together: after apply there
-//! is nothing left to do.
+//! Random declarations against a random live state, all kinds together: after apply nothing is left
+//! to do.
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value as Json, json};
@@ -50,7 +50,7 @@ fn settings() -> impl Strategy<Value = Json> {
         })
 }
 
-/// Some of `names`, each with an entry that `entry` makes.
+/// Some of `names`, each with an entry from `entry`.
 fn entries<S: Strategy<Value = Json> + 'static, F: Fn(&'static str) -> S>(
     names: &[&'static str],
     entry: F,
@@ -79,7 +79,7 @@ fn variable(key: &'static str) -> impl Strategy<Value = Json> {
         })
 }
 
-/// No owners: the service keeps the last one of a group, and of a project whoever created it.
+/// No owners: the service keeps the last owner of a group, and the creator of a project.
 fn member(user: &'static str) -> impl Strategy<Value = Json> {
     (
         prop::sample::select(vec!["guest", "reporter", "developer", "maintainer"]),
@@ -121,7 +121,7 @@ fn hook(url: &'static str) -> impl Strategy<Value = Json> {
     )
 }
 
-/// Rows of a rule: a level, and some of those who have access.
+/// Rows of a rule: a level, and some of those with access.
 fn rows(members: &[Json], shares: &[Json]) -> impl Strategy<Value = Option<Json>> + use<> {
     let named = members.iter().map(|member| json!({"user": member["user"]}));
     let named = named.chain(shares.iter().map(|share| json!({"group": share["group"]})));
@@ -218,7 +218,7 @@ fn label(name: &'static str) -> impl Strategy<Value = Json> {
     )
 }
 
-/// What is declared of a group, and the visibility of a project in it.
+/// The declaration of a group, and the visibility of a project in it.
 pub(crate) fn group() -> impl Strategy<Value = (Json, &'static str)> {
     let settings = (
         prop::sample::select(vec!["private", "internal", "public"]),
@@ -265,7 +265,7 @@ pub(crate) fn group() -> impl Strategy<Value = (Json, &'static str)> {
         })
 }
 
-/// What is declared of a project.
+/// The declaration of a project.
 pub(crate) fn declared() -> impl Strategy<Value = Json> {
     let people = (entries(&USERS, member), entries(&GROUPS, share));
     let with_branches = people.prop_flat_map(|(members, shares)| {
@@ -325,7 +325,7 @@ pub(crate) fn documents((group, inner): (Json, &str), sections: Json) -> Vec<Jso
     all
 }
 
-/// Runs a property so often.
+/// Runs a property this many times.
 pub(crate) fn cases(cases: u32) -> TestRunner {
     TestRunner::new(ProptestConfig {
         cases,
@@ -335,7 +335,7 @@ pub(crate) fn cases(cases: u32) -> TestRunner {
     })
 }
 
-/// A service with the groups that random documents name, where guards let everything pass.
+/// A service with the groups in random documents, where guards acknowledge everything.
 pub(crate) async fn world() -> World {
     let mut seed = seed(&[]);
     for path in GROUPS {

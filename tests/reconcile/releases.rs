@@ -1,5 +1,5 @@
-//! What depends on the release of the service: asked for only where it counts, and never a value
-//! that was "not saved" where it is known.
+//! Behaviour that depends on the release of the service: it is read only if needed, and a field
+//! that the release lacks is never reported as "not saved".
 
 use http::Method;
 use serde_json::{Value as Json, json};
@@ -23,12 +23,12 @@ async fn at(release: Release) -> World {
     World::new(Profile::default().at(release), seed(&[json!({"path": "acme/shop"})])).await
 }
 
-/// How often the release was asked for.
+/// How often the release was read.
 fn asked(world: &World) -> usize {
     world.requests().iter().filter(|request| request.ends_with("/version")).count()
 }
 
-/// The names of the fields in the body of each call of the only step.
+/// The names of the fields in the bodies of the only step's calls.
 fn sent(plan: &Plan) -> Vec<Vec<String>> {
     let [step] = &plan.steps[..] else { panic!("{:#?}", plan.steps) };
     let body = |call: &undrift::kind::Call| {
@@ -230,7 +230,7 @@ async fn a_hook_is_found_by_the_name_that_the_service_keeps() {
         let plan = world.converge("another URL").await;
         assert_eq!(format!("{:?}", plan.steps[0].action), changed, "{release}");
     }
-    // A hook without a name, or with another one, is given the declared one.
+    // A hook without a name, or with another one, gets the declared one.
     let world = at(LATER).await;
     for name in [Json::Null, "old".into()] {
         let body = json!({"url": "https://a.example.org", "name": name});

@@ -1,4 +1,4 @@
-//! What rules bring in (`undeclared: include`): what exists, and no document declares.
+//! Rules with `undeclared: include`: they apply to containers that exist without a document.
 
 use std::num::NonZeroUsize;
 
@@ -14,14 +14,14 @@ use crate::world::{World, project, seed};
 
 const BOBS: &str = "a-token-of-bob-0123456789";
 
-/// A rule for what is at `path`.
+/// A rule for `path`.
 fn rule(path: &str, sections: Json) -> Json {
     let mut document = json!({"kind": "Defaults", "match": {"path": path}});
     document.as_object_mut().unwrap().extend(sections.as_object().unwrap().clone());
     document
 }
 
-/// The same, which also brings in what is there.
+/// A rule that also includes what exists.
 fn including(path: &str, mut sections: Json) -> Json {
     sections["undeclared"] = "include".into();
     rule(path, sections)
@@ -36,7 +36,7 @@ fn failing(path: &str, nth: u32, status: u16) -> Fault {
     Fault { method: None, path_contains: path.to_owned(), nth, what }
 }
 
-/// `json` without what the word `undeclared` moves.
+/// `json` without the columns, which the key `undeclared` shifts.
 fn without_columns(mut json: Json) -> Json {
     match &mut json {
         Json::Object(fields) => {
@@ -79,7 +79,7 @@ async fn inhabited() -> World {
     world
 }
 
-/// A rule plans the same as a document for each project that it brings in.
+/// A rule plans the same as a document for each included project.
 #[tokio::test]
 async fn what_a_rule_brings_in_is_planned_as_if_it_were_declared() {
     let profile = json!({"kind": "Profile", "name": "base", "needs": ["team"], "members": [{"user": "alice", "access_level": "developer"}], "variables": [{"key": "TEAM", "value": {"text": "{team} {name}"}}]});
@@ -139,7 +139,7 @@ async fn what_stays_out_is_counted_and_never_changed() {
     let always =
         [(Exception::Archived, 1), (Exception::MarkedForDeletion, 1), (Exception::Personal, 1)];
     assert_eq!(exceptions(&plan), always);
-    // Who is a maintainer of one project sees the others, and does not touch them.
+    // A maintainer of one project sees the others, but does not change them.
     let plan = world.try_plan_as(BOBS).await.unwrap();
     assert_eq!((steps(&plan), incomplete(&plan)), (vec!["acme/one#settings".to_owned()], vec![]));
     assert_eq!(exceptions(&plan).last(), Some(&(Exception::BelowMaintainer, 1)));
@@ -165,7 +165,7 @@ async fn a_list_that_is_cut_brings_in_nothing() {
         let declared = project("acme/p001", json!({}));
         world.declare(&[including("**", settings), declared]);
         let plan = world.plan().await;
-        // What is known whole, and what is declared, is not held up.
+        // Complete lists and declared containers are planned as usual.
         assert_eq!(steps(&plan), ["acme/p001#settings", "other/shop#settings"], "{path}");
         assert_eq!(incomplete(&plan), ["acme/**"], "{path}");
         let (_, left_out) = plan.approve(undrift::plan::Policy::default()).unwrap();
@@ -181,7 +181,7 @@ async fn a_group_that_cannot_be_seen_is_not_taken_for_empty() {
     world.declare(&[including("hidden/**", json!({"settings": {"merge_method": "ff"}}))]);
     assert_eq!(incomplete(&world.try_plan_as(BOBS).await.unwrap()), ["hidden/**"]);
     assert_eq!(incomplete(&world.plan().await), [""; 0], "an administrator sees every group");
-    // Nor is one that this run is to create.
+    // The same for a container that this run creates.
     world.declare(&[
         including("hidden/**", json!({"settings": {"merge_method": "ff"}})),
         json!({"kind": "Group", "path": "hidden", "create": true}),
@@ -189,8 +189,8 @@ async fn a_group_that_cannot_be_seen_is_not_taken_for_empty() {
     assert_eq!(incomplete(&world.try_plan_as(BOBS).await.unwrap()), [""; 0]);
 }
 
-/// What a plan says is gone, of three projects of which something happens to the second one between
-/// the roster and the rest; read from what the roster brought, if `trusting`.
+/// The containers that a plan notes as gone, if something happens to the second of three projects
+/// after the roster was read; with `trusting`, projects are read from the roster's rows.
 async fn gone(
     profile: Profile,
     trusting: bool,
@@ -273,7 +273,7 @@ async fn what_a_rule_brings_in_is_not_undeclared() {
     assert_eq!(notes.collect::<Vec<_>>(), ["acme/going", "acme/one", "acme/web/old"]);
 }
 
-/// What is below a group that moves is brought in by the path that it gets.
+/// Projects below a group that moves are included by their new paths.
 #[tokio::test]
 async fn a_member_of_a_group_that_moves_is_known_by_its_new_path() {
     let world = inhabited().await;

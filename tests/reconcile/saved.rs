@@ -1,5 +1,5 @@
-//! Saved plans of random organisations: what runs of one is what it says and what is still needed,
-//! whatever happened since.
+//! Saved plans of random organisations: only those saved steps run that are still needed, whatever
+//! happened since.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -21,7 +21,7 @@ use crate::{
     world::World,
 };
 
-/// What a run has in hand.
+/// The state of a run.
 pub(crate) struct Run<'w> {
     world: &'w World,
     desired: Desired,
@@ -67,12 +67,12 @@ impl<'w> Run<'w> {
         self.compare_unsealed(saved, plan, key)
     }
 
-    /// The same of a file that somebody may have edited.
+    /// The same for a file that somebody may have edited.
     pub(crate) fn compare_unsealed(&self, saved: &Sealed, plan: &Plan, key: &Key) -> Comparison {
         saved.plan.compare(&saved.id, plan, &self.desired.containers, self.recording(key))
     }
 
-    /// Carries out what of `plan` is agreed on; the paths of what is left out besides.
+    /// Applies the agreed part of `plan`; also returns the paths that are left out.
     async fn apply(&self, plan: &Plan, comparison: &Comparison) -> (Applied, Vec<String>) {
         let policy = Policy { saved: Some(comparison), ..Policy::default() };
         let (approved, left_out) = plan.approve(policy).unwrap();
@@ -95,7 +95,7 @@ fn key() -> Key {
     Key::new(&Secret::new("the key of both jobs"))
 }
 
-/// What the steps of a container do, field by field, so that less of a step is a part of it.
+/// The steps of a container by field, so that a smaller step is a subset.
 fn changes(plan: &Plan, path: &str) -> Vec<String> {
     let mut all = Vec::new();
     for step in plan.steps.iter().filter(|step| &*step.address.path == path) {
@@ -125,7 +125,7 @@ fn a_saved_plan_of_an_unchanged_service_is_carried_out_as_a_whole_and_once() {
                 let saved = Sealed::read(text.as_bytes()).unwrap();
                 assert_eq!(saved.to_text(), text);
 
-                // Another process, which knows nothing but the file.
+                // Another process, which has only the file.
                 let run = Run::of(&world).await;
                 let plan = run.plan().await;
                 let comparison = run.compare(&saved, &plan, &key);
@@ -187,7 +187,7 @@ fn whatever_happened_since_nothing_runs_that_the_saved_plan_does_not_say() {
                 if applied.steps.is_empty() {
                     assert_eq!(world.writes().len(), before);
                 }
-                // What was left out was said to be stale, or depends on what was.
+                // What was left out was reported as stale, or depends on something stale.
                 if !left_out.is_empty() {
                     assert!(!comparison.stale.is_empty(), "{left_out:?}");
                 }

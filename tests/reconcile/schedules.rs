@@ -7,7 +7,7 @@ use crate::world::{LATER, World, project, seed};
 
 const SCHEDULES: &str = "/projects/acme%2Fshop/pipeline_schedules";
 
-/// A project with schedules of bob's, each with its time.
+/// A project with bob's schedules at these times.
 async fn world(crons: &[&str]) -> World {
     let members = json!([{"user": "bob", "access_level": "developer"}]);
     let there = [json!({"path": "acme/shop", "members": members})];
@@ -76,7 +76,7 @@ async fn a_copy_is_removed_and_what_nobody_lists() {
     assert_eq!(plan.steps.iter().map(|step| step.action).collect::<Vec<_>>(), [Action::Delete]);
 }
 
-/// The service looks for a short name among the branches that are there, and refuses one that is not.
+/// The service looks up a short name among the existing branches, and refuses an unknown one.
 #[tokio::test]
 async fn a_schedule_waits_for_the_first_branch() {
     for release in [REFERENCE, LATER] {

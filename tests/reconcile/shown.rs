@@ -1,14 +1,14 @@
-//! Everything that `apply` sends stands in the plan that was shown, in JSON and in the terminal.
+//! Everything that `apply` sends is in the plan that was shown, in JSON and in the terminal.
 //!
-//! Every run of [`World`](crate::world::World) is held to it. A request that writes is one of the calls
-//! of a step. Each field of its body is listed with that call, and is one of:
+//! Every run of [`World`](crate::world::World) is checked for this. A request that writes is one of
+//! the calls of a step. Each field of its body is listed with that call, and is one of:
 //!
 //! - a change of the step, which has a line in the terminal;
-//! - what the line of the step names: the path of a container, what tells an entry from others;
-//! - what the service would reset, with the value that the service has. It has no line in the
-//!   terminal, because nothing changes by it.
+//! - named in the line of the step: the path of a container, the identity of an entry;
+//! - repeated because the service would reset it, with its live value. It has no line in the
+//!   terminal, because nothing changes.
 //!
-//! A request without a body does what the line of the step says, or a note says what it does.
+//! A request without a body does what the line of the step shows, or a note names its effect.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,7 +35,7 @@ use undrift::{
 
 use crate::world::{World, project, seed};
 
-/// What the line of a step names: where a container is, and what it is called.
+/// Names in the line of a step: of the container, and of the object.
 const NAMED: &[&str] = &[
     "path",
     "name",
@@ -47,11 +47,11 @@ const NAMED: &[&str] = &[
     "target_namespace",
 ];
 
-/// What a field is sent with although nobody declares it, because its page says that this holds where
-/// it is left out.
+/// Fields that are sent although no manifest declares them, because their page documents this
+/// default.
 const SAID_ELSEWHERE: &[(&str, &str)] = &[("rule_type", "regular")];
 
-/// The fields in which a single level of a rule is sent, each with the list that it stands for.
+/// Fields with a single level of a rule, each with its list in manifests.
 const LEVELS: &[(&str, &str)] = &[
     ("push_access_level", "allowed_to_push"),
     ("merge_access_level", "allowed_to_merge"),
@@ -59,7 +59,7 @@ const LEVELS: &[(&str, &str)] = &[
     ("create_access_level", "allowed_to_create"),
 ];
 
-/// Requests without a body that do what a field says, each with that field.
+/// Requests without a body that do what a field declares, each with that field.
 const SWITCHES: &[(&str, &str)] = &[
     ("archive", "archived"),
     ("unarchive", "archived"),
@@ -70,7 +70,7 @@ const SWITCHES: &[(&str, &str)] = &[
     ("override", "override"),
 ];
 
-/// What marks the reads of a [`Recorder`].
+/// Marks the reads of a [`Recorder`].
 const LOOK: &str = "recorder=looks";
 
 /// The read of `target` by a [`Recorder`].
@@ -90,23 +90,23 @@ pub(crate) struct Sent {
     method: Method,
     target: String,
     body: Map<String, Json>,
-    /// What it was sent to, as the service showed it just before.
+    /// The target before the write, as the service showed it.
     before: Json,
 }
 
-/// Remembers what is sent through it, and what was there before.
+/// Records the writes sent through it, and the state before each.
 pub(crate) struct Recorder {
     pub(crate) inner: Arc<dyn Transport>,
-    /// The way to the service past everything that goes wrong.
+    /// The transport to the service without faults.
     pub(crate) service: Arc<dyn Transport>,
     pub(crate) sent: Arc<Mutex<Vec<Sent>>>,
     pub(crate) ids: Arc<Mutex<Ids>>,
 }
 
-/// The ids of the groups and projects that were at a path, as a request has that.
+/// The ids of containers by path, encoded as in requests.
 pub(crate) type Ids = BTreeSet<(String, u64)>;
 
-/// The path and the id of the group or project that is `shown`.
+/// The path and the id of the container in `shown`.
 pub(crate) fn id(shown: &Json) -> Option<(String, u64)> {
     let path = shown["path_with_namespace"].as_str().or(shown["full_path"].as_str())?;
     Some((path.replace('/', "%2F").to_lowercase(), shown["id"].as_u64()?))
@@ -132,9 +132,9 @@ impl Recorder {
         body.and_then(|body| serde_json::from_slice(&body).ok()).unwrap_or_default()
     }
 
-    /// What is at `request`'s target.
+    /// The present object at `request`'s target.
     async fn before(&self, request: &WireRequest) -> Json {
-        // A share is shown by its container only.
+        // Only its container shows a share.
         match request.target.split_once("/share/") {
             Some((container, group)) => {
                 let shares = self.look(request, container).await["shared_with_groups"].take();
@@ -172,17 +172,17 @@ impl Transport for Recorder {
     }
 }
 
-/// What was shown of a step.
+/// A step as it was shown.
 struct Step<'r> {
     json: &'r Json,
     /// The first words of its lines in the terminal.
     lines: &'r [String],
     is_noted: bool,
-    /// The ids of what is named by its path, as a path has that.
+    /// The ids of containers that the plan names by path, encoded as in requests.
     ids: &'r Ids,
 }
 
-/// Requires that everything of `sent` stands in `plan`. What is named by its path has `ids`.
+/// Asserts that everything in `sent` is in `plan`. `ids` are those of containers named by path.
 pub(crate) fn holds(plan: &Plan, secrets: &Secrets, ids: &Ids, sent: &[Sent]) {
     let run = Run {
         target: "https://service.example".into(),
@@ -223,7 +223,7 @@ pub(crate) fn holds(plan: &Plan, secrets: &Secrets, ids: &Ids, sent: &[Sent]) {
     }
 }
 
-/// The container and the object that the terminal shows a step by.
+/// The container and the object in the head of a step in the terminal.
 fn head(step: &Json) -> (String, String) {
     let address = &step["address"];
     let text = |name: &str| address[name].as_str().map(str::to_owned);
@@ -235,7 +235,7 @@ fn head(step: &Json) -> (String, String) {
     (text("path").unwrap(), object)
 }
 
-/// The first words of the lines of each step.
+/// The first words of each step's lines.
 fn blocks(text: &str) -> BTreeMap<(String, String), Vec<String>> {
     let mut blocks = BTreeMap::<_, Vec<String>>::new();
     let (mut container, mut object) = (String::new(), String::new());
@@ -258,7 +258,7 @@ fn blocks(text: &str) -> BTreeMap<(String, String), Vec<String>> {
 }
 
 impl Step<'_> {
-    /// What of `request` is not shown here; nothing at all, if it is another step's.
+    /// The part of `request` that this step does not show; `None` if it belongs to another step.
     fn shows(&self, request: &Sent, all: &[Sent]) -> Result<(), Option<String>> {
         let calls = self.json["calls"].as_array().unwrap();
         let is_to = |call: &Json, request: &Sent| {
@@ -266,7 +266,7 @@ impl Step<'_> {
                 && self.is_same(call["path"].as_str().unwrap(), &request.target)
         };
         let fields = |call: &Json| call["fields"].as_array().cloned().unwrap_or_default();
-        // What a possible step would create may turn out to be there, and is edited then.
+        // The object of a possible create may exist, and is edited then.
         let is_it = |call: &&Json| {
             let entry = request.target.rsplit_once('/').map(|(collection, _)| collection);
             is_to(call, request)
@@ -287,7 +287,7 @@ impl Step<'_> {
         if request.body.is_empty() && request.method != Method::Delete && !self.tells(request) {
             return Err(Some("neither a line nor a note tells what it does".to_owned()));
         }
-        // What is replaced is added with what was there.
+        // A replacement adds the object with its undeclared fields.
         let mut removals = calls.iter().filter(|call| call["method"] == "DELETE");
         let removed = removals.find_map(|call| all.iter().rfind(|other| is_to(call, other)));
         let before = match removed {
@@ -298,8 +298,8 @@ impl Step<'_> {
         hidden.map_or(Ok(()), |(name, value)| Err(Some(format!("{name}: {value}, now {before}"))))
     }
 
-    /// Whether a request went where the plan says. The plan names by its path what is still to be
-    /// created.
+    /// Whether a request went to the planned target. The plan names containers by path that were
+    /// still to be created.
     fn is_same(&self, planned: &str, sent: &str) -> bool {
         let is_id = |planned: &str, sent: &str| {
             sent.parse().is_ok_and(|id| self.ids.contains(&(planned.to_lowercase(), id)))
@@ -309,14 +309,14 @@ impl Step<'_> {
             && segments.all(|(planned, sent)| planned == sent || is_id(planned, sent))
     }
 
-    /// Whether a line or a note tells what a request without a body does.
+    /// Whether a line or a note shows the effect of a request without a body.
     fn tells(&self, request: &Sent) -> bool {
         let act = |name: &str| request.target.split('/').skip(3).any(|segment| segment == name);
         let mut fields = SWITCHES.iter().filter(|(name, _)| act(name)).map(|(_, field)| *field);
         self.is_noted || fields.any(|field| self.changes(field))
     }
 
-    /// Whether a line of the terminal, and a change in JSON, tell what becomes of `field`.
+    /// Whether a line in the terminal, and a change in JSON, show the new value of `field`.
     fn changes(&self, field: &str) -> bool {
         let changes = self.json["changes"].as_array().unwrap();
         let is_line = |line: &String| {
@@ -325,7 +325,7 @@ impl Step<'_> {
         changes.iter().any(|change| change["field"] == field) && self.lines.iter().any(is_line)
     }
 
-    /// Whether `value` is shown, names what the step is about, or is what was there `before`.
+    /// Whether `value` is shown, names the object of the step, or is its value in `before`.
     fn accounts(&self, sent: &str, value: &Json, before: &Json) -> bool {
         let name = LEVELS.iter().find(|(own, _)| *own == sent).map_or(sent, |(_, list)| list);
         let (sections, is_container) = self.sections();
@@ -351,7 +351,7 @@ impl Step<'_> {
         })
     }
 
-    /// The sections whose fields its requests carry, and whether it is about a container itself.
+    /// The sections whose fields its requests send, and whether it concerns a container itself.
     fn sections(&self) -> (Vec<Section>, bool) {
         let scope = match self.json["scope"].as_str() {
             Some("group") => Scope::Group,
@@ -368,7 +368,7 @@ impl Step<'_> {
     }
 }
 
-/// A value as it is compared: what is named by its id, what is not set as nothing.
+/// A value for comparison: names become ids, and unset becomes null.
 fn plain(value: &Json) -> Json {
     match value {
         Json::Bool(false) => Json::Null,
@@ -382,7 +382,7 @@ fn plain(value: &Json) -> Json {
     }
 }
 
-/// The service forgets the token of a hook along with its URL, so that it is sent once more.
+/// The service forgets the token of a hook when its URL changes, so the token is sent again.
 #[tokio::test]
 async fn a_token_that_is_sent_along_with_another_url_is_shown() {
     let mut world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;

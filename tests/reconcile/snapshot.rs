@@ -1,4 +1,4 @@
-//! Plans from a snapshot: the same as against the service, or less where it does not have something.
+//! Plans from a snapshot: the same as against the service, or smaller where something is missing.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl World {
-    /// A snapshot for the manifests, as the holder of `token` takes it: the text of its file.
+    /// The text of a snapshot for the manifests, taken with `key`.
     pub(crate) async fn snapshot_with(&self, key: Option<Key>) -> String {
         let desired = self.desired();
         let (client, secrets) = self.client_as(self.sandbox.token(), &desired);
@@ -74,7 +74,7 @@ fn addresses<'p>(parts: impl Iterator<Item = &'p undrift::address::Address>) -> 
     parts.map(ToString::to_string).collect()
 }
 
-/// Every step of `less` is one of `whole`, and of what is missing it says so.
+/// Every step of `less` is one of `whole`, and missing ones are reported.
 fn is_part_of(less: &Plan, whole: &Plan) {
     let said = addresses(less.incomplete.iter().map(|scope| &scope.address));
     let noted = addresses(less.notes.iter().map(|note| &note.address));
@@ -93,7 +93,7 @@ fn is_part_of(less: &Plan, whole: &Plan) {
         let own = less.steps.iter().find(|own| own.address == step.address);
         let is_said =
             said.iter().any(|said| address.starts_with(said.as_str())) || noted.contains(&address);
-        // A value that is not kept is not shown as gone, either.
+        // A value that is not kept is not shown as removed either.
         let is_open = |change: &&Change| change.before != Shown::Hidden;
         let same = own.is_some_and(|own| {
             step.changes
@@ -118,12 +118,12 @@ fn a_plan_from_a_snapshot_is_the_plan_against_the_service() {
                 let before = world.snapshot().await;
                 world.declare(&random::documents(new_group.clone(), new.clone()));
                 let against = world.plan().await;
-                // Taken for these manifests, and for those of before.
+                // Taken for these manifests, and for the earlier ones.
                 let after = world.snapshot().await;
                 let from = world.plan_from(&after).await;
                 is_part_of(&from, &against);
                 is_part_of(&world.plan_from(&before).await, &against);
-                // With the key nothing is missing; an address that it does not know has no name.
+                // With the key nothing is missing; an unknown URL has no name.
                 let after = world.snapshot_with(Some(key())).await;
                 let from = world.plan_with_key(&after, Some(key())).await;
                 if !shown(&from).to_string().contains("sealed:") {
@@ -139,7 +139,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Runtime::new().unwrap()
 }
 
-/// What merge requests do most: all of it is planned from a snapshot of before.
+/// The usual merge requests: all changes are planned from an earlier snapshot.
 #[test]
 fn what_a_merge_request_adds_can_be_planned() {
     runtime().block_on(async {
@@ -181,7 +181,7 @@ fn what_a_merge_request_adds_can_be_planned() {
         assert_eq!(plan.problems, [], "{:#?}", plan.problems);
         let against = world.plan().await;
         assert_eq!(shown(&plan), shown(&against));
-        // What is not in it is not planned, and said.
+        // What is not in it is not planned, and is reported.
         let unknown = shop(json!({"hooks": [{"url": "https://a.example.org"}], "settings": {"description": "c"}}));
         world.declare(&[unknown, project("other/x", create)]);
         let plan = world.plan_from(&snapshot).await;
@@ -191,7 +191,7 @@ fn what_a_merge_request_adds_can_be_planned() {
         let why = "was not sent: the snapshot of 2030-01-01 10:00 UTC does not have it";
         assert_eq!(said.len(), 2, "{said:#?}");
         assert!(said.iter().all(|said| said.contains(why)), "{said:#?}");
-        // An unknown name is known to be nobody's.
+        // An unknown name certainly belongs to no user.
         world.declare(&[shop(json!({"members": [{"user": "nobody", "access_level": "developer"}]}))]);
         let plan = world.plan_from(&snapshot).await;
         assert_eq!(plan.problems[0].code, "unknown-user", "{:#?} {:#?}", plan.problems, plan.incomplete);
@@ -204,7 +204,7 @@ fn key() -> Key {
 
 const CANARY: &str = "canary-1f6a";
 
-/// Nothing of what is secret is in the file, nor does a plan from it tell whether a guess is right.
+/// The file contains no secret, and a plan from it does not show whether a guess is right.
 #[test]
 fn no_secret_is_in_a_snapshot_and_no_guess_is_answered() {
     runtime().block_on(async {
@@ -240,7 +240,7 @@ fn no_secret_is_in_a_snapshot_and_no_guess_is_answered() {
             plans.push(plan.replace(guess, "[guess]"));
         }
         assert_eq!(plans[0], plans[1]);
-        // Digests say whether it is right to who has their key, and to nobody else.
+        // Digests confirm a value only to owners of their key.
         declare("a-declared-value");
         let snapshot = world.snapshot_with(Some(key())).await;
         assert!(!snapshot.contains(CANARY), "{snapshot}");
@@ -256,14 +256,15 @@ fn no_secret_is_in_a_snapshot_and_no_guess_is_answered() {
             assert!(guess == CANARY || !shown(&plan).to_string().contains(CANARY));
         }
         assert_eq!(plans[0], plans[1]);
-        // What is declared in plain text, and there, is in it: who reads the manifests knows it.
+        // A value that manifests declare in plain text is kept, because readers of the manifests
+        // know it.
         declare(CANARY);
         let text = world.snapshot().await;
         assert_eq!(text.matches(CANARY).count(), 1, "what is masked is not: {text}");
     });
 }
 
-/// A token that is refused ends a snapshot as it ends a plan.
+/// A refused token ends a snapshot as it ends a plan.
 #[test]
 fn a_refused_token_ends_a_snapshot() {
     runtime().block_on(async {
@@ -281,7 +282,7 @@ fn a_refused_token_ends_a_snapshot() {
     });
 }
 
-/// Whatever is cut off or changed, a file is read or refused; and so are plans from it.
+/// A file that was cut or changed is read or refused; the same for plans from it.
 #[test]
 fn a_file_that_is_cut_or_changed_is_refused_or_read() {
     let text = runtime().block_on(async {

@@ -1,5 +1,4 @@
-//! Projects that are created from something: forks, imports, members of others; and the relation of
-//! a fork.
+//! Projects created from something: forks, imports, copies of members; and the relation of a fork.
 
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use crate::world::{World, project, seed};
 
 const TOKEN: &str = "credential-canary-123";
 
-/// A project with a readme, as public as its group.
+/// A project with a readme and the visibility of its group.
 fn upstream(path: &str) -> Json {
     json!({"path": path, "settings": {"visibility": "public"}})
 }
@@ -36,7 +35,7 @@ async fn world(profile: Profile, projects: &[Json]) -> World {
     world
 }
 
-/// What each step of a plan does.
+/// The action of each step of a plan.
 fn steps(plan: &Plan) -> Vec<(String, Action)> {
     plan.steps.iter().map(|step| (step.address.to_string(), step.action)).collect()
 }
@@ -73,7 +72,7 @@ async fn the_relation_of_a_fork_is_made_replaced_and_removed() {
     }
 }
 
-/// Whoever does not see what a project is a fork of does not know that it is none.
+/// A caller who cannot see the upstream does not know whether the project is a fork.
 #[tokio::test]
 async fn a_relation_that_is_hidden_is_not_absent() {
     let token = "bobs-own-token-1234567";
@@ -157,7 +156,7 @@ async fn an_import_has_its_visibility_at_once_and_the_names_of_its_host() {
     assert_eq!(awaits, [false, true]);
 }
 
-/// The one step of `outcome` that is about `path` itself.
+/// The one step of `outcome` for `path` itself.
 fn creation<'o>(outcome: &'o [StepResult], path: &str) -> &'o Outcome {
     &outcome.iter().find(|step| step.address.to_string() == path).unwrap().outcome
 }
@@ -185,7 +184,7 @@ async fn contents_that_take_too_long_are_left_to_a_later_run() {
             .count()
     };
     assert!(looks(&world) < 45, "{}", looks(&world));
-    // The next run leaves it alone, and says so.
+    // The next run does not change it, and reports it.
     let before = world.writes().len();
     let outcome = world.apply().await;
     assert_eq!(outcome.plan.steps.len(), 0);
@@ -219,7 +218,7 @@ async fn a_failed_import_is_named_with_the_reason_of_the_service() {
     let codes: Vec<_> = outcome.plan.problems.iter().map(|problem| problem.code).collect();
     assert_eq!((codes, outcome.plan.steps.len()), (vec!["import-failed"; 2], 0));
     assert_eq!(world.writes().len(), before);
-    // Whoever wants it as it is says no longer what it is created from.
+    // To keep it as it is, the manifest no longer declares its origin.
     world.declare(&[
         project("acme/fork", json!({"settings": {"description": "kept"}})),
         project("acme/imported", json!({"create": true, "labels": []})),
@@ -251,7 +250,7 @@ async fn what_is_unknown_or_circular_is_a_problem_before_anything_is_sent() {
     assert_eq!(world.writes(), [""; 0]);
 }
 
-/// What a later run does not see to be missing is said with how to repeat it.
+/// A failure that a later run cannot see is reported with the way to repeat the call.
 #[tokio::test]
 async fn members_that_cannot_be_copied_are_named_with_what_to_do() {
     let world = world(Profile::default(), &[]).await;
@@ -281,7 +280,7 @@ async fn members_that_cannot_be_copied_are_named_with_what_to_do() {
     );
 }
 
-/// The name of what moves in the same run is that of another project until then.
+/// The name belongs to another project until that one moves in the same run.
 #[tokio::test]
 async fn what_is_forked_is_the_one_that_is_declared_there() {
     let there = ["acme/a", "acme/b", "acme/shop"].map(upstream);

@@ -31,7 +31,7 @@ use undrift::{
 
 use crate::shown::{self, Ids, Recorder, Sent};
 
-/// A release that is later than what any field needs.
+/// A release that is later than any field needs.
 pub(crate) const LATER: Release = Release::new(18, 9);
 
 /// A clock on which waiting takes no time.
@@ -51,7 +51,7 @@ impl Clock for Hasty {
     }
 }
 
-/// Chance without any.
+/// Randomness that always returns the same.
 #[derive(Debug)]
 struct Half;
 
@@ -61,7 +61,7 @@ impl Random for Half {
     }
 }
 
-/// Settings of a client that waits for nothing.
+/// Settings of a client that never waits.
 pub(crate) fn hasty() -> api::Settings {
     api::Settings {
         clock: Arc::new(Hasty::default()),
@@ -70,8 +70,8 @@ pub(crate) fn hasty() -> api::Settings {
     }
 }
 
-/// What a service makes of the body of a write, by its method and path: it may drop something of it,
-/// and answer without carrying it out.
+/// A change of a write's body before it reaches the service, by its method and path. It may remove
+/// parts, or return an answer so that the write is not carried out.
 pub(crate) type Quirk = fn(&str, &str, &mut Json) -> Option<Json>;
 
 /// A service with a quirk.
@@ -101,10 +101,10 @@ impl Transport for Quirky {
     }
 }
 
-/// What somebody else sends just before a request: method, path and body.
+/// Calls by somebody else just before a request: method, path and body.
 pub(crate) type Meddling = Arc<dyn Fn(&WireRequest) -> Vec<(Method, String, Json)> + Send + Sync>;
 
-/// A service at which somebody else is busy too.
+/// A service that somebody else uses too.
 struct Busy {
     inner: Arc<dyn Transport>,
     meddling: Meddling,
@@ -141,23 +141,23 @@ pub(crate) struct World {
     folder: tempfile::TempDir,
     environment: BTreeMap<String, String>,
     pub(crate) tweak: fn(&mut Settings),
-    /// What becomes of the body of a write before it reaches the service.
+    /// Changes the bodies of writes before they reach the service.
     pub(crate) quirk: Option<Quirk>,
-    /// What somebody else does meanwhile.
+    /// Changes made by somebody else at the same time.
     pub(crate) meddling: Option<Meddling>,
-    /// What clients wrote.
+    /// The writes of clients.
     sent: Arc<Mutex<Vec<Sent>>>,
-    /// Where the groups and projects that they were shown are.
+    /// The ids of the containers that clients were shown.
     ids: Arc<Mutex<Ids>>,
-    /// What guards refuse and may pass, as the command line takes it.
+    /// The acknowledgements, as on the command line.
     pub(crate) acknowledged: Vec<&'static str>,
-    /// How far runs go.
+    /// The extent of runs.
     pub(crate) extent: Extent,
-    /// For how long the plan is taken for what is there: not at all, unless a test says so.
+    /// How long the live state of the plan counts as current: not at all by default.
     pub(crate) trusts: Duration,
 }
 
-/// What a run of plan and apply came to.
+/// The result of plan and apply.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) plan: Plan,
@@ -212,7 +212,7 @@ impl World {
         )
     }
 
-    /// What documents declare.
+    /// The declarations in the documents.
     pub(crate) fn desired(&self) -> Desired {
         let loaded = self.loaded();
         loaded.desired.unwrap_or_else(|| {
@@ -220,8 +220,8 @@ impl World {
         })
     }
 
-    /// `desired` with what rules bring in, and what `settings` say after that; with the rest of what
-    /// exists there.
+    /// `desired` with the containers that rules include, as selected by `settings`; and the rest of
+    /// the roster.
     pub(crate) async fn bring_in(
         &self,
         observer: &Observer,
@@ -257,7 +257,7 @@ impl World {
         self.connect_by(client, secrets, desired).await
     }
 
-    /// A client for the holder of `token`, and what the secrets of `desired` stand for.
+    /// A client for the holder of `token`, and the secrets in `desired`.
     pub(crate) fn client_as(&self, token: &str, desired: &Desired) -> (ReadClient, Arc<Secrets>) {
         let mut secrets = Secrets::new(self.root(), self.environment.clone());
         let references: Vec<_> = desired.references().map(|(_, _, reference)| reference).collect();
@@ -287,7 +287,7 @@ impl World {
         (ReadClient::new(service, transport, secrets.clone(), hasty()), secrets)
     }
 
-    /// What observes with `client`.
+    /// An observer with `client`.
     pub(crate) async fn connect_by(
         &self,
         client: ReadClient,
@@ -309,7 +309,7 @@ impl World {
         self.plan_beside(Roster::default(), observer, desired, settings).await
     }
 
-    /// The same, beside what of a roster is not planned.
+    /// The same, with the unplanned part of a roster.
     pub(crate) async fn plan_beside(
         &self,
         roster: Roster,
@@ -347,7 +347,7 @@ impl World {
         self.try_plan().await.unwrap()
     }
 
-    /// Plans and, if nothing stands in the way, applies.
+    /// Plans and, unless something blocks it, applies.
     pub(crate) async fn try_apply(&self) -> Result<Outcome, ApiError> {
         self.apply_between(async |_: &Self| ()).await
     }
@@ -356,7 +356,7 @@ impl World {
         self.try_apply().await.unwrap()
     }
 
-    /// The same, with something that happens between plan and apply.
+    /// The same, with an action between plan and apply.
     pub(crate) async fn apply_between(
         &self,
         between: impl AsyncFnOnce(&Self),
@@ -393,7 +393,7 @@ impl World {
         Ok(Outcome { plan, applied: Some(applied), events: events.into_inner().unwrap() })
     }
 
-    /// Applies and requires that everything is as declared afterwards.
+    /// Applies, and asserts that everything matches afterwards.
     pub(crate) async fn converge(&self, about: &str) -> Plan {
         let outcome = self.apply().await;
         assert!(
@@ -411,7 +411,7 @@ impl World {
         outcome.plan
     }
 
-    /// The requests so far, as `METHOD path`, those that are no part of the API left out.
+    /// The requests so far, as `METHOD path`, without those outside the API.
     pub(crate) fn requests(&self) -> Vec<String> {
         let log =
             std::fs::read_to_string(self.folder.path().join("requests.jsonl")).unwrap_or_default();
@@ -419,7 +419,7 @@ impl World {
             let line: Json = serde_json::from_str(line).unwrap();
             format!("{} {}", line["method"].as_str().unwrap(), line["path"].as_str().unwrap())
         };
-        // The last line may be half written.
+        // The last line may be incomplete.
         let lines = log.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         lines.map(line).filter(|request| !shown::is_look(request)).collect()
     }
@@ -428,7 +428,7 @@ impl World {
         self.requests().into_iter().filter(|request| !request.starts_with("GET ")).collect()
     }
 
-    /// One object of the service, read past undrift.
+    /// One object of the service, read without undrift.
     pub(crate) async fn get(&self, path: &str) -> Json {
         self.call("GET", path, None).await
     }

@@ -1,9 +1,8 @@
-//! Live values that an edit repeats are as they are: a rule of the oracle about reads.
+//! Live values that an edit repeats are current: a rule of the oracle about reads.
 //!
-//! An edit repeats what it says and its manifest does not. Such a value is right only as long as
-//! nobody changes it, so the run has looked at the list that it is in not long ago, and since it
-//! last sent an edit of the same thing. An edit that says only what is declared may be sent again
-//! as it is.
+//! Some edits repeat values that their manifest does not declare. Such a value is right only while
+//! nobody changes it. So the run must have read the list with it a short time ago, and after its
+//! last edit of the same object. An edit with only declared values may be sent again unchanged.
 
 use std::time::Duration;
 
@@ -17,20 +16,20 @@ use crate::{
     truth::{entries, identity as variable, resolved},
 };
 
-/// How old a repeated value may be.
+/// The maximum age of a repeated value.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// What an edit is for: an entry of a section.
+/// The target of an edit: an entry of a section.
 struct Edited<'s> {
     section: &'s str,
-    /// What tells the entry from others in a request: a key, an id or a name.
+    /// The entry's identity in a request: a key, an id or a name.
     handle: String,
     /// The environment scope of a variable.
     scope: String,
 }
 
 impl<'s> Edited<'s> {
-    /// What `target` is for, if it has live values that an edit of it may have to repeat.
+    /// The entry in `target`, if its edits may repeat live values.
     fn of(target: &'s str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut parts = path.split('/').skip(3);
@@ -42,8 +41,8 @@ impl<'s> Edited<'s> {
         known.then_some(Self { section, handle, scope })
     }
 
-    /// Whether `entry`, of this section, declares it. A hook goes by an id that no manifest has, so
-    /// it is told by the URL that the edit `says`, and is any if that is left out.
+    /// Whether `entry`, of this section, declares it. The id of a hook is in no manifest, so the
+    /// URL in the edit identifies it; without a URL every hook matches.
     fn is(&self, entry: &Json, says: &Map<String, Json>) -> bool {
         match self.section {
             "variables" => variable(entry) == (self.handle.clone(), self.scope.clone()),
@@ -56,22 +55,22 @@ impl<'s> Edited<'s> {
     }
 }
 
-/// A part of a path as it is meant.
+/// A decoded part of a path.
 fn plain(part: &str) -> String {
     percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
-/// Whether an edit says what no entry of `documents` declares of what it is for.
+/// Whether an edit contains values that no entry of `documents` declares for its target.
 fn repeats(edited: &Edited<'_>, says: &Map<String, Json>, documents: &[&Json]) -> bool {
     let sections = documents.iter().flat_map(|document| entries(document, edited.section));
     let mut declared = sections.filter(|entry| edited.is(entry, says));
-    // What tells which one it is, is no value of it.
+    // Identifying fields are not values.
     let addresses = |name: &str| name == "filter" || name == "environment_scope";
     !declared.any(|entry| says.keys().all(|name| addresses(name) || entry.get(name).is_some()))
 }
 
 impl Evidence<'_> {
-    /// Finds edits of the first run that repeat live values which it did not look at when it had to.
+    /// Finds edits of the first run with repeated live values that it did not read in time.
     pub(crate) fn read_anew(&self, state: &State, found: &mut Vec<Violation>) {
         let own = || state.sent.iter().filter(|sent| sent.who == Who::First);
         let edits = own().filter(|sent| matches!(sent.method, "PUT" | "PATCH"));
@@ -95,7 +94,7 @@ impl Evidence<'_> {
                 own && parts.next() == Some(edited.section)
             };
             let reads = own().filter(|sent| sent.method == "GET").filter(shows);
-            // A slow answer is as old as it is, but no run can have it earlier.
+            // A slow answer has its age, but no run can have it earlier.
             let looks = reads.filter_map(|look| Some((look.arrived, look.answered?)));
             let last = looks.filter(|(_, answered)| *answered <= edit.at).max();
             if last.is_none_or(|(arrived, answered)| {

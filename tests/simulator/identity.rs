@@ -1,8 +1,8 @@
-//! Which group or project a write is for: a rule of the oracle about ids.
+//! The container of each write: a rule of the oracle about ids.
 //!
-//! Paths change hands while a run goes on. So a write may only name groups and projects that the
-//! service showed to this run at a path that is declared, or that this run created. A secret goes
-//! into those alone whose document refers to it, and never into two of one path.
+//! Paths can pass to other containers during a run. So a write may only name containers that the
+//! service showed to this run at a declared path, or that this run created. A secret is only sent
+//! into containers whose document refers to it, and never into two with the same path.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use crate::{
     service::{Sent, State, Who},
 };
 
-/// What tells a group or project from all others, whatever its path is.
+/// Identifies a group or project, whatever its path is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id {
     /// Groups and personal namespaces share their ids.
@@ -37,28 +37,28 @@ impl Id {
     }
 }
 
-/// A group or project, as an answer showed it to a run.
+/// A group or project in an answer to a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     who: Who,
     at: Duration,
     id: Id,
     path: String,
-    /// Whether it is the answer to its creation.
+    /// Whether the answer is to its creation.
     is_new: bool,
 }
 
-/// Whether a write to `target` makes a group or project in a group that the body names.
+/// Whether a write to `target` creates a container in the group that the body names.
 fn is_create(target: &str) -> bool {
     matches!(target, "/projects" | "/groups") || target.starts_with("/import/")
 }
 
-/// The groups and projects that an answer shows, at any depth.
+/// The containers in an answer, at any depth.
 pub(crate) fn shown(who: Who, at: Duration, target: &str, body: &Bytes) -> Vec<Shown> {
     let Ok(body) = serde_json::from_slice::<Json>(body) else { return Vec::new() };
     let is_import = target.starts_with("/import/");
     let own = |id: Id, path: &Json| {
-        // The answer to an import has no object of a project.
+        // The answer to an import has no project object.
         let id = if is_import { Id::project(id.id) } else { id };
         let is_new = body["id"] == id.id && is_create(target);
         let path = path.as_str()?.trim_start_matches('/').to_lowercase();
@@ -82,7 +82,7 @@ pub(crate) fn shown(who: Who, at: Duration, target: &str, body: &Bytes) -> Vec<S
     found
 }
 
-/// What `request` says, as text.
+/// The body of `request`, as text.
 fn body(request: &WireRequest) -> String {
     match &request.content {
         Content::Empty => String::new(),
@@ -93,7 +93,7 @@ fn body(request: &WireRequest) -> String {
     }
 }
 
-/// The secrets that a request carries.
+/// The secrets in a request.
 pub(crate) fn carried(request: &WireRequest) -> Vec<&'static str> {
     let body = body(request);
     let first_line = |secret: &'static str| secret.lines().next().unwrap_or_default();
@@ -101,7 +101,7 @@ pub(crate) fn carried(request: &WireRequest) -> Vec<&'static str> {
     secrets.filter(|(_, secret)| body.contains(secret)).map(|(name, _)| name).collect()
 }
 
-/// The groups and projects that a write is for, and those that it names by their id.
+/// The containers that a write is for, and those whose ids it contains.
 pub(crate) fn named(request: &WireRequest) -> Vec<Id> {
     let mut named = Vec::new();
     let mut segments = request.target.split(['/', '?']).skip(1);
@@ -118,13 +118,13 @@ pub(crate) fn named(request: &WireRequest) -> Vec<Id> {
     named
 }
 
-/// The paths that a group or project at `path` may be declared at: its own, and where `documents`
-/// move it, by itself or with a group above, in either order.
+/// The paths at which a container at `path` may be declared: its own, and those to which
+/// `documents` move it, by itself or with a group above, in either order.
 pub(crate) fn declared_at(documents: &[Json], path: &str) -> BTreeSet<String> {
     let mut all = moved(documents, path);
     for (former, document) in documents.iter().flat_map(formers) {
         let declared = document["path"].as_str().unwrap();
-        // What gets both is renamed first, unless the service ignores that.
+        // If both change, the rename comes first, unless the service ignores it.
         let both = |one: &str, other: &str| match (one.rsplit_once('/'), other.rsplit_once('/')) {
             (Some((above, _)), Some((_, name))) => format!("{above}/{name}"),
             _ => former.to_owned(),
@@ -137,13 +137,13 @@ pub(crate) fn declared_at(documents: &[Json], path: &str) -> BTreeSet<String> {
     all
 }
 
-/// The former paths of what `document` is about, each with it.
+/// The former paths of the container in `document`, each with its declared one.
 fn formers(document: &Json) -> impl Iterator<Item = (&str, &Json)> {
     let formers = document["previously"].as_array().into_iter().flatten();
     formers.filter_map(move |former| Some((former.as_str()?, document)))
 }
 
-/// `path`, and all that moves make of it.
+/// `path`, and all results of moves.
 fn moved(documents: &[Json], path: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::from([path.to_owned()]);
     let mut rest = vec![path.to_owned()];
@@ -159,17 +159,17 @@ fn moved(documents: &[Json], path: &str) -> BTreeSet<String> {
     all
 }
 
-/// What was shown to a run at a path that is declared, or that moves there.
+/// The containers shown to a run at a declared path, or at one that moves there.
 pub(crate) fn found_at(state: &State, documents: &[Json], who: Who, path: &str) -> BTreeSet<Id> {
     let is_there =
         |shown: &&Shown| shown.who == who && declared_at(documents, &shown.path).contains(path);
     state.shown.iter().filter(is_there).map(|shown| shown.id).collect()
 }
 
-/// What the documents of one simulation say of secrets and paths.
+/// The secrets and paths in the documents of a simulation.
 struct Declared<'d> {
     documents: &'d [Json],
-    /// The paths of which documents refer to a secret, by its name.
+    /// The paths whose documents refer to a secret, by its name.
     referring: BTreeMap<&'static str, BTreeSet<String>>,
     /// Every text, and the paths above those that are paths.
     mentioned: BTreeSet<String>,
@@ -209,14 +209,14 @@ impl<'d> Declared<'d> {
         let mut before =
             state.shown.iter().filter(|shown| shown.who == sent.who && shown.at <= sent.at);
         before.any(|shown| {
-            // What is marked for deletion has another path until somebody restores it.
+            // A container marked for deletion has another path until it is restored.
             let path = shown.path.strip_suffix(&format!("-deletion_scheduled-{}", id.id));
             let path = path.unwrap_or(&shown.path);
             let mut paths = declared_at(self.documents, path).into_iter();
             let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
             let is_new = || {
                 let mut declared = self.documents.iter().filter_map(|d| d["path"].as_str());
-                // The group that it was created in may have got another path meanwhile.
+                // The group above may have got another path since.
                 shown.is_new && declared.any(|path| is_one(path) && last(path) == last(&shown.path))
             };
             shown.id == id && (paths.any(|path| is_one(&path)) || is_new())
@@ -224,8 +224,7 @@ impl<'d> Declared<'d> {
     }
 }
 
-/// Finds writes into groups and projects that were neither found where they are declared nor
-/// created.
+/// Finds writes into containers that were neither found at a declared path nor created.
 pub(crate) fn only_what_was_found(state: &State, documents: &[Json], found: &mut Vec<Violation>) {
     let declared = Declared::new(documents);
     let mut received = BTreeMap::<_, BTreeSet<Id>>::new();
@@ -242,7 +241,7 @@ pub(crate) fn only_what_was_found(state: &State, documents: &[Json], found: &mut
         for secret in &sent.carries {
             let none = BTreeSet::new();
             let paths = declared.referring.get(secret).unwrap_or(&none);
-            // What is created is created in the group above.
+            // New containers are created in the group above.
             let is_create = is_create(&sent.target);
             let is_for = |path: &str| {
                 let above = |own: &String| own.rsplit_once('/').map(|(above, _)| above.to_owned());
@@ -259,7 +258,7 @@ pub(crate) fn only_what_was_found(state: &State, documents: &[Json], found: &mut
                     received.entry((sent.who as u8, *secret)).or_default().insert(*id);
                 }
                 Some(_) => {}
-                // An import names the group above by its path.
+                // An import names the group above by path.
                 None if is_create => {}
                 None => wrong(sent, &format!("gives {secret} to what goes by its path")),
             }

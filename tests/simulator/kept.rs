@@ -1,9 +1,9 @@
-//! Schedules that are played before all others: attacks on undrift, and what the simulator found.
+//! Schedules that are played first: attacks on undrift, and findings of the simulator.
 //!
-//! Release 0.1.0 was attacked through a proxy that damages, delays, loses and repeats. What got
-//! through is listed here, each with what came of it and where that is shown: a file of
-//! `tests/simulator/schedules/`, or a test. What is not between undrift and the service, but in the
-//! plan, has no file.
+//! Release 0.1.0 was attacked through a proxy that damages, delays, loses and repeats. The
+//! successful attacks are listed here, with the result then and now, and what shows it: a file of
+//! `tests/simulator/schedules/`, or a test. Attacks on the plan itself, without the network, have
+//! no file.
 //!
 //! | attack | then | now | shown by |
 //! |---|---|---|---|
@@ -54,8 +54,8 @@
 //! | the same, and the one's add is lost | done, without what no manifest declares (found by the simulator) | changed meanwhile | `replaced-by-two-unheard` |
 //! | a run names a project that another one's move gives its path to | the service has none, or the wrong one (found by the simulator) | the one that is declared there | `what_is_forked_is_the_one_that_is_declared_there` |
 //!
-//! What got through further up, in the plan itself, and what shows that it does not any more: tests
-//! in `src/plan/tests`, `src/diff/tests.rs`, `tests/reconcile` and here.
+//! Attacks on the plan itself, and what shows that they no longer succeed: tests in
+//! `src/plan/tests`, `src/diff/tests.rs`, `tests/reconcile` and here.
 //!
 //! | attack | now | shown by |
 //! |---|---|---|
@@ -80,7 +80,7 @@ use std::{
 
 use crate::{Simulator, schedule::Schedule};
 
-/// Where they are kept.
+/// The folder of kept schedules.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulator/schedules")
 }
@@ -106,7 +106,7 @@ pub(crate) fn read(file: &Path) -> Schedule {
     serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
 }
 
-/// All that are kept, by name.
+/// All kept schedules, by name.
 pub(crate) fn all() -> Vec<(PathBuf, Schedule)> {
     let mut files: Vec<_> =
         std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -125,7 +125,7 @@ fn a_schedule_that_failed_once_holds() {
         if !played.violations.is_empty() {
             failed.push(format!("{name}: {:#?}", played.violations));
         }
-        // What does not come to pass any more shows nothing.
+        // A fault that no longer occurs shows nothing.
         if played.struck.len() != schedule.faults.len() {
             let (struck, all) = (played.struck, schedule.faults.len());
             failed.push(format!("{name}: only {struck:?} of {all} came to pass"));

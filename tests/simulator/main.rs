@@ -1,9 +1,10 @@
 //! A simulator of everything that can go wrong between undrift and the service.
 //!
-//! Behind the client's transport, clock and chance stands the sandbox's own model, called in memory
-//! on a clock that only moves when everybody waits. A [`schedule`] says what goes wrong at which
-//! request; a run of undrift, what it leaves behind, a clean run after it and a plan after that are
-//! held against the rules of the [`oracle`]. The same schedule gives the same run, byte for byte.
+//! The client's transport, clock and randomness are simulated: the service is the sandbox's model
+//! in memory, on a clock that only advances when everybody waits. A [`schedule`] contains which
+//! fault happens at which request. The rules of the [`oracle`] are checked against a run of
+//! undrift, its results, a run without faults after it, and a plan after that. The same schedule
+//! gives the same run, byte for byte.
 //!
 //! ```text
 //! cargo test --profile simulator --test simulator                              what CI runs
@@ -11,16 +12,15 @@
 //! UNDRIFT_EXHAUSTIVE=all cargo test --profile simulator --test simulator every    each fault at each request of each scenario
 //! ```
 //!
-//! Other tests let somebody take the path of each group and project between any two requests
-//! (`whatever_gets`), let two runs cross (`two_runs`), make up organisations with moves and forks
-//! (`organisations`), and let `export` and `absorb` read what is damaged (`taken_over`).
+//! Other tests give the path of each group and project to another one between any two requests
+//! (`whatever_gets`), let two runs cross (`two_runs`), generate organisations with moves and forks
+//! (`organisations`), and damage the reads of `export` and `absorb` (`taken_over`).
 //!
-//! `UNDRIFT_ONLY=share-replace,protect` looks at these scenarios only, `UNDRIFT_FAULTS=surprise` at
-//! faults whose names begin so, `UNDRIFT_VERBOSE=1` tells each
-//! request and output, and `UNDRIFT_GATHER=1` tells all that fails instead of keeping the first. A
-//! schedule that fails is made as small as it can be, and written to
-//! `tests/simulator/schedules/`; those are played on every run. [`kept`] lists the attacks that
-//! they stand for.
+//! `UNDRIFT_ONLY=share-replace,protect` selects scenarios, `UNDRIFT_FAULTS=surprise` selects faults
+//! whose names begin so, `UNDRIFT_VERBOSE=1` prints each request and output, and `UNDRIFT_GATHER=1`
+//! prints all failures instead of keeping the first. A failing schedule is made as small as
+//! possible and written to `tests/simulator/schedules/`; those are played on every run. [`kept`]
+//! lists the attacks that they stand for.
 
 #![cfg(feature = "sandbox")]
 #![expect(clippy::print_stdout, reason = "figures and traces are what it is run for")]
@@ -60,23 +60,21 @@ use schedule::{Act, Course, Fault, Schedule};
 use service::{Who, World};
 use truth::Truth;
 
-/// How many random schedules are played unless somebody says otherwise.
+/// The default number of random schedules.
 const SEEDS: usize = 100;
-/// In how many scenarios, the smallest, every fault is tried at every request unless somebody says
-/// otherwise.
+/// The default number of scenarios, smallest first, in which every fault is tried at every request.
 const EXHAUSTIVE: usize = 1;
-/// In how many scenarios paths get into other hands between any two requests unless somebody says
-/// otherwise.
+/// The default number of scenarios in which paths pass to others between any two requests.
 const PATHS: usize = 1;
 
-/// What came of a schedule.
+/// The result of playing a schedule.
 struct Played {
     violations: Vec<Violation>,
-    /// A digest of all requests and of everything that was printed.
+    /// A digest of all requests and of the whole output.
     trace: u64,
     /// The requests of the first run.
     course: Course,
-    /// The faults that came to pass, by name.
+    /// The faults that occurred, by name.
     struck: Vec<String>,
 }
 
@@ -86,7 +84,7 @@ struct Simulator {
     /// In the order of the list.
     names: Vec<String>,
     dialects: BTreeMap<String, Profile>,
-    /// How often each fault came to pass, by name.
+    /// How often each fault occurred, by name.
     struck: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -182,7 +180,7 @@ impl Simulator {
         })
     }
 
-    /// The scenario of a name. A random one is made anew.
+    /// The scenario with this name. A random one is generated.
     fn prepared(&self, name: &str) -> Arc<Prepared> {
         match name.strip_prefix(organisation::PREFIX) {
             Some(seed) => organisation::random(seed.parse().unwrap()).prepare(),
@@ -190,7 +188,7 @@ impl Simulator {
         }
     }
 
-    /// Lets `runs` go against a world in which a schedule holds.
+    /// Runs `runs` in a world with a schedule.
     fn simulate<T>(&self, schedule: &Schedule, runs: impl AsyncFnOnce(Arc<World>) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -208,12 +206,12 @@ impl Simulator {
         schedule::calm(7, &[course], &[])
     }
 
-    /// Each scenario if nothing goes wrong.
+    /// Each scenario without faults.
     fn courses(&self) -> Vec<Course> {
         self.courses_of("")
     }
 
-    /// The same for the scenarios whose names begin with `start`.
+    /// The same for scenarios whose names begin with `start`.
     fn courses_of(&self, start: &str) -> Vec<Course> {
         let only = std::env::var("UNDRIFT_ONLY").ok();
         let is_meant = |name: &&String| {
@@ -225,12 +223,12 @@ impl Simulator {
         self.names.iter().filter(is_meant).map(|name| self.play(&self.calm(name)).course).collect()
     }
 
-    /// The schedules that the seeds from `first` on stand for.
+    /// The schedules for the seeds from `first` on.
     fn random(&self, first: u64) -> impl Iterator<Item = Schedule> + Send + use<> {
         self.random_of(self.courses(), first)
     }
 
-    /// The same for the scenarios of `courses` alone.
+    /// The same for the scenarios of `courses` only.
     fn random_of(
         &self,
         courses: Vec<Course>,
@@ -240,14 +238,15 @@ impl Simulator {
         (first..).map(move |seed| schedule::random(seed, &courses, &dialects))
     }
 
-    /// The schedules of two runs at once that the seeds from `first` on stand for.
+    /// The schedules with two runs at once, for the seeds from `first` on.
     fn crossed(&self, first: u64) -> impl Iterator<Item = Schedule> + Send + use<> {
         let courses = self.courses();
         let dialects: Vec<_> = self.dialects.keys().cloned().collect();
         (first..).map(move |seed| schedule::crossed(seed, &courses, &dialects))
     }
 
-    /// Plays `schedules` on all processors. The first that fails is made small, kept, and told.
+    /// Plays `schedules` on all processors. The first failing one is made small, kept, and
+    /// reported.
     fn all_hold(&self, schedules: impl Iterator<Item = Schedule> + Send) -> u64 {
         let (schedules, played) = (Mutex::new(schedules), AtomicU64::new(0));
         let failed = Mutex::new(Vec::new());
@@ -281,7 +280,7 @@ impl Simulator {
         played.into_inner()
     }
 
-    /// Makes a failing schedule small, keeps it, and says what is wrong.
+    /// Makes a failing schedule small, keeps it, and reports the violations.
     fn tell(&self, schedule: &Schedule) -> ! {
         let small = smallest(schedule, |schedule| self.play(schedule).violations);
         let file = kept::keep(&small);
@@ -309,7 +308,7 @@ fn smallest(schedule: &Schedule, broken: impl Fn(&Schedule) -> Vec<Violation>) -
     schedule::shrink(schedule, |candidate| !rules(candidate).is_disjoint(&all))
 }
 
-/// Writes down what happened, for who looks into a schedule (`UNDRIFT_VERBOSE=1`).
+/// Prints what happened, to examine a schedule (`UNDRIFT_VERBOSE=1`).
 fn tell_all(world: &World, state: &service::State, evidence: &Evidence<'_>) {
     println!("{}", serde_json::to_string(&world.schedule).unwrap());
     for sent in &state.sent {
@@ -359,7 +358,7 @@ async fn both(world: &Arc<World>) -> (Option<undrift::Ran>, Option<undrift::Ran>
     }
 }
 
-/// A number that somebody gave in the environment.
+/// A number from the environment.
 fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
@@ -413,7 +412,7 @@ fn every_single_fault_at_every_request_is_survived() {
 }
 
 /// Between any two requests somebody gives the path of each group and project to another one, or to
-/// none, or makes it anew.
+/// none, or creates it anew.
 #[test]
 fn whatever_gets_the_path_meanwhile_is_not_written_to() {
     let simulator = Simulator::new();
@@ -449,7 +448,7 @@ fn random_schedules_are_survived() {
     let played = simulator.all_hold(kept.chain(simulator.random(first).take(seeds)));
     let struck = simulator.struck.lock().unwrap();
     println!("{played} random schedules, {} faults came to pass", struck.values().sum::<u64>());
-    // With fewer, the dice decide.
+    // With fewer seeds the result would depend on luck.
     if seeds >= 5_000 {
         let never: Vec<_> = Fault::all()
             .iter()

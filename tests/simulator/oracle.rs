@@ -1,7 +1,7 @@
-//! What has to hold of every run, whatever went wrong.
+//! The rules that hold for every run, whatever went wrong.
 //!
-//! The oracle sees the truth before and after, all requests, and what the run said; it never asks
-//! undrift.
+//! The oracle sees the true state before and after, all requests, and the output of the run; it
+//! never asks undrift.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -22,22 +22,22 @@ use crate::{
     undrift::{Ran, writes},
 };
 
-/// Something that must not be: which rule, and how it was broken.
+/// A violation: which rule, and how it was broken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Violation {
     pub(crate) rule: &'static str,
     pub(crate) what: String,
 }
 
-/// What is known of a simulation when it is over.
+/// The facts about a finished simulation.
 pub(crate) struct Evidence<'e> {
     pub(crate) world: &'e World,
     pub(crate) before: &'e Truth,
-    /// When the first run had ended.
+    /// The state after the first run.
     pub(crate) after: &'e Truth,
-    /// When everything that was held back had been carried out.
+    /// The state after all delayed requests were carried out.
     pub(crate) settled: &'e Truth,
-    /// When a run without faults had ended.
+    /// The state after a run without faults.
     pub(crate) healed: &'e Truth,
     /// The first run; `None` if it was killed.
     pub(crate) first: Option<&'e Ran>,
@@ -47,7 +47,7 @@ pub(crate) struct Evidence<'e> {
 }
 
 impl Evidence<'_> {
-    /// Everything that must not be.
+    /// All violations.
     pub(crate) fn violations(&self) -> Vec<Violation> {
         let state = self.world.state();
         let mut found = Vec::new();
@@ -69,12 +69,12 @@ impl Evidence<'_> {
         self.world.prepared.documents()
     }
 
-    /// Whether a project is to be archived in the end.
+    /// Whether a project is declared archived.
     fn closed(&self) -> bool {
         self.documents().iter().any(|document| document["archived"] == true)
     }
 
-    /// Whether CI/CD of a project is to be off, and its variables out of sight, in the end.
+    /// Whether CI/CD of a project is declared off, so that its variables cannot be read.
     fn closes_ci(&self) -> bool {
         let level = |document: &serde_json::Value| {
             document["settings"]["builds_access_level"] == "disabled"
@@ -86,8 +86,8 @@ impl Evidence<'_> {
         self.world.schedule.faults.iter().any(|(_, planned)| fault(planned))
     }
 
-    /// No declared hook is there twice. Of two runs at once both may see that it is not there; the
-    /// next one removes the copy.
+    /// No declared hook exists twice. Two runs at once may both see that it is absent; the next one
+    /// removes the copy.
     fn no_duplicate(&self, state: &State, found: &mut Vec<Violation>) {
         let before = self.before.twice(self.documents());
         let two_at_once = self.second.is_some();
@@ -98,7 +98,7 @@ impl Evidence<'_> {
         ];
         let skipped = match two_at_once {
             false => 0,
-            // Somebody archived it, and then nobody looks any more.
+            // Nobody reads a project that somebody archived.
             true if self.closed() || state.foreign.iter().any(|deed| deed.act == Act::Archive) => 3,
             true => 2,
         };
@@ -116,7 +116,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// What nobody declared is as it was, unless somebody else changed it.
+    /// Undeclared entries are unchanged, unless somebody else changed them.
     fn nothing_else_lost(&self, state: &State, found: &mut Vec<Violation>) {
         let documents = self.documents();
         let as_declared = |truth: &Truth| truth.as_declared(self.before, documents);
@@ -127,8 +127,8 @@ impl Evidence<'_> {
         };
         let mut before: BTreeSet<_> = as_declared(self.before).undeclared(documents);
         before.retain(|line| !deleted(line));
-        // What a replacement took away, and then could not put back, the next run makes as far as it
-        // is declared; see `nothing_vanishes`.
+        // An object that a replacement removed and could not put back is created by the next run,
+        // as far as it is declared; see `nothing_vanishes`.
         let lacking = [self.after, self.settled].map(|truth| as_declared(truth).lacking(documents));
         let replaced: BTreeSet<_> = lacking
             .iter()
@@ -162,7 +162,7 @@ impl Evidence<'_> {
             let gained = after
                 .difference(&before)
                 .filter(|line| !line.starts_with(OF_DECLARED) && !of_new(line) && !foreign(line));
-            // A push rule that is created has values for what is not declared of it.
+            // A new push rule also has values for undeclared fields.
             for gained in gained.filter(|line| !line.contains("#push_rule/")) {
                 found.push(Violation {
                     rule: "nothing else changed",
@@ -181,7 +181,7 @@ impl Evidence<'_> {
                 let removes = matches!(act, Act::RemoveVariable | Act::RemoveHook);
                 at >= when && (removes || act.takes_the_path())
             });
-            // What is added to a project that is to go, goes with it.
+            // An entry added to a project that is declared absent is deleted with it.
             let unlisted = documents.iter().any(|document| {
                 document.get("unlisted").is_some() || document["state"] == "absent"
             });
@@ -211,8 +211,8 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether one of two runs at once may have added anew, knowing only what is declared, what the
-    /// other one had just removed to replace it. That one says so, unless it was killed.
+    /// Whether one of two runs at once may have added anew, from the declaration alone, what the
+    /// other one had just removed to replace it. That one reports it, unless it was killed.
     fn is_replaced_twice(&self, line: &str) -> bool {
         let runs = [self.first, self.second].into_iter().flatten();
         let mut steps = runs.flat_map(|ran| &ran.applied).flat_map(|applied| &applied.steps);
@@ -228,7 +228,7 @@ impl Evidence<'_> {
         self.second.is_some() && (self.first.is_none() || steps.any(is_it))
     }
 
-    /// What the run says was done is so, and success means that everything is.
+    /// Everything that the run reports as done is done, and success means that everything is.
     fn honest(&self, state: &State, found: &mut Vec<Violation>) {
         for (ran, who) in [(self.first, Who::First), (self.second, Who::Second)] {
             let Some(ran) = ran else { continue };
@@ -263,8 +263,8 @@ impl Evidence<'_> {
         }
     }
 
-    /// A share, a protection or a variable that was there, and that the manifest wants, is not gone
-    /// without a word: what replaces it says so, and does not exit with success.
+    /// A live share, protection or variable that the manifest wants does not disappear silently: a
+    /// failed replacement reports it, and does not exit with success.
     fn nothing_vanishes(&self, state: &State, found: &mut Vec<Violation>) {
         let Some(ran) = self.first.filter(|_| self.second.is_none() && state.foreign.is_empty())
         else {
@@ -287,7 +287,7 @@ impl Evidence<'_> {
                 failed.any(|step| is_it(&step.address))
                     || applied.mismatches.iter().any(|mismatch| is_it(&mismatch.address))
             });
-            // As long as the run goes on, it tries at least to put back what it took away.
+            // While the run continues, it at least tries to put back what it removed.
             let list = match *section {
                 "shares" => "/share",
                 "variables" => "/variables",
@@ -308,7 +308,7 @@ impl Evidence<'_> {
                     what: format!("{path}#{section}/{name} was removed and not put back"),
                 });
             }
-            // What never was in the project that this run created, it did not take away.
+            // It cannot have removed something from a project that it created.
             if self.before.0.contains_key(path) && (ran.exit == 0 || !named) {
                 found.push(Violation {
                     rule: "never less without a word",
@@ -318,7 +318,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// What the run creates is at no time more visible than declared.
+    /// New containers are never more visible than declared.
     fn never_wider(&self, state: &State, found: &mut Vec<Violation>) {
         if !state.foreign.is_empty() {
             return;
@@ -330,13 +330,13 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether nobody could have known: somebody else did it after the run had looked for the last
-    /// time, or the project is left alone because somebody archived it.
+    /// Whether nobody could have known: somebody else did it after the run's last look, or archived
+    /// the project, so that the run does not change it.
     fn is_excused(&self, what: &str, who: Who, state: &State) -> bool {
         let archived = |deed: &Deed| deed.act == Act::Archive;
-        // What a service says is not there is taken for that where it may not be there.
+        // A 404 is believed where the object may be absent.
         let lied = |fault: &Fault| *fault == Fault::NotFound(Missing::Thing);
-        // A run that was ended may have got no further than the answers to its writes.
+        // A run that was ended may only have the answers to its writes.
         let cut = who == Who::First
             && (state.refused.is_some()
                 || state.interrupted.is_some()
@@ -348,13 +348,13 @@ impl Evidence<'_> {
         }
         let section = section_of(what);
         let path = what.split('#').next().unwrap_or_default();
-        // What names a group holds its id, whatever becomes of its path.
+        // An entry that names a group contains its id, whatever its path is.
         let lost_its_name = |deed: &Deed| deed.act.takes_the_path() && deed.is_group;
         let is_of = |deed: &Deed| deed.paths.iter().any(|own| own == path);
         if state.foreign.iter().any(|deed| lost_its_name(deed) && !is_of(deed)) {
             return true;
         }
-        // A project is written to and read by its id. Whoever has its path by then is not looked at.
+        // A project is written and read by id. Another one at its path is not read.
         let is_swapped = |deed: &Deed| deed.act.takes_the_path() && is_of(deed) && !deed.is_group;
         if state.foreign.iter().any(is_swapped) && self.is_met_elsewhere(what, path, who, state) {
             return true;
@@ -377,24 +377,24 @@ impl Evidence<'_> {
                     rest.is_some_and(|rest| rest.starts_with('/') && rest.ends_with(section))
                 }
             };
-            // Once a run writes, it looks at what it knows by its id, and by a path only for others.
+            // After its first write, a run reads known containers by id, and only others by path.
             let by_id = |sent: &Sent| {
                 sent.target.split(['/', '?']).nth(2).is_some_and(|id| id.parse::<u64>().is_ok())
             };
             let own = own && (by_id(sent) || wrote.is_none_or(|wrote| sent.arrived <= wrote));
-            // A list is as its first page found it.
+            // A list is as old as its first page.
             let first = !sent.target.contains("page=") || sent.target.ends_with("page=1");
             sent.who == who && sent.method == "GET" && sent.answered.is_some() && own && first
         };
-        // Once it is archived, by whichever run, a project is not looked at any more but for that.
+        // After a project is archived, by any run, only that is read.
         let closes = |sent: &&Sent| sent.method == "POST" && sent.target.ends_with("/archive");
         let closed = state.sent.iter().filter(closes).map(|sent| sent.arrived).min();
         let open = |arrived: &Duration| {
             closed.is_none_or(|closed| *arrived < closed) || section == Some("archived")
         };
         let looked = state.sent.iter().filter(reads).map(|sent| sent.arrived).filter(open).max();
-        // Before its first write a run looks at one thing after the other, or not at all if it trusts
-        // its plan.
+        // Before its first write a run reads one object after the other, or none if it trusts its
+        // plan.
         let last = match cut {
             true => wrote.map(|at| looked.map_or(at, |l| l.min(at))),
             false => looked,
@@ -406,7 +406,7 @@ impl Evidence<'_> {
         state.foreign.iter().any(|deed| since(deed.at)) || state.sent.iter().any(other_run)
     }
 
-    /// Whether `what` is so of a project that the run found at `path`, whatever path it has now.
+    /// Whether `what` holds for a project that the run found at `path`, whatever its path is now.
     fn is_met_elsewhere(&self, what: &str, path: &str, who: Who, state: &State) -> bool {
         let documents = self.documents();
         identity::found_at(state, documents, who, path).into_iter().any(|id| {
@@ -418,8 +418,7 @@ impl Evidence<'_> {
         })
     }
 
-    /// Every write is one that the plan of its run shows, to the thing and with the fields that it
-    /// shows.
+    /// Every write is in the plan of its run, with the same target and fields.
     fn only_planned(&self, state: &State, found: &mut Vec<Violation>) {
         let killed = self.first.is_none();
         for (ran, who) in [(self.first, Who::First), (self.second, Who::Second)] {
@@ -434,14 +433,14 @@ impl Evidence<'_> {
             for sent in state.sent.iter().filter(|sent| sent.who == who && sent.method != "GET") {
                 let target = self.by_path(&sent.target);
                 let fits = |names: &Vec<String>| sent.says.keys().all(|name| names.contains(name));
-                // The path of what came in this run says nothing once somebody took it.
+                // The path of a new container means nothing once somebody takes it.
                 let own = sent.into.first();
                 let came = own.is_some_and(|id| self.before.get(*id).is_none());
                 let gone = came && state.foreign.iter().any(|deed| deed.act.takes_the_path());
-                // What moves in this run may be shown by either path.
+                // A container that moves in this run may be shown at either path.
                 let own =
                     |path: &str| identity::declared_at(self.documents(), &path.replace("%2F", "/"));
-                // Once somebody took a path, what the run found there is what it wrote to, or named.
+                // Once somebody takes a path, the run wrote to what it found there before.
                 let taken = state.foreign.iter().any(|deed| deed.act.takes_the_path());
                 let is_found_at = |shown: &str, id: &str| {
                     let id = id.parse().ok().map(|id| match sent.target.starts_with("/groups/") {
@@ -481,13 +480,13 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether a write edits what `plan` meant to create, where it could not know that it is there:
-    /// what only a step of the run made readable, or what the service itself put into a project
-    /// that the run created. Of the former nothing is ever removed.
+    /// Whether a write edits what `plan` meant to create, because the run could not know that it
+    /// exists: it became readable only after a step of the run, or the service itself added it to a
+    /// new project. In the first case nothing is ever removed.
     fn is_foreseen(&self, plan: &Plan, method: &str, target: &str) -> bool {
         plan.steps.iter().any(|step| {
             let section = step.address.section.unwrap_or_default();
-            // What there is one of is told by its section.
+            // A single object is identified by its section.
             let entry = step.address.entry.as_deref().unwrap_or(section);
             let mut others = plan.steps.iter();
             let is_new = others.any(|other| {
@@ -495,7 +494,7 @@ impl Evidence<'_> {
             });
             let may = match method {
                 "PUT" | "PATCH" => step.possible.is_some() || is_new,
-                // What is replaced is added anew with all that it had.
+                // A replacement adds the object with all its fields.
                 "DELETE" | "POST" => is_new && step.address.section == Some("protected_branches"),
                 _ => false,
             };
@@ -505,10 +504,10 @@ impl Evidence<'_> {
                     path.split(['/', '?']).skip(from).take(2).map(str::to_owned).collect::<Vec<_>>()
                 };
                 let name = entry.split('@').next().unwrap_or_default();
-                // A project that came in this run may have got another path meanwhile.
+                // A new project may have got another path since.
                 let same = is_new || parts(&path, 1) == parts(target, 1);
                 let section = path.split('/').nth(3).unwrap_or_default();
-                // A hook is addressed by an id that the plan could not know.
+                // The plan could not know the id of this hook.
                 let shown = parts(target, 3);
                 same && (shown == [section, name]
                     || step.address.entry.is_none() && shown == [section]
@@ -519,7 +518,7 @@ impl Evidence<'_> {
         })
     }
 
-    /// A target with the paths of projects in the place of their ids.
+    /// A target with the paths of projects in place of their ids.
     pub(crate) fn by_path(&self, target: &str) -> String {
         let is_group = target.starts_with("/groups/");
         let scope = if is_group { "/groups/" } else { "/projects/" };
@@ -534,7 +533,7 @@ impl Evidence<'_> {
                 .map(|(path, _)| path);
             path.map_or_else(|| id.to_owned(), |path| path.replace('/', "%2F"))
         };
-        // Some name a second project.
+        // Some targets name a second project.
         let tail = NAMING.iter().find_map(|part| {
             let other = tail.strip_prefix('/')?.strip_prefix(part)?.strip_prefix('/')?;
             Some(format!("/{part}/{}", path_of(other, false)))
@@ -566,7 +565,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// Nothing is sent while the service asked not to, after an interruption, or with a token that
+    /// Nothing is sent while the service asks to wait, after an interruption, or with a token that
     /// was refused.
     fn obedient(&self, state: &State, found: &mut Vec<Violation>) {
         let first = || state.sent.iter().filter(|sent| sent.who == Who::First);
@@ -596,34 +595,35 @@ impl Evidence<'_> {
         }
     }
 
-    /// A run without faults, after all has settled, comes to what is declared, and the next one
-    /// plans nothing.
+    /// A run without faults, after everything has settled, reaches the declared state, and the next
+    /// one plans nothing.
     fn converges(&self, state: &State, found: &mut Vec<Violation>) {
         let lasting = state.foreign.iter().any(|deed| deed.act.is_lasting());
-        // With what somebody else removed, what is removed may be everything.
+        // Together with what somebody else removed, the run may remove all entries.
         let removes = |document: &serde_json::Value| {
             document.get("unlisted").is_some() || document.to_string().contains("absent")
         };
         let guarded = !state.foreign.is_empty() && self.documents().iter().any(removes);
         let missing = self.world.prepared.scenario.name == "missing";
-        // What it only sees once it has opened the project is removed by the next run.
+        // What it sees only after opening the project is removed by the next run.
         let later = self.world.prepared.scenario.name == "unarchive-remove";
         let mut unmet = self.healed.unmet(self.documents());
-        // What the service does not show is sent with a create and on request; a later run can only
-        // say that it cannot tell.
+        // Write-only fields are sent with a create and on request; a later run can only report that
+        // it cannot verify them.
         unmet.retain(|what| !is_noted(what, self.again, &Reason::CannotVerify));
-        // What somebody changed just before it was archived, or archived himself, is left as it is.
+        // A project that somebody changed just before it was archived, or archived themselves,
+        // stays unchanged.
         let closed = self.closed() || self.closes_ci();
         let foreign = state.foreign.iter().any(|deed| closed || deed.act == Act::Archive);
         let left_alone = foreign || self.second.is_some() && self.closed();
         let expected = match self.clean.exit {
             0 => unmet.is_empty() || left_alone,
-            // What somebody else took away may not be enough to make it anew, such as a variable
+            // What somebody else removed may be impossible to create anew, such as a variable
             // without its value.
             3 => lasting || missing || !state.foreign.is_empty(),
             4 => guarded,
             6 if later => true,
-            // A group whose path somebody took is declared nowhere, and stays as it is.
+            // A group whose path somebody took is declared nowhere, and stays unchanged.
             6 => lasting || state.foreign.iter().any(|d| d.is_group && d.act.takes_the_path()),
             _ => lasting,
         };
@@ -653,7 +653,7 @@ fn tail(output: &str) -> String {
     lines[lines.len().saturating_sub(6)..].join(" | ")
 }
 
-/// Whether what is said of `address` is about `step` too.
+/// Whether a result for `address` also concerns `step`.
 fn concerns(address: &undrift::address::Address, step: &StepResult) -> bool {
     address.path == step.address.path
         && (address.section.is_none()
@@ -661,10 +661,11 @@ fn concerns(address: &undrift::address::Address, step: &StepResult) -> bool {
             || address.section == step.address.section)
 }
 
-/// What no service leaves out of a row. That it was not returned is no excuse: the row is broken.
+/// Fields that every row has. If one is missing, the row is damaged, and "not returned" is no
+/// excuse.
 const ALWAYS_RETURNED: [&str; 2] = ["allowed_to_push", "allowed_to_merge"];
 
-/// Whether the run said that it could not compare this.
+/// Whether the run reported that it could not compare this.
 fn is_noted(what: &str, ran: &Ran, reason: &Reason) -> bool {
     let mut notes =
         ran.plan.iter().flat_map(|plan| &plan.notes).filter(|note| note.reason == *reason);
@@ -681,7 +682,7 @@ fn section_of(what: &str) -> Option<&str> {
     what.split('#').nth(1).map(|rest| rest.split('/').next().unwrap_or_default())
 }
 
-/// Whether an address of [`Truth::unmet`] is about a step.
+/// Whether an address of [`Truth::unmet`] concerns a step.
 fn is_about(what: &str, step: &StepResult) -> bool {
     let (path, rest) = what.split_once('#').unwrap_or((what, ""));
     let section = rest.split('/').next().unwrap_or_default();
@@ -690,12 +691,12 @@ fn is_about(what: &str, step: &StepResult) -> bool {
         return false;
     }
     match (step.address.section, &step.address.entry) {
-        // A project comes with its settings, and moves without.
+        // A project is created with its settings, and moved without.
         (None, _) => section.is_empty() || section == "settings" && step.action == Action::Create,
         (Some(own), Some(name)) => own == section && entry == Some(name.as_str()),
         (Some(own), None) => own == section,
     }
 }
 
-/// What stands in a path before a second project.
+/// The segments before a second project in a path.
 const NAMING: [&str; 2] = ["fork", "import_project_members"];

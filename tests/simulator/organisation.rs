@@ -1,21 +1,21 @@
-//! Random organisations: groups and projects of all kinds of parts, of which some are new, some get
-//! another path, by themselves or with a group above, and some are forks.
+//! Random organisations: groups and projects with parts of all kinds. Some are new, some move,
+//! alone or with a group above, and some are forks.
 
 use serde_json::{Map, Value as Json, json};
 
 use crate::{scenario::Scenario, schedule::Numbers};
 
-/// What all of their names begin with; the rest is the seed.
+/// The start of their names; the rest is the seed.
 pub(crate) const PREFIX: &str = "organisation-";
 
-/// How many requests a run takes, about, and how many documents there are.
+/// The approximate number of requests in a run, and of documents.
 pub(crate) const REQUESTS: usize = 40;
 pub(crate) const DOCUMENTS: usize = 5;
 
-/// A part of a project, as it is declared and as a seed has it.
+/// A part of a project, with the same form in manifests and seeds.
 type Part = (&'static str, fn(&mut Numbers) -> Json);
 
-/// What is both declared and there in the same words.
+/// The parts whose form is the same in manifests and seeds.
 const PARTS: [Part; 5] = [
     ("settings", |numbers| {
         let method = *numbers.pick(&["merge", "ff"]);
@@ -57,13 +57,13 @@ fn parts(numbers: &mut Numbers) -> Map<String, Json> {
     chosen.into_iter().map(|(name, part)| (name.to_owned(), part(numbers))).collect()
 }
 
-/// Where a group is, and where it is to be.
+/// The present and the declared path of a group.
 struct Place {
     was: &'static str,
     is: &'static str,
 }
 
-/// The organisation that `seed` stands for.
+/// The organisation for `seed`.
 pub(crate) fn random(seed: u64) -> Scenario {
     let numbers = &mut Numbers::new(seed);
     let mut documents = Vec::new();
@@ -81,7 +81,7 @@ pub(crate) fn random(seed: u64) -> Scenario {
         let declared = document.as_object_mut().unwrap();
         declared.extend(parts(numbers));
         match numbers.below(4) {
-            // It is new: empty, or a fork of what is there or comes as well.
+            // It is new: empty, or a fork of an existing or new project.
             0 => {
                 declared.insert("create".to_owned(), true.into());
                 if let Some(upstream) = forked.first() {
@@ -89,7 +89,7 @@ pub(crate) fn random(seed: u64) -> Scenario {
                     declared.insert("settings".to_owned(), json!({"visibility": "public"}));
                 }
             }
-            // It stays in its group, which may get another path.
+            // It stays in its group, which may move.
             1 => projects.push(there(numbers, &format!("{}/{name}", to.was))),
             // It gets another name or group.
             _ => {
@@ -111,7 +111,7 @@ pub(crate) fn random(seed: u64) -> Scenario {
         forked.push(path.into());
         documents.push(document);
     }
-    // What comes first is what most is done to.
+    // Most faults concern the first document.
     let first = numbers.below(documents.len());
     documents.rotate_left(first);
     let name = format!("{PREFIX}{seed}");
@@ -135,7 +135,7 @@ fn group(numbers: &mut Numbers, place: &Place) -> Json {
     document
 }
 
-/// A project that is there, with parts of its own.
+/// An existing project with its own parts.
 fn there(numbers: &mut Numbers, path: &str) -> Json {
     let mut project = Json::Object(parts(numbers));
     project["settings"]["visibility"] = "public".into();

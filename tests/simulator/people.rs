@@ -1,4 +1,4 @@
-//! Other people, who work on the same groups and projects while a run goes on.
+//! Other people, who change the same groups and projects during a run.
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use serde_json::{Value as Json, json};
 
 use crate::{scenario::TOKEN, schedule::Act, service::World};
 
-/// Something that somebody else did.
+/// A change by somebody else.
 #[derive(Clone, Debug)]
 pub(crate) struct Deed {
     pub(crate) at: Duration,
     pub(crate) act: Act,
-    /// The paths that are declared of what it was done to.
+    /// The declared paths of its target.
     pub(crate) paths: Vec<String>,
     pub(crate) is_group: bool,
 }
 
 impl World {
-    /// What an administrator reads past undrift.
+    /// A read by an administrator, without undrift.
     fn read(&self, path: &str) -> Json {
         serde_json::from_slice(self.call("GET", path, &Json::Null).body()).unwrap_or_default()
     }
 
-    /// A call of an administrator that goes past undrift.
+    /// A call by an administrator, without undrift.
     fn call(&self, method: &str, path: &str, body: &Json) -> http::Response<Bytes> {
         let request = http::Request::builder()
             .method(method)
@@ -36,8 +36,8 @@ impl World {
         self.model.answer(request)
     }
 
-    /// Does what somebody else does to what the document at a place is about, and remembers it if
-    /// the service lets them.
+    /// Carries out `act` on the container of the document at a position, and records it if the
+    /// service accepts it.
     pub(crate) fn act(&self, at: usize, act: Act) {
         let documents = self.prepared.documents();
         let of_projects =
@@ -147,7 +147,7 @@ impl World {
         done.status().is_success()
     }
 
-    /// Where the project or group is that `document` is about: where it is declared, or was before.
+    /// The API path of the container in `document`: at its declared path, or a former one.
     fn place(&self, document: &Json) -> String {
         let formers = document["previously"].as_array().into_iter().flatten();
         let mut places = formers.filter_map(|former| Some(at(document, former.as_str()?)));
@@ -158,8 +158,8 @@ impl World {
         }
     }
 
-    /// Creates a project or group of the kind of `document`, with nothing of what it declares, but as
-    /// visible as `like`: what others have in it could not be moved there otherwise.
+    /// Creates a container of the same type as `document`, without its declared parts, but with the
+    /// visibility of `like`: otherwise its contents could not be moved there.
     fn create(&self, document: &Json, path: &str, like: &Json) -> http::Response<Bytes> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         let namespace =
@@ -179,7 +179,7 @@ impl World {
         self.call("POST", list, &body)
     }
 
-    /// What is declared of one that is there, in the same group as what `document` is about.
+    /// The declaration of an existing container in the same group as that of `document`.
     fn beside(&self, document: &Json) -> Option<&Json> {
         let above =
             |place: &str| path_at(place).rsplit_once('/').map(|(above, _)| above.to_owned());
@@ -194,8 +194,8 @@ impl World {
         })
     }
 
-    /// Gives what is at `place` the path of another one beside it, and that one its path. The other
-    /// one is declared as well if that is possible.
+    /// Swaps the paths of the container at `place` and another one beside it, if possible a
+    /// declared one.
     fn swap(&self, document: &Json, place: &str) -> bool {
         let path = path_at(place);
         let other = if let Some(other) = self.beside(document) {
@@ -223,15 +223,15 @@ impl World {
         steps.into_iter().all(rename)
     }
 
-    /// Deletes what is at `place` for good, and makes another one with its path, unless something
-    /// beside it has that name.
+    /// Deletes the container at `place` for good, and creates another one with its path, unless a
+    /// container beside it has that name.
     fn recreate(&self, document: &Json, place: &str) -> bool {
         let there = self.read(place);
         let scope = if document["kind"] == "Group" { "groups" } else { "projects" };
         let by_id = format!("/{scope}/{}", there["id"]);
         let deleted = self.call("DELETE", &by_id, &json!({})).status().is_success();
-        // Where deletion waits, it is marked, and may be deleted at once under its new path. A group
-        // at the top may only get another path.
+        // If deletion is delayed, it is marked, and may then be deleted at once under its new path.
+        // A top-level group may only get another path.
         let marked = self.read(&by_id);
         let full = marked["full_path"].as_str().or(marked["path_with_namespace"].as_str());
         if let Some(path) = full {
@@ -245,21 +245,21 @@ impl World {
     }
 }
 
-/// What the other one of a swap is called if nobody declares it.
+/// The path of the other container of a swap, if it is not declared.
 const STRANGER: &str = "stranger";
 
-/// Where the project or group is that `document` is about.
+/// The API path of the container in `document`.
 fn container(document: &Json) -> String {
     at(document, document["path"].as_str().unwrap())
 }
 
-/// Where a project or group of the kind of `document` is at `path`.
+/// The API path of a container of the type of `document` at `path`.
 fn at(document: &Json, path: &str) -> String {
     let scope = if document["kind"] == "Group" { "groups" } else { "projects" };
     format!("/{scope}/{}", path.replace('/', "%2F"))
 }
 
-/// The path of what is at `place`.
+/// The path of the container at `place`.
 fn path_at(place: &str) -> String {
     place.rsplit('/').next().unwrap().replace("%2F", "/")
 }

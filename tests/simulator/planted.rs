@@ -1,10 +1,10 @@
-//! The teeth: each bug that is planted is found, and what is found is the bug.
+//! The test of the simulator itself: each planted bug is found, and the finding is that bug.
 //!
-//! Each has a schedule that shows it, in `tests/simulator/planted/`. Where that shows it no longer,
-//! or there is none, the schedules that failed once are searched, then random ones from the first
-//! seed on, and what is found is kept in its place. With `UNDRIFT_SEEDS` so many random ones of
-//! the same scenario are searched for each bug instead; `UNDRIFT_BUGS=TrustLists,TrustRows` looks
-//! for these alone.
+//! Each bug has a schedule that shows it, in `tests/simulator/planted/`. If that no longer shows
+//! it, or there is none, the schedules that failed once are searched, then random ones from the
+//! first seed on, and the one found replaces it. With `UNDRIFT_SEEDS` that many random ones of the
+//! same scenario are searched for each bug instead; `UNDRIFT_BUGS=TrustLists,TrustRows` selects
+//! bugs.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,10 +18,10 @@ use undrift::planted::Bug;
 
 use crate::{Simulator, given, kept, oracle::Violation, schedule::Schedule, smallest};
 
-/// Schedules that are played for a bug before it counts as not found.
+/// How many schedules are played before a bug counts as not found.
 const PATIENCE: u64 = 20_000;
 
-/// Where the schedule that shows a bug is kept.
+/// The file of the schedule that shows a bug.
 fn file(bug: Bug) -> PathBuf {
     let mut name = String::new();
     for (at, letter) in format!("{bug:?}").char_indices() {
@@ -34,14 +34,14 @@ fn file(bug: Bug) -> PathBuf {
     folder.join(name + ".json")
 }
 
-/// What came of the search for a bug.
+/// The result of the search for a bug.
 type Search = Result<String, String>;
 
 impl Simulator {
-    /// What a bug breaks under a schedule, which breaks nothing without it.
+    /// What a bug breaks under a schedule that breaks nothing without it.
     ///
     /// # Errors
-    /// What it breaks without the bug.
+    /// What the schedule breaks without the bug.
     fn shown(&self, bug: Bug, schedule: &Schedule) -> Result<Vec<Violation>, String> {
         let broken = bug.during(|| self.play(schedule)).violations;
         let anyhow = if broken.is_empty() { Vec::new() } else { self.play(schedule).violations };
@@ -49,7 +49,7 @@ impl Simulator {
         if anyhow.is_empty() { Ok(broken) } else { Err(format!("{}: {anyhow:?}", schedule())) }
     }
 
-    /// Looks for a bug: with the schedule that is kept for it, unless `seeds` are given.
+    /// Searches for a bug: with its kept schedule, unless `seeds` are given.
     fn search(&self, bug: Bug, seeds: Option<u64>) -> Search {
         let told = |schedule: &Schedule, broken: &Violation| {
             format!("{bug:?}: {}: {}: {}", schedule.scenario, broken.rule, broken.what)

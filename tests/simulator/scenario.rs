@@ -1,5 +1,4 @@
-//! What is there and what is declared: small organisations, each for one thing that a run has to
-//! do.
+//! Live states and declarations: small organisations, each for one task of a run.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -10,12 +9,12 @@ use undrift::{
     sandbox::{Conditions, Image, Model, Seed},
 };
 
-/// The token of the administrator, which no output may hold.
+/// The token of the administrator, which no output may contain.
 pub(crate) const TOKEN: &str = "root-token-canary-0123456789";
 /// The token of a maintainer.
 pub(crate) const MAINTAINER: &str = "bobs-token-canary-0123456789";
 
-/// Secrets that manifests refer to. No output may hold one of them.
+/// Secrets in manifests. No output may contain one of them.
 pub(crate) const SECRETS: [(&str, &str); 5] = [
     ("HOOK_TOKEN", "hook-token-canary-1234"),
     ("VALUE", "value-canary-56789-abcdef"),
@@ -24,27 +23,27 @@ pub(crate) const SECRETS: [(&str, &str); 5] = [
     ("MULTILINE", "first-line-canary\nsecond-line-canary\n"),
 ];
 
-/// Everybody, in the order of their ids, which begin at 1.
+/// All users, in the order of their ids, which begin at 1.
 pub(crate) const USERS: [&str; 5] = ["root", "alice", "bob", "carol", "dave"];
 
-/// A live value that nobody declares and no output may hold.
+/// An undeclared live value that no output may contain.
 pub(crate) const LIVE: &str = "live-value-canary-7";
 
-/// What is there, and what is declared.
+/// A live state and declarations.
 pub(crate) struct Scenario {
     pub(crate) name: Cow<'static, str>,
     tier: &'static str,
-    /// Groups besides those of every scenario.
+    /// Groups in addition to those of every scenario.
     groups: Vec<Json>,
     projects: Vec<Json>,
     /// Groups that the first project is shared with, each with its level.
     shares: Vec<(&'static str, u8)>,
-    /// What else is added, each with the path of the list that it goes to.
+    /// Further objects to add, each with the path of its list.
     added: Vec<(&'static str, Json)>,
-    /// Protections of the first project that name who is there only now.
+    /// Protections of the first project that name users added only now.
     protections: Vec<Json>,
     documents: Vec<Json>,
-    /// What guards refuse and may pass, as the command line takes it.
+    /// The acknowledgements, as on the command line.
     pub(crate) acknowledged: &'static [&'static str],
     pub(crate) resend: &'static [&'static str],
     pub(crate) token: &'static str,
@@ -52,7 +51,7 @@ pub(crate) struct Scenario {
     pub(crate) import_delay: Duration,
 }
 
-/// A scenario with everything that each of its runs starts from.
+/// A scenario with everything that its runs start from.
 pub(crate) struct Prepared {
     pub(crate) scenario: Scenario,
     pub(crate) desired: Desired,
@@ -87,7 +86,7 @@ impl Scenario {
             "bob" => json!({"username": name, "token": MAINTAINER}),
             _ => json!({"username": name}),
         };
-        // The service has its administrator of itself.
+        // The service has its own administrator.
         let users: Vec<_> = USERS[1..].iter().map(user).collect();
         let members =
             json!([{"user": "root", "access_level": 50}, {"user": "bob", "access_level": 40}]);
@@ -104,7 +103,7 @@ impl Scenario {
         })
     }
 
-    /// Adds what a seed cannot say.
+    /// Adds what a seed cannot express.
     fn complete(&self, model: &Model) {
         let call = |method: &str, path: &str, body: &Json| {
             let request = http::Request::builder()
@@ -208,13 +207,13 @@ impl Prepared {
         SECRETS.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    /// What is declared of a project, as it was written.
+    /// The declaration of a project, as written.
     pub(crate) fn documents(&self) -> &[Json] {
         &self.scenario.documents
     }
 }
 
-/// A project that is there.
+/// An existing project.
 fn there(sections: Json) -> Json {
     with_path("acme/shop", sections)
 }
@@ -224,7 +223,7 @@ fn with_path(path: &str, mut sections: Json) -> Json {
     sections
 }
 
-/// A project that is declared.
+/// A declared project.
 fn declared(sections: Json) -> Json {
     declared_at("acme/shop", sections)
 }
@@ -239,7 +238,7 @@ fn variable(key: &str, value: &str) -> Json {
     json!({"key": key, "value": value})
 }
 
-/// Everything that a small project has, for a run that touches all kinds.
+/// The parts of a small project with all kinds.
 fn all_kinds() -> Json {
     json!({
         "settings": {"description": "new", "topics": ["a", "b"], "visibility": "private"},
@@ -714,14 +713,14 @@ fn of_steps_that_open() -> Vec<Scenario> {
     ]
 }
 
-/// A group that is declared.
+/// A declared group.
 fn declared_group(path: &str, sections: Json) -> Json {
     let mut document = json!({"kind": "Group", "path": path});
     document.as_object_mut().unwrap().extend(sections.as_object().unwrap().clone());
     document
 }
 
-/// Groups that are not there, what is in them, and what names them.
+/// Groups that do not exist yet, their contents, and entries that name them.
 fn of_new_groups() -> Vec<Scenario> {
     let settings = json!({"description": "new", "visibility": "internal", "project_creation_level": "maintainer"});
     let guild = json!({"group": "guild", "group_access": "developer"});
@@ -777,7 +776,7 @@ fn of_new_groups() -> Vec<Scenario> {
     ]
 }
 
-/// What groups have besides members.
+/// Parts of groups other than members.
 fn of_parts_of_groups() -> Vec<Scenario> {
     let of_team = |name, sections| {
         Scenario::new(name, &[], &[declared_group("team", sections)]).group("team", json!([]))
@@ -816,7 +815,7 @@ fn of_parts_of_groups() -> Vec<Scenario> {
     ]
 }
 
-/// Groups and what is in them, shown to more people and to fewer.
+/// Groups and their contents that become more or less visible.
 fn of_visibility() -> Vec<Scenario> {
     let new = |name, before: &str, after: &str| {
         let seen = json!({"settings": {"visibility": after}});
@@ -836,7 +835,7 @@ fn of_visibility() -> Vec<Scenario> {
     ]
 }
 
-/// Groups and projects that get another path, and a project that goes.
+/// Groups and projects that move, and a project that is deleted.
 fn of_moves() -> Vec<Scenario> {
     let sections = || json!({"variables": [variable("A", "old"), variable("B", LIVE)]});
     let moved = |path: &str, former: &str| {
@@ -891,7 +890,7 @@ fn of_moves() -> Vec<Scenario> {
     ]
 }
 
-/// Projects that are created from something, and the relation of a fork.
+/// Projects created from something, and the relation of a fork.
 fn of_sources() -> Vec<Scenario> {
     let new = Scenario::new;
     let public = json!({"settings": {"visibility": "public"}});
@@ -940,7 +939,7 @@ fn of_sources() -> Vec<Scenario> {
     ]
 }
 
-/// Secrets, of which each is for one group or project alone.
+/// Secrets, each for one group or project only.
 fn of_secrets() -> Vec<Scenario> {
     let new = Scenario::new;
     let variable = |name: &str| json!([{"key": "S", "value": {"env": name}, "masked": true}, variable("A", "v")]);
@@ -988,7 +987,7 @@ fn of_secrets() -> Vec<Scenario> {
     ]
 }
 
-/// What differs in many ways, all of which may be taken back into the manifests.
+/// Many kinds of differences, all of which can be absorbed.
 fn of_takeover() -> Vec<Scenario> {
     let hook = |url: &str| json!({"url": url, "issues_events": true});
     let shop = json!({

@@ -1,14 +1,14 @@
-//! What goes wrong, and when: a schedule of faults, made by hand, by a seed, or for every request
-//! in turn.
+//! A schedule of faults: what goes wrong, and when. It is written by hand, made from a seed, or
+//! made for every request in turn.
 //!
-//! A [`Schedule`] is all that a run depends on. It is data, so a failing one can be made smaller,
+//! A run depends on nothing but its [`Schedule`]. It is data, so a failing one can be made smaller,
 //! kept as a file, and played again.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spoil::Spoil;
 
-/// One run: what is declared, under which conditions, and what goes wrong.
+/// One run: the declarations, the conditions, and the faults.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Schedule {
@@ -16,27 +16,27 @@ pub(crate) struct Schedule {
     pub(crate) scenario: String,
     /// The dialect of the service, by name.
     pub(crate) dialect: String,
-    /// What latencies and jitter follow from.
+    /// The seed of latencies and jitter.
     pub(crate) seed: u64,
     /// How far the service's clock is ahead of the machine's, in seconds.
     #[serde(default)]
     pub(crate) skew: i64,
-    /// How long the run may take, in seconds.
+    /// The time limit of the run, in seconds.
     #[serde(default)]
     pub(crate) deadline: Option<u64>,
-    /// Whether the run takes what its plan was made from for what is there, as long as that is not
-    /// old, instead of reading it again before it writes.
+    /// Whether the run trusts the live state of its plan while it is recent, instead of reading it
+    /// again before it writes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) trusts: bool,
-    /// Whether another run of the same starts with it, and the requests of both arrive in an order
-    /// that follows from the seed.
+    /// Whether a second run of the same starts at the same time; the seed decides the order of
+    /// their requests.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) crossed: bool,
-    /// What happens at which request of the run, counted from 0.
+    /// The fault at each request of the run, counted from 0.
     pub(crate) faults: Vec<(usize, Fault)>,
 }
 
-/// What happens at a request.
+/// A fault at a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Fault {
@@ -46,11 +46,11 @@ pub(crate) enum Fault {
     DropBefore,
     /// It is carried out, and the connection breaks.
     DropAfter,
-    /// The connection breaks, and it is carried out so many seconds later.
+    /// The connection breaks, and the request is carried out this many seconds later.
     Late(u64),
-    /// It is carried out after so many seconds, and answered then.
+    /// It is carried out after this many seconds, and answered then.
     Slow(u64),
-    /// It is carried out, and answered after so many seconds.
+    /// It is carried out, and answered after this many seconds.
     SlowAnswer(u64),
     /// It is not carried out, and answered with this status.
     StatusBefore(u16),
@@ -60,7 +60,7 @@ pub(crate) enum Fault {
     Truncated,
     /// It is carried out, and the answer has no body.
     Empty,
-    /// Something before the service answers with a page of HTML.
+    /// A proxy answers with a page of HTML.
     Html,
     /// It is carried out, and answered with a page of HTML.
     HtmlAfter,
@@ -68,31 +68,31 @@ pub(crate) enum Fault {
     Object,
     /// It is not carried out; the service asks to wait.
     Throttled(Throttle),
-    /// It is not carried out, because somebody else works on the same thing right now.
+    /// It is not carried out, because the object is locked by another request.
     Locked,
     /// From here on the token is revoked.
     Revoked,
     /// It is forbidden, once.
     Forbidden,
-    /// It is not carried out; the service refuses it and quotes all that it was sent.
+    /// It is not carried out; the service refuses it and quotes the whole body.
     Refused,
     /// It and everything else at its path is forbidden from here on.
     ForbiddenFromHere,
-    /// It is said not to be there.
+    /// It is answered with 404.
     NotFound(Missing),
-    /// Something before the service sends it elsewhere.
+    /// A proxy redirects it.
     Redirect,
     /// Its answer, a list, is damaged.
     List(Damage),
     /// Its answer lacks some of its fields.
     FieldsMissing,
-    /// Its answer is JSON that no service gives.
+    /// Its answer is JSON that no service sends.
     Spoiled(Spoil),
-    /// The service does otherwise than it was told, and says so nowhere.
+    /// The service does something else than requested, without an error.
     Surprise(Surprise),
-    /// Somebody else does something just before it arrives.
+    /// Somebody else makes a change just before it arrives.
     Foreign(Act),
-    /// The same to what the document at this place is about.
+    /// The same for the container of the document at this position.
     Elsewhere(usize, Act),
     /// Another run of the same starts just before it arrives.
     Second,
@@ -114,21 +114,21 @@ pub(crate) enum Throttle {
     Date(u64),
     /// `RateLimit-Reset` only.
     Reset(u64),
-    /// No word on how long, in plain text.
+    /// Without a time, in plain text.
     Silent,
     /// A day.
     Absurd,
-    /// What is no number and no date.
+    /// Neither a number nor a date.
     Nonsense,
 }
 
-/// What a 404 says is missing.
+/// What a 404 reports as missing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Missing {
     /// The project.
     Project,
-    /// The thing.
+    /// The object.
     Thing,
     /// The route.
     Route,
@@ -136,7 +136,7 @@ pub(crate) enum Missing {
     Feature,
 }
 
-/// How the service's own code was seen to answer writes. What is no such write is carried out.
+/// Unexpected answers to writes, as seen from the service's own code. Other writes are carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Surprise {
@@ -144,13 +144,13 @@ pub(crate) enum Surprise {
     Null,
     /// Nothing of an edit is saved, and the answer shows the object as it was.
     Ignored,
-    /// One attribute of a write, which the service does not know, is dropped.
+    /// One attribute of a write is ignored, as if the service did not know it.
     Dropped,
     /// A text is saved in another spelling.
     Normalised,
     /// A visibility is lowered.
     Lowered,
-    /// An edit of one attribute is refused, because that one does not count alone.
+    /// An edit of one attribute is refused, because it must not be sent alone.
     Alone,
 }
 
@@ -159,7 +159,7 @@ impl Surprise {
         [Self::Null, Self::Ignored, Self::Dropped, Self::Normalised, Self::Lowered, Self::Alone];
 }
 
-/// What is wrong with a page of a list.
+/// The damage of a list's page.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Damage {
@@ -167,40 +167,40 @@ pub(crate) enum Damage {
     NoRows,
     /// It lacks its last row.
     Short,
-    /// Its last row says nothing but its id or its key.
+    /// Its last row has only its id or its key.
     Bare,
-    /// Its first row is there twice.
+    /// Its first row appears twice.
     Repeated,
-    /// It is the page before once more.
+    /// It repeats the page before.
     PageBefore,
-    /// The total is one more than it is.
+    /// The total is one too high.
     TotalMore,
-    /// The total is one less than it is.
+    /// The total is one too low.
     TotalLess,
-    /// The next page is said to be the one after it.
+    /// The next page is named as the one after it.
     NextSkips,
-    /// There is said to be a next page, on another host.
+    /// A link names a next page, on another host.
     LinkElsewhere,
-    /// It says that it is another page.
+    /// It has the number of another page.
     OtherPage,
-    /// It says nothing of pages at all.
+    /// It has no headers about pages.
     NoHeaders,
 }
 
-/// What somebody else does to the first project or group of a scenario; what no group has, to the
+/// A change by somebody else to the first container of a scenario; if groups do not have it, to the
 /// first project.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Act {
     /// Changes the description and the merge method.
     Settings,
-    /// Adds a variable that nobody declares.
+    /// Adds an undeclared variable.
     AddVariable,
     /// Rotates the value of the first variable.
     RotateVariable,
     /// Removes the first variable.
     RemoveVariable,
-    /// Adds a hook that nobody declares.
+    /// Adds an undeclared hook.
     AddHook,
     /// Removes the first hook.
     RemoveHook,
@@ -255,20 +255,20 @@ impl Act {
         Self::Create,
     ];
 
-    /// Whether the project is then another one, so that what is declared cannot be reached by
-    /// running again.
+    /// Whether the project is another one afterwards, so that further runs cannot reach the
+    /// declared state.
     pub(crate) const fn is_lasting(self) -> bool {
         matches!(self, Self::Archive | Self::Rename | Self::Delete)
     }
 
-    /// Whether its path is that of another one afterwards, or of none.
+    /// Whether its path belongs to another container afterwards, or to none.
     pub(crate) const fn takes_the_path(self) -> bool {
         matches!(self, Self::Rename | Self::Delete | Self::Swap | Self::Recreate)
     }
 }
 
 impl Fault {
-    /// Every fault that a single request can suffer, each with numbers that matter.
+    /// Every fault of a single request, with relevant numbers.
     pub(crate) fn all() -> Vec<Self> {
         use Fault::{Surprise as Surprising, *};
         let mut all = vec![
@@ -335,7 +335,7 @@ impl Fault {
     }
 }
 
-/// A sequence of numbers that follows from a seed (SplitMix64).
+/// A sequence of numbers from a seed (SplitMix64).
 #[derive(Clone, Debug)]
 pub(crate) struct Numbers(u64);
 
@@ -361,25 +361,25 @@ impl Numbers {
         &all[self.below(all.len())]
     }
 
-    /// A number of `0.0..1.0`.
+    /// A number in `0.0..1.0`.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// A run in which nothing goes wrong.
+/// A run without faults.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Course {
     pub(crate) scenario: String,
-    /// How many requests it takes.
+    /// Its number of requests.
     pub(crate) requests: usize,
-    /// Which of them write.
+    /// The positions of its writes.
     pub(crate) writes: Vec<usize>,
-    /// How many groups and projects are declared.
+    /// The number of declared groups and projects.
     pub(crate) documents: usize,
 }
 
-/// The schedule that `seed` stands for.
+/// The schedule for `seed`.
 pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Schedule {
     let mut numbers = Numbers::new(seed);
     let Course { scenario, requests, writes, documents } = numbers.pick(courses).clone();
@@ -389,7 +389,7 @@ pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Sche
     let count = [1, 1, 2, 2, 3, 5][numbers.below(6)];
     let mut faults: Vec<_> = (0..count)
         .map(|_| {
-            // Writes have most to lose. A run gets longer by its faults.
+            // Writes are the most critical. Faults make a run longer.
             let write = (numbers.below(3) == 0)
                 .then(|| numbers.below(writes.len()))
                 .and_then(|at| writes.get(at).copied());
@@ -416,7 +416,7 @@ pub(crate) fn random(seed: u64, courses: &[Course], dialects: &[String]) -> Sche
     Schedule { scenario, dialect, seed, skew, deadline, trusts, crossed: false, faults }
 }
 
-/// The first course as it is.
+/// The first course without faults.
 pub(crate) fn calm(seed: u64, courses: &[Course], _: &[String]) -> Schedule {
     Schedule {
         scenario: courses[0].scenario.clone(),
@@ -430,7 +430,7 @@ pub(crate) fn calm(seed: u64, courses: &[Course], _: &[String]) -> Schedule {
     }
 }
 
-/// Two runs at once, and in every other schedule something that goes wrong besides.
+/// Two runs at once, and in every other schedule also a fault.
 pub(crate) fn crossed(seed: u64, courses: &[Course], dialects: &[String]) -> Schedule {
     let mut schedule = random(seed, courses, dialects);
     schedule.faults.retain(|(_, fault)| *fault != Fault::Second);
@@ -438,7 +438,7 @@ pub(crate) fn crossed(seed: u64, courses: &[Course], dialects: &[String]) -> Sch
     Schedule { crossed: true, skew: 0, deadline: None, ..schedule }
 }
 
-/// The smallest schedule that is still `bad`, as far as leaving out and weakening finds it.
+/// The smallest schedule that is still `bad`, found by removing and weakening faults.
 pub(crate) fn shrink(schedule: &Schedule, bad: impl Fn(&Schedule) -> bool) -> Schedule {
     let mut best = schedule.clone();
     loop {
@@ -450,7 +450,7 @@ pub(crate) fn shrink(schedule: &Schedule, bad: impl Fn(&Schedule) -> bool) -> Sc
     }
 }
 
-/// Schedules that are a little simpler.
+/// Slightly simpler schedules.
 fn candidates(schedule: &Schedule) -> Vec<Schedule> {
     let mut candidates = Vec::new();
     for at in 0..schedule.faults.len() {

@@ -1,5 +1,5 @@
-//! The service and the way to it: the sandbox's model behind the client's transport, on a clock
-//! that only moves when everybody waits, with whatever a schedule says going wrong.
+//! The simulated service: the sandbox's model behind the client's transport, on a clock that only
+//! advances when everybody waits, with the faults of a schedule.
 
 use std::{
     collections::BTreeMap,
@@ -28,37 +28,37 @@ use crate::{
     schedule::{Damage, Fault, Missing, Numbers, Schedule, Surprise, Throttle},
 };
 
-/// When a simulation begins, in seconds of the Unix epoch.
+/// The start of a simulation, in seconds of the Unix epoch.
 const EPOCH: u64 = 1_800_000_000;
 
-/// Where the service is said to be. Nobody resolves the name.
+/// The address of the service. The name is never resolved.
 pub(crate) const ADDRESS: &str = "https://service.example";
 
-/// What all runs of one simulation share.
+/// The state shared by all runs of one simulation.
 pub(crate) struct World {
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) schedule: Schedule,
     pub(crate) model: Arc<Model>,
     start: Instant,
     state: Mutex<State>,
-    /// Wakes up when the first run is killed.
+    /// Notified when the first run is killed.
     pub(crate) killed: Notify,
-    /// Wakes up when a second run is to start.
+    /// Notified when a second run is to start.
     pub(crate) second: Notify,
 }
 
-/// Which run sends a request.
+/// The run that sends a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// The one that everything goes wrong for.
+    /// The run with the faults.
     First,
-    /// Another one at the same time.
+    /// A second one at the same time.
     Second,
-    /// A later one for which nothing goes wrong.
+    /// A later one without faults.
     Clean,
 }
 
-/// What is remembered of a simulation.
+/// The record of a simulation.
 #[derive(Default)]
 pub(crate) struct State {
     /// How many requests the first run has sent.
@@ -69,18 +69,18 @@ pub(crate) struct State {
     /// The last page of each list.
     pages: BTreeMap<String, Json>,
     pub(crate) sent: Vec<Sent>,
-    /// The faults that came to pass, by their place in the schedule.
+    /// The faults that occurred, by their position in the schedule.
     pub(crate) struck: Vec<usize>,
-    /// What somebody else did.
+    /// The changes by others.
     pub(crate) foreign: Vec<Deed>,
-    /// Which groups and projects the service showed.
+    /// The containers that the service showed.
     pub(crate) shown: Vec<Shown>,
-    /// From when to when the service asked not to be called.
+    /// The periods in which the service asked not to be called.
     pub(crate) pauses: Vec<(Duration, Duration)>,
-    /// When the first run was interrupted, and when its token was refused for the first time.
+    /// When the first run was interrupted, and when its token was first refused.
     pub(crate) interrupted: Option<Duration>,
     pub(crate) refused: Option<Duration>,
-    /// When the last of what was held back is carried out.
+    /// When the last delayed request is carried out.
     pub(crate) settled: Duration,
 }
 
@@ -93,20 +93,20 @@ pub(crate) struct Sent {
     pub(crate) at: Duration,
     /// When the service carried it out, or would have.
     pub(crate) arrived: Duration,
-    /// When the run got an answer, if it did.
+    /// When the run got an answer, if at all.
     pub(crate) answered: Option<Duration>,
     pub(crate) method: &'static str,
     pub(crate) target: String,
-    /// What its body says; of a form the names alone.
+    /// Its body; of a form only the names.
     pub(crate) says: Map<String, Json>,
-    /// Which groups and projects it is for, or names, if it writes.
+    /// The containers that it writes to, or names.
     pub(crate) into: Vec<identity::Id>,
     /// The secrets in its body.
     pub(crate) carries: Vec<&'static str>,
 }
 
 impl Sent {
-    /// A request of which nothing is known yet but who sends it.
+    /// A request of which only the sender is known.
     pub(crate) fn of(who: Who) -> Self {
         Self {
             who,
@@ -166,12 +166,12 @@ impl World {
     }
 }
 
-/// The way of one run to the service.
+/// The transport of one run to the service.
 pub(crate) struct Wire {
     pub(crate) world: Arc<World>,
     pub(crate) who: Who,
-    /// The client that sends through it, to interrupt it; for as long as the run lasts, because
-    /// each holds the other.
+    /// The client that uses it, to interrupt it. Set only during the run, because both refer to
+    /// each other.
     pub(crate) client: Mutex<Option<ReadClient>>,
 }
 
@@ -195,7 +195,7 @@ impl Wire {
         let (number, place) = self.note(&request);
         let (there, back) =
             world.draw(|numbers| (1 + numbers.next() % 30, 1 + numbers.next() % 30));
-        // One request may wait for very many of another run.
+        // One request may wait for many requests of another run.
         let there = match world.schedule.crossed && self.who != Who::Clean {
             true => there << world.draw(|numbers| numbers.below(10)),
             false => there,
@@ -243,7 +243,7 @@ impl Wire {
         reply
     }
 
-    /// Remembers a request: its number among those of the first run, and its place among all.
+    /// Records a request: its number among those of the first run, and its position among all.
     fn note(&self, request: &WireRequest) -> (usize, usize) {
         let mut state = self.world.state();
         let number = state.requests;
@@ -274,7 +274,7 @@ impl Wire {
         (number, state.sent.len() - 1)
     }
 
-    /// Remembers what an answer asks the run to do or to leave.
+    /// Records what an answer asks the run to do or to avoid.
     fn learn(&self, response: &WireResponse) {
         let now = self.world.now();
         let mut state = self.world.state();
@@ -288,7 +288,7 @@ impl Wire {
         }
     }
 
-    /// What the service answers, as it is.
+    /// The service's answer, without faults.
     fn answer(&self, request: &WireRequest) -> WireResponse {
         {
             let state = self.world.state();
@@ -401,7 +401,7 @@ impl Wire {
         }
     }
 
-    /// The answer to a write with which the service does what it was not told.
+    /// The answer to a write for which the service does something else.
     fn surprise(&self, surprise: Surprise, request: &WireRequest) -> WireResponse {
         let is_edit = matches!(request.method, Method::Put | Method::Patch);
         let told = match &request.content {
@@ -409,8 +409,8 @@ impl Wire {
             _ => None,
         };
         let Some(Json::Object(mut told)) = told else { return self.answer(request) };
-        // What a service that knows these at all does not drop or change without a word: what tells
-        // things apart, and secrets, which it never shows.
+        // Fields that a service never ignores or changes silently: identities, and secrets, which
+        // it never shows.
         let plain = |name: &String| {
             let name = name.as_str();
             !matches!(name, "key" | "name" | "path" | "url" | "token" | "value" | "title")
@@ -421,7 +421,7 @@ impl Wire {
         let draw = |names: &[String]| self.world.draw(|numbers| numbers.pick(names).clone());
         match surprise {
             Surprise::Null if is_edit => return said(200, &Json::Null),
-            // What it never shows nobody could miss.
+            // A write-only field would not be missed.
             Surprise::Ignored if is_edit && !told.contains_key("token") => {
                 let read =
                     WireRequest { method: Method::Get, content: Content::Empty, ..request.clone() };
@@ -446,7 +446,7 @@ impl Wire {
         self.answer(&WireRequest { content, ..request.clone() })
     }
 
-    /// The run ends here.
+    /// Ends the run here.
     async fn die(&self) -> Reply {
         self.world.killed.notify_one();
         std::future::pending().await
@@ -504,12 +504,12 @@ impl Wire {
         };
         response.headers.insert(HeaderName::from_static(name), value.parse().unwrap());
         response.headers.insert("date", httpdate::fmt_http_date(now).parse().unwrap());
-        // For the oracle; whole seconds may cut one off.
+        // For the oracle, because whole seconds may cut one off.
         response.headers.insert("x-pause", pause.to_string().parse().unwrap());
         response
     }
 
-    /// An answer that is a list, with something wrong about it; any other as it is.
+    /// A damaged answer, if it is a list; any other unchanged.
     fn damaged(&self, damage: Damage, request: &WireRequest) -> WireResponse {
         let mut response = self.answer(request);
         let body = response.body.as_ref().ok().and_then(|body| serde_json::from_slice(body).ok());
@@ -572,7 +572,7 @@ impl Wire {
         response
     }
 
-    /// An answer of which every object lacks three of its fields.
+    /// An answer in which every object lacks three of its fields.
     fn without_fields(&self, mut response: WireResponse) -> WireResponse {
         let Some(mut body) =
             response.body.as_ref().ok().and_then(|body| serde_json::from_slice::<Json>(body).ok())
@@ -600,7 +600,7 @@ fn path_of(target: &str) -> &str {
     target.split('?').next().unwrap_or_default()
 }
 
-/// What a request says, as a service quotes it.
+/// The content of a request, as a service quotes it.
 fn quotation(request: &WireRequest) -> String {
     match &request.content {
         Content::Empty => request.target.clone(),
@@ -609,7 +609,7 @@ fn quotation(request: &WireRequest) -> String {
     }
 }
 
-/// Lets the service carry a request out and answer it.
+/// Lets the service carry out a request and answer it.
 fn carry_out(model: &Model, token: &str, request: &WireRequest) -> WireResponse {
     let method = match request.method {
         Method::Get => http::Method::GET,
@@ -630,7 +630,7 @@ fn carry_out(model: &Model, token: &str, request: &WireRequest) -> WireResponse 
             .body(multipart(parts)),
     };
     let (mut parts, body) = model.answer(built.unwrap()).into_parts();
-    // Whatever ends TLS before the service says where redirects lead.
+    // A proxy that ends TLS decides where redirects lead.
     if let Some(location) = parts.headers.get_mut("location") {
         let outside = location.to_str().unwrap().replacen("http://", "https://", 1);
         *location = outside.parse().unwrap();
@@ -689,7 +689,7 @@ impl Clock for SimulatedClock {
     }
 }
 
-/// The chance of a run: numbers that follow from a seed.
+/// The randomness of a run: numbers from a seed.
 #[derive(Debug)]
 pub(crate) struct SimulatedChance(pub(crate) Mutex<Numbers>);
 

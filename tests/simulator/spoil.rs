@@ -1,15 +1,16 @@
-//! Answers that are JSON, and that no service gives.
+//! Answers that are JSON but that no service sends.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::schedule::Numbers;
 
-/// What is wrong with an answer. Where and how exactly is drawn.
+/// The damage of an answer. Its place and details are random.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Spoil {
-    /// All of it is something else: nothing, a number, a text, a list for an object, or the reverse.
+    /// The whole answer is something else: null, a number, a text, a list for an object, or the
+    /// reverse.
     Whole,
     /// A field, at any depth, has a value of another type.
     Type,
@@ -17,15 +18,15 @@ pub(crate) enum Spoil {
     Null,
     /// A field, at any depth, is missing.
     Missing,
-    /// There are fields that nobody knows, with names that mean something elsewhere.
+    /// There are unknown fields, with names that have a meaning elsewhere.
     Extra,
-    /// A number is far beyond all that is kept, negative or broken.
+    /// A number is far too large, negative or broken.
     Number,
-    /// An id is none, is of nothing that exists, or is no number.
+    /// An id is missing, unknown, or not a number.
     Id,
     /// A row of a list is something else.
     Row,
-    /// A text is empty, very long, or of characters that are not shown.
+    /// A text is empty, very long, or of invisible characters.
     Text,
 }
 
@@ -42,7 +43,7 @@ impl Spoil {
         Self::Text,
     ];
 
-    /// Makes it so, if `body` has what it takes.
+    /// Damages `body`, if that is possible.
     pub(crate) fn apply(self, body: &mut Json, numbers: &mut Numbers) {
         let known = |name: &str, _: &Json| name == "id" || name.ends_with("_id");
         match self {
@@ -67,7 +68,7 @@ impl Spoil {
     }
 }
 
-/// A value of another type than `value`, never one that the service may give for it.
+/// A value of another type than `value`, which the service never sends for it.
 fn other_type(value: &Json, numbers: &mut Numbers) -> Json {
     let all = [
         json!(null),
@@ -109,7 +110,7 @@ fn text(_: &Json, numbers: &mut Numbers) -> Json {
     }
 }
 
-/// Changes one of the fields that `is_meant` at any depth.
+/// Changes one of the fields that satisfy `is_meant`, at any depth.
 fn change(
     body: &mut Json,
     numbers: &mut Numbers,

@@ -1,9 +1,9 @@
-//! `export` and `absorb` where reads go wrong: each fault at each request.
+//! `export` and `absorb` with failing reads: each fault at each request.
 //!
-//! They are put together here as `src/cli` does it, because that is tied to a process and its
-//! files. Neither writes, so the service says the same before and after, and what is written can be
-//! held against what is written where nothing goes wrong: it is the same, or less of it was said to
-//! be missing. The oracle also reads it back through a calm service, where it must plan to nothing.
+//! Both are assembled here as in `src/cli`, because that code needs a process and files. Neither
+//! writes, so the service is the same before and after. The result is compared with that without
+//! faults: it must be the same, or report what is missing. The oracle also reads it back through a
+//! service without faults, where it must plan to nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -34,19 +34,19 @@ use crate::{
     undrift::{client, exit_of},
 };
 
-/// The scenario: its service is what is exported, and differs from its manifests in what is absorbed.
+/// The scenario: its live state is exported, and differs from its manifests, which absorb edits.
 const SCENARIO: &str = "takeover";
-/// Of the faults at a request, one of so many is tried unless somebody says otherwise.
+/// By default one in this many faults is tried at a request.
 const EVERY: usize = 32;
 
-/// What a run leaves: its exit code, and the files that it wrote.
+/// The result of a run: its exit code, and the files that it wrote.
 #[derive(Clone, Debug, PartialEq)]
 struct Left {
     exit: u8,
     files: BTreeMap<String, String>,
-    /// Whether it said that something is missing.
+    /// Whether it reported missing parts.
     lacks: bool,
-    /// Whether it said that something was left out that no manifest can say.
+    /// Whether it reported entries that no manifest can express.
     left_out: bool,
 }
 
@@ -55,7 +55,7 @@ impl Left {
         Self { exit, files: BTreeMap::new(), lacks: false, left_out: false }
     }
 
-    /// All files as one text, without what the comments say of what no manifest can say.
+    /// All files as one text, without the comments about such entries.
     fn without_comments(&self) -> String {
         let lines = self
             .files
@@ -66,7 +66,7 @@ impl Left {
     }
 }
 
-/// Which of the commands is run.
+/// The command to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Command {
     Export { partial: bool },
@@ -125,8 +125,7 @@ async fn export(
     Ok(Left { exit: if is_whole { 0 } else { 10 }, files, lacks, left_out: left_out > 0 })
 }
 
-/// What a plan of `files` would do, and what it could not know; by what was already read, if that is
-/// given.
+/// The steps of a plan of `files`, and what it could not know; from an earlier reading, if given.
 async fn changes(
     observer: &Observer,
     files: &BTreeMap<String, String>,
@@ -165,7 +164,7 @@ async fn changes(
     Ok(wrong.into_inner().unwrap())
 }
 
-/// The manifests with the drift of everything taken back.
+/// The manifests after absorbing all drift.
 async fn absorb(
     world: &World,
     client: ReadClient,
@@ -222,8 +221,8 @@ async fn absorb(
 }
 
 impl Simulator {
-    /// Runs a command under a schedule. Also gives how many requests it sent, and what a plan of
-    /// the files that it left does to a service for which nothing goes wrong.
+    /// Runs a command under a schedule. Also returns how many requests it sent, and what a plan of
+    /// its files does to a service without faults.
     fn take(&self, command: Command, schedule: &Schedule) -> (Left, usize, Vec<String>) {
         self.simulate(schedule, async |world| {
             let (reader, secrets, _held) = client(&world, Who::First);
@@ -240,16 +239,16 @@ impl Simulator {
         })
     }
 
-    /// What is wrong with what a command left.
+    /// The faults of a command's result.
     fn faults_of(&self, command: Command, schedule: &Schedule, calm: &Left) -> Vec<String> {
         let taken = std::panic::catch_unwind(AssertUnwindSafe(|| self.take(command, schedule)));
         let Ok((left, _, changes)) = taken else { return vec!["it panicked".to_owned()] };
         let mut wrong = Vec::new();
-        // Of an absorb of less than everything, the rest still differs.
+        // If not everything was absorbed, the rest still differs.
         if !changes.is_empty() && !left.lacks {
             wrong.push(format!("what it wrote plans to {changes:?}"));
         }
-        // A part of a push rule that an answer says is none is none.
+        // A null in a push rule means that the value is not set.
         let nulls = schedule.faults.iter().any(|(_, fault)| *fault == Fault::Spoiled(Spoil::Null));
         let text = |left: &Left| {
             let text = left.without_comments();
@@ -271,7 +270,7 @@ impl Simulator {
     }
 }
 
-/// Whether a fault is one of reading.
+/// Whether a fault concerns reads.
 fn is_of_reading(fault: &Fault) -> bool {
     let others = |fault: &Fault| {
         matches!(
@@ -284,7 +283,7 @@ fn is_of_reading(fault: &Fault) -> bool {
                 | Fault::KillAfter
         )
     };
-    // A part that the service says is not there is none, and a text may be any text.
+    // A part that the service reports as absent counts as absent, and a text may be any text.
     let lies = |fault: &Fault| {
         let missing = matches!(fault, Fault::NotFound(what) if *what != Missing::Project);
         missing || *fault == Fault::Spoiled(Spoil::Text)
@@ -303,7 +302,7 @@ fn what_is_taken_over_under_read_faults_is_right_or_was_refused() {
         let (left, requests, changes) = simulator.take(command, &calm);
         assert_eq!((left.exit, left.lacks, changes), (0, false, vec![]), "{command:?}");
         assert!(!left.files.is_empty());
-        // Who the caller is, and so whose own access it is, only the first answer says.
+        // Only the first answer shows who the caller is, and so whose own access it is.
         let is_told =
             |(at, fault): &(usize, &Fault)| *at != 0 || **fault != Fault::Spoiled(Spoil::Number);
         let all = (0..requests).flat_map(|at| faults.iter().map(move |fault| (at, fault)));

@@ -1,5 +1,5 @@
-//! What is true of the service, read past rights, limits and dialects, and held against what is
-//! declared without any of undrift's own code.
+//! The true state of the service, read without rights, limits and dialects, and compared with the
+//! declarations without undrift's own code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -137,13 +137,13 @@ impl Truth {
         Self(projects)
     }
 
-    /// What has this id.
+    /// The container with this id.
     pub(crate) fn get(&self, id: Id) -> Option<&Project> {
         let mut all = self.0.values();
         all.find(|project| project.is_group == id.is_namespace && project.id == id.id)
     }
 
-    /// The same by the paths that `documents` declare, for what had other ones `before`.
+    /// The same by declared paths, for containers that had other paths in `before`.
     pub(crate) fn as_declared(&self, before: &Self, documents: &[Json]) -> Self {
         let former = |document: &Json, path: &str| {
             let formers = document["previously"].as_array().into_iter().flatten();
@@ -159,14 +159,14 @@ impl Truth {
         let declared = |(path, project): (&String, &Project)| {
             let old = of_before(project.id, project.is_group).unwrap_or(path);
             let new = documents.iter().filter_map(|document| former(document, old));
-            // What is said of the thing itself counts before what is said of a group above.
+            // Its own move counts before that of a group above.
             let new = new.min().map_or_else(|| path.clone(), |(_, new)| new);
             (new, project.clone())
         };
         Self(self.0.iter().map(declared).collect())
     }
 
-    /// What of `documents` is not so, by address.
+    /// The addresses of declarations in `documents` that are not met.
     pub(crate) fn unmet(&self, documents: &[Json]) -> BTreeSet<String> {
         let mut unmet = BTreeSet::new();
         for document in documents {
@@ -184,8 +184,8 @@ impl Truth {
         unmet
     }
 
-    /// The shares, protections and variables that `documents` want, whatever they are to be like,
-    /// and that are not there.
+    /// The shares, protections and variables in `documents` that do not exist, whatever their
+    /// fields.
     pub(crate) fn lacking(&self, documents: &[Json]) -> BTreeSet<(String, &'static str, String)> {
         let mut lacking = BTreeSet::new();
         for document in documents {
@@ -213,9 +213,9 @@ impl Truth {
         lacking
     }
 
-    /// Everything that `documents` do not declare, with its value. What a section of which
-    /// everything else is to go has besides is left out. Fields of declared entries that are not
-    /// declared themselves begin with [`OF_DECLARED`].
+    /// Everything that `documents` do not declare, with its value. Unlisted entries in a section
+    /// that deletes them are left out. Undeclared fields of declared entries begin with
+    /// [`OF_DECLARED`].
     pub(crate) fn undeclared(&self, documents: &[Json]) -> BTreeSet<String> {
         let none = json!({});
         let of = |path: &str| {
@@ -224,8 +224,7 @@ impl Truth {
         self.0.iter().flat_map(|(path, project)| project.undeclared(path, of(path))).collect()
     }
 
-    /// The projects that are more visible than `documents` say, but for those that were there
-    /// `before`.
+    /// The projects that are more visible than declared, except those that existed `before`.
     pub(crate) fn too_visible(&self, documents: &[Json], before: &Self) -> BTreeSet<String> {
         let rank = |word: &Json| ["private", "internal", "public"].iter().position(|w| word == w);
         let is_wider = |document: &&Json| {
@@ -239,7 +238,7 @@ impl Truth {
         wider.map(|document| document["path"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Declared hooks that are there more than once, as often as they are.
+    /// Declared hooks that exist more than once, with their number.
     pub(crate) fn twice(&self, documents: &[Json]) -> BTreeMap<String, usize> {
         let mut twice = BTreeMap::new();
         for (path, project) in &self.0 {
@@ -258,10 +257,10 @@ impl Truth {
     }
 }
 
-/// How a line of [`Truth::undeclared`] begins that is about a field of a declared entry.
+/// The start of a line of [`Truth::undeclared`] for a field of a declared entry.
 pub(crate) const OF_DECLARED: &str = "~ ";
 
-/// A declared value, with the secret that it stands for.
+/// A declared value, with its secret filled in.
 pub(crate) fn resolved(value: &Json) -> Json {
     match value["env"].as_str() {
         Some(name) => SECRETS
@@ -284,8 +283,8 @@ fn level(value: &Json) -> Json {
     }
 }
 
-/// Whether what is there is what is declared. Nothing and empty text are the same, and the order of
-/// lists does not matter.
+/// Whether a live value equals a declared one. Null equals an empty text, and the order of lists
+/// does not matter.
 fn same(declared: &Json, live: Option<&Json>) -> bool {
     let empty = |value: &Json| value.is_null() || value == "";
     match (declared, live.unwrap_or(&Json::Null)) {
@@ -296,7 +295,7 @@ fn same(declared: &Json, live: Option<&Json>) -> bool {
     }
 }
 
-/// Whether every declared field of an entry, but those that tell which one it is, is there.
+/// Whether every declared field of an entry, except the identity, is met.
 fn fields_met(entry: &Json, live: &Object, identity: &[&str]) -> bool {
     let declared =
         entry.as_object().unwrap().iter().filter(|(name, _)| !identity.contains(&name.as_str()));
@@ -332,7 +331,7 @@ pub(crate) fn entries<'d>(document: &'d Json, section: &str) -> impl Iterator<It
 }
 
 impl Project {
-    /// What is told by a name, section by section, each with what tells it.
+    /// The entries identified by names, by section, each with its identity.
     fn named(&self) -> [(&'static str, [&'static str; 2], &BTreeMap<String, Object>); 4] {
         [
             ("members", MEMBER, &self.members),
@@ -491,7 +490,7 @@ impl Project {
         {
             rest.push(format!("{path}#hooks = {}", Json::Object(hook.clone())));
         }
-        // A rule is declared field by field, or as a whole.
+        // A rule is declared by field, or as a whole.
         if document.get("push_rule").is_none_or(|rule| !rule.is_null()) {
             for (name, value) in self
                 .push_rule

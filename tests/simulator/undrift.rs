@@ -28,19 +28,19 @@ use crate::{
     service::{ADDRESS, SimulatedChance, SimulatedClock, Who, Wire, World},
 };
 
-/// What became of a run.
+/// The result of a run.
 pub(crate) struct Ran {
     /// The code that it exits with.
     pub(crate) exit: u8,
-    /// What it planned, if it came so far.
+    /// Its plan, if it got that far.
     pub(crate) plan: Option<Plan>,
-    /// What became of that.
+    /// The result of applying it.
     pub(crate) applied: Option<Applied>,
-    /// Everything that it printed and wrote.
+    /// Its whole output.
     pub(crate) output: String,
 }
 
-/// Lets go of a run's client when the run ends, also where it is killed.
+/// Releases a run's client when the run ends, also if it is killed.
 pub(crate) struct Held(Arc<Wire>);
 
 impl Drop for Held {
@@ -49,7 +49,7 @@ impl Drop for Held {
     }
 }
 
-/// A client for one run, what it may never show, and what lets go of it.
+/// A client for one run, its secrets, and the guard that releases it.
 pub(crate) fn client(world: &Arc<World>, who: Who) -> (ReadClient, Arc<Secrets>, Held) {
     let prepared = &world.prepared;
     let token = Secret::new(prepared.scenario.token);
@@ -77,7 +77,7 @@ pub(crate) fn client(world: &Arc<World>, who: Who) -> (ReadClient, Arc<Secrets>,
     (client, secrets, Held(wire))
 }
 
-/// Plans and, if `applies`, carries the plan out.
+/// Plans and, if `applies`, applies.
 pub(crate) async fn run(world: &Arc<World>, who: Who, applies: bool) -> Ran {
     let (client, secrets, _held) = client(world, who);
     let mut ran = Ran { exit: 0, plan: None, applied: None, output: String::new() };
@@ -98,7 +98,7 @@ async fn all(
     let prepared = &world.prepared;
     let observer = Observer::connect(client.clone()).await?;
     let observer = observer.following(Arc::clone(&prepared.desired.moves));
-    // Whoever runs it again asks again, but a plan that resends is never empty.
+    // A repeated run would ask again, but a plan that resends is never empty.
     let resend = if applies { prepared.scenario.resend } else { &[] };
     let settings = Settings {
         resend: resend.iter().map(|glob| Selector::parse(glob).unwrap()).collect(),
@@ -175,7 +175,7 @@ pub(crate) fn exit_of(error: &ApiError) -> u8 {
     }
 }
 
-/// The writes that a plan shows: method, path, and the names of what they carry.
+/// The writes in a plan: method, path, and the names of their fields.
 pub(crate) fn writes(plan: &Plan) -> BTreeSet<(&'static str, String, Vec<String>)> {
     let calls = plan.steps.iter().flat_map(|step| &step.calls);
     calls.map(|call| (call.method, call.path.clone(), call.fields.clone())).collect()

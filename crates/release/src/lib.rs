@@ -1,7 +1,8 @@
 //! Releases of the service, such as 18.2, and names of time zones: the facts that undrift and its sandbox
 //! share.
 //!
-//! What has no release of its own is in [`REFERENCE`], the release that the reference describes.
+//! A feature without a release of its own belongs to [`REFERENCE`], the release that the reference
+//! describes.
 
 pub mod time_zone;
 
@@ -10,7 +11,7 @@ use std::{borrow::Cow, fmt, str::FromStr};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// A release, as `MAJOR.MINOR`. What belongs to it is in each of its patches.
+/// A release, as `MAJOR.MINOR`. All its patches have the same features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release {
     major: u16,
@@ -32,8 +33,8 @@ impl Release {
         Self { major, minor }
     }
 
-    /// Whether it came after the one that the reference describes, so that a service need not have
-    /// what it brought.
+    /// Whether it came after the one that the reference describes, so that a service may lack its
+    /// features.
     pub fn is_late(self) -> bool {
         self > REFERENCE
     }
@@ -48,8 +49,8 @@ impl fmt::Display for Release {
 impl FromStr for Release {
     type Err = &'static str;
 
-    /// Reads `18.2`, also as services say it of themselves: `18.2.1-ee`, `18.2.0-pre`. What comes
-    /// before a release has what it brings.
+    /// Parses `18.2`, also in the service's own notation: `18.2.1-ee`, `18.2.0-pre`. A pre-release
+    /// has the features of its release.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut parts = text.split(['.', '-', '+']);
         let mut number = || {

@@ -1,7 +1,7 @@
-//! Time zones by name, as the service takes them.
+//! Time zones by name, as the service accepts them.
 
-/// The names of the time zone database, a line each, and after a blank line the shorter names of
-/// some of them.
+/// The names in the time zone database, one per line; after an empty line, shorter names for some
+/// of them.
 const NAMES: &str = include_str!("time-zones.txt");
 
 /// All names.
@@ -9,7 +9,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     NAMES.lines().filter(|name| !name.is_empty())
 }
 
-/// Whether a text names a time zone, with its case: `UTC`, `Europe/Berlin`, `Pacific Time (US &
+/// Whether a text names a time zone, case-sensitive: `UTC`, `Europe/Berlin`, `Pacific Time (US &
 /// Canada)`, or `+02:00`.
 #[must_use]
 pub fn is_known(text: &str) -> bool {

@@ -1,5 +1,5 @@
-//! The pipeline in `examples/ci/`: which jobs run when, what they keep, and with which variables. That
-//! each of them works is in `run`.
+//! The pipeline in `examples/ci/`: which jobs run when, their artifacts, and their variables. `run`
+//! tests that each of them works.
 
 mod run;
 
@@ -11,7 +11,7 @@ use crate::{file, shown::TOKEN};
 
 /// The pipeline's file.
 pub(crate) const PIPELINE: &str = "examples/ci/undrift.gitlab-ci.yml";
-/// Keys of the file that are no jobs.
+/// Keys of the file that are not jobs.
 const NO_JOBS: [&str; 4] = ["stages", "variables", "default", "workflow"];
 /// The id of the project of the manifests.
 const PROJECT: &str = "2";
@@ -38,7 +38,7 @@ fn texts(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-/// Why there is a pipeline, for which commit.
+/// The reason for a pipeline, and its commit.
 #[derive(Clone, Copy, Debug)]
 struct Event {
     source: &'static str,
@@ -55,8 +55,8 @@ impl Event {
     const BRANCH: Self = Self { branch: "change", ..Self::PUSH };
     const REQUEST: Self = Self { source: "merge_request_event", open: true, ..Self::BRANCH };
 
-    /// The variables that a job gets, from the service and from the project's settings. Those of the
-    /// settings that are protected are for protected branches alone.
+    /// The variables of a job, from the service and from the project's settings. Protected ones are
+    /// only for protected branches.
     fn variables(self) -> BTreeMap<&'static str, String> {
         let mut variables = BTreeMap::new();
         let mut set = |name, value: &str| {
@@ -104,7 +104,7 @@ impl Event {
     }
 }
 
-/// Whether the condition of a rule is met: `$NAME`, `"text"`, `==`, `!=`, `&&` before `||`.
+/// Whether the condition of a rule is true: `$NAME`, `"text"`, `==`, `!=`, `&&` before `||`.
 fn is_met(condition: &str, variables: &BTreeMap<&str, String>) -> bool {
     let value = |word: &str| match word.trim().strip_prefix('$') {
         Some(name) => variables.get(name).cloned().unwrap_or_default(),
@@ -118,15 +118,16 @@ fn is_met(condition: &str, variables: &BTreeMap<&str, String>) -> bool {
     condition.split("||").any(|all| all.split("&&").all(holds))
 }
 
-/// What the first rule that is met says: when the job runs, or nothing if it does not.
+/// When the job runs, according to the first rule whose condition is true; `None` if it does not
+/// run.
 fn when<'r>(rules: &'r Value, variables: &BTreeMap<&str, String>) -> Option<&'r str> {
     let met = |rule: &&Value| rule["if"].as_str().is_none_or(|text| is_met(text, variables));
     let rule = rules.as_array().unwrap().iter().find(met)?;
     Some(rule["when"].as_str().unwrap_or("on_success")).filter(|when| *when != "never")
 }
 
-/// The jobs of the pipeline of `event` that run by themselves, then those that somebody has to start,
-/// in the order of their stages.
+/// The jobs in the pipeline of `event` that run automatically, then the manual ones, in the order
+/// of their stages.
 fn chosen(pipeline: &Map<String, Value>, event: Event) -> (Vec<&str>, Vec<&str>) {
     let variables = event.variables();
     let (mut alone, mut by_hand) = (Vec::new(), Vec::new());
@@ -167,7 +168,8 @@ fn each_event_gets_its_jobs_and_no_push_gets_two_pipelines() {
     let open = |event| Event { open: true, ..event };
     let table: [(Event, &[&str], &[&str]); 9] = [
         (Event::BRANCH, &["check"], &[]),
-        // What a push to the branch of a merge request starts, besides the pipeline of that.
+        // A push to the branch of a merge request starts these in addition to the merge request's
+        // pipeline.
         (open(Event::BRANCH), &[], &[]),
         (Event::REQUEST, &["check", "plan-merge-request", "comment"], &[]),
         (fork(Event::REQUEST), &["check"], &[]),
@@ -180,7 +182,7 @@ fn each_event_gets_its_jobs_and_no_push_gets_two_pipelines() {
     for (event, alone, by_hand) in table {
         assert_eq!(chosen(&pipeline, event), (alone.to_vec(), by_hand.to_vec()), "{event:?}");
     }
-    // What a job needs is in each pipeline that has the job, and in an earlier or the same stage.
+    // The needs of a job are in each pipeline with the job, and in the same or an earlier stage.
     let stages = texts(&pipeline["stages"]);
     let stage = |job: &str| stages.iter().position(|stage| pipeline[job]["stage"] == *stage);
     for (event, ..) in table {

@@ -1,5 +1,5 @@
-//! Each job works, in order, in a clone of a repository, against a sandbox, with the variables that the
-//! service gives to jobs.
+//! Each job works, in order, in a clone of a repository, against a sandbox, with the variables of
+//! CI jobs.
 
 use std::{collections::BTreeMap, fs};
 
@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use super::{Event, artifacts, chosen, pipeline, read, texts, when};
 use crate::shown::{Place, TOKEN};
 
-/// Where the artifact of the snapshot is, without the address of the service and the name of the job.
+/// The URL of the snapshot's artifact, without the address of the service and the name of the job.
 const SNAPSHOT: &str = "/projects/2/jobs/artifacts/main/raw/live.json?job=";
-/// The second project is the one of the manifests.
+/// The second project contains the manifests.
 const SEED: &str = "
 users: [{username: alice}]
 groups: [{path: acme, visibility: internal, members: [{user: alice, access_level: owner}]}]
@@ -21,23 +21,23 @@ projects:
 const SHOP: &str = "kind: Project\npath: acme/shop\nsettings:\n  merge_method: merge\n  \
                     description: What we sell\n";
 
-/// The service's side of CI: a repository, clones for jobs, artifacts that go from one to the next.
+/// Simulates the service's CI: a repository, clones for jobs, artifacts that are passed on.
 struct Ci {
     place: Place,
     pipeline: Map<String, Value>,
-    /// The files that jobs kept, by job and name. The last ones, as the artifacts of a branch are.
+    /// The latest artifacts, by job and name, as the service keeps them for a branch.
     kept: BTreeMap<(String, String), Vec<u8>>,
     clones: usize,
 }
 
-/// How a job ended.
+/// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Ended {
-    /// As it should.
+    /// Success.
     Well,
-    /// With an exit code that the job allows.
+    /// An exit code that the job allows.
     Warned,
-    /// With another one, after it said this.
+    /// Another exit code, with the output.
     Failed(String),
 }
 
@@ -64,7 +64,7 @@ impl Ci {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Runs the jobs of a pipeline, those that somebody has to start too, of which none fails.
+    /// Runs the jobs of a pipeline, manual ones too; none may fail.
     fn run(&mut self, event: Event) -> Vec<(String, Ended)> {
         let ended = self.start(event);
         let failed = ended.iter().find(|(_, how)| matches!(how, Ended::Failed(_)));
@@ -72,7 +72,7 @@ impl Ci {
         ended
     }
 
-    /// Runs them; after one that failed, only those that always run.
+    /// Runs the jobs; after a failure, only those that always run.
     fn start(&mut self, event: Event) -> Vec<(String, Ended)> {
         let (alone, by_hand) = chosen(&self.pipeline, event);
         let names: Vec<_> = alone.into_iter().chain(by_hand).map(str::to_owned).collect();
@@ -99,7 +99,7 @@ impl Ci {
         let url = self.place.url().unwrap().to_owned();
         variables.insert("CI_API_V4_URL", format!("{url}/api/v4"));
         variables.insert("CI_COMMIT_SHA", self.commit(event.branch));
-        // What a merge request changes has no commit before it, and neither has the first push.
+        // Merge requests and first pushes have no previous commit.
         let before = if event.source == "push" { self.commit("main^1") } else { String::new() };
         let before = if before.len() == 40 { before } else { "0".repeat(40) };
         variables.insert("CI_COMMIT_BEFORE_SHA", before);
@@ -147,7 +147,7 @@ impl Ci {
         }
     }
 
-    /// Clones as deep as the job says, as runners do: a commit and no branch.
+    /// Clones with the job's depth, as runners do: a commit and no branch.
     fn clone_for(&mut self, job: &Value, event: Event) {
         self.clones += 1;
         self.place.enter(&format!("clone-{}", self.clones));
@@ -162,7 +162,7 @@ impl Ci {
         assert!(self.place.run(&fetch).status.success());
     }
 
-    /// Answers for the artifacts of the default branch.
+    /// Serves the artifacts of the default branch.
     fn offer_snapshot(&self) {
         for job in ["apply", "snapshot"] {
             let file = self.place.path().join(format!("../{job}.live.json"));
@@ -182,7 +182,7 @@ impl Ci {
         );
     }
 
-    /// Calls an operation on the shop as somebody else; returns the answer.
+    /// Calls an operation on the shop as another user; returns the answer.
     fn call(&mut self, operation: &str) -> String {
         let url = self.place.url().unwrap().to_owned();
         let output = self.place.run(&format!(
@@ -198,14 +198,14 @@ impl Ci {
         String::from_utf8_lossy(comment).into_owned()
     }
 
-    /// Whether the shop merges by fast-forward only, on the service.
+    /// Whether the live shop merges by fast-forward only.
     fn is_changed(&mut self) -> bool {
         self.call("project-get").contains("\"merge_method\": \"ff\"")
     }
 }
 
-/// The whole way of a change while something else drifts: a snapshot, a plan in a merge request, the
-/// merge, the plan, its application, and the comparison afterwards.
+/// A complete change while something else drifts: a snapshot, a plan in a merge request, the merge,
+/// the plan, apply, and the comparison afterwards.
 #[test]
 fn a_change_goes_all_the_way() {
     let drift = |ended: &[(String, Ended)]| {
@@ -230,7 +230,7 @@ fn a_change_goes_all_the_way() {
     assert!(ci.comment().contains("merge_method"));
 }
 
-/// What was applied is no drift for the next merge request, which may declare what nobody did before.
+/// Applied changes are no drift for the next merge request, which may declare something new.
 #[test]
 fn the_next_merge_request_sees_what_was_applied() {
     let mut ci = Ci::new();
@@ -245,7 +245,7 @@ fn the_next_merge_request_sees_what_was_applied() {
     assert!(!ci.comment().contains("differed before"), "{}", ci.comment());
 }
 
-/// Before there is a snapshot, and when the manifests are wrong, the comment says so.
+/// A missing snapshot, and wrong manifests, are reported in the comment.
 #[test]
 fn what_keeps_a_merge_request_from_its_plan_is_in_the_comment() {
     let mut ci = Ci::new().git("git branch -q change");
@@ -266,8 +266,8 @@ fn what_keeps_a_merge_request_from_its_plan_is_in_the_comment() {
     assert_eq!(commented.map(|(_, how)| how), Some(Ended::Well));
 }
 
-/// The jobs that fetch secrets put them where manifests look for them: the plan compares them, and
-/// applying sends them. What saves the plan is left out, so that this holds of the secrets alone.
+/// Jobs that fetch secrets put them where manifests look for them: the plan compares them, and
+/// apply sends them. The job that saves the plan is left out, so that only the secrets matter.
 #[test]
 fn secrets_reach_the_jobs_that_need_them() {
     let shop = "kind: Project\npath: acme/shop\nvariables:\n  \
@@ -283,7 +283,7 @@ fn secrets_reach_the_jobs_that_need_them() {
         place.write("signing-key.enc", "a key\n");
         let url = place.url().unwrap().to_owned();
         let service = format!("export MANIFESTS=manifests UNDRIFT_TOKEN={TOKEN} UNDRIFT_URL={url}");
-        // The second plan finds everything as it is, which it cannot say of what it cannot compare.
+        // The second plan finds no changes, which proves that it could compare everything.
         for (job, done) in
             [("plan", "plan: 2 to create"), ("apply", "2 done"), ("plan", "no changes")]
         {

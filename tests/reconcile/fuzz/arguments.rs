@@ -1,4 +1,4 @@
-//! What stands on a command line: globs, selections, acknowledgements, holds, addresses of services.
+//! Texts on command lines: globs, selections, acknowledgements, holds, addresses of services.
 
 use undrift::{
     address::{Address, Glob, Selector},
@@ -27,7 +27,7 @@ const SAMPLES: [&str; 14] = [
     "hook_list",
 ];
 
-/// A refusal says something, and not much more than what it is about. Whoever prints it escapes it.
+/// A refusal has a text, not much longer than its subject. Callers escape it when they print it.
 fn is_told(why: &str, text: &str) {
     assert!(!why.is_empty() && why.len() <= 600 + 8 * text.len(), "{text:?}: {why:?}");
 }
@@ -54,7 +54,7 @@ fn arguments_are_read_or_refused() {
             Ok(selector) => {
                 selectors += 1;
                 assert_eq!(selector.written(), text);
-                // Whatever selects an entry may select something in its section and project.
+                // A selector for an entry also matches some object in its section and project.
                 if selector.matches(&address) {
                     assert!(selector.touches(&address.path) && selector.touches_section(&address));
                 }
@@ -69,7 +69,7 @@ fn arguments_are_read_or_refused() {
         }
         let name = Glob::name(&text);
         assert!(name.matches(&text) && !name.matches(&format!("{text}x")));
-        // As a glob a name is the same.
+        // A name as a glob matches itself.
         if let Ok(glob) = Glob::over_names(name.written()) {
             assert!(glob.matches(&text), "{text:?}");
         }

@@ -1,4 +1,4 @@
-//! What people write in files: manifests, descriptions of kinds, seeds.
+//! Files written by people: manifests, descriptions of kinds, seeds.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The texts of all files below `folder` that end in `.yaml`.
+/// The texts of all `.yaml` files below `folder`.
 fn samples(folder: &Path, found: &mut Vec<String>) {
     let entries = fs::read_dir(folder).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -51,7 +51,7 @@ fn around(folder: &Path) -> Surroundings {
     Surroundings { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
 }
 
-/// Documents of all sections, with secrets wherever there may be one.
+/// Documents with all sections, and secrets in all possible places.
 fn with_secrets() -> Vec<Json> {
     let url = format!("https://u:{CANARY}@h.example/x?t={CANARY}");
     let written = json!({
@@ -88,7 +88,7 @@ fn with_secrets() -> Vec<Json> {
     all
 }
 
-/// What manifests are mutated from.
+/// The sources of mutated manifests.
 struct Corpus {
     texts: Vec<String>,
     documents: Vec<Json>,
@@ -117,7 +117,7 @@ impl Corpus {
         }
     }
 
-    /// A folder's files. No text that is a secret moves to where one may be shown.
+    /// The files of a folder. No secret text moves to a place where it may be shown.
     fn files(&self, chance: &mut Chance) -> BTreeMap<&'static str, Vec<u8>> {
         let mut files = BTreeMap::new();
         let others = chance.below(4);
@@ -144,7 +144,7 @@ impl Corpus {
     }
 }
 
-/// Puts `files` into an empty `folder`, beside a file that holds a secret.
+/// Writes `files` into an empty `folder`, beside a file with a secret.
 fn write(folder: &Path, files: &BTreeMap<&str, Vec<u8>>) {
     for name in ["a.yaml", "json.yaml", "undrift.yaml", "b/c.yml"] {
         let path = folder.join(name);
@@ -159,7 +159,7 @@ fn write(folder: &Path, files: &BTreeMap<&str, Vec<u8>>) {
     fs::write(folder.join("secret.txt"), CANARY).unwrap();
 }
 
-/// Every error of `found` has a place, and that is in its file.
+/// Every error of `found` has a place in its file.
 fn have_places(found: &Diagnostics, folder: &Path) {
     for diagnostic in found.sorted() {
         if diagnostic.severity == Severity::Error {
@@ -175,7 +175,7 @@ fn have_places(found: &Diagnostics, folder: &Path) {
     }
 }
 
-/// What everything that is declared says.
+/// The meanings of all declarations.
 fn meanings(desired: &Desired) -> BTreeMap<String, Meaning> {
     desired.containers.iter().map(|c| (c.path.to_string(), meaning(c))).collect()
 }
@@ -204,7 +204,7 @@ fn manifests_are_read_or_refused() {
         let Some(desired) = &loaded.desired else { return };
         accepted += 1;
         let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();
-        // What is masked is not written again.
+        // Masked texts are not written again.
         if texts.is_empty() || texts.iter().any(|text| text.contains("not shown")) {
             return;
         }
@@ -267,7 +267,7 @@ fn seeds_are_read_or_refused() {
 fn descriptions_of_kinds_are_read_or_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kind.yaml");
-    // Other names than those that are there already, so that more of it is read.
+    // New names do not clash with existing ones, so more of the file is read.
     let rename = |sample: String| {
         let sample = sample.replace("section: ", "section: my_").replace("/:id/", "/:id/my_");
         sample.replace("noun: ", "noun: my ")

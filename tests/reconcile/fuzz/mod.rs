@@ -1,10 +1,10 @@
-//! Whatever somebody else says, it is read or refused, and never a panic: a fixed number of inputs for
-//! each reader, mutated from good ones, by a chance that is the same in each run.
+//! Input from others is read or refused, and never causes a panic: a fixed number of inputs for
+//! each reader, mutated from valid ones, with randomness that is the same in each run.
 //!
-//! `UNDRIFT_INPUTS=200000` gives each reader so many inputs, and `UNDRIFT_INPUTS=37..38` the one of that
-//! number, which is what a failure names. Besides, a refusal has a place or a name and quotes no
-//! secret, work and output are bounded by the size of the input, and what is accepted and can be
-//! written again is the same when it is read back.
+//! `UNDRIFT_INPUTS=200000` sets the number of inputs for each reader, and `UNDRIFT_INPUTS=37..38`
+//! runs the one with that number, which a failure names. In addition, a refusal has a place or a
+//! name and quotes no secret, work and output are bounded by the size of the input, and accepted
+//! input is the same after writing and reading it again.
 
 use std::{env, ops::Range};
 
@@ -15,10 +15,10 @@ mod files;
 mod mutate;
 mod service;
 
-/// A secret. A text that it was found in was not to have it.
+/// A secret that must not appear in any text.
 const CANARY: &str = "CANARY-0nly-4-tests";
 
-/// Says which input it was if a reader panics.
+/// Prints the number of the input if a reader panics.
 struct Input<'n>(&'n str, u64);
 
 impl Drop for Input<'_> {
@@ -30,7 +30,8 @@ impl Drop for Input<'_> {
     }
 }
 
-/// So many `inputs` for one reader, unless the environment says otherwise. Whether these were all.
+/// Runs `inputs` inputs for one reader, unless the environment sets another number. Returns whether
+/// these were all.
 fn each(name: &str, inputs: u64, mut read: impl FnMut(&mut Chance)) -> bool {
     let (numbers, is_usual) = match env::var("UNDRIFT_INPUTS") {
         Ok(said) => (numbers(&said), false),

@@ -1,9 +1,9 @@
-//! Inputs that are spoiled or made up, by a chance that is the same for the same number.
+//! Damaged or invented inputs, from reproducible randomness.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value as Json, json};
 
-/// Texts that readers may stumble over.
+/// Texts that are difficult for readers.
 const TOKENS: [&str; 60] = [
     "{",
     "}",
@@ -67,7 +67,7 @@ const TOKENS: [&str; 60] = [
     "𝒳",
 ];
 
-/// Chance that is the same for the same number (SplitMix64).
+/// Reproducible randomness from a number (SplitMix64).
 #[derive(Debug)]
 pub(super) struct Chance(u64);
 
@@ -84,12 +84,12 @@ impl Chance {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; zero if there is none.
+    /// A number below `end`; zero if `end` is zero.
     pub(super) fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { usize::try_from(self.next() % end as u64).unwrap() }
     }
 
-    /// Whether something that happens once in `times` happens now.
+    /// True once in `times` calls, on average.
     pub(super) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
@@ -98,7 +98,7 @@ impl Chance {
         &of[self.below(of.len())]
     }
 
-    /// `sample` with a few parts put in, left out, doubled or changed.
+    /// `sample` with a few parts inserted, removed, doubled or changed.
     pub(super) fn bytes(&mut self, sample: &[u8]) -> Vec<u8> {
         let mut bytes = sample.to_vec();
         for _ in 0..=self.below(5) {
@@ -146,7 +146,7 @@ impl Chance {
         spliced
     }
 
-    /// A number that may be a little too large for whoever reads it.
+    /// A number that may be slightly too large for its reader.
     fn number(&mut self) -> String {
         let power = 1_u128 << self.below(128);
         match self.below(4) {
@@ -157,7 +157,7 @@ impl Chance {
         }
     }
 
-    /// A text of tokens and letters alone.
+    /// A text of tokens and letters only.
     pub(super) fn noise(&mut self) -> String {
         if self.once_in(8) {
             let (open, close) = *self.one(&[
@@ -181,7 +181,7 @@ impl Chance {
             .collect()
     }
 
-    /// A body of JSON that is spoiled in its values, or else in its bytes.
+    /// A JSON body with damaged values, or else damaged bytes.
     pub(super) fn body(&mut self, body: &[u8]) -> Vec<u8> {
         match serde_json::from_slice::<Json>(body) {
             Ok(mut json) if !self.once_in(10) => {
@@ -192,7 +192,7 @@ impl Chance {
         }
     }
 
-    /// Changes something in `value`, at any depth. No text moves behind another key.
+    /// Changes something in `value`, at any depth. No text moves to another key.
     pub(super) fn spoil(&mut self, value: &mut Json) {
         let deeper = !self.once_in(16);
         match value {
@@ -253,7 +253,7 @@ impl Chance {
         }
     }
 
-    /// Headers that an answer may have, with values that none should.
+    /// Possible headers of an answer, with impossible values.
     pub(super) fn headers(&mut self, headers: &mut HeaderMap) {
         const NAMES: [&str; 15] = [
             "link",

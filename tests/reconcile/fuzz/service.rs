@@ -1,4 +1,4 @@
-//! What the service says, and what is kept of it: headers, answers, snapshots, saved plans.
+//! Data from the service, and stored data: headers, answers, snapshots, saved plans.
 
 use std::{
     collections::BTreeMap,
@@ -71,23 +71,23 @@ fn headers_are_read_or_say_nothing() {
                 chance.headers(&mut headers);
             }
         }
-        // A page without anything new is the last one.
+        // A page without any new row is the last one.
         assert!(pages <= received + 2, "{pages} pages of {received} rows");
         let _ = pager.finish();
     });
 }
 
-/// A secret that manifests refer to; of the other one only the service knows.
+/// A secret in manifests; the other one is known only to the service.
 const DECLARED: &str = "DECLARED-0nly-4-tests";
 
-/// No secret is in what is told.
+/// Asserts that `told` contains no secret.
 fn is_harmless(told: &str) {
     for secret in [CANARY, DECLARED] {
         assert!(!told.contains(secret), "{told}");
     }
 }
 
-/// Manifests of every sort of section, and a service that has some of it.
+/// Manifests with every sort of section, and a service with some of it.
 async fn world() -> World {
     let mut world = random::world().await;
     world.set("A", CANARY);
@@ -117,7 +117,7 @@ async fn world() -> World {
     world
 }
 
-/// The answers to the reads of a plan, by their targets.
+/// The answers to the reads of a plan, by target.
 #[derive(Debug)]
 struct Recorded {
     inner: HttpTransport,
@@ -135,12 +135,12 @@ impl Transport for Recorded {
     }
 }
 
-/// A service that answers as it did, but for what somebody spoils.
+/// A service that repeats its answers, except for damaged ones.
 #[derive(Debug)]
 struct Spoiled {
     answers: Arc<BTreeMap<String, WireResponse>>,
     chance: Mutex<Chance>,
-    /// One answer in so many is spoiled.
+    /// One in this many answers is damaged.
     rarely: usize,
     requests: AtomicUsize,
 }
@@ -165,7 +165,7 @@ impl Transport for Spoiled {
             response.status = *chance.one(&[0, 204, 301, 401, 403, 404, 412, 429, 500, 999]);
         }
         if chance.once_in(20 * self.rarely) {
-            // Another answer to another question.
+            // The answer to another question.
             let other = chance.below(self.answers.len());
             response = self.answers.values().nth(other).unwrap().clone();
         }
@@ -173,7 +173,7 @@ impl Transport for Spoiled {
     }
 }
 
-/// What plans of one world are made of, whatever they are read through.
+/// The inputs of all plans in one world.
 struct Planner {
     world: World,
     runtime: tokio::runtime::Runtime,
@@ -191,7 +191,7 @@ impl Planner {
         Self { includes: world.loaded().includes, world, runtime, desired, secrets }
     }
 
-    /// A plan through another way to the service, as JSON, or why there is none.
+    /// A plan through another transport, as JSON, or why there is none.
     fn plan(&self, transport: Arc<dyn Transport>) -> Result<String, String> {
         let service = Service::parse(&self.world.sandbox.url(), false).unwrap();
         let client = ReadClient::new(service, transport, Arc::clone(&self.secrets), hasty());
@@ -238,7 +238,7 @@ fn answers_are_read_or_refused() {
         let told = plan.unwrap_or_else(|why| why);
         is_harmless(&told);
         assert!(!told.contains(planner.world.sandbox.token()), "{told}");
-        // Each of these reads is repeated at most five times, or says once where else to look.
+        // Each of these reads is repeated at most five times, or once at another place.
         let requests = spoiled.requests.load(Ordering::SeqCst);
         assert!(requests <= 8 * answers.len(), "{requests} requests instead of {}", answers.len());
     });
@@ -298,7 +298,7 @@ fn saved_plans_are_read_or_refused() {
             let mut json = good.clone();
             let part = *chance.one(&["steps", "steps", "containers", "target", "selected"]);
             (0..=chance.below(3)).for_each(|_| chance.spoil(&mut json[part]));
-            // Whoever edits it can compute the id anew.
+            // An attacker can compute the id anew.
             let fields = json.as_object_mut().unwrap();
             let seal = fields.remove("seal").unwrap();
             fields.remove("id");
@@ -315,7 +315,7 @@ fn saved_plans_are_read_or_refused() {
         let _ = (saved.plan.shown(), saved.check_seal(Some(&key)));
         is_harmless(&serde_json::to_string(&saved.plan.shown()).unwrap());
         let comparison = run.compare_unsealed(&saved, &plan, &key);
-        // Nothing runs that the new plan does not have.
+        // No step runs that the new plan does not have.
         let policy = Policy { saved: Some(&comparison), ..Policy::default() };
         if let Ok((_, left_out)) = plan.approve(policy) {
             assert!(left_out.len() <= plan.steps.len());
