@@ -39,7 +39,7 @@ impl Selection {
             sections.filter_map(|section| self.section(section, &address, moves)).collect();
         // What is excluded never counts as undeclared.
         if !is_whole || !self.exclude.is_empty() {
-            container.life.undeclared_projects = None;
+            container.life.unlisted_projects = None;
         }
         if !is_whole && matches!(container.create, Creation::Allowed(_)) {
             container.create = Creation::Unselected { arrives };

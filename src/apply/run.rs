@@ -125,7 +125,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 || matches!(section.of.home.place, HomePlace::Object)
         });
         // Undeclared projects were noted in the plan, and no step changes them.
-        container.life.undeclared_projects = None;
+        container.life.unlisted_projects = None;
         let unread = Presence::Unreadable(Cause::new("not read yet"));
         let known = RefCell::new(Known::new(Live::of(unread, Duration::ZERO)));
         let id = OnceCell::new();

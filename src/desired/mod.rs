@@ -154,7 +154,7 @@ pub struct Life {
     /// Whether it is to be there, where that is written.
     pub state: Option<Sourced<State>>,
     /// What to do with projects below it that no manifest declares, if they matter.
-    pub undeclared_projects: Option<Sourced<Unlisted>>,
+    pub unlisted_projects: Option<Sourced<Unlisted>>,
 }
 
 impl Life {
@@ -362,6 +362,9 @@ impl DeclaredSection {
         declared.chain(self.also_read.iter().map(String::as_str))
     }
 }
+
+/// What `unlisted` of a group calls the projects in it and in its subgroups.
+pub const PROJECTS: &str = "projects";
 
 /// What to do with live entries that no manifest lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

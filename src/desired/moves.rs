@@ -86,7 +86,7 @@ impl Moves {
         moves.all = containers.iter().map(|container| container.path.clone()).collect();
         moves.all.sort_by_cached_key(|path| path.to_lowercase());
         moves.passed = moves.passed();
-        if containers.iter().any(|container| container.life.undeclared_projects.is_some()) {
+        if containers.iter().any(|container| container.life.unlisted_projects.is_some()) {
             let projects = containers.iter().filter(|container| container.scope == Scope::Project);
             moves.projects = Some(projects.map(|project| project.path.to_lowercase()).collect());
         }

@@ -25,7 +25,7 @@ pub fn meaning(container: &Container) -> Meaning {
     let life = &container.life;
     let former: Vec<_> = container.former().collect();
     let state = life.state.as_ref().map(|state| state.value);
-    let undeclared = life.undeclared_projects.as_ref().map(|policy| policy.value);
+    let undeclared = life.unlisted_projects.as_ref().map(|policy| policy.value);
     let creation = container.create.fields().map(Declared::values);
     let itself = format!("{:?}", (container.is_watched, former, state, undeclared, creation));
     say(ITSELF, ITSELF, ITSELF, Value::from(itself.as_str()));

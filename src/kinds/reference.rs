@@ -18,10 +18,11 @@ as a reference: `{env: NAME}` for an environment variable, `{file: PATH}` for a 
 This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test kinds` writes it anew.
 ";
 
-/// The page up to the documents that are about no group or project; see [`document`]. What documents
-/// of a scope hold besides sections is in the schema that `own` gives.
-pub fn page(own: impl Fn(Scope) -> Json) -> String {
-    let mut page = INTRODUCTION.to_owned();
+/// The page up to the documents that are about no group or project; see [`document`]. `shared` is
+/// about what all documents may hold; `own` gives the schema of the keys of a scope that are no
+/// sections.
+pub fn page(shared: &str, own: impl Fn(Scope) -> Json) -> String {
+    let mut page = INTRODUCTION.to_owned() + shared;
     for scope in [Scope::Project, Scope::Group] {
         page += &format!("\n# `kind: {}`\n", scope.document());
         page += "\n| key | value | meaning |\n|---|---|---|\n";

@@ -62,12 +62,6 @@ impl Trace {
             self.value("state", word, &state.origin)
         };
         items.extend(life.state.as_ref().map(state));
-        let undeclared = life.undeclared_projects.as_ref();
-        items.extend(
-            undeclared.map(|policy| {
-                self.value("undeclared_projects", policy.value.word(), &policy.origin)
-            }),
-        );
         items
     }
 

@@ -255,7 +255,7 @@ impl Observer {
             .sections
             .iter()
             .any(|s| matches!(s.of.home.place, Place::List(_)) || s.of.home.hides_absence)
-            || container.life.undeclared_projects.is_some();
+            || container.life.unlisted_projects.is_some();
         if has_lists && !self.caller.administrator && seen.facts.level.is_none() {
             seen.lacking.push(PERMISSIONS.to_owned());
         }

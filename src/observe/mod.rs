@@ -341,7 +341,7 @@ impl Observer {
             };
             live.sections.insert(section.of.section, collection);
         }
-        if container.life.undeclared_projects.is_some() {
+        if container.life.unlisted_projects.is_some() {
             let projects = self.projects_below(target, &seen.at, facts.level).await?;
             live.projects = Some(projects);
         }

@@ -257,7 +257,7 @@ impl Planning<'_> {
         if let Err(problem) = self.restored(facts, plan) {
             return plan.close(*problem);
         }
-        self.undeclared_projects(plan);
+        self.unlisted_projects(plan);
         // Restoring also unarchives, if the deletion mark had archived it.
         let restored = facts.deleting.is_some().then_some(Switch::Opens);
         let writable = writable.or(restored);

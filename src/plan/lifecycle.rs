@@ -9,7 +9,7 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    desired::{Container, Unlisted},
+    desired::{Container, PROJECTS, Unlisted},
     diff::{self, Action, Change, Incomplete, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
@@ -94,13 +94,13 @@ impl Planning<'_> {
     }
 
     /// Notes the projects below the group that no manifest declares.
-    pub(super) fn undeclared_projects(&self, plan: &mut ContainerPlan) {
-        let Some(policy) = &self.declared.life.undeclared_projects else { return };
+    pub(super) fn unlisted_projects(&self, plan: &mut ContainerPlan) {
+        let Some(policy) = &self.declared.life.unlisted_projects else { return };
         let unread = Err(Cause::new("not read"));
         let projects = match self.live.projects.as_ref().unwrap_or(&unread) {
             Ok(projects) => projects,
             Err(reason) => {
-                let address = self.address.section("undeclared_projects");
+                let address = self.address.section(PROJECTS);
                 plan.findings.incomplete.push(Incomplete { address, reason: reason.clone() });
                 return;
             }

@@ -31,7 +31,7 @@ async fn what_is_marked_is_restored_from_wherever_it_is() {
     let profile = Profile { deletion_delay: Some(7), ..Profile::default().at(LATER) };
     let world = World::new(profile, seed(&[shop()])).await;
     let group =
-        |policy: &str| json!({"kind": "Group", "path": "acme", "undeclared_projects": policy});
+        |policy: &str| json!({"kind": "Group", "path": "acme", "unlisted": {"projects": policy}});
     world.call("DELETE", "/projects/acme%2Fshop", None).await;
     // A project that is declared absent and marked for deletion is not an undeclared one.
     world.declare(&[group("fail"), absent("acme/shop")]);
@@ -186,7 +186,7 @@ async fn inhabited(policy: &str, more: &[Json]) -> World {
     let share = json!({"group_id": world.get("/groups/acme").await["id"], "group_access": 30});
     world.call("POST", "/projects/other%2Fshared/share", Some(share)).await;
     let mut documents = vec![
-        json!({"kind": "Group", "path": "acme", "undeclared_projects": policy}),
+        json!({"kind": "Group", "path": "acme", "unlisted": {"projects": policy}}),
         project("acme/declared", json!({})),
     ];
     documents.extend_from_slice(more);
@@ -258,5 +258,5 @@ async fn a_list_that_may_lack_some_is_incomplete() {
     let plan = world.plan().await;
     let incomplete: Vec<_> =
         plan.incomplete.iter().map(|scope| scope.address.to_string()).collect();
-    assert_eq!((incomplete, noted(&plan)), (vec!["acme#undeclared_projects".to_owned()], vec![]));
+    assert_eq!((incomplete, noted(&plan)), (vec!["acme#projects".to_owned()], vec![]));
 }

@@ -265,7 +265,7 @@ async fn groups_are_brought_in_too() {
 #[tokio::test]
 async fn what_a_rule_brings_in_is_not_undeclared() {
     let world = inhabited().await;
-    let group = json!({"kind": "Group", "path": "acme", "undeclared_projects": "fail"});
+    let group = json!({"kind": "Group", "path": "acme", "unlisted": {"projects": "fail"}});
     world.declare(&[including("acme/web/**", json!({"settings": {"merge_method": "ff"}})), group]);
     let plan = world.plan().await;
     let fails = |note: &&undrift::diff::Note| matches!(note.reason, Reason::UndeclaredFails { .. });

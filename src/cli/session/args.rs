@@ -136,7 +136,7 @@ impl SelectArgs {
             let path = selector.written().split('#').next().unwrap_or_default().to_lowercase();
             desired.containers.iter().any(|container| {
                 container.path.to_lowercase() == path
-                    && container.life.undeclared_projects.is_none()
+                    && container.life.unlisted_projects.is_none()
             })
         };
         self.only.is_empty() || !self.only.iter().all(is_declared)

@@ -20,7 +20,7 @@ use super::{
     read::document::{Acknowledge, Body, Part, Section, State},
 };
 use crate::{
-    desired::{Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, Unlisted},
+    desired::{Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
     field::{Scope, Tier},
     kind::{self, Fault, Shape},
     kinds::{self, above::Above, approval_rule},
@@ -184,9 +184,11 @@ struct Check<'c> {
 
 impl Check<'_> {
     fn container(&mut self, merged: Merged) -> Container {
-        let Merged { scope, path, life, body, .. } = merged;
+        let Merged { scope, path, mut life, body, .. } = merged;
         let Body { mut sections, mut unlisted, watch, .. } = body;
         self.gone(&life, &sections, &unlisted);
+        let projects = unlisted.remove(PROJECTS);
+        life.unlisted_projects = projects.filter(|policy| policy.value != Unlisted::Ignore);
         let (own, _) = kinds::container(scope);
         self.boundary(&path, &life, &sections);
         self.created_with(own, &sections);

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     address::Glob,
-    desired::{Declared, Unlisted},
+    desired::{Declared, PROJECTS, Unlisted},
     field::Field,
     kind::{self, Shape, is_list},
     manifest::{
@@ -185,7 +185,8 @@ impl<'m> Merging<'m> {
         let mut body = Body::default();
         for (name, claim) in std::mem::take(&mut self.unlisted) {
             // A rule may say it for whoever has such a section; a document's own is checked later.
-            if self.sections.contains_key(name) || claim.value.origin.layer > Layer::Profile {
+            let is_known = name == PROJECTS || self.sections.contains_key(name);
+            if is_known || claim.value.origin.layer > Layer::Profile {
                 self.differs(
                     &format!("unlisted.{name}"),
                     &claim.value.origin,

@@ -10,6 +10,7 @@ use std::{
 
 use crate::{
     address::{Ends, Glob, Globs},
+    desired::PROJECTS,
     field::Scope,
     manifest::{
         faults::{Faults, Spot},
@@ -78,7 +79,7 @@ impl Rules {
             }
         }
         let known = |rule: Rule| {
-            let declares = |name| AtomicBool::new(rule.body.has(name));
+            let declares = |name| AtomicBool::new(name == PROJECTS || rule.body.has(name));
             let declared = rule.body.unlisted.keys().map(|name| (*name, declares(name)));
             Known { declared: declared.collect(), is_used: AtomicBool::new(false), rule }
         };

@@ -3,12 +3,13 @@
 use std::{borrow::Cow, sync::OnceLock};
 
 use super::{
+    super::{faults::Finding, schema::OLD_UNLISTED},
     Reader, Refused,
     document::{Body, Container, Part, Section, State},
     extra, templates,
 };
 use crate::{
-    desired::{self, Declared, Life, Unlisted},
+    desired::{self, Declared, Life, PROJECTS, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, Shape, Spec, Table, forms},
     kinds,
@@ -54,11 +55,20 @@ impl Reader<'_, '_> {
         body.sections.sort_by_key(|section| section.of.section);
         let unlisted = document.get("unlisted").map(|(_, node)| node.entries());
         for (key, node) in unlisted.into_iter().flatten() {
-            let listed = kinds::section(scope, &key.name).filter(|of| of.shape == Shape::List);
-            if let Some(of) = listed {
+            let section = kinds::section(scope, &key.name).filter(|of| of.shape == Shape::List);
+            let projects = (scope == Scope::Group && key.name == PROJECTS).then_some(PROJECTS);
+            if let Some(listed) = section.map(|of| of.section).or(projects) {
                 let value = Sourced { value: policy(node), origin: self.origin(key, layer) };
-                body.unlisted.insert(of.section, value);
+                body.unlisted.insert(listed, value);
             }
+        }
+        if let Some((key, node)) = document.get(OLD_UNLISTED) {
+            let message = format!("`{OLD_UNLISTED}` is deprecated");
+            let old = Finding::warning("deprecated", message, key.span.clone());
+            let help = format!("use `unlisted: {{{PROJECTS}: ...}}`");
+            self.findings.push(Finding { help: Some(help), ..old });
+            let value = Sourced { value: policy(node), origin: self.origin(key, layer) };
+            body.unlisted.entry(PROJECTS).or_insert(value);
         }
         body
     }
@@ -78,11 +88,7 @@ impl Reader<'_, '_> {
             },
             origin: self.origin(key, layer),
         });
-        let undeclared = document
-            .get("undeclared_projects")
-            .map(|(key, node)| Sourced { value: policy(node), origin: self.origin(key, layer) });
-        let undeclared = undeclared.filter(|policy| policy.value != Unlisted::Ignore);
-        Life { previously: former.collect(), state, undeclared_projects: undeclared }
+        Life { previously: former.collect(), state, unlisted_projects: None }
     }
 
     fn section(

@@ -4,11 +4,15 @@ use serde_json::json;
 
 use super::{bare, insert, kind, layers};
 use crate::{
+    desired::PROJECTS,
     field::Scope,
     kind::{Section, Shape},
     kinds,
     value::{Json, Object},
 };
+
+/// The old form of `unlisted: {projects: ...}` of a group.
+pub(in crate::manifest) const OLD_UNLISTED: &str = "undeclared_projects";
 
 /// What a schema is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +75,9 @@ pub(super) fn own(scope: Scope) -> Object {
         ("state".to_owned(), state(scope)),
     ]);
     if scope == Scope::Group {
-        keys.insert("undeclared_projects".to_owned(), undeclared_projects());
+        let text = "The old form of `unlisted: {projects: ...}`.";
+        let old = json!({"type": "string", "enum": ["report", "fail", "ignore"], "description": text, "deprecated": true});
+        keys.insert(OLD_UNLISTED.to_owned(), old);
     }
     keys
 }
@@ -82,12 +88,6 @@ fn previously(noun: &str) -> Json {
         "Full paths that the {noun} had before. If it is still at one of them, it is renamed and moved to `path`."
     );
     json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "description": text})
-}
-
-/// `undeclared_projects: report | fail | ignore`.
-fn undeclared_projects() -> Json {
-    let text = "What to do with projects in the group and in its subgroups that no manifest declares (default: `ignore`): `report` them, or `fail` (take them for a difference). They are never changed.";
-    json!({"type": "string", "enum": ["report", "fail", "ignore"], "description": text})
 }
 
 /// `state: present | absent`.
@@ -114,19 +114,25 @@ fn create(of: Section, to: Use) -> Json {
     Json::Object(create)
 }
 
-/// `unlisted: {SECTION: report | fail | delete | ignore}` for the sections that are lists.
-fn unlisted(scope: Scope) -> Json {
+/// `unlisted: {SECTION: report | fail | delete | ignore}` for the sections that are lists, and
+/// [`PROJECTS`] of a group.
+pub(super) fn unlisted(scope: Scope) -> Json {
     let sections = kinds::sections(scope).filter(|section| section.shape == Shape::List);
-    let properties: Object = sections
+    let mut properties: Object = sections
         .map(|section| {
             let text = format!("What to do with a {} that no manifest lists (default: `report`).", section.noun);
             let policy = json!({"type": "string", "enum": ["report", "fail", "delete", "ignore"], "description": text});
             (section.section.to_owned(), policy)
         })
         .collect();
+    if scope == Scope::Group {
+        let text = "What to do with projects in the group and in its subgroups that no manifest declares (default: `ignore`). They are never changed.";
+        let policy = json!({"type": "string", "enum": ["report", "fail", "ignore"], "description": text});
+        properties.insert(PROJECTS.to_owned(), policy);
+    }
     json!({
         "type": "object",
-        "description": "What to do with live entries that no manifest lists: `report` them, `fail` (take them for a difference), `delete` or `ignore` them.",
+        "description": "What to do with live entries that no manifest lists: `report` them, `fail` (report them as a difference), `delete` or `ignore` them.",
         "properties": properties,
         "additionalProperties": false,
     })
@@ -181,8 +187,7 @@ fn list(of: Section, to: Use) -> Json {
 fn fields(of: Section, to: Use) -> Object {
     let mut fields = bare(&of.table().schema);
     open(&mut fields, to);
-    let extra = "API attributes that undrift does not know yet; sent and compared as they are.";
-    let extra = json!({"type": "object", "minProperties": 1, "description": extra});
+    let extra = json!({"type": "object", "minProperties": 1, "description": layers::EXTRA});
     insert(&mut fields, "extra", extra);
     fields
 }

@@ -96,9 +96,13 @@ pub(super) fn keys(to: Use) -> Object {
 
 /// `ignore_layers: [SECTION, ...]`, or `true`.
 pub(super) fn ignore(sections: &[&str]) -> Json {
+    let section = match sections {
+        [] => json!({"type": "string"}),
+        sections => json!({"type": "string", "enum": sections}),
+    };
     json!({
         "type": ["boolean", "array"],
-        "items": {"type": "string", "enum": sections},
+        "items": section,
         "description": "The sections for which nothing is taken from lower layers; `true` for none at all.",
     })
 }
@@ -148,20 +152,48 @@ pub(super) fn open(schema: &mut Json) {
     }
 }
 
-/// The part of the reference page about rules: what they have besides the sections.
+/// What an entry may also hold, and what may stand in place of a value: names with what they mean.
+pub(super) fn in_values() -> Json {
+    let list = |text: &str| json!({"type": "array", "items": {"type": "string"}, "description": text});
+    let text = |text: &str| json!({"type": "string", "description": text});
+    json!({"properties": {
+        "extra": {"type": "object", "description": EXTRA},
+        "text": text("Text with placeholders: `{path}`, `{name}`, `{group}`, `{path_slug}` and the `params` of the document. `{{` is a brace."),
+        "add": list("In place of a list: entries to add to the list that lower layers give."),
+        "remove": list("In place of a list: entries to take from the list that lower layers give."),
+        "at_least": list("In place of a list: entries that the live list must have; others may be there."),
+        "none_of": list("In place of a list: entries that the live list must not have."),
+        "env": text("In place of a secret: the environment variable that holds it."),
+        "file": text("In place of a secret or a file: its path below the manifest folder. One newline at its end is dropped."),
+    }})
+}
+
+/// What `extra` is.
+pub(super) const EXTRA: &str =
+    "API attributes that undrift does not know yet; sent and compared as they are.";
+
+/// The part of the reference page about what any document may hold, and what may stand in any entry.
+pub(super) fn shared_reference() -> String {
+    let mut keys = json!({"properties": keys(Use::Reading)});
+    keys["properties"]["ignore_layers"] = ignore(&[]);
+    keys["properties"]["unlisted"] = container::unlisted(Scope::Group);
+    let (keys, values) = (kinds::reference::table(&keys), kinds::reference::table(&in_values()));
+    format!(
+        "\n# In any document but `kind: Acknowledge`\n\n{keys}\n# In any entry or value\n\n\
+         An entry of a list may also say `state: absent` (it must not exist) or `state: unmanaged` (others\n\
+         manage it).\n\n{values}"
+    )
+}
+
+/// The part of the reference page about rules: the keys that only they have.
 pub(super) fn reference() -> String {
     let kinds = [DocumentKind::Defaults(Scope::Project), DocumentKind::Profile(Scope::Project)];
     let page = |kind: DocumentKind| {
-        let mut schema = match kind {
-            DocumentKind::Profile(scope) => profile(scope, Use::Reading),
-            _ => defaults(Scope::Project, Use::Reading),
-        };
+        let mut schema = kind.checker().schema.clone();
+        let shared = container::sections(Scope::Project, Use::Reading);
         if let Some(properties) = schema["properties"].as_object_mut() {
-            let is_section = |name: &str| {
-                kinds::sections(Scope::Project).any(|section| section.section == name)
-                    || name == "unlisted"
-            };
-            properties.retain(|name, _| !is_section(name));
+            let shared = shared.into_iter().chain(keys(Use::Reading));
+            shared.for_each(|(name, _)| drop(properties.shift_remove(&name)));
         }
         kinds::reference::document(kind.name(), &schema)
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::DocumentKind;
+use super::{DocumentKind, layers};
 use crate::{
     field::Scope,
     kinds::{
@@ -15,7 +15,7 @@ use crate::{
 /// What is known of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The kinds of documents in which that is so.
+    /// The kinds of documents in which that is so; none for what any entry or value may hold.
     pub kinds: Vec<DocumentKind>,
     /// The name with the names that lead to it; nothing for a kind itself.
     pub name: String,
@@ -51,13 +51,30 @@ pub fn known(name: &str) -> Vec<Known> {
             None => once.push(next),
         }
     }
+    if once.is_empty() {
+        once.extend(in_values(name));
+    }
     once
+}
+
+/// What `name` is in any entry or value.
+fn in_values(name: &str) -> Option<Known> {
+    let schema = layers::in_values();
+    let property = schema["properties"].get(name)?;
+    Some(Known {
+        kinds: Vec::new(),
+        name: name.to_owned(),
+        described: reference::describe(property, &schema),
+        needs: None,
+        within: Vec::new(),
+    })
 }
 
 impl Known {
     /// The kinds of documents in words.
     pub fn labels(&self) -> Vec<String> {
-        let mut labels: Vec<String> = Vec::new();
+        let anywhere = || "any entry or value".to_owned();
+        let mut labels = Vec::from_iter(self.kinds.is_empty().then(anywhere));
         for kind in &self.kinds {
             let label = format!("`kind: {}`", kind.name());
             let is_rule = matches!(kind, DocumentKind::Defaults(_) | DocumentKind::Profile(_));
@@ -82,6 +99,7 @@ pub fn names() -> BTreeSet<String> {
     for kind in DocumentKind::ALL {
         gather("", &kind.checker().schema, &mut names);
     }
+    gather("", &layers::in_values(), &mut names);
     names
 }
 

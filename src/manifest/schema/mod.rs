@@ -28,6 +28,7 @@ mod planned;
 mod published;
 
 pub(super) use acknowledge::Acknowledge;
+pub(super) use container::OLD_UNLISTED;
 pub(super) use layers::INCLUDE;
 pub use lookup::{Known, known, names, with_last_name};
 pub(super) use planned::{PLANNED_FIELD, PLANNED_KEYS};
@@ -230,7 +231,8 @@ pub fn reference() -> String {
             &DocumentKind::Acknowledge.schema(),
         ),
     ];
-    std::iter::once(kinds::reference::page(own)).chain(others).collect()
+    let containers = kinds::reference::page(&layers::shared_reference(), own);
+    std::iter::once(containers).chain(others).collect()
 }
 
 /// What `kind` is.

@@ -37,7 +37,7 @@ fn everything(desired: &Desired) -> Json {
             "unmanaged": unmanaged.map(Glob::written).collect::<Vec<_>>(),
             "previously": container.former().collect::<Vec<_>>(),
             "is_absent": life.state.as_ref().is_some_and(|state| state.value == State::Absent),
-            "undeclared": life.undeclared_projects.as_ref().map(|policy| policy.value.word()),
+            "undeclared": life.unlisted_projects.as_ref().map(|policy| policy.value.word()),
         })
     });
     json!([facts(desired), beyond.collect::<Vec<_>>()])

@@ -300,6 +300,27 @@ fn policies_creation_and_watching_merge_too() {
 }
 
 #[test]
+fn projects_that_no_manifest_declares_follow_the_highest_layer() {
+    use crate::desired::Unlisted::{Fail, Report};
+    let rules = "kind: Defaults\nmatch: {path: acme}\nfor: Group\nunlisted: {projects: fail}\n";
+    let of = |rules: &str, own: &str| {
+        let group = &containers(&format!("{rules}---\nkind: Group\npath: acme\n{own}"))[0];
+        group.life.unlisted_projects.as_ref().map(|policy| policy.value)
+    };
+    for (rules, own, expected) in [
+        ("", "", None),
+        (rules, "", Some(Fail)),
+        (rules, "unlisted: {projects: report}\n", Some(Report)),
+        (rules, "unlisted: {projects: ignore}\n", None),
+        // The old form, and the new one where both are given.
+        (rules, "undeclared_projects: report\n", Some(Report)),
+        ("", "undeclared_projects: report\nunlisted: {projects: fail}\n", Some(Fail)),
+    ] {
+        assert_eq!(of(rules, own), expected, "{rules}{own}");
+    }
+}
+
+#[test]
 fn templates_are_filled_in_where_they_end_up() {
     let rules = defaults("**", "params: {port: 80, keep: 5}")
         + &profile(

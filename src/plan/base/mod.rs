@@ -166,7 +166,7 @@ impl Base {
         let gone: Vec<_> = base.all.keys().filter(|path| !paths.contains(*path)).collect();
         let has_lost = |own: &Container| {
             let above = format!("{}/", own.path.to_lowercase());
-            own.life.undeclared_projects.is_some()
+            own.life.unlisted_projects.is_some()
                 && gone.iter().any(|path| path.starts_with(&above))
         };
         all.into_iter().filter(|own| differs(&base.all, own) || has_lost(own)).collect()
@@ -223,7 +223,7 @@ fn comparable(base: &Container, head: &Container) -> Option<Container> {
     let mut own = base.clone();
     own.path = head.path.clone();
     own.is_watched = false;
-    own.life.undeclared_projects = None;
+    own.life.unlisted_projects = None;
     own.sections.retain(|section| head.section(section.of.section).is_some());
     Some(own)
 }

@@ -118,7 +118,7 @@ impl Recording<'_> {
             "watch": container.is_watched,
             "previously": former,
             "is_absent": life.absent().is_some(),
-            "undeclared_projects": life.undeclared_projects.as_ref().map(|policy| policy.value.word()),
+            "unlisted_projects": life.unlisted_projects.as_ref().map(|policy| policy.value.word()),
             "sections": sections,
         })
     }
