@@ -58,7 +58,7 @@ No variable of a CI job names the base here.";
 
 /// The options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("dir", of_apply))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) session: SessionArgs,
@@ -73,8 +73,8 @@ pub(super) struct Args {
     /// Append one line of JSON about this run to a file, also if it fails or changes nothing
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(super) record: Option<PathBuf>,
-    /// Folder of manifests, if DIR is a saved plan [default: the one that it was made of]
-    #[arg(value_name = "MANIFESTS")]
+    /// Folder of manifests, if DIR is a saved plan; -d names it too
+    #[arg(index = 2, value_name = "MANIFESTS", hide = true)]
     beside: Option<PathBuf>,
     /// What to do if something changed since a plan was saved: stop before the first write, or skip
     /// that group or project
@@ -98,19 +98,26 @@ enum OnStale {
     Skip,
 }
 
+fn of_apply(dir: clap::Arg) -> clap::Arg {
+    dir.index(1).value_name("DIR|PLAN").help("Folder of manifests, one file, or a saved plan")
+}
+
 impl Args {
     /// The folder or file of manifests.
     pub(super) fn manifests(&self) -> &Path {
         self.beside.as_deref().unwrap_or(&self.session.dir)
     }
 
-    /// Takes the folder of manifests from the saved plan if none is named.
+    /// Takes the folder of manifests from `-d`, or from the saved plan if none is named.
     ///
     /// # Errors
     /// If that folder is not below the working directory.
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
-        if self.beside.is_none() && saved::is_file(&self.session.dir) {
-            self.beside = Some(saved::manifests(&self.session.dir)?);
+        let dir = &mut self.session.dir;
+        if dir.is_twice() {
+            self.beside = dir.named.take();
+        } else if self.beside.is_none() && saved::is_file(dir) {
+            self.beside = Some(saved::manifests(dir)?);
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ use crate::{
 const EXAMPLES: &str = "Examples:
   undrift call --list
   undrift call project-edit --help
-  undrift call project-list membership=true --output ndjson
+  undrift call project-list membership=true --out ndjson
   undrift call variable-create id=acme/shop key=TOKEN value=@env:TOKEN masked=true
   undrift call variable-get id=acme/shop key=TOKEN 'filter[environment_scope]=prod/*'
   undrift call project-edit id=acme/shop avatar=@file:shop.png
@@ -76,8 +76,14 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", requires = "page", value_parser = clap::value_parser!(u32).range(1..=100))]
     per_page: Option<u32>,
     /// Format of the answer
-    #[arg(long, value_name = "FORMAT", default_value = "json", help_heading = "Output")]
-    output: Format,
+    #[arg(
+        long,
+        alias = "output",
+        value_name = "FORMAT",
+        default_value = "json",
+        help_heading = "Output"
+    )]
+    out: Format,
     /// Show the values of variables, tokens of runners and credentials in addresses
     #[arg(long, help_heading = "Output")]
     show_secrets: bool,
@@ -306,7 +312,7 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
     let secrets = cx.output.secrets();
     // The keys are names used by the service.
     let struck = |answer| Struck::new(answer, Keys::Words, &secrets);
-    let text = match (args.output, &answer) {
+    let text = match (args.out, &answer) {
         (Format::Ndjson, Json::Array(items)) => {
             items.iter().map(|item| Ok(serde_json::to_string(&struck(item))? + "\n")).collect()
         }

@@ -1,10 +1,9 @@
 //! `undrift check`: checks everything that needs no service.
 
-use std::path::PathBuf;
-
 use super::{
     Context,
     exit::{Exit, Failure},
+    input::Folder,
     reports::{Done, ReportArgs, Reports},
 };
 use crate::{
@@ -14,15 +13,14 @@ use crate::{
 
 const EXAMPLES: &str = "Examples:
   undrift check
-  undrift check manifests --out json=-";
+  undrift check manifests --out json";
 
 /// The options of `check`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Folder of manifests, or one file
-    #[arg(value_name = "DIR", default_value = ".")]
-    pub(super) dir: PathBuf,
+    #[command(flatten)]
+    pub(super) dir: Folder,
     #[command(flatten)]
     pub(super) report: ReportArgs,
 }

@@ -1,11 +1,48 @@
-//! Reads files named by an argument or a variable completely, up to a limit, so that no path can
-//! fill the memory.
+//! The folder of manifests, and files that an argument or a variable names: read whole, up to a
+//! limit, so that no path leads to endless memory.
 
-use std::{fs::File, io::Read as _, path::Path};
+use std::{
+    fs::File,
+    io::Read as _,
+    ops::Deref,
+    path::{Path, PathBuf},
+};
 
 use super::exit::Failure;
 
-/// The bytes of the file at `path`, at most `most`.
+/// The folder of manifests: `-d` in every command, or the argument of one that has no other.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Folder {
+    /// Folder of manifests, or one file; `-d DIR` names it in every command
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Folder of manifests, or one file
+    #[arg(short = 'd', long = "dir", value_name = "DIR", hide = true)]
+    pub(super) named: Option<PathBuf>,
+}
+
+impl Folder {
+    /// Whether `-d` names one beside the argument.
+    pub(super) fn is_twice(&self) -> bool {
+        self.named.is_some() && self.dir != Path::new(".")
+    }
+}
+
+impl From<PathBuf> for Folder {
+    fn from(dir: PathBuf) -> Self {
+        Self { dir, named: None }
+    }
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        self.named.as_deref().unwrap_or(&self.dir)
+    }
+}
+
+/// The bytes of the file at `path`, of which there must be at most `most`.
 ///
 /// # Errors
 /// If it cannot be read or is larger; neither quotes its content.

@@ -60,6 +60,7 @@ use crate::{
 };
 use environment::Environment;
 use exit::{Exit, Failure, Outcome};
+use input::Folder;
 use output::{Colour, Output};
 use reports::{Done, ReportArgs, Reports};
 use signal::unless_signalled;
@@ -170,6 +171,10 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let cx = Context { env, output };
     let settled = match &mut cli.command {
         Command::Apply(args) => args.settle(),
+        other if other.folder().is_some_and(Folder::is_twice) => {
+            Err(Failure::usage("the folder of manifests is given twice")
+                .help("give it as the argument, or with `-d`"))
+        }
         _ => Ok(()),
     };
     let manifests = cli.command.manifests();
@@ -233,11 +238,21 @@ impl Command {
     /// The folder or file of manifests of the command, if it has one.
     fn manifests(&self) -> Option<&Path> {
         match self {
+            Self::Apply(args) => Some(args.manifests()),
+            Self::Show(_) | Self::Explain(_) => None,
+            other => other.folder().map(|folder| &**folder),
+        }
+    }
+
+    /// Its argument that is a folder of manifests, if it has one.
+    const fn folder(&self) -> Option<&Folder> {
+        match self {
             Self::Check(args) => Some(&args.dir),
             Self::Plan(args) => Some(&args.session.dir),
-            Self::Apply(args) => Some(args.manifests()),
             Self::Drift(args) => Some(&args.session.dir),
             Self::Snapshot(args) => Some(&args.dir),
+            Self::Show(args) => Some(&args.dir),
+            Self::Explain(args) => Some(&args.dir),
             _ => None,
         }
     }
@@ -330,6 +345,31 @@ mod tests {
     #[test]
     fn the_definition_holds_together() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_folder_is_an_argument_or_an_option_of_every_command() {
+        for command in ["check", "plan", "drift", "snapshot -o f", "show", "explain what", "apply"]
+        {
+            for (dir, expected) in [("", "."), ("m", "m"), ("-d m", "m"), ("--dir m", "m")] {
+                let line = format!("undrift {command} {dir}");
+                let command = Cli::try_parse_from(line.split_whitespace()).unwrap().command;
+                let folder = match &command {
+                    Command::Apply(args) => &args.session.dir,
+                    other => other.folder().unwrap(),
+                };
+                assert_eq!((&**folder, folder.is_twice()), (Path::new(expected), false), "{line}");
+            }
+            let line = format!("undrift {command} a -d b");
+            let command = Cli::try_parse_from(line.split(' ')).unwrap().command;
+            let Command::Apply(mut args) = command else {
+                assert!(command.folder().unwrap().is_twice(), "{line}");
+                continue;
+            };
+            // The argument is a saved plan then.
+            args.settle().unwrap();
+            assert_eq!((&*args.session.dir, args.manifests()), (Path::new("a"), Path::new("b")));
+        }
     }
 
     #[cfg(feature = "sandbox")]

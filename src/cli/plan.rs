@@ -48,8 +48,8 @@ pub(super) struct Args {
     #[command(flatten)]
     pub(super) report: ReportArgs,
     /// Save the plan, to be applied with `undrift apply FILE` [env for its seal: UNDRIFT_PLAN_KEY]
-    #[arg(short = 'o', long = "save", value_name = "FILE", help_heading = "Output")]
-    save: Option<PathBuf>,
+    #[arg(short, long, alias = "save", value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
     /// Exit with 2 if there are changes (with a base: changes of this branch)
     #[arg(long, help_heading = "Output")]
     exit_code: bool,
@@ -63,7 +63,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
         return Err(Failure::usage("`--changed` needs a base to compare with")
             .help("name one with `--base`, such as `--base main`"));
     }
-    let target = args.save.as_deref().map(|path| Target::begin(path, &cx.env)).transpose()?;
+    let target = args.output.as_deref().map(|path| Target::begin(path, &cx.env)).transpose()?;
     let session = Opening::of(&args.session)
         .from(args.live.source())
         .changing(&args.changes)

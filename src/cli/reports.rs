@@ -47,10 +47,9 @@ impl std::str::FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let usage = || "write `FORMAT=FILE`, or `FORMAT=-` for stdout".to_owned();
-        let (format, to) = text.split_once('=').ok_or_else(usage)?;
+        let (format, to) = text.split_once('=').unwrap_or((text, "-"));
         let to = match to {
-            "" => return Err(usage()),
+            "" => return Err("write `FORMAT=FILE`, or `FORMAT` for stdout".to_owned()),
             "-" => To::Stdout,
             path => To::File(path.into()),
         };
@@ -62,8 +61,8 @@ impl std::str::FromStr for Target {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct ReportArgs {
     /// Write a report too, also when the run fails: json, markdown, gitlab-terraform, codequality,
-    /// html or concise; `FORMAT=-` replaces the text on stdout; may be repeated
-    #[arg(long, value_name = "FORMAT=FILE", help_heading = "Output")]
+    /// html or concise; without FILE it replaces the text on stdout; may be repeated
+    #[arg(long, value_name = "FORMAT[=FILE]", help_heading = "Output")]
     pub(super) out: Vec<Target>,
     /// Name in the hidden marker of a Markdown report, to distinguish the comments of several jobs
     /// [default: the command]
@@ -477,7 +476,8 @@ mod tests {
         for format in Format::ALL {
             assert_eq!(format!("{}=-", format.name()).parse(), target(format, To::Stdout));
         }
-        for wrong in ["", "json", "json=", "xml=a", "-", "=a", "JSON=a"] {
+        assert_eq!("json".parse(), target(Format::Json, To::Stdout));
+        for wrong in ["", "json=", "xml=a", "-", "=a", "JSON=a"] {
             assert!(wrong.parse::<Target>().is_err(), "{wrong}");
         }
     }

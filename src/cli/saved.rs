@@ -71,7 +71,7 @@ pub(super) fn manifests(path: &Path) -> Result<PathBuf, Failure> {
     below_here(Path::new(&named)).map(PathBuf::from).ok_or_else(|| {
         let named = text::escape(&named);
         Failure::usage(format!("the saved plan was made of `{named}`, which is not below here"))
-            .help("name the folder of manifests: `undrift apply FILE DIR`")
+            .help("name the folder of manifests: `undrift apply FILE -d DIR`")
     })
 }
 

@@ -1,11 +1,12 @@
 //! `undrift show`: shows merged manifests, or a saved plan.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{
     Context,
     exit::{Exit, Failure, Outcome},
     explain::tell_wrong,
+    input::Folder,
     saved,
 };
 use crate::{
@@ -22,15 +23,18 @@ const EXAMPLES: &str = "Examples:
 
 /// The options of `show`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("dir", of_show))]
 pub(super) struct Args {
     /// Show the group or project at PATH, all layers merged, and where each line comes from; PATH may
     /// be a glob, and the option repeated
     #[arg(long, value_name = "PATH", value_parser = Glob::over_paths)]
     effective: Vec<Glob>,
-    /// Saved plan; with --effective a folder of manifests, or one file
-    #[arg(value_name = "FILE", default_value = ".", hide_default_value = true)]
-    dir: PathBuf,
+    #[command(flatten)]
+    pub(super) dir: Folder,
+}
+
+fn of_show(dir: clap::Arg) -> clap::Arg {
+    dir.value_name("FILE").help("Saved plan; with --effective a folder of manifests, or one file")
 }
 
 /// Runs the command.

@@ -10,6 +10,7 @@ use super::{
     Context,
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
+    input::Folder,
     reports::{Reports, replace_by},
     session::{Opening, Session, SessionArgs, Source},
 };
@@ -30,9 +31,8 @@ const NAMED: usize = 10;
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// Folder of manifests, or one file
-    #[arg(value_name = "DIR", default_value = ".")]
-    pub(super) dir: PathBuf,
+    #[command(flatten)]
+    pub(super) dir: Folder,
     /// File to write
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: PathBuf,

@@ -13,10 +13,10 @@ use super::{creation::Creation, fork::FORK_OF, prelude::*};
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Import {
-    /// A hosted Git service.
+    /// The hosted Git service (`github` in `service.import_hosts` of undrift.yaml).
     #[schemars(transform = FIELD.spread().harmless())]
     pub extgit: Option<Extgit>,
-    /// A self-hosted server.
+    /// The self-hosted server (`bitbucket_server` in `service.import_hosts` of undrift.yaml).
     #[schemars(transform = FIELD.spread().harmless())]
     pub extserver: Option<Extserver>,
 }

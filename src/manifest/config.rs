@@ -161,17 +161,18 @@ pub struct Service {
     pub import_hosts: ImportHosts,
 }
 
-/// What the service calls the hosts for which its documentation has neutral words (reference 1, 1),
-/// in every request for an import. Without a name the word itself is sent.
+/// What the service calls the hosts for which the reference has neutral words (reference 1, 1), in
+/// every request for an import. Without a name the neutral word itself is sent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ImportHosts {
-    /// What stands for `extgit`, the hosted Git service, in `/import/extgit` and `extgit_hostname`.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"githost")]
+    /// Its word for `extgit`, the hosted Git service, in `/import/extgit` and `extgit_hostname`:
+    /// `github`.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"github")]
     pub extgit: Option<String>,
-    /// What stands for `extserver`, the self-hosted server, in `/import/extserver`, `extserver_url`
-    /// and the like.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"git_server")]
+    /// Its word for `extserver`, the self-hosted server, in `/import/extserver`, `extserver_url` and
+    /// the like: `bitbucket_server`.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"bitbucket_server")]
     pub extserver: Option<String>,
 }
 

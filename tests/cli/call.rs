@@ -56,7 +56,7 @@ fn a_list_is_read_to_its_end_unless_a_page_is_named() {
     );
     let (_, page, _) = call(&place, "project-list order_by=id sort=asc --page 3 --per-page 20");
     assert_eq!((page.as_array().unwrap().len(), &page[0]["path"]), (20, &json!("p40")));
-    let lines = place.output("call project-list search=p24 --output ndjson --sandbox").stdout;
+    let lines = place.output("call project-list search=p24 --out ndjson --sandbox").stdout;
     let lines: Vec<Value> = lines
         .split(|b| *b == b'\n')
         .filter(|l| !l.is_empty())

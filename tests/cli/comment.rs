@@ -37,7 +37,7 @@ fn a_report_becomes_one_comment() {
     said += &place.run(&comment);
     let other = format!("{comment} --project acme/shop --merge-request 2");
     said += &place.run(&other);
-    let list = "call merge-request-note-list id=acme/shop merge_request_iid=1 --output ndjson";
+    let list = "call merge-request-note-list id=acme/shop merge_request_iid=1 --out ndjson";
     let notes = place.run(&format!("{list} --url {}", server.url));
     assert_eq!(notes.matches("something to do").count(), 1, "{notes}");
     assert!(notes.contains("---- exit code 0"), "{notes}");

@@ -58,7 +58,7 @@ fn call(place: &Place, arguments: &str) {
 }
 
 fn description(place: &Place, project: &str) -> Json {
-    let (_, stdout, stderr) = run(place, &format!("call project-get id={project} --output json"));
+    let (_, stdout, stderr) = run(place, &format!("call project-get id={project} --out json"));
     let object: Json = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{stdout}{stderr}"));
     object["description"].clone()
 }

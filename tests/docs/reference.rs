@@ -1,8 +1,12 @@
 //! The generated pages of the reference, except those of tests/kinds.rs and tests/operations.rs.
 
-use std::process::Command;
+use std::{collections::BTreeSet, process::Command};
 
-use undrift::{diagnostic::codes::CODES, kinds::reference, manifest::schema};
+use undrift::{
+    diagnostic::codes::CODES,
+    kinds::{everywhere, reference},
+    manifest::schema,
+};
 
 use crate::is_current;
 
@@ -59,6 +63,53 @@ fn the_page_of_the_configuration_is_up_to_date() {
         "docs/reference/configuration.md",
         &(CONFIGURATION.to_owned() + &reference::table(&schema::config())),
     );
+}
+
+/// The long options of all commands.
+fn options() -> BTreeSet<String> {
+    let pages = commands().into_iter().map(|name| printed(&["help", &name]));
+    let texts: Vec<_> = pages.chain([printed(&["--help"])]).collect();
+    let lines = texts.iter().flat_map(|text| text.lines()).map(str::trim_start);
+    let named = lines.filter(|line| line.starts_with('-'));
+    let options = named.filter_map(|line| line.split_once("--"));
+    let end = |c: char| !(c.is_ascii_lowercase() || c == '-');
+    options.map(|(_, rest)| rest.split(end).next().unwrap().to_owned()).collect()
+}
+
+/// The keys of documents, entries and values that the API does not have.
+fn own_keys() -> BTreeSet<String> {
+    let of_documents = schema::names().into_iter().filter(|name| !name.contains('.'));
+    let is_kind = |name: &String| name.starts_with(|c: char| c.is_ascii_uppercase());
+    let is_section = |name: &String| everywhere().any(|section| section.section == *name);
+    of_documents.filter(|name| !is_kind(name) && !is_section(name)).collect()
+}
+
+/// How much there is to learn, as a sentence of the page of concepts. A change that raises a number
+/// says so in the changelog.
+fn counted() -> String {
+    let kinds = schema::DocumentKind::names().len();
+    let configuration = schema::config()["properties"].as_object().unwrap().len();
+    format!(
+        "Counted: {kinds} kinds of documents, {} keys that the API does not have, {configuration} keys of \
+         `undrift.yaml`, {} commands, {} long options, {} codes of messages.\n",
+        own_keys().len(),
+        commands().iter().filter(|name| *name != "help").count(),
+        options().len(),
+        CODES.len(),
+    )
+}
+
+#[test]
+fn the_page_of_concepts_counts_what_there_is() {
+    let name = "docs/reference/concepts.md";
+    let page = crate::file(name);
+    let (words, _) = page.rsplit_once("\n\n").unwrap();
+    is_current(name, &format!("{words}\n\n{}", counted()));
+    for word in own_keys().into_iter().chain(commands()) {
+        let is_there = [format!("`{word}`"), format!("`{word}:")].iter().any(|w| page.contains(w));
+        let is_old = word == "undeclared_projects";
+        assert!(is_there || is_old || word == "help", "`{word}` is not on the page");
+    }
 }
 
 const MESSAGES: &str = "\

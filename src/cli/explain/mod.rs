@@ -2,12 +2,11 @@
 
 mod address;
 
-use std::path::PathBuf;
-
 use super::{
     Context,
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
+    input::Folder,
     reports::Reports,
 };
 use crate::{
@@ -32,9 +31,8 @@ pub(super) struct Args {
     /// field, section or kind, or code of a message
     #[arg(value_name = "ADDRESS|FIELD|CODE")]
     what: String,
-    /// Folder of manifests, or one file; for an address
-    #[arg(value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
+    #[command(flatten)]
+    pub(in crate::cli) dir: Folder,
     /// Let manifests use only matching environment variables; may be repeated [env:
     /// UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]

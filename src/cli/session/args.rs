@@ -16,6 +16,7 @@ use crate::{
         connect::ConnectArgs,
         environment::Environment,
         exit::{Exit, Failure},
+        input::Folder,
     },
     desired::{Acknowledgement, Container, Desired, Moves, Roster},
     diagnostic::{Diagnostics, FileName},
@@ -36,9 +37,8 @@ const HOLD_NAME: &str = "UNDRIFT_HOLD";
 /// The manifests, the service, and the selected part.
 #[derive(Clone, Debug, clap::Args)]
 pub(in crate::cli) struct SessionArgs {
-    /// Folder of manifests, or one file
-    #[arg(value_name = "DIR", default_value = ".")]
-    pub(in crate::cli) dir: PathBuf,
+    #[command(flatten)]
+    pub(in crate::cli) dir: Folder,
     /// Let manifests use only matching environment variables (never CI_*, GITLAB_* or UNDRIFT_*);
     /// may be repeated [env: UNDRIFT_ALLOW_ENV]
     #[arg(long, value_name = "GLOB")]
@@ -58,7 +58,7 @@ impl SessionArgs {
         only: Vec<Selector>,
     ) -> Self {
         Self {
-            dir: dir.to_owned(),
+            dir: dir.to_owned().into(),
             allow_env: allow_env.to_vec(),
             select: SelectArgs { only, ..SelectArgs::default() },
             connect: connect.clone(),
@@ -83,7 +83,7 @@ impl SessionArgs {
             exclude: selectors(&saved.exclude)?,
             saved: Some(Arc::clone(saved)),
         };
-        Ok(Self { dir, select, ..self.clone() })
+        Ok(Self { dir: dir.into(), select, ..self.clone() })
     }
 
     /// The values of `--only` and `--exclude`, as written.
@@ -135,8 +135,7 @@ impl SelectArgs {
         let is_declared = |selector: &Selector| {
             let path = selector.written().split('#').next().unwrap_or_default().to_lowercase();
             desired.containers.iter().any(|container| {
-                container.path.to_lowercase() == path
-                    && container.life.unlisted_projects.is_none()
+                container.path.to_lowercase() == path && container.life.unlisted_projects.is_none()
             })
         };
         self.only.is_empty() || !self.only.iter().all(is_declared)

@@ -20,7 +20,9 @@ use super::{
     read::document::{Acknowledge, Body, Part, Section, State},
 };
 use crate::{
-    desired::{Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted},
+    desired::{
+        Acknowledgement, Container, Creation, DeclaredSection, Desired, Life, PROJECTS, Unlisted,
+    },
     field::{Scope, Tier},
     kind::{self, Fault, Shape},
     kinds::{self, above::Above, approval_rule},

@@ -127,7 +127,8 @@ pub(super) fn unlisted(scope: Scope) -> Json {
         .collect();
     if scope == Scope::Group {
         let text = "What to do with projects in the group and in its subgroups that no manifest declares (default: `ignore`). They are never changed.";
-        let policy = json!({"type": "string", "enum": ["report", "fail", "ignore"], "description": text});
+        let policy =
+            json!({"type": "string", "enum": ["report", "fail", "ignore"], "description": text});
         properties.insert(PROJECTS.to_owned(), policy);
     }
     json!({

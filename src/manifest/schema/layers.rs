@@ -154,7 +154,8 @@ pub(super) fn open(schema: &mut Json) {
 
 /// What an entry may also hold, and what may stand in place of a value: names with what they mean.
 pub(super) fn in_values() -> Json {
-    let list = |text: &str| json!({"type": "array", "items": {"type": "string"}, "description": text});
+    let list =
+        |text: &str| json!({"type": "array", "items": {"type": "string"}, "description": text});
     let text = |text: &str| json!({"type": "string", "description": text});
     json!({"properties": {
         "extra": {"type": "object", "description": EXTRA},

@@ -166,8 +166,7 @@ impl Base {
         let gone: Vec<_> = base.all.keys().filter(|path| !paths.contains(*path)).collect();
         let has_lost = |own: &Container| {
             let above = format!("{}/", own.path.to_lowercase());
-            own.life.unlisted_projects.is_some()
-                && gone.iter().any(|path| path.starts_with(&above))
+            own.life.unlisted_projects.is_some() && gone.iter().any(|path| path.starts_with(&above))
         };
         all.into_iter().filter(|own| differs(&base.all, own) || has_lost(own)).collect()
     }
