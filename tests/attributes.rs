@@ -142,7 +142,7 @@ fn every_field_is_treated_as_the_reference_says() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_known_by_name() {
+fn unverifiable_fields_are_listed() {
     let named = |table: &'static [Spec], read: Readback| -> Vec<&str> {
         table.iter().filter(|spec| spec.field.read == read).map(|spec| &*spec.name).collect()
     };
@@ -168,7 +168,7 @@ fn what_cannot_be_verified_is_known_by_name() {
 }
 
 #[test]
-fn what_only_some_may_see_or_set_is_known_by_name() {
+fn fields_for_certain_roles_are_listed() {
     let named = |has: fn(&Spec) -> bool| {
         settings().specs().iter().filter(|s| has(s)).map(|s| s.name.as_str()).collect::<Vec<_>>()
     };

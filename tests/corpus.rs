@@ -159,7 +159,7 @@ fn with_value(value: &str) -> String {
 }
 
 #[test]
-fn what_cannot_be_kept_as_text_is_refused() {
+fn files_that_are_not_text_are_refused() {
     let mut invalid = with_value(CANARY).into_bytes();
     invalid.push(0xff);
     assert_eq!(codes_of("a.yaml", &invalid), ["not-utf-8"]);
@@ -179,7 +179,7 @@ fn a_folder_without_manifests_is_an_error() {
 }
 
 #[test]
-fn what_would_exhaust_a_reader_is_refused() {
+fn files_that_would_exhaust_a_reader_are_refused() {
     for brackets in ["[", "{a: "] {
         assert_eq!(
             codes_of("a.yaml", with_value(&brackets.repeat(100_000)).as_bytes()),

@@ -353,7 +353,7 @@ fn echo(table: &Table, body: &Fields, absent: &Json, entries: &[Json]) -> Object
 }
 
 #[test]
-fn what_was_sent_reads_back_as_what_was_declared() {
+fn sent_values_read_back_as_declared() {
     let mut compared = 0;
     for (at, section) in sections() {
         let table = section.table();
@@ -397,7 +397,7 @@ fn what_was_sent_reads_back_as_what_was_declared() {
 /// A row whose identity is a list or a flag would be read as another entry: the real one would be
 /// removed by its id and created anew.
 #[test]
-fn what_tells_entries_apart_has_its_type_or_nothing_is_read() {
+fn an_identity_of_the_wrong_type_makes_a_section_unreadable() {
     let mut seen = 0;
     for (at, section) in sections() {
         let rows = section.home.rows;
@@ -489,7 +489,7 @@ fn whole(section: Section) -> Vec<(Fields, Names)> {
 }
 
 #[test]
-fn what_names_entries_of_another_section_names_some_that_have_ids() {
+fn fields_that_name_other_entries_name_ones_with_ids() {
     let mut found = 0;
     for (at, section) in sections() {
         for spec in section.table().specs() {

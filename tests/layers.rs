@@ -135,12 +135,12 @@ const OF_REPORTS: &[&str] = &[
 const OF_CREATION: &[&str] = &["fork", "settings", "creation", "source", "project", "group"];
 
 #[test]
-fn what_a_report_says_knows_no_way_to_lay_it_out() {
+fn the_report_model_knows_no_format() {
     names_only_what_stands_before_it("report", OF_REPORTS);
 }
 
 #[test]
-fn what_comes_into_being_with_a_project_does_not_know_it() {
+fn kinds_used_by_a_creation_do_not_name_it() {
     names_only_what_stands_before_it("kinds", OF_CREATION);
 }
 

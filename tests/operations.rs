@@ -164,7 +164,7 @@ fn every_parameter_is_whole() {
 }
 
 #[test]
-fn what_is_required_is_known_by_name() {
+fn required_parameters_are_listed() {
     for (id, required) in [
         ("variable-create", vec!["key", "value"]),
         ("variable-update", vec!["value"]),

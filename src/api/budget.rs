@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_read_and_nonsense_says_nothing() {
+    fn malformed_budget_headers_are_ignored() {
         let read = |limit: &str, remaining: &str, reset: &str| {
             let mut headers = HeaderMap::new();
             for (name, value) in [("limit", limit), ("remaining", remaining), ("reset", reset)] {
@@ -290,7 +290,7 @@ mod tests {
     /// A service with a limit for an operation never counts more than that limit, however long
     /// answers take and wherever its windows begin.
     #[test]
-    fn no_window_holds_more_of_an_operation_than_it_takes() {
+    fn no_window_exceeds_the_limit_of_an_operation() {
         let operation = PROJECT_GET.row();
         let limit = operation.a_minute.expect("a limit") as usize;
         for latency in [10, 90, 900] {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_complains_is_closed_alone_and_its_budget_is_learned() {
+    fn a_429_of_an_operation_closes_it_alone_and_teaches_its_limit() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
         let complaint = |at, closed| {
             Some(Counted { at, told: told(1_000, 900, 60), closed: Some(seconds(closed)) })

@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_of_body_gives_its_words() {
+    fn the_message_is_found_in_every_shape_of_body() {
         let table = [
             (r#"{"message":"400 Bad request - name is bad"}"#, "Bad request - name is bad"),
             (

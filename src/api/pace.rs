@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_service_does_side_by_side_is_not_exceeded_by_much() {
+    fn the_limit_stays_close_to_what_a_service_handles_in_parallel() {
         for capacity in [1, 4, 16, 20, 40] {
             let mut pace = Pace::new(ADAPTING);
             // Beyond what it handles at once, requests wait for their turn.
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_very_different_length_are_no_slowness() {
+    fn varying_answer_times_do_not_count_as_slow() {
         let mut pace = Pace::new(ADAPTING);
         let mut state = 1_u32;
         let limits = play(&mut pace, 5_000, |_, _| {
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_stuck_or_broken_decides_nothing() {
+    fn a_single_slow_or_failed_answer_changes_nothing() {
         let mut pace = Pace::new(ADAPTING);
         let limits = play(&mut pace, 5_000, |n, _| match n % 100 {
             17 => (Duration::from_secs(20), None),
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fixed_is_exceeded_by_nothing_and_only_complaints_lower_it() {
+    fn a_fixed_limit_never_rises_and_only_complaints_lower_it() {
         assert_eq!(InFlight::fixed(usize::MAX).most(), 1_000);
         for number in [0, 1, 2, 3, 16, 64] {
             let range = InFlight::fixed(number);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn without_as_many_in_flight_as_allowed_no_more_are_allowed() {
+    fn the_limit_rises_only_if_it_is_used() {
         let mut pace = Pace::new(ADAPTING);
         for _ in 0..1_000 {
             let ticket = pace.sent(15);

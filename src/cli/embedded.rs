@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_would_read_differently_is_refused() {
+    fn assignments_that_a_shell_reads_differently_are_refused() {
         let lines = [
             "A",
             "=x",

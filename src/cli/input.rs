@@ -77,7 +77,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_never_ends_is_too_large() {
+    fn an_endless_input_is_too_large() {
         assert!(read(Path::new("/dev/zero"), 64 << 10).is_err());
     }
 }

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_clear_yes_is_one() {
+    fn only_a_clear_yes_counts() {
         assert!(["y", "Y\n", " yes\r\n", "YES"].into_iter().all(is_yes));
         assert!(!["", "\n", "n", "no", "yep", "y n", "j"].into_iter().any(is_yes));
     }

@@ -453,7 +453,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_pipe_gets_the_last_word_only() {
+    fn a_pipe_gets_only_the_final_report() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());

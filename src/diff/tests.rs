@@ -133,7 +133,7 @@ fn a_removal_points_at_the_line_that_wants_it() {
 }
 
 #[test]
-fn an_unlisted_hook_is_told_by_its_id_too() {
+fn an_unlisted_hook_has_its_id_in_its_address() {
     // Two hooks with one URL, neither listed.
     let live = json!([hook(7, "https://u:p@h/x"), hook(8, "https://u:p@h/x")]);
     let findings = compared(&json!([]), Unlisted::Delete, &live, None);
@@ -173,7 +173,7 @@ fn a_hook_is_the_same_in_normal_form_and_nearly_the_same_but_for_a_slash() {
 }
 
 #[test]
-fn what_is_nearly_the_same_is_named_without_its_credential() {
+fn a_nearly_equal_hook_is_named_without_its_credential() {
     let declared = json!([{"url": "https://u:canary@h/x"}]);
     let live = json!([hook(7, "https://u:canary@h/x/")]);
     let findings = compared(&declared, Unlisted::Report, &live, None);
@@ -233,7 +233,7 @@ fn a_copy_equals_the_first_and_was_made_soon_after_it() {
 }
 
 #[test]
-fn an_old_url_is_looked_for_only_where_the_new_one_is_not_there() {
+fn a_former_url_matches_only_if_the_new_one_does_not_exist() {
     let declared = json!([
         {"name": "ci", "url": "https://h/new", "previously": ["https://h/old", "https://h/older"]},
     ]);
@@ -273,7 +273,7 @@ fn release(text: &str) -> Known {
 }
 
 #[test]
-fn the_release_counts_only_for_what_is_not_there_as_declared() {
+fn the_release_matters_only_for_fields_that_differ() {
     let url = "https://h/x";
     let declared = json!({"url": url, "description": "x"});
     let live = |described: Option<&str>| {
@@ -339,7 +339,7 @@ fn the_name_of_a_hook_is_the_services_own_where_it_has_one() {
 }
 
 #[test]
-fn of_several_hooks_with_a_name_the_one_with_the_url_is_meant() {
+fn among_hooks_of_one_name_the_url_decides() {
     let mut live = [hook(7, "https://h/a"), hook(8, "https://h/b"), hook(9, "https://h/c")];
     for hook in &mut live[..2] {
         hook["name"] = "ci".into();
@@ -399,7 +399,7 @@ fn matching_looks_up_and_does_not_search() {
 
 /// The service accepts a field of a tier that it lacks, and then shows it switched off.
 #[test]
-fn what_a_service_without_a_licence_ignores_is_a_note() {
+fn a_field_that_an_unlicensed_service_ignores_is_a_note() {
     let branch = json!([{"name": "main", "code_owner_approval_required": true}]);
     let project = shop(&json!({"protected_branches": branch}), Unlisted::Report);
     let declared = project.section("protected_branches").unwrap();
@@ -515,7 +515,7 @@ fn kinds_of_every_shape_are_compared() {
 }
 
 #[test]
-fn a_change_that_would_reset_what_the_answer_lacks_is_not_planned() {
+fn a_change_that_would_reset_an_unknown_field_is_not_planned() {
     let there = json!([{"key": "A", "environment_scope": "*", "value": "old"}]);
     let world = World::default();
     let found = |declared: Json| {
@@ -536,7 +536,7 @@ fn a_change_that_would_reset_what_the_answer_lacks_is_not_planned() {
 }
 
 #[test]
-fn what_a_step_leaves_alone_is_told_from_what_somebody_else_made_of_it() {
+fn a_step_detects_changes_by_others_in_fields_that_it_does_not_change() {
     let of = kinds::section(Scope::Group, "variables").unwrap();
     let raw = |value: &str, protected: bool| json!({"key": "A", "environment_scope": "prod", "value": value, "protected": protected});
     let live = |raw: Json| testing::live(of, raw);

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unlisted_by_one_line_of_a_rule_is_one_finding() {
+    fn unlisted_entries_of_one_rule_are_one_finding() {
         let findings = |paths: &[&str]| {
             let mut world = World::new();
             let step = &world.plan.steps[0];

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_take_long_is_not_compared() {
+    fn large_texts_are_not_compared() {
         let long = |lines: usize| "a\n".repeat(lines);
         let strike = |text: &str| text.to_owned();
         assert!(matches!(texts(&long(LONGEST), "b\n", strike), Compared::Lines(_)));

@@ -64,7 +64,7 @@ mod tests {
     use crate::report::testing::World;
 
     #[test]
-    fn nothing_is_counted_of_which_nothing_is_known() {
+    fn unknown_changes_are_not_counted() {
         let mut world = World::new();
         let written = |world: &World, name: &str| {
             world.written(name, |report| super::report(report).unwrap())

@@ -402,7 +402,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn what_could_fool_a_terminal_is_escaped_and_still_the_same_text() {
+    fn characters_that_fool_a_terminal_are_escaped_without_changing_the_text() {
         let text = "a\u{9b}31m\u{202e}b\u{e0001}\u{7f}\n";
         let safe = harmless(&json!(text).to_string());
         assert!(!safe.contains(is_unsafe), "{safe}");

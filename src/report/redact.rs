@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_below_extra_is_data_whatever_it_is_called() {
+    fn keys_below_extra_are_data() {
         let secrets = known(["canary-key", "description", "cadence"]);
         let value = json!({"changes": [{"value": {"canary-key": {"cadence": 1, "x canary-key": "canary-key"}}}], "canary-key": 1});
         let data = json!({"changes": [{"value": {MARK: {"cadence": 1, "x [secret]": MARK}}}], "canary-key": 1});
@@ -468,7 +468,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_are_struck_and_nothing_else_is(value in any_json(), secret in r#"[a\n\\" <]{6,9}"#, inside: bool) {
+        fn only_texts_lose_secrets(value in any_json(), secret in r#"[a\n\\" <]{6,9}"#, inside: bool) {
             let value = if inside { json!({"a": [value, format!("x{secret}y")]}) } else { value };
             let secrets = known([&secret]);
             prop_assert_eq!(struck(&value, Keys::Words, &secrets), plainly(&value, &secrets));

@@ -66,7 +66,7 @@ fn drift_is_shown_as_an_edit_and_then_written() {
 }
 
 #[test]
-fn what_rules_say_is_edited_at_its_source() {
+fn declarations_in_rules_are_edited_at_their_source() {
     let place = drifted();
     let other = "kind: Project\npath: acme/other\n";
     place.write("m/other.yaml", other);
@@ -76,7 +76,7 @@ fn what_rules_say_is_edited_at_its_source() {
 }
 
 #[test]
-fn what_cannot_be_absorbed_is_refused_and_nothing_is_written() {
+fn refused_differences_are_named_and_nothing_is_written() {
     let place = shop();
     call(&place, "project-edit id=acme/shop description=Shoes");
     call(&place, "variable-update id=acme/shop key=SECRET value=canary-7f3a9c22");

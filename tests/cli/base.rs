@@ -98,7 +98,7 @@ fn drift(place: &Place) {
 }
 
 #[test]
-fn a_branch_writes_what_it_changes_and_leaves_drift_alone() {
+fn a_branch_writes_its_changes_and_no_drift() {
     let Some(place) = applied() else { return };
     drift(&place);
     place.write(
@@ -120,7 +120,7 @@ fn a_branch_writes_what_it_changes_and_leaves_drift_alone() {
 }
 
 #[test]
-fn a_report_says_whose_each_difference_is() {
+fn a_report_labels_each_difference() {
     let Some(place) = applied() else { return };
     drift(&place);
     let code = |base| exit_code(&place, &format!("plan --sandbox --exit-code --base {base}"));
@@ -184,7 +184,7 @@ fn without_git_or_a_repository_an_explicit_base_is_an_error() {
 
 /// Wrong variables of a job do not prevent a plan, which reports what is missing.
 #[test]
-fn variables_that_lie_do_no_harm() {
+fn wrong_variables_of_a_job_do_no_harm() {
     if !has_git() {
         return;
     }
@@ -217,7 +217,7 @@ fn variables_that_lie_do_no_harm() {
 }
 
 #[test]
-fn a_push_to_the_default_branch_is_compared_with_what_was_there_before() {
+fn a_push_to_the_default_branch_is_compared_with_the_commit_before() {
     if !has_git() {
         return;
     }
@@ -321,7 +321,7 @@ fn a_base_with_faults_is_named_and_no_reason_to_plan_nothing() {
 /// Manifests in a folder of a larger repository, whose other YAML is ignored; and a folder that the
 /// base does not have.
 #[test]
-fn the_base_is_what_belongs_together_there() {
+fn the_base_has_its_own_root_of_manifests() {
     if !has_git() {
         return;
     }
@@ -372,7 +372,7 @@ fn a_base_is_found_in_a_second_working_tree_and_in_a_clone_in_a_clone() {
 }
 
 #[test]
-fn what_a_rule_brings_in_is_compared_with_what_it_brought_in_at_the_base() {
+fn included_projects_are_compared_with_those_of_the_base() {
     const RULE: &str = "kind: Defaults
 match: {path: acme/**}
 undeclared: include
@@ -524,7 +524,7 @@ fn a_branch_does_not_choose_the_repository_of_its_base() {
 
 /// Rules that the base cannot have would count as the branch's own, and be written with it.
 #[test]
-fn what_the_repository_does_not_have_is_in_no_base() {
+fn manifests_outside_the_repository_have_no_base() {
     const RULE: &str = "kind: Defaults\nmatch: {path: acme/**}\nsettings: {merge_method: ff}\n";
     if !has_git() {
         return;

@@ -28,7 +28,7 @@ fn call(place: &Place, arguments: &str) -> (i32, Value, String) {
 }
 
 #[test]
-fn what_can_be_called_is_listed_and_explained() {
+fn operations_are_listed_and_explained() {
     let place = Place::new();
     let commands = [
         "call --list",
@@ -102,7 +102,7 @@ fn a_secret_comes_from_elsewhere_and_is_not_shown() {
 }
 
 #[test]
-fn what_is_so_already_is_a_success_and_said() {
+fn an_unnecessary_call_succeeds_and_is_reported() {
     let place = shop();
     for (arguments, said) in [
         ("project-star id=acme/shop", ""),
@@ -134,7 +134,7 @@ fn files_are_uploaded_from_where_they_are() {
 }
 
 #[test]
-fn how_a_call_ends_says_what_became_of_it() {
+fn the_end_of_a_call_shows_its_outcome() {
     let place = shop();
     for (arguments, exit) in [
         ("project-get id=acme/shop", 0),

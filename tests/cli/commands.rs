@@ -62,7 +62,7 @@ fn drift_is_found_and_told_apart_from_problems() {
 }
 
 #[test]
-fn a_guard_refuses_until_it_is_told_to_let_this_through() {
+fn a_guard_refuses_until_the_refusal_is_acknowledged() {
     let place = shop();
     place.write("sandbox.yaml", "groups: [{path: acme, visibility: public}]\n");
     assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
@@ -78,7 +78,7 @@ fn a_guard_refuses_until_it_is_told_to_let_this_through() {
 
 /// For unselected manifests only errors are reported.
 #[test]
-fn warnings_are_of_what_is_selected() {
+fn warnings_are_about_selected_projects() {
     let place = shop();
     let old = |name: &str| {
         format!("kind: Project\npath: acme/{name}\nsettings: {{wiki_enabled: true}}\n")

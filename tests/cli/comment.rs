@@ -46,7 +46,7 @@ fn a_report_becomes_one_comment() {
 }
 
 #[test]
-fn what_cannot_be_a_comment_is_refused() {
+fn invalid_reports_are_not_posted() {
     let place = place()
         .file("other.md", "## Plan\n")
         .file("leak.md", &format!("{PLAN}token-of-ci\n"))

@@ -53,7 +53,7 @@ fn story(place: &Place, commands: &[&str]) -> String {
 }
 
 #[test]
-fn what_the_layers_come_to_is_shown_with_its_places() {
+fn merged_layers_are_shown_with_their_places() {
     let commands = [
         "show --effective acme/shop",
         "show --effective acme/shpo",
@@ -83,7 +83,7 @@ fn an_address_is_explained_without_a_service() {
 }
 
 #[test]
-fn an_address_is_explained_with_what_is_live() {
+fn an_address_is_explained_with_the_live_state() {
     let commands = [
         "explain acme/shop#settings/merge_method --sandbox",
         "explain acme/shop#settings/topics --sandbox",

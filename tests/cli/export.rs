@@ -137,7 +137,7 @@ fn only_what_an_export_wrote_is_written_over() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_read() {
+fn contradictory_options_are_refused_before_anything_is_read() {
     let place = Place::new().file("taken/x.yaml", "x").file("there.env", "A=1\n");
     let mut said = String::new();
     for options in [
@@ -201,7 +201,7 @@ fn nothing_is_half_written() {
 /// Unread objects are named, and nothing is written without `--partial`.
 #[cfg(unix)]
 #[test]
-fn what_could_not_be_read_is_named_and_written_around_only_on_demand() {
+fn unread_objects_are_named_and_skipped_only_on_demand() {
     let seed = "groups: [{path: acme}]\nprojects: [{path: acme/a}, {path: acme/b, variables: [{key: A, value: x}]}]\n";
     let place = Place::new().file("seed.yaml", seed);
     let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");

@@ -26,7 +26,7 @@ fn exit_code(text: &str) -> &str {
 }
 
 #[test]
-fn what_is_held_is_shown_and_left_alone_until_its_day() {
+fn held_differences_are_shown_and_kept_until_the_last_day() {
     let until = day(3);
     let place = Place::new()
         .file("sandbox.yaml", SEED)
@@ -51,7 +51,7 @@ fn what_is_held_is_shown_and_left_alone_until_its_day() {
 }
 
 #[test]
-fn a_hold_that_cannot_be_meant_is_refused_and_one_that_matches_nothing_is_not() {
+fn an_invalid_hold_is_refused_and_one_without_a_match_is_not() {
     let soon = day(2);
     for (hold, code, said) in [
         ("acme/shop#members".to_owned(), "3", "UNDRIFT_HOLD: `acme/shop#members` has no end"),
@@ -72,7 +72,7 @@ fn a_hold_that_cannot_be_meant_is_refused_and_one_that_matches_nothing_is_not() 
 }
 
 #[test]
-fn what_depends_on_something_held_is_left_out() {
+fn containers_that_depend_on_a_hold_are_left_out() {
     let place = Place::new()
         .file("a.yaml", "kind: Group\npath: acme\ncreate: true\n")
         .file("b.yaml", "kind: Project\npath: acme/shop\ncreate: true\n")

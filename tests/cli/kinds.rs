@@ -141,7 +141,7 @@ fn a_described_collection_is_planned_applied_and_exported_as_any_other() {
 }
 
 #[test]
-fn schemas_and_lists_of_operations_have_what_is_described() {
+fn schemas_and_lists_of_operations_have_described_kinds() {
     let place = Place::new().file("kinds/milestones.yaml", DESCRIPTION);
     let with = |arguments: &str| place.run(&format!("{arguments} --kinds kinds/milestones.yaml"));
     assert!(with("schema manifest").contains("A goal of issues and merge requests."));
@@ -152,7 +152,7 @@ fn schemas_and_lists_of_operations_have_what_is_described() {
 }
 
 #[test]
-fn what_is_wrong_with_a_description_is_said_with_its_place() {
+fn faults_of_a_description_are_reported_with_their_places() {
     let place = Place::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
     let wrong = "section: labels
 noun: milestone
@@ -203,7 +203,7 @@ fn a_description_in_the_folder_of_the_manifests_is_not_read() {
 
 /// The sandbox knows a described collection only from its description, and reports state that.
 #[test]
-fn what_only_a_user_describes_is_rehearsed() {
+fn described_collections_are_rehearsed() {
     let gates = "section: gates
 noun: gate
 about: A way in.
@@ -289,7 +289,7 @@ gates: [{name: south, height: 1}]
 /// An entry that the service adds by PUT is named in the path, for collections of the sandbox and
 /// for described ones; the name of a project is sent as its id.
 #[test]
-fn what_is_added_at_its_own_path_is_put_there() {
+fn entries_added_by_put_have_their_name_in_the_path() {
     let attributes = "section: attributes
 noun: attribute
 about: A word that administrators keep of a project.
@@ -383,7 +383,7 @@ bridges: [{name: north, to: acme/Tool}]
 /// A described list of grants is planned, guarded and changed row by row, like a protection that
 /// undrift knows.
 #[test]
-fn what_grants_something_is_rehearsed_row_by_row() {
+fn described_grants_are_rehearsed_row_by_row() {
     let kind = "section: town_gates
 noun: town gate
 about: A gate with who may open it.

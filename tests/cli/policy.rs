@@ -24,7 +24,7 @@ fn exit_code(place: &Place, arguments: &str) -> i32 {
 }
 
 #[test]
-fn what_cannot_be_applied_is_left_out_and_the_rest_is_applied() {
+fn containers_with_problems_are_left_out_and_the_rest_is_applied() {
     let place = place()
         .file("a.yaml", &public("acme/shop"))
         .file("b.yaml", "kind: Project\npath: acme/site\nsettings: {description: new}\n");
@@ -64,7 +64,7 @@ fn refusals_of_one_sort_are_one_and_acknowledged_by_one_glob() {
 }
 
 #[test]
-fn what_is_unlisted_is_counted_and_is_a_difference_where_somebody_says_so() {
+fn unlisted_entries_are_counted_and_are_differences_on_request() {
     let place = place().file("a.yaml", "kind: Project\npath: acme/shop\nhooks: []\n");
     let drift = place.run("drift --sandbox");
     assert!(drift.contains("; 1 object not in any manifest\n"), "{drift}");
@@ -139,7 +139,7 @@ fn undeclared() -> Place {
 }
 
 #[test]
-fn what_nobody_declares_is_brought_in_and_changed_in_steps() {
+fn undeclared_projects_are_included_and_changed_in_several_runs() {
     let place = undeclared();
     let story = [
         "check",

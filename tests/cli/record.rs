@@ -125,7 +125,7 @@ fn a_run_that_is_interrupted_while_it_plans_leaves_its_line() {
 
 /// Commands that only read also report a signal.
 #[test]
-fn whoever_is_interrupted_while_reading_says_so() {
+fn an_interrupted_read_is_reported() {
     for command in ["plan m", "drift m", "snapshot m -o live.json"] {
         let (place, output) = interrupted(command);
         let stderr = String::from_utf8(output.stderr).unwrap();

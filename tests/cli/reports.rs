@@ -129,7 +129,7 @@ fn every_format_says_how_the_run_ended() {
 }
 
 #[test]
-fn a_run_that_is_killed_leaves_reports_that_say_so() {
+fn a_killed_run_leaves_unfinished_reports() {
     // A service that accepts connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let place = shop().env("UNDRIFT_TOKEN", "abcdefgh");
@@ -232,7 +232,7 @@ fn a_failed_report_says_what_to_do_and_what_is_wrong_with_the_manifests() {
 }
 
 #[test]
-fn a_report_of_a_service_that_refuses_says_so() {
+fn a_report_shows_refusals_of_the_service() {
     let place = shop().env("UNDRIFT_TOKEN", "wrong-canary-token").file("report.json", "{}\n");
     let server = Server::start(&place, "");
     let run = place.run(&format!("apply --yes --out json=report.json --url {}", server.url));
@@ -248,7 +248,7 @@ fn a_report_of_a_service_that_refuses_says_so() {
 }
 
 #[test]
-fn what_cannot_be_written_is_found_before_anything_is_done() {
+fn unwritable_reports_are_found_before_anything_is_done() {
     let place = shop().file("report.json", "{}\n");
     let run =
         place.run("apply --sandbox --yes --out json=report.json --out json=nowhere/report.json");

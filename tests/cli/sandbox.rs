@@ -182,7 +182,7 @@ fn a_wrong_token_is_told_apart_from_no_service() {
 }
 
 #[test]
-fn what_may_not_be_read_makes_a_run_incomplete() {
+fn forbidden_reads_make_a_run_incomplete() {
     let variables = "variables: [{key: MODE, value: fast}]\n";
     let place = Place::new().file("m/shop.yaml", &format!("{SHOP}{variables}"));
     let members = "members: [{user: dora, access_level: developer}]";
@@ -289,7 +289,7 @@ fn an_interrupted_apply_finishes_its_calls_and_starts_no_more() {
 
 /// A seed is checked like a manifest, and settings that the service would ignore are faults.
 #[test]
-fn what_is_wrong_with_a_seed_is_said_by_check_too() {
+fn check_reports_faults_of_a_seed_too() {
     for (seed, says, code) in [
         ("group: [{path: acme}]\n", "did you mean `groups`?", 3),
         ("groups: [acme]\n", "must be a mapping", 3),

@@ -113,7 +113,7 @@ fn the_same_plan_is_the_same_file() {
 }
 
 #[test]
-fn what_changed_since_stops_it_before_the_first_write() {
+fn changes_since_saving_stop_apply_before_the_first_write() {
     let other = "kind: Project\npath: acme/site\nsettings: {description: newer}\n";
     let more = "kind: Project\npath: acme/site\nsettings: {description: new, lfs_enabled: false}\n";
     // What happens in between, whether it makes the plan stale, and the message.
@@ -232,7 +232,7 @@ fn a_manifest_of_another_project_does_not_make_it_stale() {
 }
 
 #[test]
-fn what_is_no_use_is_refused_before_anything_is_sent() {
+fn unusable_plans_are_refused_before_anything_is_sent() {
     let place = saved();
     let text = fs::read_to_string(place.path().join("plan.saved")).unwrap();
     let edited = |edit: &dyn Fn(&mut Json)| {

@@ -242,7 +242,7 @@ fn an_answer_is_what_it_is_whatever_the_secret_is() {
 }
 
 #[test]
-fn what_only_looks_writes_nothing() {
+fn commands_that_only_read_write_nothing() {
     let place = place();
     let server = Server::start(&place, "--seed seed.yaml --request-log log");
     for command in ["plan m", "plan m --exit-code", "drift m", "plan m --resend **"] {

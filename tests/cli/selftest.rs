@@ -49,7 +49,7 @@ fn it_runs_any_number_of_times_in_one_group() {
 }
 
 #[test]
-fn what_is_in_use_or_not_owned_is_refused() {
+fn a_group_in_use_or_not_owned_is_refused() {
     let used = "projects: [{path: acme/void/shop}]\n";
     for (seed, group, said) in [
         (seed("free", used), "acme/void", "the group `acme/void` is not empty: `acme/void/shop`"),
@@ -71,7 +71,7 @@ fn what_is_in_use_or_not_owned_is_refused() {
 /// A service of a lower tier than declared behaves differently in many ways. The report shows the
 /// differences without names.
 #[test]
-fn what_differs_is_reported_without_names() {
+fn deviations_are_reported_without_names() {
     let place = Place::new().file("sandbox.yaml", &seed("free", ""));
     let arguments = "selftest --group acme/void --user alice --tier premium --sandbox --yes -o all";
     let screen = place.run(arguments);

@@ -53,7 +53,7 @@ fn a_token_that_ends_soon_is_warned_of_and_one_that_reads_nothing_is_refused() {
 }
 
 #[test]
-fn what_the_service_does_not_tell_is_not_said() {
+fn unknown_properties_of_a_token_are_not_reported() {
     for (status, answer) in [
         ("401 Unauthorized", r#"{"message":"401 Unauthorized"}"#),
         ("403 Forbidden", r#"{"error":"insufficient_scope"}"#),

@@ -71,7 +71,7 @@ fn sources(folder: &Path) -> String {
 }
 
 #[test]
-fn what_pages_name_is_there() {
+fn names_in_pages_exist() {
     let help: String = commands().iter().map(|name| printed(&["help", name])).collect();
     let options = named(&help, "--").into_iter().map(str::to_owned).collect();
     let variables = sources(&root().join("src")) + &file(PIPELINE);

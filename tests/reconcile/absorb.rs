@@ -127,7 +127,7 @@ fn said(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn whatever_drifted_it_can_be_taken_back() {
+fn any_drift_can_be_absorbed() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (random::group(), random::declared(), random::group(), random::declared());
     // Which sections are in rules, and whether the rules are edited.
@@ -231,7 +231,7 @@ async fn absorbed(world: &World, chosen: &[&str], mode: Mode) -> (String, Absorb
 }
 
 #[tokio::test]
-async fn what_rules_say_is_outranked_by_the_document_itself() {
+async fn the_own_document_outranks_rules() {
     let world = layered().await;
     let shop = "/projects/acme%2Fshop";
     let settings = json!({
@@ -268,7 +268,7 @@ async fn what_rules_say_is_outranked_by_the_document_itself() {
 }
 
 #[tokio::test]
-async fn what_replacing_a_share_would_take_along_is_no_reason_not_to_absorb() {
+async fn grants_lost_with_a_share_do_not_prevent_absorbing() {
     let world = random::world().await;
     let declared = |access: &str| {
         format!(
@@ -311,7 +311,7 @@ unlisted: {{shares: delete, protected_tags: delete, protected_branches: delete}}
 }
 
 #[tokio::test]
-async fn what_rules_say_is_edited_where_they_say_it_if_that_is_asked_for() {
+async fn rules_are_edited_at_their_source_on_request() {
     let world = layered().await;
     let shop = "/projects/acme%2Fshop";
     let settings = json!({"merge_method": "merge", "topics": ["web"], "lfs_enabled": false});
@@ -361,7 +361,7 @@ async fn a_change_of_a_list_stays_one() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_is_refused_with_its_place() {
+async fn values_that_cannot_be_written_are_refused_with_their_places() {
     let world = layered().await;
     let shop = "/projects/acme%2Fshop";
     let masked = json!({"value": "masked-1234567", "masked": true});
@@ -382,7 +382,7 @@ async fn what_cannot_be_written_is_refused_with_its_place() {
 }
 
 #[tokio::test]
-async fn what_was_archived_by_hand_is_declared_so() {
+async fn a_project_archived_by_hand_is_declared_archived() {
     let world = layered().await;
     world.call("POST", "/projects/acme%2Fshop/archive", None).await;
     let (changed, _) = absorbed(&world, &["acme/shop"], Mode::Own).await;
@@ -390,7 +390,7 @@ async fn what_was_archived_by_hand_is_declared_so() {
 }
 
 #[tokio::test]
-async fn what_several_entries_share_is_not_changed_for_all_of_them() {
+async fn a_value_shared_by_entries_is_not_changed_for_all() {
     let text = |rest: &str| {
         format!(
             "kind: Project\npath: acme/shop\ncreate: true\nvariables:\n  - &all {{key: A, value: x, protected: true}}\n  - {{<<: *all, key: B{rest}}}  # the same\n"

@@ -26,7 +26,7 @@ fn ends(outcome: &crate::world::Outcome) -> Vec<(String, Ended)> {
 }
 
 #[tokio::test]
-async fn what_somebody_else_did_is_not_done_again() {
+async fn steps_done_by_others_are_not_repeated() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
     world.declare(&[project(
         "acme/shop",
@@ -109,7 +109,7 @@ async fn a_project_that_cannot_be_read_again_did_not_move() {
 /// Another run makes the same object between the last look and the write: the service refuses the
 /// second one.
 #[tokio::test]
-async fn what_another_run_made_first_is_there_already() {
+async fn an_object_created_by_another_run_counts_as_already_done() {
     let declared = [
         ("/variables", 400, json!({"variables": [{"key": "A", "value": "x"}]})),
         ("/members", 409, json!({"members": [{"user": "bob", "access_level": "developer"}]})),
@@ -137,7 +137,7 @@ async fn what_another_run_made_first_is_there_already() {
 }
 
 #[tokio::test]
-async fn what_comes_after_a_revoked_token_was_not_started() {
+async fn steps_after_a_revoked_token_are_not_started() {
     // One more than are processed at once, so that the last one starts after the first refusal.
     let paths: Vec<_> = (10..27).map(|n| format!("acme/p{n}")).collect();
     let world = World::new(
@@ -257,7 +257,7 @@ async fn every_step_is_told_of_when_it_starts_and_once_when_it_ends() {
 }
 
 #[tokio::test]
-async fn what_the_plan_could_not_decide_leaves_out_its_project_and_nothing_else() {
+async fn an_undecided_project_is_left_out_alone() {
     let there = [json!({"path": "acme/shop"}), json!({"path": "acme/other"})];
     let world = World::new(Profile::default(), seed(&there)).await;
     for push_events in [true, false] {
@@ -341,7 +341,7 @@ async fn a_rule_names_protections_of_its_project() {
 
 /// Two runs at once create a declared entry twice; the next one removes the copies.
 #[tokio::test]
-async fn what_two_runs_created_is_there_once_after_the_next() {
+async fn the_next_run_removes_copies_made_by_two_runs() {
     let hook = json!({"name": "ci", "url": "https://ci.example.org/"});
     let badge = json!({"name": "b", "link_url": "https://e.org/", "image_url": "https://e.org/i"});
     let mirror = json!({"url": "https://m.example.org/x.git", "enabled": true});

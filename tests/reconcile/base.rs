@@ -105,7 +105,7 @@ fn mixed(base: &Json, other: &Json, mask: u16) -> Json {
 }
 
 #[test]
-fn whatever_drifted_stays_as_it_is_unless_it_is_healed() {
+fn drift_stays_unless_it_is_healed() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (group(), declared(), declared(), declared(), any::<u16>(), any::<u16>());
     cases(32)
@@ -157,7 +157,7 @@ fn whatever_drifted_stays_as_it_is_unless_it_is_healed() {
 
 /// If a change of the branch needs something that drifted, that is repaired too, and nothing else.
 #[test]
-fn what_a_change_needs_comes_with_it() {
+fn drift_that_a_change_needs_is_repaired() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let sections = |rule: Json| {
         json!({
@@ -198,7 +198,7 @@ fn what_a_change_needs_comes_with_it() {
 
 /// An excluded text names nothing, although the branch changes another field of the entry.
 #[test]
-fn what_drifted_needs_nothing_else() {
+fn excluded_drift_needs_nothing() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let sections = |method: &str| {
         json!({
@@ -229,7 +229,7 @@ fn what_drifted_needs_nothing_else() {
 
 /// 300 projects, of which a branch changes one: the others cost nothing.
 #[test]
-fn only_what_is_declared_otherwise_is_read() {
+fn only_containers_with_changed_declarations_are_read() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let path = |n: usize| format!("acme/p{n}");
     let document = |n: usize, description: &str| {
@@ -264,7 +264,7 @@ fn only_what_is_declared_otherwise_is_read() {
 
 /// Somebody deleted a group with its project; the branch adds another project to it.
 #[test]
-fn a_group_that_went_away_is_created_for_what_comes_into_it() {
+fn a_deleted_group_is_created_for_its_new_projects() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let document = |kind: &str, path: &str| json!({"kind": kind, "path": path, "create": true});
     let before = [document("Group", "acme/team"), document("Project", "acme/team/old")];

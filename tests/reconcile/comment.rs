@@ -89,7 +89,7 @@ async fn it_is_written_once_and_edited_then() {
 }
 
 #[tokio::test]
-async fn nothing_else_is_taken_for_it() {
+async fn no_other_note_counts_as_the_comment() {
     let other = format!("{}\nanother report", "drift".parse::<Marker>().unwrap());
     let others = [
         note("eve", &body("one")),
@@ -150,7 +150,7 @@ async fn without_all_pages_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn whatever_becomes_of_answers_there_are_never_two() {
+async fn lost_answers_never_cause_a_second_comment() {
     let carried_out = [
         Misfortune::CommitThenDrop,
         Misfortune::StatusAfter(500),
@@ -186,7 +186,7 @@ async fn whatever_becomes_of_answers_there_are_never_two() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_commented_on_is_said() {
+async fn refused_comments_are_explained() {
     let world = world(Profile::default(), &[]).await;
     let error = put(&world, &of(2), "one").await.unwrap_err();
     assert!(matches!(error, CommentError::Write { discussion_locked: true, .. }), "{error:?}");

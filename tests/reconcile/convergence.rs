@@ -432,7 +432,7 @@ async fn converges(profile: Profile, name: &str, tried: Tried) {
 
 /// Described objects are removed too, also if the service requires another step first.
 #[tokio::test]
-async fn what_is_described_is_created_and_removed() {
+async fn described_objects_are_created_and_removed() {
     let mut seed = seed(&[json!({"path": "acme/shop"})]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
     let mut world = World::new(Profile::default(), seed).await;
@@ -463,7 +463,7 @@ async fn what_is_described_is_created_and_removed() {
 /// The service refuses a push mirror with two fields that exclude each other, whatever their
 /// values, and a freeze period without a time zone.
 #[tokio::test]
-async fn what_the_service_wants_together_or_apart_is_sent_so() {
+async fn fields_are_sent_together_or_apart_as_required() {
     for release in [REFERENCE, LATER] {
         let there = [json!({"path": "acme/shop"})];
         let mut world = World::new(Profile::default().at(release), seed(&there)).await;
@@ -583,7 +583,7 @@ fn every_field_is_tried_in_some_release() {
 }
 
 #[test]
-fn what_never_comes_back_is_known_by_name() {
+fn fields_that_answers_never_show_are_listed() {
     let specs =
         || sections().flat_map(|of| of.table().specs().iter().map(move |spec| (of.section, spec)));
     let never: BTreeSet<_> = specs()
@@ -662,7 +662,7 @@ async fn entries_come_and_go() {
 }
 
 #[tokio::test]
-async fn archived_projects_are_left_alone_opened_and_closed() {
+async fn archived_projects_are_skipped_unarchived_and_archived() {
     for release in [REFERENCE, LATER] {
         archived_projects(Profile::default().at(release)).await;
     }

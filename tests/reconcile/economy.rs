@@ -145,7 +145,7 @@ async fn projects_of_many_groups_are_found_in_one_list() {
 
 /// By page number the service returns at most 50,000 entries of a list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_the_end_of_a_list_by_number_the_list_of_everything_goes_on() {
+async fn the_list_of_all_projects_continues_after_the_last_numbered_page() {
     let paths: Vec<_> = (0..450).map(|i| format!("acme/p{i:03}")).collect();
     let world = World::new(
         Profile::default(),
@@ -259,7 +259,7 @@ async fn a_group_costs_one_read_and_one_for_each_section() {
 }
 
 #[tokio::test]
-async fn what_a_write_shows_is_not_read_again() {
+async fn objects_shown_by_a_write_are_not_read_again() {
     const FEW: usize = 4;
     let mut world = World::new(Profile::default(), seed(&[])).await;
     world.trusts = Duration::from_secs(60);

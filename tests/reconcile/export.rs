@@ -143,7 +143,7 @@ fn organisation() -> Json {
 }
 
 #[tokio::test]
-async fn what_is_exported_plans_to_nothing_and_has_no_secret() {
+async fn an_export_plans_to_nothing_and_has_no_secret() {
     for values in [Values::Plain, Values::None, Values::Env] {
         let mut world = World::new(Profile::default(), organisation()).await;
         world
@@ -260,7 +260,7 @@ fn estate() -> Json {
 }
 
 #[tokio::test]
-async fn what_forty_projects_share_stands_in_defaults() {
+async fn values_common_to_forty_projects_are_in_defaults() {
     let mut world = World::new(Profile::default(), estate()).await;
     let token = world.sandbox.token().to_owned();
     let in_full =
@@ -284,7 +284,7 @@ async fn an_exported_organisation_can_be_built_from_nothing() {
 }
 
 #[test]
-fn whatever_exists_its_export_plans_to_nothing_and_builds_the_same() {
+fn any_export_plans_to_nothing_and_builds_the_same_state() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     random::cases(16)
         .run(&(random::group(), random::declared()), |(group, declared)| {
@@ -301,7 +301,7 @@ fn whatever_exists_its_export_plans_to_nothing_and_builds_the_same() {
 
 /// Values that the service gives to new objects by itself are not written.
 #[tokio::test]
-async fn what_the_service_does_by_itself_is_left_out() {
+async fn presets_of_the_service_are_left_out() {
     let mut seed =
         seed(&[json!({"path": "acme/neo", "settings": {"initialize_with_readme": true}})]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
@@ -355,7 +355,7 @@ async fn what_the_service_does_by_itself_is_left_out() {
 }
 
 #[tokio::test]
-async fn what_a_role_hides_is_said_and_left_out() {
+async fn fields_hidden_by_a_role_are_reported_and_left_out() {
     let mut seed = organisation();
     let users = seed["users"].as_array_mut().unwrap();
     users.push(json!({"username": "dev", "token": "dev-token"}));
@@ -377,7 +377,7 @@ async fn what_a_role_hides_is_said_and_left_out() {
 }
 
 #[tokio::test]
-async fn what_exists_is_found_by_its_path() {
+async fn existing_containers_are_found_by_path() {
     let world = World::new(Profile::default(), organisation()).await;
     let (observer, _) = world.connect(&Desired::default()).await.unwrap();
     let find = async |globs: &[&str]| {

@@ -172,7 +172,7 @@ async fn each_write_that_loses_its_answer_once_is_done_once() {
 
 /// A read that always fails never looks like absence, and is reported.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_read_that_fails_for_good_is_said() {
+async fn a_read_that_always_fails_is_reported() {
     let reads = [
         "/projects/1/variables",
         "/projects/1/hooks",

@@ -80,7 +80,7 @@ async fn visibility_changes_in_an_order_that_the_service_allows() {
 }
 
 #[tokio::test]
-async fn what_is_in_a_group_that_could_not_be_created_is_skipped() {
+async fn projects_of_a_group_that_was_not_created_are_skipped() {
     let world = World::new(Profile::default(), seed(&[])).await;
     let mut documents = organisation("private");
     // The service refuses this name, which no check predicts.
@@ -118,7 +118,7 @@ async fn what_is_in_a_group_that_could_not_be_created_is_skipped() {
 }
 
 #[tokio::test]
-async fn what_is_in_a_group_with_a_problem_is_left_out() {
+async fn projects_of_a_group_with_a_problem_are_left_out() {
     let world = World::new(Profile::default(), seed(&[])).await;
     let mut documents = organisation("private");
     documents[0]["members"][0]["user"] = "nobody-of-this-name".into();
@@ -248,7 +248,7 @@ async fn below(above: &Json) -> World {
 }
 
 #[tokio::test]
-async fn a_plan_knows_what_a_group_allows_that_nobody_declares() {
+async fn a_plan_reads_the_limits_of_undeclared_groups() {
     let runners = json!({"shared_runners_setting": "disabled_and_unoverridable"});
     let previews = json!({"show_diff_preview_in_email": false});
     for (above, wanted, code) in [
@@ -297,7 +297,7 @@ async fn a_plan_knows_what_a_group_allows_that_nobody_declares() {
 }
 
 #[tokio::test]
-async fn what_a_project_says_itself_counts_where_the_group_only_presets() {
+async fn a_projects_own_value_outranks_a_preset_of_its_group() {
     let world = below(&json!({"lfs_enabled": false, "auto_devops_enabled": false})).await;
     let own = json!({"lfs_enabled": true, "auto_devops_enabled": true});
     world.declare(&[project("acme/one", json!({"settings": own}))]);

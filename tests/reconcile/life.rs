@@ -27,7 +27,7 @@ fn profiles() -> [Profile; 3] {
 
 /// From release 18 on, a project marked for deletion has another path until it is restored.
 #[tokio::test]
-async fn what_is_marked_is_restored_from_wherever_it_is() {
+async fn a_marked_project_is_restored_from_its_present_path() {
     let profile = Profile { deletion_delay: Some(7), ..Profile::default().at(LATER) };
     let world = World::new(profile, seed(&[shop()])).await;
     let group =
@@ -76,7 +76,7 @@ async fn a_project_is_deleted_once_and_only_by_name() {
 }
 
 #[tokio::test]
-async fn what_was_never_there_is_absent() {
+async fn a_project_that_never_existed_is_absent() {
     let world = World::new(Profile::default(), seed(&[])).await;
     world.declare(&[absent("acme/gone"), absent("gone/too")]);
     world.converge("nothing").await;
@@ -112,7 +112,7 @@ async fn a_deletion_whose_answer_was_lost_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn what_is_marked_for_deletion_is_restored_and_then_as_declared() {
+async fn a_project_marked_for_deletion_is_restored_and_then_matches() {
     let profile = || Profile { deletion_delay: Some(7), ..Profile::default() };
     for trusts in [Duration::ZERO, Duration::from_secs(60)] {
         for lost in [None, Some(Misfortune::CommitThenDrop)] {
@@ -158,7 +158,7 @@ async fn what_is_marked_for_deletion_is_restored_and_then_as_declared() {
 }
 
 #[tokio::test]
-async fn what_is_marked_for_deletion_after_the_plan_is_left_alone() {
+async fn a_project_marked_for_deletion_after_the_plan_is_not_changed() {
     let profile = Profile { deletion_delay: Some(7), ..Profile::default() };
     let world = World::new(profile, seed(&[shop()])).await;
     world.declare(&[project("acme/shop", json!({"variables": [{"key": "A", "value": "new"}]}))]);
@@ -206,7 +206,7 @@ fn noted(plan: &undrift::plan::Plan) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn projects_that_nobody_declares_are_named_as_what_they_are() {
+async fn undeclared_projects_are_reported_with_their_state() {
     let world = inhabited("report", &[]).await;
     let plan = world.converge("reported").await;
     assert_eq!(

@@ -240,7 +240,7 @@ fn projects(number: usize, members: &Json) -> Vec<Json> {
 const LATENCY: Duration = Duration::from_millis(80);
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_uses_what_the_user_may_ask() {
+async fn a_plan_uses_the_budget_of_the_user() {
     let sections = json!({
         "variables": [{"key": "A", "value": "a"}], "members": [], "hooks": [],
         "protected_branches": [], "push_rule": {"member_check": false}, "settings": {"merge_method": "merge"},
@@ -257,7 +257,7 @@ async fn a_plan_uses_what_the_user_may_ask() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plan_that_reads_single_projects_uses_what_these_allow() {
+async fn a_plan_of_single_reads_uses_their_limit() {
     // Only a look at its path shows that a project is missing.
     let documents: Vec<_> =
         (0..1_000).map(|at| project(&format!("acme/p{at}"), json!({"create": true}))).collect();
@@ -271,7 +271,7 @@ async fn a_plan_that_reads_single_projects_uses_what_these_allow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_apply_uses_what_edits_and_removals_allow() {
+async fn an_apply_uses_the_limits_of_edits_and_removals() {
     let members = json!([{"user": "bob", "access_level": 30}]);
     let sections = |at: usize| {
         let mut sections = json!({

@@ -109,7 +109,7 @@ async fn a_project_is_renamed_moved_or_both() {
 }
 
 #[tokio::test]
-async fn what_is_narrowed_is_so_before_it_moves_and_what_is_widened_after() {
+async fn visibility_is_narrowed_before_a_move_and_widened_after() {
     let mut world = World::new(Profile::default(), seed(&[])).await;
     world.acknowledged = vec!["transfer:**", "visibility:**"];
     let shop = |path: &str, former: Option<&str>, visibility: &str| {
@@ -133,7 +133,7 @@ async fn what_is_narrowed_is_so_before_it_moves_and_what_is_widened_after() {
 }
 
 #[tokio::test]
-async fn what_is_archived_is_brought_back_before_it_moves() {
+async fn an_archived_project_is_unarchived_before_it_moves() {
     for release in [REFERENCE, LATER] {
         archived_and_moved(Profile::default().at(release)).await;
     }
@@ -155,7 +155,7 @@ async fn archived_and_moved(profile: Profile) {
 
 /// A possible create was shown; a replacement was not, so it waits for another run.
 #[tokio::test]
-async fn what_turns_out_to_be_replaced_was_not_shown_and_waits_for_another_run() {
+async fn a_replacement_that_was_not_shown_waits_for_another_run() {
     let mut shop = old("acme/shop");
     shop["archived"] = true.into();
     let mut world =
@@ -198,7 +198,7 @@ async fn a_path_that_one_leaves_goes_to_another_in_the_same_run() {
 /// Before any request after the one that created or first changed a container, somebody renames it
 /// and puts another one at its path.
 #[tokio::test]
-async fn nothing_is_written_to_what_took_the_path_of_something() {
+async fn nothing_is_written_to_another_container_at_the_same_path() {
     let token = json!({"key": "TOKEN", "value": {"env": "SECRET"}});
     let body =
         json!({"create": true, "settings": {"description": "as it is"}, "variables": [token]});
@@ -297,7 +297,7 @@ async fn id_of(world: &World, plural: &str, path: &str) -> Option<u64> {
 
 /// The run that renames one project and creates another at its path ends between the two.
 #[tokio::test]
-async fn what_takes_a_path_is_new_although_the_path_leads_to_what_left_it() {
+async fn a_path_is_free_although_it_redirects_to_the_project_that_left_it() {
     let answers = Profile { former_paths_answer: true, ..Profile::default() };
     for profile in [Profile::default(), answers] {
         for is_remembered in [true, false] {
@@ -320,7 +320,7 @@ async fn what_takes_a_path_is_new_although_the_path_leads_to_what_left_it() {
 
 /// In one group, the service refuses both the path and the name of another project.
 #[tokio::test]
-async fn what_takes_a_path_waits_for_the_name_too() {
+async fn a_project_that_takes_a_path_waits_for_the_name_too() {
     for trusts in [Duration::ZERO, Duration::from_secs(60)] {
         let mut world = World::new(Profile::default(), two_groups(&[old("acme/a")])).await;
         world.trusts = trusts;
@@ -351,7 +351,7 @@ async fn of_several_former_paths_only_one_may_be_there() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_path_is_left_out_with_whoever_has_it() {
+async fn a_project_that_waits_for_a_path_is_left_out_with_the_one_that_has_it() {
     let world = World::new(Profile::default(), two_groups(&[old("acme/a"), old("acme/b")])).await;
     world.declare(&[moved("acme/b", "acme/a"), moved("nowhere/c", "acme/b")]);
     let plan = world.plan().await;
@@ -363,7 +363,7 @@ async fn what_waits_for_a_path_is_left_out_with_whoever_has_it() {
 }
 
 #[tokio::test]
-async fn two_that_are_there_are_not_told_apart() {
+async fn two_projects_at_former_paths_are_ambiguous() {
     let world = World::new(Profile::default(), seed(&[old("acme/a"), old("acme/b")])).await;
     world.declare(&[moved("acme/b", "acme/a")]);
     let plan = world.plan().await;
@@ -375,7 +375,7 @@ async fn two_that_are_there_are_not_told_apart() {
 }
 
 #[tokio::test]
-async fn what_was_moved_by_somebody_else_is_not_followed() {
+async fn moves_by_others_are_not_followed() {
     let world = World::new(Profile::default(), two_groups(&[old("acme/shop")])).await;
     world.declare(&[moved("acme/store", "acme/shop")]);
     let outcome = world
@@ -390,7 +390,7 @@ async fn what_was_moved_by_somebody_else_is_not_followed() {
 }
 
 #[tokio::test]
-async fn what_is_neither_here_nor_there_is_created_only_if_that_is_allowed() {
+async fn a_project_at_none_of_its_paths_is_created_only_if_allowed() {
     let world = World::new(Profile::default(), seed(&[])).await;
     let mut document = moved("acme/shop", "acme/gone");
     world.declare(std::slice::from_ref(&document));
@@ -539,7 +539,7 @@ async fn groups_and_projects_move_within_and_out_of_a_group_that_moves() {
 
 /// Renamed but not moved, as after a run that ended between the two. Any other state is ambiguous.
 #[tokio::test]
-async fn a_group_that_is_halfway_is_moved_on_and_never_guessed() {
+async fn a_group_between_rename_and_move_is_moved_on_and_never_guessed() {
     for (halfway, parent, is_told) in
         [("end", Json::Null, true), ("acme/start", json!("acme"), false)]
     {
@@ -604,7 +604,7 @@ async fn a_group_that_is_renamed_and_moved_arrives_whatever_happens_on_the_way()
 }
 
 #[tokio::test]
-async fn what_moves_to_a_less_visible_group_is_narrowed_first() {
+async fn visibility_is_narrowed_before_a_move_to_a_less_visible_group() {
     let mut world = World::new(Profile::default(), seed(&[])).await;
     world.acknowledged = vec!["transfer:**", "visibility:**"];
     let shown = |documents: &mut Vec<Json>, visibility: &str| {
@@ -656,7 +656,7 @@ async fn a_lost_answer_of_a_group_loses_nothing() {
 
 /// A watched group is not moved; what is below it is found there, and changed.
 #[tokio::test]
-async fn a_watched_group_is_not_moved_and_what_is_below_it_is_reached() {
+async fn a_watched_group_is_not_moved_and_its_projects_are_found() {
     let mut seed = seed(&[old("old/shop")]);
     seed["groups"].as_array_mut().unwrap().push(json!({"path": "old"}));
     let world = World::new(Profile::default(), seed).await;
@@ -674,7 +674,7 @@ async fn a_watched_group_is_not_moved_and_what_is_below_it_is_reached() {
 
 /// A new project gets the name that equals its path, and a name is unique in its group.
 #[tokio::test]
-async fn what_gives_up_its_path_gives_up_the_name_that_goes_with_it() {
+async fn a_project_that_leaves_its_path_gives_up_its_name() {
     for (declared, name) in [(json!({}), "two"), (json!({"name": "Mine"}), "Mine")] {
         let world =
             World::new(Profile::default(), two_groups(&[json!({"path": "acme/one"})])).await;

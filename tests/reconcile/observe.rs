@@ -42,7 +42,7 @@ async fn a_group_is_found_by_its_path_and_never_by_a_number() {
 /// A failed look-up concerns the section that names the user, and is not repeated for other entries
 /// with the same name.
 #[tokio::test]
-async fn a_person_who_cannot_be_looked_up_holds_up_one_section_of_each_project() {
+async fn a_failed_user_lookup_blocks_one_section_of_each_project() {
     let world = World::new(Profile::default(), seed(&[json!({"path": "acme/other"})])).await;
     let members = json!([{"user": "alice", "access_level": "developer"}]);
     let declared = (0..9)
@@ -72,7 +72,7 @@ async fn a_person_who_cannot_be_looked_up_holds_up_one_section_of_each_project()
 
 /// A switch that is off somewhere does not block the caller everywhere.
 #[tokio::test]
-async fn what_is_forbidden_in_some_projects_is_not_forbidden_in_all() {
+async fn a_403_in_some_projects_does_not_block_the_others() {
     let settings =
         |on: bool| json!({"builds_access_level": if on { "enabled" } else { "disabled" }});
     let projects: Vec<_> = (0..9)

@@ -34,7 +34,7 @@ async fn policy_of(world: &World) -> Json {
 }
 
 #[tokio::test]
-async fn an_old_name_of_the_expression_is_sent_under_the_one_that_counts() {
+async fn an_old_name_of_an_expression_is_sent_as_the_current_one() {
     let policy = |name: &str| json!({"enabled": true, "cadence": "7d", name: "^review-"});
     let declared =
         json!({"settings": {"container_expiration_policy": policy("name_regex_delete")}});
@@ -75,7 +75,7 @@ async fn a_switch_whose_limit_was_not_saved_is_turned_off_again() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_turned_off_is_said_to_be_in_effect() {
+async fn a_switch_that_stays_on_is_reported_as_in_effect() {
     let hooks = json!([{"name": "ci", "url": "https://ci.example.org", "push_events": true, "push_events_branch_filter": "main"}]);
     let mut world = world(json!({}), json!({"hooks": hooks})).await;
     world.quirk = Some(|_, _, body| {
@@ -90,7 +90,7 @@ async fn what_cannot_be_turned_off_is_said_to_be_in_effect() {
 }
 
 #[tokio::test]
-async fn what_limits_a_switch_goes_along_with_it() {
+async fn the_limit_of_a_switch_is_sent_with_it() {
     let hook = |on: bool| json!({"name": "ci", "url": "https://ci.example.org", "push_events": on, "push_events_branch_filter": "main"});
     let mirror = json!({"mirror": true, "import_url": "https://a.example.org/x.git", "only_mirror_protected_branches": true});
     for (seeded, declared, sent) in [
@@ -122,7 +122,7 @@ async fn what_limits_a_switch_goes_along_with_it() {
 }
 
 #[tokio::test]
-async fn what_may_not_show_more_than_the_repository_is_declared_with_it() {
+async fn features_more_open_than_the_repository_must_be_declared() {
     let levels = |with: Json| {
         let mut levels = json!({"repository_access_level": "private"});
         levels.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
@@ -137,7 +137,7 @@ async fn what_may_not_show_more_than_the_repository_is_declared_with_it() {
 }
 
 #[tokio::test]
-async fn what_has_no_effect_yet_is_a_note_and_no_endless_plan() {
+async fn a_value_without_effect_is_a_note_and_not_planned_again() {
     for declared in [
         json!({"merge_trains_enabled": true}),
         json!({"mirror_trigger_builds": true, "mirror_overwrites_diverged_branches": true}),
@@ -153,7 +153,7 @@ async fn what_has_no_effect_yet_is_a_note_and_no_endless_plan() {
 }
 
 #[tokio::test]
-async fn what_is_refused_alone_is_sent_with_what_it_needs() {
+async fn a_field_that_is_refused_alone_is_sent_with_the_ones_it_needs() {
     let on = json!({"mirror": true, "import_url": "https://a.example.org/x.git"});
     let seeded = json!({"settings": on});
     let mut world = world(seeded, json!({"settings": {"mirror_trigger_builds": true}})).await;

@@ -349,7 +349,7 @@ pub(crate) async fn world() -> World {
 }
 
 #[test]
-fn whatever_is_declared_and_whatever_is_there_apply_leaves_nothing_to_do() {
+fn apply_leaves_nothing_to_do_for_any_declaration_and_live_state() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (group(), declared(), group(), declared());
     cases(48)

@@ -60,7 +60,7 @@ async fn the_release_is_asked_for_once_and_only_where_it_counts() {
 }
 
 #[tokio::test]
-async fn what_the_service_is_too_old_for_is_a_problem() {
+async fn a_field_newer_than_the_release_is_a_problem() {
     let world = at(Release::new(16, 1)).await;
     let shop = json!({
         "variables": [{"key": "A", "value": "x", "description": "y"}],
@@ -96,7 +96,7 @@ async fn what_the_service_is_too_old_for_is_a_problem() {
 }
 
 #[tokio::test]
-async fn where_the_service_does_not_tell_what_is_not_saved_is_explained() {
+async fn with_an_unknown_release_unsaved_fields_are_explained() {
     let hide = |world: &World| {
         let method = Some(Method::GET);
         let what = Misfortune::StatusBefore(403);
@@ -127,7 +127,7 @@ async fn where_the_service_does_not_tell_what_is_not_saved_is_explained() {
 }
 
 #[tokio::test]
-async fn what_undrift_yaml_says_counts_where_the_service_does_not_tell() {
+async fn undrift_yaml_names_the_release_if_the_service_does_not() {
     let mut world = at(REFERENCE).await;
     let what = Misfortune::StatusBefore(403);
     world.sandbox.add_fault(Fault { method: None, path_contains: "/version".into(), nth: 0, what });

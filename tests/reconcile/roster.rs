@@ -81,7 +81,7 @@ async fn inhabited() -> World {
 
 /// A rule plans the same as a document for each included project.
 #[tokio::test]
-async fn what_a_rule_brings_in_is_planned_as_if_it_were_declared() {
+async fn included_projects_are_planned_like_declared_ones() {
     let profile = json!({"kind": "Profile", "name": "base", "needs": ["team"], "members": [{"user": "alice", "access_level": "developer"}], "variables": [{"key": "TEAM", "value": {"text": "{team} {name}"}}]});
     for rules in [
         vec![rule("acme/**", json!({"settings": {"merge_method": "ff"}}))],
@@ -124,7 +124,7 @@ async fn what_a_rule_brings_in_is_planned_as_if_it_were_declared() {
 }
 
 #[tokio::test]
-async fn what_stays_out_is_counted_and_never_changed() {
+async fn projects_that_stay_out_are_counted_and_never_changed() {
     let world = inhabited().await;
     let id = world.get("/users?username=bob").await[0]["id"].clone();
     let member = json!({"user_id": id, "access_level": 40});
@@ -152,7 +152,7 @@ async fn what_stays_out_is_counted_and_never_changed() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_cut_brings_in_nothing() {
+async fn an_incomplete_list_includes_nothing() {
     for (path, nth) in [("/groups/acme/projects", 1), ("&page=2", 0)] {
         let mut seed = seed(&plain(5));
         let groups = seed["groups"].as_array_mut().unwrap();
@@ -216,7 +216,7 @@ async fn gone(
 }
 
 #[tokio::test]
-async fn what_vanishes_before_it_is_read_is_left_out() {
+async fn projects_that_vanish_before_they_are_read_are_left_out() {
     let delete = ("DELETE", "/projects/acme%2Fp001", None);
     assert_eq!(gone(Profile::default(), true, delete.clone()).await, ["acme/p001"]);
     let rename = ("PUT", "/projects/acme%2Fp001", Some(json!({"path": "renamed"})));
@@ -230,7 +230,7 @@ async fn what_vanishes_before_it_is_read_is_left_out() {
 }
 
 #[tokio::test]
-async fn what_is_brought_in_costs_the_pages_of_one_list() {
+async fn included_projects_cost_the_pages_of_one_list() {
     let world = World::new(Profile::default(), seed(&plain(230))).await;
     let rule = including("acme/**", json!({"settings": {"merge_method": "merge"}}));
     world.declare(&[rule, project("acme/p000", json!({"settings": {"visibility": "private"}}))]);
@@ -241,7 +241,7 @@ async fn what_is_brought_in_costs_the_pages_of_one_list() {
 }
 
 #[tokio::test]
-async fn groups_are_brought_in_too() {
+async fn groups_are_included_too() {
     let mut seed = seed(&[]);
     seed["users"][1]["token"] = BOBS.into();
     let groups = seed["groups"].as_array_mut().unwrap();
@@ -263,7 +263,7 @@ async fn groups_are_brought_in_too() {
 }
 
 #[tokio::test]
-async fn what_a_rule_brings_in_is_not_undeclared() {
+async fn included_projects_are_not_undeclared() {
     let world = inhabited().await;
     let group = json!({"kind": "Group", "path": "acme", "unlisted": {"projects": "fail"}});
     world.declare(&[including("acme/web/**", json!({"settings": {"merge_method": "ff"}})), group]);

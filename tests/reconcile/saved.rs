@@ -147,7 +147,7 @@ fn a_saved_plan_of_an_unchanged_service_is_carried_out_as_a_whole_and_once() {
 }
 
 #[test]
-fn whatever_happened_since_nothing_runs_that_the_saved_plan_does_not_say() {
+fn only_saved_steps_run_whatever_happened_since() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (group(), declared(), group(), declared(), group(), declared());
     let parts = (any::<bool>(), any::<bool>());

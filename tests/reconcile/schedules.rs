@@ -55,7 +55,7 @@ async fn somebody_elses_schedule_is_taken_over_before_it_changes() {
 }
 
 #[tokio::test]
-async fn two_schedules_of_one_description_are_told_apart_by_nobody() {
+async fn two_schedules_of_one_description_are_ambiguous() {
     let world = world(&["0 4 * * *", "0 5 * * *"]).await;
     declare(&world, json!([{"description": "nightly", "active": false}]));
     let plan = world.plan().await;
@@ -65,7 +65,7 @@ async fn two_schedules_of_one_description_are_told_apart_by_nobody() {
 }
 
 #[tokio::test]
-async fn a_copy_is_removed_and_what_nobody_lists() {
+async fn copies_and_unlisted_schedules_are_removed() {
     let world = world(&["0 4 * * *", "0 4 * * *"]).await;
     declare(&world, json!([{"description": "nightly"}]));
     let plan = world.converge("a copy").await;

@@ -141,7 +141,7 @@ fn runtime() -> tokio::runtime::Runtime {
 
 /// The usual merge requests: all changes are planned from an earlier snapshot.
 #[test]
-fn what_a_merge_request_adds_can_be_planned() {
+fn additions_of_a_merge_request_can_be_planned() {
     runtime().block_on(async {
         let mut seed = seed(&[json!({"path": "acme/shop"}), json!({"path": "acme/site"})]);
         let groups = seed["groups"].as_array_mut().unwrap();

@@ -227,7 +227,7 @@ async fn a_failed_import_is_named_with_the_reason_of_the_service() {
 }
 
 #[tokio::test]
-async fn what_is_unknown_or_circular_is_a_problem_before_anything_is_sent() {
+async fn unknown_and_circular_sources_are_problems_before_anything_is_sent() {
     let world = world(Profile::default(), &[]).await;
     world.declare(&[
         project("acme/a", json!({"create": true, "fork_of": "acme/nothing"})),
@@ -282,7 +282,7 @@ async fn members_that_cannot_be_copied_are_named_with_what_to_do() {
 
 /// The name belongs to another project until that one moves in the same run.
 #[tokio::test]
-async fn what_is_forked_is_the_one_that_is_declared_there() {
+async fn a_fork_has_the_upstream_that_is_declared_at_the_path() {
     let there = ["acme/a", "acme/b", "acme/shop"].map(upstream);
     let world = world(Profile::default(), &there).await;
     world.declare(&[

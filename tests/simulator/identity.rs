@@ -271,7 +271,7 @@ pub(crate) fn only_what_was_found(state: &State, documents: &[Json], found: &mut
 }
 
 #[test]
-fn a_write_into_what_was_not_found_is_seen() {
+fn a_write_to_an_unknown_container_is_detected() {
     let documents = [
         serde_json::json!({"path": "acme/a", "variables": [{"key": "S", "value": {"env": "VALUE"}}]}),
         serde_json::json!({"path": "acme/b", "previously": ["acme/old"]}),

@@ -52,7 +52,7 @@
 //! | an answer hides that the service has tiers | edited where the plan showed a replacement (found by the simulator) | changed meanwhile: the next run does it | `tier-not-shown` |
 //! | two runs at once replace the same variable | the one that failed said that what was there was put back (found by the simulator) | it says that someone else added it anew | `replaced-by-two` |
 //! | the same, and the one's add is lost | done, without what no manifest declares (found by the simulator) | changed meanwhile | `replaced-by-two-unheard` |
-//! | a run names a project that another one's move gives its path to | the service has none, or the wrong one (found by the simulator) | the one that is declared there | `what_is_forked_is_the_one_that_is_declared_there` |
+//! | a run names a project that another one's move gives its path to | the service has none, or the wrong one (found by the simulator) | the one that is declared there | `a_fork_has_the_upstream_that_is_declared_at_the_path` |
 //!
 //! Attacks on the plan itself, and what shows that they no longer succeed: tests in
 //! `src/plan/tests`, `src/diff/tests.rs`, `tests/reconcile` and here.
@@ -60,11 +60,11 @@
 //! | attack | now | shown by |
 //! |---|---|---|
 //! | two copies that a lost answer left, and a guard against removals | healed: the younger copy is not counted against the guard | `a_copy_is_no_removal` |
-//! | two unlisted hooks that differ in their query, of which one is not deleted | told apart | `an_unlisted_hook_is_told_by_its_id_too` |
+//! | two unlisted hooks that differ in their query, of which one is not deleted | told apart | `an_unlisted_hook_has_its_id_in_its_address` |
 //! | a project that is archived by hand, and differs | a difference, and left alone | `an_archived_project_is_left_alone_and_differs_unless_it_is_declared_so` |
 //! | CI/CD switched off by the run that declares variables | after the variables; then they are closed, as declared | `a_switch_opens_or_closes_what_needs_it`, the scenario `ci-off` |
 //! | CI/CD closed by `archived` until the run opens the project | planned as possible, and done by the same run | `what_bringing_a_project_back_opens_is_possible_and_never_a_removal`, the scenarios `unarchive-*` |
-//! | a hook's query changes, and unlisted hooks are deleted | an unlisted hook has its id in its address | `an_unlisted_hook_is_told_by_its_id_too` |
+//! | a hook's query changes, and unlisted hooks are deleted | an unlisted hook has its id in its address | `an_unlisted_hook_has_its_id_in_its_address` |
 //! | a hook made by hand like a declared one, but for what undrift does not know | ambiguous: a copy equals the whole answer, and was made soon after | `a_copy_equals_the_first_and_was_made_soon_after_it` |
 //! | a service that rewrites hooks' URLs | told by their normal form; one that differs by a `/` is a problem | `a_hook_is_the_same_in_normal_form_and_nearly_the_same_but_for_a_slash`, the dialect `normalises` |
 //! | the last owner is replaced, or ends on a day | the new one comes first; the last one is guarded | `a_new_owner_makes_room_for_the_old_one_and_comes_first`, `access_that_ends_on_a_day_is_guarded_like_access_that_ends_now`, the scenario `group-owner-swap` |

@@ -364,7 +364,7 @@ fn given(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn nothing_goes_wrong_where_nothing_goes_wrong() {
+fn no_rule_is_broken_without_faults() {
     let simulator = Simulator::new();
     assert!(simulator.names.len() >= 30);
     let single: BTreeSet<_> = Profile::switches().into_iter().map(|(name, _)| name).collect();

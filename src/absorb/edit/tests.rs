@@ -41,7 +41,7 @@ fn check(edit: &Edit, before: &str, after: &str) {
 }
 
 #[test]
-fn a_scalar_changes_in_its_place_with_its_quotes_and_what_is_said_of_it() {
+fn a_scalar_keeps_its_place_quotes_and_comments() {
     for (before, to, after) in [
         ("a: 1\n", json!(2), "a: 2\n"),
         ("a: 1", json!(2), "a: 2"),
@@ -238,7 +238,7 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn whatever_is_set_is_there_and_the_rest_stays(
+    fn an_edit_sets_its_value_and_preserves_the_rest(
         text in text(),
         key in "[a-f]",
         to in prop_oneof![

@@ -80,7 +80,7 @@ async fn a_create_whose_answer_was_lost_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_says_how_things_shall_be_is_sent_again_and_tells_what_is_unknown() {
+async fn an_idempotent_write_is_sent_again_and_may_end_in_doubt() {
     let update = || {
         op::PROJECT_UPDATE
             .request()
@@ -113,7 +113,7 @@ async fn a_write_that_says_how_things_shall_be_is_sent_again_and_tells_what_is_u
 }
 
 #[tokio::test(start_paused = true)]
-async fn deleting_what_is_absent_is_success_unless_the_project_or_the_route_is_absent() {
+async fn deleting_an_absent_object_succeeds_unless_the_project_or_the_route_is_absent() {
     let table = [
         (empty(204), Some(204)),
         (json(202, r#"{"message":"202 Accepted"}"#), Some(202)),
@@ -132,7 +132,7 @@ async fn deleting_what_is_absent_is_success_unless_the_project_or_the_route_is_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_answer_of_the_service_is_neither_a_list_nor_absence() {
+async fn an_answer_of_a_proxy_is_neither_a_list_nor_absence() {
     let no_answers = [
         html(200),
         cut(200),
@@ -289,7 +289,7 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_entry_of_a_list_that_is_concluded_from_says_what_it_is() {
+async fn entries_of_a_known_list_have_the_required_keys() {
     let list = |body: &str| Script::new([with(200, &[("x-total", "1")], body)]);
     for (body, known) in [
         (r#"[{"id":1}]"#, true),
@@ -351,7 +351,7 @@ async fn a_project_that_has_moved_is_known_by_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_forbidden_everything_is_blocked() {
+async fn a_caller_without_any_access_is_blocked() {
     let project = |id: u32| op::PROJECT_GET.request().arg("id", id);
     let script = Script::new([json(403, "{}")]);
     let client = reads(&script, settings());
@@ -439,7 +439,7 @@ async fn after_a_401_nothing_more_is_sent() {
 
 /// Some collections answer 401 where they are switched off.
 #[tokio::test(start_paused = true)]
-async fn a_401_of_what_is_switched_off_is_a_denial_and_no_more() {
+async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
     let collection = Collection {
         below: Below::parse("/groups/:id/links").unwrap(),
         section: "links",
@@ -480,7 +480,7 @@ async fn a_budget_of_requests_and_of_time_ends_the_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_beyond_all_bounds_ends_in_an_error_and_not_in_a_shorter_wait() {
+async fn too_long_a_wait_is_an_error_and_not_a_shorter_wait() {
     for after in ["86400", "99999999999999999999999"] {
         let script = Script::new([with(429, &[("retry-after", after)], ""), json(200, "{}")]);
         let client = reads(&script, settings());
@@ -492,7 +492,7 @@ async fn a_wait_beyond_all_bounds_ends_in_an_error_and_not_in_a_shorter_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_is_woken_when_the_run_ends() {
+async fn waiting_requests_end_with_the_run() {
     let script = Script::new([with(429, &[("retry-after", "3000")], ""), json(401, "{}")]);
     let client = reads(&script, settings());
     let start = tokio::time::Instant::now();
@@ -650,7 +650,7 @@ fn fresh() -> Freshness {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_edit_repeats_is_sent_as_it_was_read() {
+async fn repeated_values_are_sent_as_they_were_read() {
     let script = Script::new([json(200, "{}")]);
     writes(&script).send_fresh(edit(), fresh()).await.unwrap();
     assert_eq!(
@@ -660,7 +660,7 @@ async fn what_an_edit_repeats_is_sent_as_it_was_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_edit_repeats_is_not_sent_after_a_wait() {
+async fn repeated_values_are_not_sent_after_a_wait() {
     let busy = || with(429, &[("retry-after", "2")], "");
     // After its own wait it must be built anew; the error holds the time.
     let script = Script::new([busy(), json(200, "{}")]);
@@ -687,7 +687,7 @@ async fn what_an_edit_repeats_is_not_sent_after_a_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_that_repeats_is_never_sent_twice_by_itself() {
+async fn the_client_does_not_resend_an_edit_with_repeated_values() {
     for reply in [lost(Phase::MaybeSent, Failure::Network), json(502, ""), html(200)] {
         let script = Script::new([reply.clone(), json(200, "{}")]);
         let error = writes(&script).send_fresh(edit(), fresh()).await.unwrap_err();
@@ -705,7 +705,7 @@ async fn an_edit_that_repeats_is_never_sent_twice_by_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_body_carried_is_not_quoted() {
+async fn sensitive_values_of_a_body_are_not_quoted() {
     let refusal = r#"{"message":{"value":["'live-canary-77' is invalid"],"url":["https://u:canary@h is blocked"]}}"#;
     let error =
         writes(&Script::new([json(400, refusal)])).send_fresh(edit(), fresh()).await.unwrap_err();
@@ -794,7 +794,7 @@ async fn after_an_interruption_nothing_starts_and_only_writes_are_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_who_gets_no_answer_at_all_is_blocked() {
+async fn a_caller_with_one_success_is_not_blocked() {
     let variables = |id: u32| op::VARIABLE_LIST.request().arg("id", id);
     let list = op::GROUP_PROJECTS.request().arg("id", "acme");
     let script = Script::new([json(200, "[]"), json(403, "{}")]);
@@ -814,7 +814,7 @@ async fn only_who_gets_no_answer_at_all_is_blocked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_optional_thing_says_what_it_is_or_is_not_there() {
+async fn an_optional_object_has_its_keys_or_is_absent() {
     let rule = || op::PUSH_RULE_GET.request().arg("id", 1);
     for (body, known) in
         [("null", Some(false)), (r#"{"id":7}"#, Some(true)), ("{}", None), (r#"{"id":null}"#, None)]
@@ -851,7 +851,7 @@ async fn a_cause_keeps_the_parts_of_an_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_says_since_when_nothing_may_have_changed_by_the_clock_of_the_service() {
+async fn a_delete_sends_the_time_of_reading_by_the_clock_of_the_service() {
     let dated = |date: &str| with(200, &[("date", date)], r#"{"id":1}"#);
     let delete = || op::HOOK_DELETE.request().arg("id", 1).arg("hook_id", 2);
     let read = Freshness { until: Duration::MAX, attempt: 1, read_at: Duration::from_secs(3) };

@@ -171,7 +171,7 @@ async fn a_compressed_answer_is_read() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_gets_every_retry_and_nothing_is_in_doubt() {
+async fn an_unreachable_service_gets_every_retry_and_nothing_is_in_doubt() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
@@ -185,7 +185,7 @@ async fn a_service_that_is_not_there_gets_every_retry_and_nothing_is_in_doubt() 
 }
 
 #[tokio::test]
-async fn who_cannot_speak_tls_is_not_asked_twice() {
+async fn a_failed_tls_handshake_is_not_retried() {
     let (url, requests) = serve(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
     let service = Service::parse(&url.replace("http:", "https:"), false).unwrap();
     let options = HttpOptions { ca: Some(AUTHORITY.into()), ..HttpOptions::default() };

@@ -205,7 +205,7 @@ fn arguments_become_the_path_the_query_and_the_body() {
 }
 
 #[test]
-fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
+fn faults_of_arguments_are_reported_with_hints() {
     let variable = |argument| built(VARIABLE_CREATE, &["id=7", "key=A", "value=x", argument]);
     let edit = |argument| built(PROJECT_UPDATE, &["id=7", argument]);
     let list = |argument| built(PROJECT_LIST, &[argument]);
@@ -309,7 +309,7 @@ fn what_is_wrong_with_arguments_is_said_and_what_to_do() {
 }
 
 #[test]
-fn what_is_deprecated_is_said() {
+fn deprecated_arguments_are_reported() {
     let warnings =
         |op: Op<Write>, arguments: &[&str]| arguments::warnings(op.row(), &words(arguments));
     assert_eq!(
@@ -327,7 +327,7 @@ fn what_is_deprecated_is_said() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn all_faults_of_arguments_are_reported_at_once() {
     let faults = built(HOOK_CREATE, &["id=7", "tokn=canary", "token=canary", "push_events=maybe"])
         .unwrap_err();
     assert_eq!(faults.len(), 3, "{faults:?}");
@@ -365,7 +365,7 @@ fn every_operation_can_be_called_with_what_it_requires() {
 }
 
 #[test]
-fn hosts_are_called_as_the_service_calls_them() {
+fn external_hosts_get_the_names_of_the_service() {
     let arguments = [
         "personal_access_token=@env:T",
         "extserver_url=u",
@@ -393,7 +393,7 @@ fn hosts_are_called_as_the_service_calls_them() {
 }
 
 #[test]
-fn what_is_secret_in_an_answer_is_hidden() {
+fn secrets_in_answers_are_hidden() {
     let shown = |row: &Operation, mut answer: Json| {
         mask(row, &mut answer);
         answer
@@ -457,7 +457,7 @@ fn client(answer: Result<u16, (Phase, Why)>) -> ReadClient {
 }
 
 #[tokio::test]
-async fn a_call_that_failed_exits_with_what_became_of_it() {
+async fn the_exit_code_of_a_failed_call_shows_its_outcome() {
     let untrusted = |phase| Err((phase, Why::Tls));
     for (answer, read, write) in [
         (Ok(400), 10, 6),

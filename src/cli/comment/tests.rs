@@ -16,7 +16,7 @@ fn args(project: Option<&str>, merge_request: Option<u64>) -> Args {
 }
 
 #[test]
-fn the_merge_request_is_that_of_the_job_unless_it_is_said() {
+fn the_job_names_the_merge_request_unless_an_option_does() {
     let (of, in_project) = (("CI_MERGE_REQUEST_PROJECT_ID", "12"), ("CI_PROJECT_ID", "34"));
     let number = ("CI_MERGE_REQUEST_IID", "7");
     for (project, merge_request, job, expected) in [
@@ -38,7 +38,7 @@ fn the_merge_request_is_that_of_the_job_unless_it_is_said() {
 }
 
 #[test]
-fn variables_that_lie_are_refused() {
+fn invalid_variables_of_the_job_are_refused() {
     for value in ["0", "-1", "+7", "7/../8", "7 ", "x", "1e3", "99999999999999999999999", "\u{661}"]
     {
         for name in ["CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID", "CI_MERGE_REQUEST_IID"] {
@@ -53,7 +53,7 @@ fn variables_that_lie_are_refused() {
 }
 
 #[test]
-fn a_report_is_taken_only_as_undrift_writes_it() {
+fn only_reports_written_by_undrift_are_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("plan.md");
     let read = |bytes: &[u8]| {

@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_tried_is_named() {
+    fn untested_kinds_are_named() {
         for (user, tier) in [(None, Tier::Free), (None, Tier::Ultimate), (Some("a"), Tier::Free)] {
             let (all, left_out) = ground(user, tier).extent();
             assert_eq!(all.len() + left_out.len(), tried().count());

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_matters_is_said() {
+    fn only_relevant_facts_about_a_token_are_reported() {
         let today = date(2030, 1, 1);
         assert_eq!(warnings(&token(&["api"], Some(date(2030, 2, 1))), today), "");
         assert_eq!(warnings(&token(&["api"], None), today), "");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_cannot_write_is_refused_by_what_writes_alone() {
+    fn a_token_that_certainly_cannot_write_is_refused() {
         let refused = |scopes: &[&str]| may_write(Some(&token(scopes, None))).err().map(|f| f.exit);
         assert_eq!(refused(&["read_api"]), Some(Exit::Denied));
         assert_eq!((refused(&["api"]), refused(&["unheard_of"])), (None, None));

@@ -58,7 +58,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_leaves_its_place(text in "(\\PC|\\p{C}|[<>&\"'=/]|</script>|\n|\t){0,20}") {
+        fn no_text_breaks_out_of_the_markup(text in "(\\PC|\\p{C}|[<>&\"'=/]|</script>|\n|\t){0,20}") {
             let nothing = Secrets::default();
             let ink = Ink { secrets: &nothing };
             let prose = ink.prose(&text).replace("<code>", "").replace("</code>", "");

@@ -33,7 +33,7 @@ fn a_page_brings_all_that_it_needs_and_ends_what_it_begins() {
 }
 
 #[test]
-fn a_page_says_how_the_run_ended_and_what_lets_a_refusal_pass() {
+fn a_page_shows_the_result_and_the_acknowledgements() {
     let world = World::new();
     let failed = world.written("failed", written);
     assert!(failed.contains("<h1>failed</h1>") && failed.contains("exit code 3"), "{failed}");

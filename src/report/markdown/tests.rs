@@ -30,7 +30,7 @@ fn a_plan() {
 
 /// Readers of a comment have no command line, so the acknowledgement is a document to copy.
 #[test]
-fn what_a_guard_refuses_is_acknowledged_by_a_document() {
+fn a_refusal_is_acknowledged_by_a_document() {
     let world = World::new();
     let refusal = &world.plan.refusals[0];
     let text = document(refusal);
@@ -42,7 +42,7 @@ fn what_a_guard_refuses_is_acknowledged_by_a_document() {
 }
 
 #[test]
-fn what_became_of_a_plan() {
+fn the_result_of_a_plan() {
     insta::assert_snapshot!(World::new().written("apply", written));
 }
 
@@ -184,7 +184,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn what_others_say_is_code_and_comes_out_as_it_went_in(text in evil()) {
+    fn text_of_others_is_code_and_stays_unchanged(text in evil()) {
         let (run, plan, applied) = hostile(&text);
         let planned = Planned::new(&run, &plan);
         let outcomes = Outcomes::new(&run, &plan, &applied, &[]);

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_file_does_not_fool_whoever_looks_at_it() {
+    fn a_hostile_file_does_not_fool_its_readers() {
         for full in [false, true] {
             let style = Style { full, ..Style::default() };
             let shown = saved(&sealed("a\u{9b}31m\u{202e}b\u{1b}[2Jc\rd"), style);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_shown_beside_what_was_saved() {
+    fn changes_are_shown_beside_the_saved_ones() {
         let value = |json: Json| crate::diff::Shown::Value(json);
         let sides = |before: &str, after: &str| {
             Some(Sides { before: value(json!(before)), after: value(json!(after)) })

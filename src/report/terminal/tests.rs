@@ -206,7 +206,7 @@ fn a_new_project_on_the_sandbox() {
 
 /// The identity is left out only if the address shows it.
 #[test]
-fn what_goes_by_another_name_is_shown_in_full() {
+fn an_entry_with_another_name_is_shown_in_full() {
     let manifest = "kind: Project
 path: acme/shop
 badges: [{name: ci, link_url: 'https://ci.example.org/', image_url: 'https://ci.example.org/x.svg'}]
@@ -227,12 +227,12 @@ fn no_report_shows_a_live_secret() {
 }
 
 #[test]
-fn what_stands_in_the_way() {
+fn what_blocks_a_plan() {
     insta::assert_snapshot!(plan(&blocked_plan(), &run(), Title::Plan, Style::default()));
 }
 
 #[test]
-fn what_cannot_be_read_for_one_cause_in_many_places_is_one_line() {
+fn unreadable_scopes_with_one_cause_are_one_line() {
     let scope = |number: usize, status| Incomplete {
         address: Address::container(format!("acme/p{number}").into()).section("variables"),
         reason: Cause {
@@ -354,7 +354,7 @@ pub(in crate::report) fn applied_somehow() -> Applied {
 }
 
 #[test]
-fn what_became_of_a_plan() {
+fn the_result_of_a_plan() {
     insta::assert_snapshot!(applied(&applied_somehow(), &run(), Style::default()));
     let interrupted = Applied { interrupted: true, ..applied_somehow() };
     assert!(applied(&interrupted, &run(), Style::default()).contains("\ninterrupted: "));

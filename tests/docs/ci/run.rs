@@ -247,7 +247,7 @@ fn the_next_merge_request_sees_what_was_applied() {
 
 /// A missing snapshot, and wrong manifests, are reported in the comment.
 #[test]
-fn what_keeps_a_merge_request_from_its_plan_is_in_the_comment() {
+fn the_comment_shows_why_there_is_no_plan() {
     let mut ci = Ci::new().git("git branch -q change");
     let failed = |ended: Vec<(String, Ended)>| -> Vec<String> {
         let failed = ended.into_iter().filter(|(_, how)| matches!(how, Ended::Failed(_)));

@@ -40,7 +40,7 @@ use crate::{
 };
 
 #[test]
-fn headers_are_read_or_say_nothing() {
+fn headers_are_read_or_ignored() {
     each("headers", 5000, |chance| {
         let mut headers = HeaderMap::new();
         chance.headers(&mut headers);

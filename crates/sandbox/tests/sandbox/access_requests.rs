@@ -8,7 +8,7 @@ use super::facts::fact;
 const NO: Value = Value::Null;
 
 #[tokio::test]
-async fn who_asks_is_no_member_until_somebody_approves() {
+async fn an_access_request_is_no_membership_before_its_approval() {
     for (place, manager, other) in
         [("/projects/acme%2Fsite", "mia", "dan"), ("/groups/acme", "olive", "mia")]
     {

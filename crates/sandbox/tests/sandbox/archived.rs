@@ -19,7 +19,7 @@ async fn at(release: Release) -> World {
 }
 
 #[tokio::test]
-async fn what_is_closed_depends_on_the_release() {
+async fn closed_routes_depend_on_the_release() {
     let label = json!({"name": "x", "color": "#112233"});
     let schedule = json!({"description": "d", "ref": "refs/heads/main", "cron": "0 1 * * *"});
     let approvals = json!({"reset_approvals_on_push": true});
@@ -74,7 +74,7 @@ async fn what_is_closed_depends_on_the_release() {
 }
 
 #[tokio::test]
-async fn lists_without_anything_are_for_who_may_read_them() {
+async fn empty_lists_are_for_callers_who_may_read_them() {
     let world = at(OBSERVED).await;
     let rule = fact("empty-lists");
     world
@@ -92,7 +92,7 @@ async fn lists_without_anything_are_for_who_may_read_them() {
 }
 
 #[tokio::test]
-async fn lists_narrow_by_what_the_release_knows() {
+async fn lists_have_the_filters_of_the_release() {
     let world = at(OBSERVED).await;
     let old = at(Release::new(15, 8)).await;
     let (groups, projects) = (fact("group-lists"), fact("list-updated"));

@@ -526,7 +526,7 @@ async fn rare_filters_of_projects_narrow_the_list() {
 }
 
 #[tokio::test]
-async fn what_was_seen_already_is_not_sent_again() {
+async fn an_unchanged_answer_is_not_sent_again() {
     let world = World::usual().await;
     let first = world.get("mia", "/projects/acme%2Fshop").await;
     let tag = first.header("etag").to_owned();
@@ -555,7 +555,7 @@ async fn what_was_seen_already_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_the_service_learns_that_it_is_up() {
+async fn readiness_pages_answer() {
     let world = World::usual().await;
     let page = async |name: &str| {
         let answer = client().get(format!("{}/-/{name}", world.running.url())).send().await;
@@ -569,7 +569,7 @@ async fn whoever_waits_for_the_service_learns_that_it_is_up() {
 }
 
 #[tokio::test]
-async fn slashes_and_bare_bodies_are_taken_for_what_was_meant() {
+async fn extra_slashes_and_untyped_bodies_are_accepted() {
     let world = World::usual().await;
     for path in [
         "//api/v4/projects/acme%2Fshop",
@@ -612,7 +612,7 @@ async fn slashes_and_bare_bodies_are_taken_for_what_was_meant() {
 }
 
 #[tokio::test]
-async fn pictures_are_served_where_their_address_says() {
+async fn avatars_are_served_at_their_urls() {
     let world = World::usual().await;
     let send = async |method: &str, path: &str| {
         let picture =

@@ -155,7 +155,7 @@ async fn everybody_gets_what_their_role_allows_and_no_more() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_no_project_is_guarded_too() {
+async fn operations_outside_of_projects_are_guarded_too() {
     let world = world().await;
     for (need, method, path) in
         operations().into_iter().filter(|(_, _, path)| !path.contains("/:id"))

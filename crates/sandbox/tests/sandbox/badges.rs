@@ -112,7 +112,7 @@ async fn badges_are_made_changed_and_removed() {
 }
 
 #[tokio::test]
-async fn a_badge_is_shown_before_it_is_kept() {
+async fn a_badge_has_a_preview() {
     let world = World::usual().await;
     let rule = fact("badge-preview");
     let query = "link_url=https://a.example/%25{project_path}&image_url=https://b.example/b.svg";

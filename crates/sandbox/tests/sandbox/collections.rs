@@ -267,7 +267,7 @@ async fn addresses_are_of_personal_tokens() {
 
 /// The service knows nothing about a described collection except its description.
 #[tokio::test]
-async fn a_collection_that_is_told_is_served() {
+async fn a_described_collection_is_served() {
     let mut toys = Collection::new("/projects/{id}/play/toys");
     toys.key = "code";
     toys.required = &["name"];

@@ -82,7 +82,7 @@ async fn a_mark_renames_a_project() {
 }
 
 #[tokio::test]
-async fn what_is_marked_is_removed_at_once_by_its_path() {
+async fn a_marked_project_can_be_removed_at_once_by_path() {
     let world = at(Release::new(18, 0), Tier::Free, Profile::default()).await;
     let rule = fact("project-delete-permanently");
     let at_once = |path: &str| json!({"permanently_remove": true, "full_path": path});

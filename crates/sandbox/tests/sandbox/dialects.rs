@@ -403,7 +403,7 @@ async fn every_dialect_answers_the_other_way() {
 }
 
 #[tokio::test]
-async fn what_the_reference_does_not_list_is_hidden_in_a_dialect() {
+async fn a_dialect_hides_unlisted_attributes() {
     let profile = Profile { unlisted_attributes_hidden: true, ..Profile::default() };
     let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
     let world = World::start(Config { seed, profile, ..Config::default() }).await;

@@ -315,7 +315,7 @@ async fn groups_are_made_by_those_who_may() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_new_group_is_one_text() {
+async fn faults_of_a_new_group_are_one_text() {
     let world = world().await;
     let (acme, open) = (id(&world, "acme").await, id(&world, "open").await);
     let path_rule = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
@@ -432,7 +432,7 @@ async fn groups_are_nested_to_a_depth() {
 }
 
 #[tokio::test]
-async fn what_a_group_cannot_become_is_an_object() {
+async fn faults_of_a_changed_group_are_an_object() {
     let world = world().await;
     let refused = |token, path: &'static str, body: Value, field: &str, text: &str| {
         (
@@ -509,7 +509,7 @@ async fn what_a_group_cannot_become_is_an_object() {
 }
 
 #[tokio::test]
-async fn what_is_not_sent_stays() {
+async fn omitted_settings_stay() {
     let world = world().await;
     let put = |body: Value, answer: Value| {
         (fact("group-edit"), "ann", "PUT", "/groups/acme", body, 200, answer)
@@ -539,7 +539,7 @@ async fn what_is_not_sent_stays() {
 }
 
 #[tokio::test]
-async fn what_the_tier_the_role_or_the_place_does_not_allow_is_dropped() {
+async fn settings_not_allowed_by_tier_role_or_place_are_ignored() {
     let world = world().await;
     let put = |token, path: &'static str, body: Value, answer: Value| {
         (fact("group-dropped"), token, "PUT", path, body, 200, answer)
@@ -652,7 +652,7 @@ async fn addresses_and_templates_have_rules_of_their_own() {
 }
 
 #[tokio::test]
-async fn runners_are_set_for_all_that_is_below() {
+async fn the_runners_setting_applies_to_everything_below() {
     let world = world().await;
     let thing = "/projects/acme%2Fdeep%2Fthing";
     let put = |path: &'static str, word: &str, status| {

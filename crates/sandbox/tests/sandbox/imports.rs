@@ -190,7 +190,7 @@ async fn gists_fail_as_the_external_host_would_have_it() {
 }
 
 #[tokio::test]
-async fn what_is_imported_and_forked_is_checked_first() {
+async fn imports_and_forks_are_checked_first() {
     let world = super::releases::at("18.9").await;
     let server = |url: &str| {
         json!({"extserver_url": url, "extserver_username": "u", "personal_access_token": "s",

@@ -210,7 +210,7 @@ fn lasting(value: &mut Value) {
 }
 
 #[test]
-fn what_follows_from_time_and_chance_is_named() {
+fn values_from_time_and_randomness_are_listed() {
     let [one, other] = [1_900_000_000, 2_000_000_000].map(|second| {
         let model = usual(second);
         change(&model);

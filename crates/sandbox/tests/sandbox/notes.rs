@@ -265,7 +265,7 @@ async fn notes_are_listed_in_the_order_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn what_the_caller_may_not_read_makes_pages_short() {
+async fn hidden_notes_make_pages_short() {
     let world = world().await;
     for number in 0..6 {
         let internal = json!({"body": "x", "internal": number < 4});

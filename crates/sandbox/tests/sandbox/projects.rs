@@ -296,7 +296,7 @@ async fn a_custom_template_is_a_project_or_any_name() {
 }
 
 #[tokio::test]
-async fn who_sees_and_changes_a_project() {
+async fn roles_decide_who_sees_and_changes_a_project() {
     let world = World::usual().await;
     let unseen = json!({"message": "404 Project Not Found"});
     world
@@ -579,7 +579,7 @@ async fn the_full_object_has_every_field_of_the_reference() {
 
 /// The keys of an answer depend on the caller and on the operation.
 #[tokio::test]
-async fn what_a_project_shows_depends_on_who_reads() {
+async fn keys_of_a_project_depend_on_the_caller() {
     let world = World::usual().await;
     let project = async |who, path: &str| world.get(who, path).await.body;
     let has = |body: &Value, name: &str| body.get(name).is_some();
@@ -649,7 +649,7 @@ async fn what_a_project_shows_depends_on_who_reads() {
 }
 
 #[tokio::test]
-async fn what_an_edit_makes_of_null() {
+async fn null_in_an_edit_depends_on_the_attribute() {
     let world = World::usual().await;
     let unsaved = fact("edit-unsaved");
     let edit = |rule, body: Value, shown: Value| (rule, "olive", "PUT", SHOP, body, 200, shown);
@@ -708,7 +708,7 @@ async fn what_an_edit_makes_of_null() {
 }
 
 #[tokio::test]
-async fn what_a_model_refuses_of_an_edit() {
+async fn edits_are_refused_by_the_model() {
     let world = World::usual().await;
     let path = json!({"message": {"ci_config_path": ["cannot include leading slash or directory traversal."]}});
     let higher = json!(["cannot have higher visibility level than repository access level"]);
@@ -842,7 +842,7 @@ async fn what_a_model_refuses_of_an_edit() {
 }
 
 #[tokio::test]
-async fn what_the_list_of_the_reference_leaves_out_is_shown_too() {
+async fn attributes_that_the_reference_does_not_list_are_shown_too() {
     let world = World::usual().await;
     world
         .check(vec![(

@@ -105,7 +105,7 @@ async fn the_free_build_knows_levels_only() {
 }
 
 #[tokio::test]
-async fn what_is_not_said_is_for_maintainers() {
+async fn omitted_grants_are_for_maintainers() {
     let world = on(Tier::Premium).await;
     let maintainers = json!([{"access_level": 40, "access_level_description": "Maintainers"}]);
     let developers = json!([{"access_level": 30}]);
@@ -146,7 +146,7 @@ async fn what_is_not_said_is_for_maintainers() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_protected_is_refused() {
+async fn invalid_protections_are_refused() {
     let world = on(Tier::Premium).await;
     let (reporters, elsewhere) = (
         invited(&world, "reporters", 20).await,
@@ -439,7 +439,7 @@ async fn grants_say_who_may_unprotect() {
 }
 
 #[tokio::test]
-async fn what_a_grant_is_for_changes_apart_from_its_level() {
+async fn the_grantee_and_the_level_change_separately() {
     let world = on(Tier::Premium).await;
     let first = ids(&protect(&world, json!({"name": "main"})).await)[0];
     let patch = |element: Value, answer: Value| {
@@ -501,7 +501,7 @@ async fn later_releases_order_the_checks_in_another_way() {
 }
 
 #[tokio::test]
-async fn who_leaves_loses_the_grants() {
+async fn a_member_who_leaves_loses_the_grants() {
     let world = on(Tier::Premium).await;
     let ops = invited(&world, "ops", 30).await;
     let add = json!({"user_id": STRANGER, "access_level": 30});

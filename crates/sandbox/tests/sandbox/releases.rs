@@ -364,7 +364,7 @@ async fn push_rules_have_more_flags() {
 }
 
 #[tokio::test]
-async fn what_the_code_of_18_9_takes_of_a_project() {
+async fn attributes_that_the_code_of_18_9_accepts() {
     let world = at("18.9").await;
     let trains = json!({"merge_pipelines_enabled": false, "merge_trains_enabled": false});
     let made =

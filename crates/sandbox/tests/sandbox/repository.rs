@@ -93,7 +93,7 @@ async fn branches_start_where_they_are_told_and_end() {
 }
 
 #[tokio::test]
-async fn what_is_protected_is_for_who_is_granted_it() {
+async fn protected_branches_and_tags_need_grants() {
     let world = world().await;
     let file = |branch: &str| json!({"branch": branch, "content": "x", "commit_message": "m"});
     let refused = says("You are not allowed to push into this branch");

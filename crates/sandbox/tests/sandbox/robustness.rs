@@ -100,7 +100,7 @@ async fn large_bodies_wait_for_each_other_and_small_ones_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_long_or_too_deep_is_refused() {
+async fn too_long_and_too_deep_requests_are_refused() {
     let running = sandbox().await;
     let long = "x".repeat(20_000);
     let headers: String = (0..200).map(|number| format!("X-Header-{number}: x\r\n")).collect();

@@ -56,7 +56,7 @@ async fn with_fault(method: Method, path_contains: &str, what: Misfortune) -> Wo
 }
 
 #[tokio::test]
-async fn what_was_answered_is_there_after_a_restart() {
+async fn answered_writes_survive_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("data.db");
     let world = World::start(Config { seed: seed(usual_seed()), ..in_file(&file) }).await;
@@ -426,7 +426,7 @@ async fn the_clock_finishes_imports() {
 
 /// The request itself is valid; a later status shows the failure.
 #[tokio::test]
-async fn what_fails_in_the_background_says_why() {
+async fn background_failures_show_their_reason() {
     let full = Profile { import_failure: Some("no space left".into()), ..Profile::default() };
     for (profile, credential, why) in [
         (Profile::default(), "invalid-credential", "Access denied to the external account"),
@@ -457,7 +457,7 @@ async fn what_fails_in_the_background_says_why() {
 }
 
 #[tokio::test]
-async fn the_clock_ends_what_runs_in_the_background() {
+async fn the_clock_ends_background_work() {
     let (clock, seconds) = clock_at(1_900_000_000);
     let lasting = Profile {
         import_delay: Duration::from_secs(60),

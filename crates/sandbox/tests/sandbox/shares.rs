@@ -46,7 +46,7 @@ fn with(group: i64, level: i64) -> Value {
 }
 
 #[tokio::test]
-async fn what_cannot_be_shared_is_refused() {
+async fn impossible_shares_are_refused() {
     let world = world().await;
     let (acme, deep, ops) =
         (id(&world, "acme").await, id(&world, "acme/deep").await, id(&world, "ops").await);
