@@ -230,7 +230,7 @@ impl Drift<'_> {
     ) -> Result<Vec<(Vec<String>, Json)>, &'static str> {
         let declared = entry.fields.get(name).map(|field| field.value);
         let Some(Value::Plain(declared)) = declared else {
-            return Err("it is declared by a reference, and what is there is not shown");
+            return Err("it is declared by a reference, and the live value is not shown");
         };
         let found = live.fields.get(name);
         let Some(spec) = of.table().get(name) else {
@@ -238,7 +238,7 @@ impl Drift<'_> {
             return Ok(vec![(vec![EXTRA.to_owned(), name.to_owned()], found)]);
         };
         if is_list(&spec.schema) && declared.is_object() {
-            return Err("it is declared as a condition on what is there");
+            return Err("it is declared as a condition on the live value");
         }
         let key = of.name(&live.fields);
         let words = self.seen.words.map_or(&[][..], |words| words.fields(of.section, &key));
@@ -279,7 +279,7 @@ impl Drift<'_> {
             called == name || called == format!("{name}@{}", live.handle_text())
         };
         let Some(live) = entries.iter().find(is_meant) else {
-            let why = "it may be a declared one, told by a secret that is not known here";
+            let why = "it may be a declared entry whose secret is not set here";
             return self.refuse(address, why, None);
         };
         let key = of.name(&live.fields);
@@ -356,7 +356,7 @@ pub fn addresses(seen: &Seen<'_>) -> Vec<Address> {
     addresses
 }
 
-const UNSAYABLE: &str = "no manifest can say what is there, or it may be a secret";
+const UNSAYABLE: &str = "no manifest can express the live value, or it may be a secret";
 
 /// A live list in the order of the declared one, if order has no meaning: declared items stay at
 /// their places.

@@ -299,7 +299,7 @@ impl Placing<'_> {
         for name in self.of.identity {
             let Some(field) = entry.fields.get(name) else { continue };
             let Value::Plain(value) = field.value else {
-                let why = "what tells it from others is a reference".to_owned();
+                let why = "its identity is a reference".to_owned();
                 return Err((why, Some(field.origin)));
             };
             let spec = self.of.table().get(name);

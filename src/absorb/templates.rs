@@ -24,7 +24,7 @@ pub(super) fn in_words(node: &Node) -> Option<&'static str> {
         Data::Map(_) if has(&["text"]) => Some("as a template"),
         Data::Map(_) if has(&["env", "file"]) => Some("as a reference"),
         Data::Map(_) if has(&CHANGE) => Some("as a change of what lower layers say"),
-        Data::Map(_) if has(&forms::CONDITION) => Some("as a condition on what is there"),
+        Data::Map(_) if has(&forms::CONDITION) => Some("as a condition on the live value"),
         _ => None,
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn check(
         let mut expected = meaning(container);
         for wish in &own {
             if !fulfil(wish, container, &mut expected, &mut after) {
-                let why = "the edited manifest would not declare what is there; edit it by hand";
+                let why = "the edited manifest would not declare the live state; edit it by hand";
                 refused.push(Refusal::new(&wish.address, why));
             }
         }
@@ -61,7 +61,7 @@ pub(super) fn check(
                     section => container.address().section(section).to_string(),
                 };
                 let why = format!(
-                    "the edit would also change what is declared of `{changed}`; edit it by hand"
+                    "the edit would also change the declaration of `{changed}`; edit it by hand"
                 );
                 refused.push(Refusal::new(&wish.address, why));
             }

@@ -248,7 +248,7 @@ impl HttpTransport {
     async fn exchange(&self, request: WireRequest) -> Result<WireResponse, SendError> {
         let url = self.service.url(&request.target);
         let url = url.ok_or_else(|| {
-            SendError::new(Phase::NotSent, Failure::Request, "this path is no valid URL")
+            SendError::new(Phase::NotSent, Failure::Request, "this path is not a valid URL")
         })?;
         let method = match request.method {
             Method::Get => http::Method::GET,

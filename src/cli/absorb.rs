@@ -94,7 +94,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
         return Err(refuse(&found.refused, cx));
     }
     if found.wishes.is_empty() {
-        cx.output.tell("nothing to absorb: what is selected matches its manifest\n");
+        cx.output.tell("nothing to absorb: the selection matches its manifest\n");
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
@@ -214,7 +214,7 @@ fn reload(
 fn read(path: &Path) -> Result<String, String> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_file() => {}
-        Ok(_) => return Err("its manifest is no regular file".into()),
+        Ok(_) => return Err("its manifest is not a regular file".into()),
         Err(error) => return Err(format!("its manifest cannot be read: {error}")),
     }
     let text = input::read(path, manifest::MAX_FILE).ok().and_then(|it| String::from_utf8(it).ok());
@@ -242,7 +242,7 @@ fn summary(args: &Args, wishes: &[Wish], absorbed: &Absorbed) -> String {
     if !absorbed.others.is_empty() {
         let others: Vec<_> = absorbed.others.iter().map(String::as_str).collect();
         let number = count(others.len(), "other group or project");
-        summary += &format!("it also changes what is declared of {number}: {}\n", listed(&others));
+        summary += &format!("it also changes the declarations of {number}: {}\n", listed(&others));
     }
     summary
 }

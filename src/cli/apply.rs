@@ -163,8 +163,8 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
     };
     let base = args.base.named();
     if saved.is_some() && base.is_some() {
-        return Err(Failure::usage("a saved plan says itself how far it goes")
-            .help("leave out `--base`, or save another plan"));
+        return Err(Failure::usage("`--base` cannot be combined with a saved plan")
+            .help("leave it out, or save another plan"));
     }
     let used = Use { heals: args.heal, only_changed: false };
     let session =

@@ -158,7 +158,7 @@ fn report(path: &Path) -> Result<(Marker, String), Failure> {
     }
     let Some(marker) = Marker::of(&body) else {
         let failure = Failure::usage(format!(
-            "`{shown}` is not a report for a comment: its first line is no marker"
+            "`{shown}` is not a report for a comment: its first line is not a marker"
         ));
         return Err(failure.help("make it with `undrift plan --out markdown=FILE`"));
     };
@@ -214,7 +214,7 @@ fn failure(error: CommentError, place: &Place) -> Failure {
     let help = match &error {
         _ if in_doubt => Some("it may have been written; run it again, which looks first".to_owned()),
         CommentError::MergeRequest(error) if error.is_not_found() => {
-            Some("check the project and the number; to whoever may not see a merge request the service says that there is none".to_owned())
+            Some("check the project and the number; the service answers 404 if the token may not see the merge request".to_owned())
         }
         CommentError::Write { discussion_locked: true, .. } if said.is_forbidden() => {
             Some("its discussion is locked: only members of the project may comment".to_owned())

@@ -160,13 +160,12 @@ impl<'a> Comparing<'a> {
     pub(super) fn near(&self, live: &LiveEntry) -> Problem {
         let name = self.section.name(&live.fields);
         let message = format!(
-            "the {} `{}` (id {}) is there, and is the same but for a `/` at its end",
+            "the {} `{}` (id {}) is live and differs only in a `/` at the end",
             self.section.noun,
             text::escape(&name),
             live.handle_text()
         );
-        let help =
-            "write the address as it is there; to change it, list the old one in `previously`";
+        let help = "write the URL as it is live; to change it, list the old one in `previously`";
         let field = self.section.identity.last().copied().unwrap_or_default();
         self.problem("nearly-the-same", message, Some(help.into()), field)
     }

@@ -180,7 +180,7 @@ fn a_nearly_equal_hook_is_named_without_its_credential() {
     let problem = &findings.problems[0];
     assert_eq!(
         problem.message,
-        "the hook `https://***@h/x/` (id 7) is there, and is the same but for a `/` at its end"
+        "the hook `https://***@h/x/` (id 7) is live and differs only in a `/` at the end"
     );
     assert!(!format!("{findings:?}").contains("canary"), "{findings:?}");
 }

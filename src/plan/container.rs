@@ -179,7 +179,7 @@ fn import_failed(declared: &Container, address: &Address, why: Option<&str>) -> 
         code: "import-failed",
         message: format!("the import of `{path}` failed: {why}"),
         help: Some(format!(
-            "delete the {noun} and run again; to keep it as it is, take out of its manifest what it is created from"
+            "delete the {noun} and run again; to keep it as it is, remove its source from the manifest"
         )),
         origin: declared.origin.clone(),
     }

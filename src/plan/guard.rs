@@ -265,7 +265,7 @@ fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
     let (before, after) = step.effects.iter().find_map(lower).filter(|_| !caller.administrator)?;
     let (caller, before, after) = (escape(&caller.username), word(before), word(after));
     let reason = format!(
-        "would lower access from {before} to {after}; whose it is nobody here can tell, and `{caller}`, the token's owner, may be among them"
+        "would lower access from {before} to {after} for people whom only a directory knows; `{caller}`, the token's owner, may be one of them"
     );
     Some(refusal(Guard::OwnAccess, step, reason))
 }

@@ -54,7 +54,7 @@ impl Hold {
         let last = today.saturating_add(Span::new().days(LONGEST));
         if until > last {
             return Err(format!(
-                "`{shown}` is too long; a hold ends within {}, by {last}: what is to stay so belongs into a manifest",
+                "`{shown}` is too long; a hold ends within {}, by {last}; put lasting values into a manifest",
                 count(usize::try_from(LONGEST).unwrap_or_default(), "day")
             ));
         }

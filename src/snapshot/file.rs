@@ -30,7 +30,7 @@ pub enum LoadError {
     #[error("it is not whole, or not JSON ({0}); take it again with `undrift snapshot`")]
     Broken(String),
     /// It is another sort of file.
-    #[error("it is no snapshot; take one with `undrift snapshot`")]
+    #[error("it is not a snapshot; take one with `undrift snapshot`")]
     Other,
     /// Another version of undrift wrote it.
     #[error(
@@ -295,7 +295,7 @@ impl Snapshot {
         let taken_at: Timestamp = file
             .taken_at
             .parse()
-            .map_err(|_| LoadError::Wrong("`taken_at` is no time".to_owned()))?;
+            .map_err(|_| LoadError::Wrong("`taken_at` is not a time".to_owned()))?;
         let head = Head {
             target: file.target.clone().into_owned(),
             sandbox: file.sandbox,

@@ -72,7 +72,7 @@ impl Offline {
                 ))),
             },
             Some((_, Found::Unknown)) | None => Err(unknown(&format!(
-                "the snapshot of {taken_at} does not have it; the next one has what is declared by then"
+                "the snapshot of {taken_at} does not contain it; the next one contains everything that is declared then"
             ))),
         }
     }

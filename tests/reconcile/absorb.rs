@@ -369,7 +369,7 @@ async fn values_that_cannot_be_written_are_refused_with_their_places() {
     let (wishes, refused) = world.drift(&["acme/shop"]).await;
     assert_eq!(wishes, []);
     let why: Vec<_> = refused.iter().map(|refusal| refusal.why.as_str()).collect();
-    assert_eq!(why, ["`value`: no manifest can say what is there, or it may be a secret"]);
+    assert_eq!(why, ["`value`: no manifest can express the live value, or it may be a secret"]);
     assert_eq!(
         refused[0].origin.as_ref().map(ToString::to_string).as_deref(),
         Some("all.yaml:9:19")
@@ -405,7 +405,7 @@ async fn a_value_shared_by_entries_is_not_changed_for_all() {
     let (wishes, _) = world.drift(&["acme/shop"]).await;
     let Err(Failed::Refused(refused)) = world.absorb(&wishes, Mode::Own) else { panic!() };
     let why =
-        "the edit would also change what is declared of `acme/shop#variables`; edit it by hand";
+        "the edit would also change the declaration of `acme/shop#variables`; edit it by hand";
     assert_eq!((refused[0].why.as_str(), world.text()), (why, text("")));
     world.call("PUT", &variable("A"), Some(json!({"value": "x", "protected": true}))).await;
     world.call("PUT", &variable("B"), open()).await;

@@ -102,14 +102,14 @@ impl Repository {
             if is_tracked(link)? {
                 let link = link.file_name().unwrap_or_default().to_string_lossy();
                 return Err(Trouble::new(
-                    format!("a branch says where the symbolic link `{}` leads", escape(&link)),
+                    format!("a branch decides where the symbolic link `{}` leads", escape(&link)),
                     "name the folder that it leads to, or pass `--base none`",
                 ));
             }
         }
         if is_tracked(&own.root)? {
             return Err(Trouble::new(
-                format!("`{shown}` is in a submodule, and a branch says of which repository"),
+                format!("`{shown}` is in a submodule, and a branch decides of which repository"),
                 "run undrift in a clone of that repository alone, or pass `--base none`",
             ));
         }
@@ -180,7 +180,7 @@ impl Repository {
         if blobs.len() > MAX_FILES || bytes > MAX_TOTAL {
             return Err(Trouble::new(
                 format!("the base has more than {MAX_FILES} manifests, or 256 MiB of them"),
-                "name a folder that holds only what belongs together",
+                "name a folder that contains only the manifests",
             ));
         }
         self.write(&blobs, folder)?;

@@ -197,7 +197,9 @@ fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Faul
             Some(("env", name)) if !name.is_empty() => Some(Reference::Env(name.to_owned())),
             Some(("file", path)) if !path.is_empty() => Some(Reference::File(path.to_owned())),
             _ => {
-                let fault = Fault::new(format!("what follows the `@` in `{written}` says nothing"));
+                let fault = Fault::new(format!(
+                    "the `@` in `{written}` must be followed by `env:` or `file:`"
+                ));
                 return Err(fault.help(
                     "write `@env:NAME`, `@file:PATH`, or `@@` for a text that starts with `@`",
                 ));
@@ -215,7 +217,7 @@ fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Faul
         (Type::File, Some(Reference::File(path))) => Ok(Value::File(path)),
         (Type::File, Some(Reference::Env(_))) => Err(not_a_file(written)),
         (Type::Text, Some(reference)) => Ok(Value::Secret(reference)),
-        (other, Some(_)) => Err(Fault::new(format!("`{written}` is no text but a {other}"))
+        (other, Some(_)) => Err(Fault::new(format!("`{written}` is not a text but a {other}"))
             .help("write the value itself")),
     }
 }

@@ -239,7 +239,7 @@ fn faults_of_arguments_are_reported_with_hints() {
         (edit("build_timeout=1h"), "`build_timeout` is a whole number, not `1h`"),
         (
             edit("build_timeout=@env:T"),
-            "`build_timeout` is no text but a number; write the value itself",
+            "`build_timeout` is not a text but a number; write the value itself",
         ),
         (edit("lfs_enabled=yes"), "`lfs_enabled` is `true` or `false`, not `yes`"),
         (edit("name.x=1"), "`name` has no keys"),
@@ -267,7 +267,7 @@ fn faults_of_arguments_are_reported_with_hints() {
         (edit("id=8"), "`id` is given twice; it takes one value"),
         (
             variable("protected=@TOKEN"),
-            "what follows the `@` in `protected` says nothing; write `@env:NAME`, `@file:PATH`, or `@@` for a text that starts with `@`",
+            "the `@` in `protected` must be followed by `env:` or `file:`; write `@env:NAME`, `@file:PATH`, or `@@` for a text that starts with `@`",
         ),
         (
             built(PROJECT_GET, &[]),

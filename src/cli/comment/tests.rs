@@ -72,8 +72,8 @@ fn only_reports_written_by_undrift_are_accepted() {
     for (bytes, words) in [
         (longest(1).into_bytes(), "more than 1000000 characters"),
         (vec![b'x'; 4 * LONGEST + 1], "more than 1000000 characters"),
-        (b"plan: nothing\n".to_vec(), "no marker"),
-        (Vec::new(), "no marker"),
+        (b"plan: nothing\n".to_vec(), "not a marker"),
+        (Vec::new(), "not a marker"),
         (vec![0xff], "not UTF-8"),
         (format!("{marker}\na\n/merge\n").into_bytes(), "plan.md`:3:"),
     ] {

@@ -75,8 +75,10 @@ impl SessionArgs {
         dir: PathBuf,
     ) -> Result<Self, Failure> {
         if !(self.select.only.is_empty() && self.select.exclude.is_empty()) {
-            return Err(Failure::usage("a saved plan says itself what it is about")
-                .help("leave out `--only` and `--exclude`, or save another plan with them"));
+            return Err(Failure::usage(
+                "`--only` and `--exclude` cannot be combined with a saved plan",
+            )
+            .help("leave them out, or save another plan with them"));
         }
         let select = SelectArgs {
             only: selectors(&saved.only)?,
@@ -238,8 +240,10 @@ impl ChangeArgs {
     /// As for [`SessionArgs::of_saved`].
     pub(in crate::cli) fn of_saved(&self, saved: &SavedPlan) -> Result<Self, Failure> {
         if !self.resend.is_empty() || self.limit.is_some() {
-            return Err(Failure::usage("a saved plan says itself how far it goes")
-                .help("leave out `--limit` and `--resend`, or save another plan with them"));
+            return Err(Failure::usage(
+                "`--limit` and `--resend` cannot be combined with a saved plan",
+            )
+            .help("leave them out, or save another plan with them"));
         }
         Ok(Self { resend: selectors(&saved.resend)?, ..self.clone() })
     }

@@ -57,8 +57,7 @@ impl Session {
             match brought {
                 Ok(desired) => base = Base::of(desired.containers, &self.desired.containers),
                 Err(_) => {
-                    let why =
-                        "no base to compare with: its rules have faults in what they bring in";
+                    let why = "no base to compare with: its rules are wrong for a project that they include";
                     let warning = Diagnostic::warning("base", why);
                     let warnings: Diagnostics = std::iter::once(warning).collect();
                     cx.output.tell(&warnings.render(cx.output.stderr.into()));

@@ -285,7 +285,7 @@ fn warn_if_old(head: &Head, cx: &Context) {
     if now().duration_since(head.taken_at) > OLD {
         let age = age(head.taken_at);
         cx.output.tell(&format!(
-            "warning: the snapshot was taken {age}; what changed since is not in the plan\n"
+            "warning: the snapshot was taken {age}; later changes are not in the plan\n"
         ));
     }
 }

@@ -135,7 +135,7 @@ pub(in crate::manifest) fn find(
     files.sort_by(|a, b| a.name.cmp(&b.name));
     if let Some(limit) = exceeded(files.len(), bytes) {
         let large = Diagnostic::error("too-large", limit);
-        diagnostics.push(large.help("name a folder that holds only what belongs together"));
+        diagnostics.push(large.help("name a folder that contains only the manifests"));
         files.clear();
     } else if !files.iter().any(|file| file.is_named) && diagnostics.is_empty() {
         let none = Diagnostic::error("no-manifests", "there is no manifest in this folder")

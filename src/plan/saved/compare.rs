@@ -160,7 +160,7 @@ fn beyond(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)>
             });
         let fields = differing(saved, now, |saved, now| saved.after == now.after);
         return (!is_within)
-            .then(|| ("it would change by more than the saved plan says".to_owned(), fields));
+            .then(|| ("it would change more than the saved plan shows".to_owned(), fields));
     }
     if (now.action, now.replaces) != (saved.action, saved.replaces) {
         let (now_does, saved_does) = (verb(now), verb(saved));
@@ -168,7 +168,7 @@ fn beyond(saved: Option<&Step>, now: &Step) -> Option<(String, Vec<Difference>)>
         return Some((format!("the plan would {now_does} it now, not {saved_does} it"), fields));
     }
     if now.possible {
-        return Some(("what is there cannot be seen any more".to_owned(), Vec::new()));
+        return Some(("the live state can no longer be read".to_owned(), Vec::new()));
     }
     let fields = differing(saved, now, Change::is_as);
     if !fields.is_empty() {

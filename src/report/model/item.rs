@@ -49,7 +49,7 @@ impl Group {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Run => "The run did not finish",
-            Self::Acknowledged => "Acknowledged: refused by a guard and let through",
+            Self::Acknowledged => "Acknowledged refusals of guards",
             Self::Refused => "Refused by a guard",
             Self::Problem => "Problems to put right first",
             Self::Error => "Errors in the manifests",

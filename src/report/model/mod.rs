@@ -218,7 +218,7 @@ impl<'a> Report<'a> {
     pub fn asides(&self) -> Vec<String> {
         let live = self.run().and_then(|run| run.live.as_ref());
         let from = live.map(|live| {
-            format!("From the snapshot of {}: what changed since is not in it.", live.taken_at)
+            format!("From the snapshot of {}: later changes are not in it.", live.taken_at)
         });
         let rehearsed = self.run().into_iter().flat_map(Run::rehearsals);
         let rehearsed = rehearsed.map(|told| format!("{told}."));

@@ -67,7 +67,7 @@ impl Sort {
             Self::TakesAlong => {
                 "grants that no manifest declares; the service removes them along with the share"
             }
-            Self::Besides => "what these steps do besides",
+            Self::Besides => "further effects of these steps",
             Self::NotReturned => {
                 "not compared: the service does not return these fields, or ignores them in its tier"
             }

@@ -81,7 +81,9 @@ fn nothing(plan: &Plan, title: Title) -> Line {
             "no changes: everything is declared as at the base".to_owned()
         }
         (_, true) if differs => {
-            format!("nothing to apply; what differs in {containers} is left alone{limit}")
+            format!(
+                "nothing to apply: apply does not change the differences in {containers}{limit}"
+            )
         }
         (Title::Plan | Title::Approval, true) => {
             format!("no changes: {containers} {matches}{limit}")

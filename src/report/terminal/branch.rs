@@ -56,13 +56,17 @@ pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, title: Title) {
 /// The rest of the comparison with the base.
 pub(super) fn rest(canvas: &mut Canvas, against: &Against) {
     let left: Vec<_> = against.left.iter().collect();
-    folded(canvas, "left alone: this branch did not ask for it; `--heal` writes it too", &left);
+    folded(
+        canvas,
+        "excluded: drift that this branch did not ask for; `--heal` writes it too",
+        &left,
+    );
     let already = against.already.iter().map(|already| {
         let fields = already.fields.join(", ");
         let fields = if fields.is_empty() { fields } else { format!(" ({fields})") };
         (&*already.address.path, tail(&already.address) + &fields)
     });
-    list(canvas, "declared by this branch as it is there already", already);
+    list(canvas, "declared by this branch as it is live already", already);
     let removed = against.removed.iter().map(|address| (&*address.path, tail(address)));
     list(canvas, "declared at the base and not by this branch; unchanged", removed);
 }

@@ -41,7 +41,7 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
     canvas.line(&Line::default().put(Paint::Bold, "saved plan: ").text(text));
     canvas.line(&Line::default().put(
         Paint::Dim,
-        "apply plans anew and does of this what is still needed; guards are asked again then",
+        "apply plans anew, carries out the steps that are still needed, and checks guards again",
     ));
     canvas.finish()
 }
