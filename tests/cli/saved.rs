@@ -336,7 +336,7 @@ fn the_folder_of_a_saved_plan_is_below_the_working_directory() {
         let (code, _, stderr) = run(&place, "apply plan.saved --yes");
         assert_eq!(code, 3, "{elsewhere}: {stderr}");
         let why = format!("was made of `{elsewhere}`, which is not below here");
-        assert!(stderr.contains(&why) && stderr.contains("undrift apply FILE DIR"), "{stderr}");
+        assert!(stderr.contains(&why) && stderr.contains("undrift apply FILE -d DIR"), "{stderr}");
         // With an explicit folder, that of the file does not matter, and the file is recognised as
         // edited.
         assert_eq!(run(&place, "apply plan.saved m --yes").0, 5);
