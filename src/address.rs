@@ -17,7 +17,7 @@ use crate::{steps, text::encode};
 
 pub use globs::{Ends, Globs};
 
-/// The name of one managed object. Ordered by path, section and entry.
+/// The address of a managed object. Ordered by path, section and entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
 #[schemars(with = "AddressForm")]
 pub struct Address {
@@ -25,7 +25,7 @@ pub struct Address {
     pub path: Arc<str>,
     /// The section of the manifest; `None` for the group or project itself.
     pub section: Option<&'static str>,
-    /// The entry within a section that is a list.
+    /// The entry in a list section.
     pub entry: Option<String>,
 }
 
@@ -53,8 +53,8 @@ impl fmt::Display for Address {
             write!(f, "#{section}")?;
         }
         if let Some(entry) = &self.entry {
-            // `@` between the parts of an identity and `*` for every environment read better as
-            // they are, and nothing becomes ambiguous.
+            // `@` between the parts of an identity and `*` for every environment are more readable
+            // unencoded, and stay unambiguous.
             write!(f, "/{}", encode(entry).to_string().replace("%40", "@").replace("%2A", "*"))?;
         }
         Ok(())
@@ -69,19 +69,19 @@ impl Serialize for Address {
     }
 }
 
-/// The form that an address serializes to.
+/// The serialized form of an address.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Address")]
 struct AddressForm<'a> {
-    /// The whole address: `PATH`, `PATH#SECTION` or `PATH#SECTION/ENTRY`, the entry
-    /// percent-encoded.
+    /// The whole address: `PATH`, `PATH#SECTION` or `PATH#SECTION/ENTRY`, with a percent-encoded
+    /// entry.
     full: String,
     /// The full path of the group or project.
     path: &'a str,
     /// The section of the manifest; `null` for the group or project itself.
     #[serde(serialize_with = "crate::text::word_if_any")]
     section: Option<&'static str>,
-    /// The entry within a section that is a list, or `null`.
+    /// The entry in a list section, or `null`.
     entry: Option<&'a str>,
 }
 
@@ -91,7 +91,7 @@ pub struct Selector {
     written: String,
     path: GlobMatcher,
     rest: Option<GlobMatcher>,
-    /// The part of `rest` that is over the section alone.
+    /// The glob for the section alone.
     section: Option<GlobMatcher>,
 }
 
@@ -99,7 +99,7 @@ impl Selector {
     /// Reads `GLOB` or `GLOB#GLOB`.
     ///
     /// # Errors
-    /// What is wrong with the glob, as text.
+    /// What is wrong with the glob.
     pub fn parse(written: &str) -> Result<Self, String> {
         let (path, rest) =
             written.split_once('#').map_or((written, None), |(path, rest)| (path, Some(rest)));
@@ -112,28 +112,28 @@ impl Selector {
         Ok(Self { written: written.to_owned(), path, rest: rest.map(glob).transpose()?, section })
     }
 
-    /// The text that it was read from.
+    /// The original text.
     pub fn written(&self) -> &str {
         &self.written
     }
 
-    /// The part that is over paths.
+    /// The part for paths.
     pub fn over_paths(&self) -> &str {
         self.written.split('#').next().unwrap_or_default()
     }
 
-    /// Whether it is over entries, and not only over what holds them.
+    /// Whether it has a part for entries.
     pub fn is_of_entries(&self) -> bool {
         self.written.split_once('#').is_some_and(|(_, rest)| rest.contains('/'))
     }
 
-    /// Whether the project at `path` may hold something selected. Paths are the same in any case.
+    /// Whether the project at `path` may contain something selected. Paths are case-insensitive.
     pub fn touches(&self, path: &str) -> bool {
         steps::step();
         self.path.is_match(path.to_lowercase())
     }
 
-    /// Whether something in the section that `address` names may be selected.
+    /// Whether something in the section of `address` may be selected.
     pub fn touches_section(&self, address: &Address) -> bool {
         self.touches(&address.path)
             && self
@@ -142,7 +142,7 @@ impl Selector {
                 .is_none_or(|glob| address.section.is_none_or(|section| glob.is_match(section)))
     }
 
-    /// Whether `address` is selected: itself, or the section or project that holds it.
+    /// Whether `address`, or the section or project that contains it, is selected.
     pub fn matches(&self, address: &Address) -> bool {
         if !self.touches(&address.path) {
             return false;
@@ -151,14 +151,14 @@ impl Selector {
         let Some(section) = address.section else { return false };
         let written = address.to_string();
         let written = written.split_once('#').map_or("", |(_, written)| written);
-        // An entry may be named as an address writes it, and as a plan shows it.
+        // An entry can be selected in the form of an address and in the form of a plan.
         let shown =
             address.entry.as_ref().is_some_and(|entry| rest.is_match(format!("{section}/{entry}")));
         rest.is_match(section) || rest.is_match(written) || shown
     }
 }
 
-/// A glob that stands alone.
+/// A single glob.
 #[derive(Clone, Debug)]
 pub struct Glob {
     written: String,
@@ -172,42 +172,42 @@ enum Matcher {
 }
 
 impl Glob {
-    /// A glob over full paths, in any case: `*` matches within a segment, `**` across.
+    /// A case-insensitive glob for full paths: `*` stays within a segment, `**` crosses segments.
     ///
     /// # Errors
-    /// What is wrong with it, as text.
+    /// What is wrong with it.
     pub fn over_paths(written: &str) -> Result<Self, String> {
         let matcher = Matcher::Glob(glob(&written.to_lowercase())?);
         Ok(Self { written: written.to_owned(), matcher })
     }
 
-    /// A glob over the names of entries, in which `*` stands for any text.
+    /// A glob for the names of entries, in which `*` matches any text.
     ///
     /// # Errors
-    /// What is wrong with it, as text.
+    /// What is wrong with it.
     pub fn over_names(written: &str) -> Result<Self, String> {
         let matcher = Matcher::Glob(compile(written, false)?);
         Ok(Self { written: written.to_owned(), matcher })
     }
 
-    /// The glob that matches nothing but the entry called `name`.
+    /// The glob that only matches the entry called `name`.
     pub fn name(name: &str) -> Self {
-        // Brackets do not escape what escapes.
+        // Within brackets, the backslash is not an escape character.
         let written = globset::escape(name).replace('\\', r"\\");
         Self { written, matcher: Matcher::Name(name.to_owned()) }
     }
 
-    /// The text that it was read from.
+    /// The original text.
     pub fn written(&self) -> &str {
         &self.written
     }
 
-    /// What everything that it matches starts with; of a path, in lower case.
+    /// The text that every match starts with; for paths, in lower case.
     pub fn start(&self) -> &str {
         &self.written[..glob_is_literal_until(&self.written)]
     }
 
-    /// Whether it matches `text`; a path has to be in lower case.
+    /// Whether it matches `text`. Paths must be in lower case.
     pub fn matches(&self, text: &str) -> bool {
         steps::step();
         match &self.matcher {
@@ -217,28 +217,28 @@ impl Glob {
     }
 }
 
-/// What a glob may have that does not stand for itself.
+/// Characters with a special meaning in globs.
 const SPECIAL: [char; 8] = ['*', '?', '[', ']', '{', '}', '!', '\\'];
 
-/// Where the first part of a glob is that may not stand for itself.
+/// The position of the first special character of a glob.
 fn glob_is_literal_until(glob: &str) -> usize {
     glob.find(SPECIAL).unwrap_or(glob.len())
 }
 
-/// A glob over paths.
+/// A glob for paths.
 fn glob(text: &str) -> Result<GlobMatcher, String> {
     compile(text, true)
 }
 
-/// The longest glob, in bytes.
+/// The maximum length of a glob in bytes.
 const LONGEST_GLOB: usize = 4096;
-/// The most `{` within each other in a glob.
+/// The maximum nesting of `{` in a glob.
 const DEEPEST_GLOB: usize = 8;
-/// The most texts without `{a,b}` that a glob stands for.
+/// The maximum number of texts that the `{a,b}` of a glob expand to.
 const MOST_CHOICES: usize = 1000;
 
-/// The one place that makes a matcher of a glob: within limits, because the compiler of globs panics at
-/// what is too large for it, and whoever writes out the choices of one needs room for them.
+/// The only function that compiles globs. It enforces limits, because the glob compiler panics if a
+/// glob is too large, and expanding choices needs memory.
 fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
     steps::step();
     if text.len() > LONGEST_GLOB {
@@ -259,11 +259,11 @@ fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
     Ok(glob.compile_matcher())
 }
 
-/// How many braces of a glob are within each other, and how many texts without them it stands for, at
-/// the most: a brace counts as one even where it is escaped.
+/// The nesting of braces in a glob, and the number of texts that they expand to, as upper bounds:
+/// escaped braces count too.
 fn size(glob: &str) -> (usize, usize) {
-    // Of the innermost brace that is open: the texts of the choices before, and of this one. Of those
-    // around it, the same.
+    // The number of texts of the earlier choices and of the current choice in the innermost open
+    // brace. The stack has the same for the outer ones.
     let (mut before, mut own) = (0_usize, 1_usize);
     let (mut around, mut deepest) = (Vec::new(), 0);
     let unclosed = glob.bytes().filter(|byte| *byte == b'{').map(|_| b'}');
@@ -297,14 +297,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_written_in_one_way() {
+    fn an_address_has_one_form() {
         assert_eq!(address("acme/shop", None, None).to_string(), "acme/shop");
         let variable = address("acme/shop", Some("variables"), Some("TOKEN@prod/*"));
         assert_eq!(variable.to_string(), "acme/shop#variables/TOKEN@prod%2F*");
     }
 
     #[test]
-    fn a_selector_matches_what_it_names_and_what_that_holds() {
+    fn a_selector_matches_an_object_and_everything_in_it() {
         let variable = address("acme/web/shop", Some("variables"), Some("TOKEN@*"));
         for (selector, selected) in [
             ("acme/web/shop", true),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_selected_as_it_is_written_and_as_it_is_shown() {
+    fn an_entry_is_selected_in_the_form_of_addresses_and_of_plans() {
         let variable = address("acme/shop", Some("variables"), Some("TOKEN@prod/*"));
         for selector in [
             "acme/shop#variables/TOKEN@prod%2F*",
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_is_within_limits() {
+    fn globs_have_limits() {
         let nested = |depth: usize| "{a,".repeat(depth) + "b" + &"}".repeat(depth);
         for (glob, why) in [
             (nested(8), None),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_written_as_the_glob_that_matches_it_alone() {
+    fn a_name_becomes_a_glob_that_only_matches_it() {
         for (name, other) in [("a*b?", "axbc"), (r"a\*b", "a*b"), (r"\", ""), ("{a,b}[c]", "ac")] {
             let glob = Glob::over_names(Glob::name(name).written()).unwrap();
             assert!(glob.matches(name) && !glob.matches(other), "{name}");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_selector_says_why() {
+    fn the_fault_of_a_broken_selector_is_named() {
         assert!(Selector::parse("acme/[").unwrap_err().contains("class"));
         assert!(Selector::parse("#variables").is_err());
     }

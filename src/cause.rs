@@ -1,8 +1,8 @@
-//! Why something could not be read or done, in its parts.
+//! The reason why something could not be read or done, in its parts.
 //!
-//! A cause keeps what the service said apart from what undrift makes of it: the operation, the
-//! status and the request's id follow it from the answer into every report, so that whoever reads
-//! one can filter by them and can find the request in the service's own log.
+//! A cause keeps the operation, the status and the request id apart from undrift's message. They
+//! are in every report, so readers can filter by them and find the request in the log of the
+//! service.
 
 use std::{borrow::Cow, fmt};
 
@@ -14,59 +14,59 @@ use crate::text;
 /// Why something could not be read or done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Cause {
-    /// What happened, in a fragment of a sentence that can stand alone.
+    /// What happened: a fragment that can stand alone.
     pub message: Cow<'static, str>,
-    /// The operation that failed, by its id in the table of operations.
+    /// The id of the operation that failed.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "text::word_if_any")]
     pub operation: Option<&'static str>,
-    /// The status of the service's answer.
+    /// The status of the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The id by which the service's log knows the request.
+    /// The request id in the log of the service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<Cow<'static, str>>,
-    /// Whether another run may find it otherwise although nobody mends anything.
+    /// Whether another run may succeed without any correction.
     pub transient: bool,
-    /// The request that the message names, as `METHOD path`.
+    /// The request in the message, as `METHOD path`.
     #[serde(skip)]
     pub request: String,
 }
 
 impl Cause {
-    /// A cause that undrift found itself and that stays until somebody mends it.
+    /// A cause found by undrift itself. It stays until somebody corrects it.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// The same, but another run may find it otherwise.
+    /// Marks it as transient.
     #[must_use]
     pub fn transient(self) -> Self {
         Self { transient: true, ..self }
     }
 
-    /// With what to do about it.
+    /// Adds help.
     #[must_use]
     pub fn help(self, help: impl Into<Cow<'static, str>>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 
-    /// The same, and what came of it.
+    /// Adds what it led to.
     #[must_use]
     pub fn and(self, then: impl fmt::Display) -> Self {
         Self { message: format!("{}; {then}", self.message).into(), ..self }
     }
 
-    /// The same, said of something larger: `context: message`.
+    /// Adds a context in front: `context: message`.
     #[must_use]
     pub fn context(self, context: impl fmt::Display) -> Self {
         Self { message: format!("{context}: {}", self.message).into(), ..self }
     }
 }
 
-/// The message. What to do about it is shown apart.
+/// The message. Help is shown separately.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

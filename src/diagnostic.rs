@@ -1,10 +1,9 @@
-//! What is wrong with what people wrote: where, why, and what to do.
+//! Faults in manifests and configuration: what, where, and what to do.
 //!
-//! A [`Diagnostic`] has a code that `explain` knows, a message, a [`Place`] and often a hint.
-//! [`Diagnostics`] collects all of them; nothing stops at the first, and they are ordered only when
-//! they are shown. A place holds the one line of text that is shown with it, already without
-//! secrets, comments and control characters (see [`source`]), so a diagnostic can be kept, printed
-//! and sent anywhere.
+//! A [`Diagnostic`] has a code that `explain` knows, a message, a [`Place`] and usually help.
+//! [`Diagnostics`] collects them all; they are only sorted when shown. A place contains the line of
+//! text to show, already without secrets, comments and control characters (see [`source`]). So a
+//! diagnostic can be stored, printed and sent anywhere.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,73 +18,73 @@ pub use source::{Place, Source};
 
 use crate::text;
 
-/// How bad something is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// It has to be changed: exit code 3.
+    /// It must be corrected: exit code 3.
     Error,
-    /// It works and should be changed.
+    /// It works but should be corrected.
     Warning,
 }
 
-/// One thing that is wrong.
+/// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Its sort, a name of [`codes::CODES`].
+    /// Its code, a name of [`codes::CODES`].
     pub code: &'static str,
-    /// What is wrong: a lower-case fragment, shown escaped.
+    /// What is wrong: a lower-case fragment. It is escaped when shown.
     pub message: String,
-    /// Where.
+    /// The place.
     pub place: Option<Place>,
-    /// What is at that place, in a few words.
+    /// A short text about the place.
     pub label: Option<String>,
-    /// Other places that play a part, each with what is there.
+    /// Related places, each with a short text.
     pub related: Vec<(Place, String)>,
     /// What to do about it.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error of the sort `code`.
+    /// An error with this code.
     pub fn error(code: &'static str, message: impl Into<String>) -> Self {
         let (message, severity) = (message.into(), Severity::Error);
         Self { severity, code, message, place: None, label: None, related: Vec::new(), help: None }
     }
 
-    /// A warning of the sort `code`.
+    /// A warning with this code.
     pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(code, message) }
     }
 
-    /// With the place that it is about.
+    /// Adds the place.
     #[must_use]
     pub fn at(self, place: Place) -> Self {
         Self { place: Some(place), ..self }
     }
 
-    /// With a few words at its place.
+    /// Adds a short text about its place.
     #[must_use]
     pub fn label(self, label: impl Into<String>) -> Self {
         Self { label: Some(label.into()), ..self }
     }
 
-    /// With another place that plays a part.
+    /// Adds a related place.
     #[must_use]
     pub fn related(mut self, place: Place, label: impl Into<String>) -> Self {
         self.related.push((place, label.into()));
         self
     }
 
-    /// With a hint.
+    /// Adds help.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 
-    /// As [`Self::help`], if there is one.
+    /// As [`Self::help`], if there is help.
     #[must_use]
     pub fn help_if(self, help: Option<impl Into<String>>) -> Self {
         Self { help: help.map(Into::into), ..self }
@@ -93,7 +92,7 @@ impl Diagnostic {
 }
 
 /// `{severity, code, message, file, line, column, help, related: [{file, line, column, message}]}`;
-/// what is unknown is `null`.
+/// unknown values are `null`.
 impl Serialize for Diagnostic {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -132,12 +131,12 @@ impl Serialize for Diagnostic {
     }
 }
 
-/// Everything that is wrong. Its JSON form is the sorted list.
+/// All faults. Its JSON form is the sorted list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// Adds one.
+    /// Adds a diagnostic.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.0.push(diagnostic);
     }
@@ -147,28 +146,27 @@ impl Diagnostics {
         self.0.retain(wanted);
     }
 
-    /// Whether one of them is an error.
+    /// Whether one is an error.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
     }
 
-    /// How many there are of `severity`.
+    /// The number of diagnostics of `severity`.
     pub fn count(&self, severity: Severity) -> usize {
         self.0.iter().filter(|diagnostic| diagnostic.severity == severity).count()
     }
 
-    /// Whether there is nothing to say.
+    /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// The number of diagnostics.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// In the order in which they are shown: by file, line and column; those without a place come
-    /// first.
+    /// Ordered as they are shown: by file, line and column. Those without a place come first.
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut sorted: Vec<_> = self.0.iter().collect();
         sorted.sort_by(|a, b| {
@@ -178,8 +176,8 @@ impl Diagnostics {
         sorted
     }
 
-    /// All of them as text for people, each followed by an empty line. Of a code that many have, the
-    /// first stands for all, with the places of others, unless the style is full.
+    /// All diagnostics as text for people, each followed by an empty line. Many of one code are
+    /// shown as the first one with the places of others, unless the style is full.
     pub fn render(&self, style: Style) -> String {
         let sorted = self.sorted();
         let mut alike: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
@@ -198,8 +196,7 @@ impl Diagnostics {
         texts.collect()
     }
 
-    /// `2 errors, 1 warning`, with a sum for each code where many have one; `None` if there
-    /// is neither.
+    /// `2 errors, 1 warning`, with the number for each frequent code; `None` if there are none.
     pub fn summary(&self) -> Option<String> {
         let counts = [(Severity::Error, "error"), (Severity::Warning, "warning")];
         let counts = counts.into_iter().filter_map(|(severity, noun)| {

@@ -1,8 +1,8 @@
-//! Digests of values: so that what was there can be told from what is there, without keeping it.
+//! Digests of values, to compare an old with a current value without storing it.
 //!
-//! JSON is digested in its canonical form, in which keys are in order and nothing is between them, so
-//! that one value has one digest. What nobody may guess at is digested under a key: without it, the
-//! digest of a short secret would tell the secret to whoever tries a list of words.
+//! JSON is digested in its canonical form, with sorted keys and no white space, so that equal
+//! values have equal digests. Sensitive values are digested under a key: otherwise a short secret
+//! could be found from its digest by trying a list of words.
 
 use hmac::{Hmac, Mac as _};
 use sha2::{Digest as _, Sha256};
@@ -20,9 +20,9 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key that `secret` is, of any length.
+    /// The key made from `secret`, of any length.
     pub fn new(secret: &Secret) -> Self {
-        // HMAC fills a short key up with zeros, and takes the digest of one longer than a block.
+        // HMAC pads a short key with zeros and digests a key longer than a block.
         let secret = secret.expose().as_bytes();
         let mut block = [0; 64];
         match block.get_mut(..secret.len()) {
@@ -32,7 +32,7 @@ impl Key {
         Self(Hmac::new(&block.into()))
     }
 
-    /// What tells this key from others. To find a key from it one has to try all that there are.
+    /// Identifies the key. To find a key from its id, one must try all keys.
     pub fn id(&self) -> String {
         self.of(&Json::Null)
     }
@@ -50,8 +50,7 @@ pub fn of(json: &Json) -> String {
     hexadecimal(&Sha256::digest(canonical(json)))
 }
 
-/// The one text of `json` in which the keys of objects are in the order of their characters, with no
-/// space between anything.
+/// The canonical text of `json`: keys in the order of their characters, without white space.
 pub fn canonical(json: &Json) -> String {
     let mut sorted = json.clone();
     sorted.sort_all_objects();
@@ -68,7 +67,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_order_of_keys_does_not_matter_and_anything_else_does() {
+    fn digests_ignore_the_order_of_keys_and_nothing_else() {
         let (a, b) = (
             json!({"b": [1, {"d": null, "c": 2}], "a": ""}),
             r#"{"a":"","b":[1,{"c":2,"d":null}]}"#,
@@ -81,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn digests_are_those_of_the_standards() {
+    fn digests_follow_the_standards() {
         // Computed with another implementation; the first key is longer than a block.
         assert_eq!(
             of(&json!("")),

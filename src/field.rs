@@ -1,7 +1,7 @@
-//! What the API does with one field: where it is accepted, how it reads back, on which tier it
-//! exists. The file is long because it is the list of everything that a field may say.
+//! How the API treats one field: which requests accept it, how responses show it, in which tier it
+//! exists. The file is long because it lists every property that a field can have.
 //!
-//! A kind's struct says this next to the field itself, as a schema transform:
+//! A kind declares this next to the field itself, as a schema transform:
 //!
 //! ```text
 //! /// Whether people who are not members may see jobs.
@@ -9,10 +9,9 @@
 //! pub public_builds: Option<bool>,
 //! ```
 //!
-//! Checks, request bodies, diff, guards, the published schema and the reference page read it back
-//! from there. The default, [`FIELD`], is the common case: accepted on create and edit, read back
-//! under its own name, on every tier, not nullable. Only what a change may do has no default: see
-//! [`Stake`].
+//! Checks, request bodies, diff, guards, the published schema and the reference page use it. The
+//! default, [`FIELD`], is the common case: accepted on create and edit, shown under its own name,
+//! in every tier, not nullable. Only the effect of a change has no default: see [`Stake`].
 
 use std::borrow::Cow;
 
@@ -31,37 +30,37 @@ pub struct Field {
     /// The requests that accept it.
     #[serde(skip_serializing_if = "is_default")]
     pub accepted: Accepted,
-    /// How it comes back.
+    /// How responses show it.
     #[serde(skip_serializing_if = "is_default")]
     pub read: Readback,
     /// How the declared and the live value are compared.
     #[serde(skip_serializing_if = "is_default")]
     pub compare: Compare,
-    /// The name under which requests carry it, if it is another one.
+    /// The name in requests, if different.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub send_as: Option<Cow<'static, str>>,
-    /// The lowest tier of the service that has it.
+    /// The lowest tier of the service that has the field.
     #[serde(skip_serializing_if = "is_default")]
     pub tier: Tier,
-    /// The release of the service that brought it.
+    /// The release that added the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Release>,
-    /// The release of the service from which on it is gone.
+    /// The release that removed the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Release>,
-    /// The values that not every release takes.
+    /// The values that not every release accepts.
     #[serde(skip_serializing_if = "is_default")]
     pub words: Vec<Word>,
-    /// Whether it steers undrift alone where the service is older than `since`.
+    /// Whether only undrift uses the field if the service is older than `since`.
     #[serde(skip_serializing_if = "is_default")]
     pub local_before: bool,
-    /// The field to use instead, for a deprecated spelling.
+    /// For a deprecated field: the field that replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<Cow<'static, str>>,
-    /// Whether the field to use instead says the opposite.
+    /// Whether the replacing field has the opposite value.
     #[serde(skip_serializing_if = "is_default")]
     pub opposite: bool,
-    /// Whether `null` clears it.
+    /// Whether `null` clears the field.
     #[serde(skip_serializing_if = "is_default")]
     pub nullable: bool,
     /// Whether live values are never shown, and whether literals are allowed.
@@ -74,145 +73,149 @@ pub struct Field {
     /// [`crate::value::Value::File`].
     #[serde(skip_serializing_if = "is_default")]
     pub upload: bool,
-    /// What it names by a path or a username, and requests by an id.
+    /// What the value names by path or username. Requests contain the id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Named>,
-    /// The parameter by which a new entry says a list of rows that is a single level.
+    /// Another parameter for a list of rows that is a single level, in the request that creates an
+    /// entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub single_level_as: Option<Cow<'static, str>>,
-    /// The section of the same container whose entries it names; requests carry their ids.
+    /// The section of the same container whose entries the value names. Requests contain their ids.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub names_entries: Option<Cow<'static, str>>,
-    /// What manifests write otherwise than requests and answers.
+    /// The form in manifests, if it differs from requests and responses.
     #[serde(skip_serializing_if = "is_default")]
     pub codec: Codec,
-    /// Whether an edit that leaves it out resets it, so that every edit carries it.
+    /// Whether an edit without the field resets it, so that every edit must contain it.
     #[serde(skip_serializing_if = "is_default")]
     pub with_every_edit: bool,
-    /// The field whose change makes the service forget this one, so that it is sent again.
+    /// Another field. When it changes, the service resets this one, so it is sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reset_by: Option<Cow<'static, str>>,
-    /// What the service gives a new entry that leaves it out.
+    /// The service's default for a new entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Json>,
-    /// What a create sends where nothing is declared, because the service does not do without.
+    /// The value that a create request contains if none is declared, because the service requires
+    /// one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_with: Option<Json>,
-    /// The field beside which the service refuses it in one request, whatever the two say.
+    /// Another field. The service refuses a request that contains both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_with: Option<Cow<'static, str>>,
-    /// Whether it is a regular expression, in the syntax of RE2, which the service compiles.
+    /// Whether the value is a regular expression in RE2 syntax.
     #[serde(skip_serializing_if = "is_default")]
     pub expression: bool,
-    /// Whether the service takes white space away from both ends of it.
+    /// Whether the service strips white space from both ends.
     #[serde(skip_serializing_if = "is_default")]
     pub trimmed: bool,
-    /// Whether it is a mapping whose keys are fields of their own, called `mapping.key`.
+    /// Whether it is a mapping whose keys are separate fields, called `mapping.key`.
     #[serde(skip_serializing_if = "is_default")]
     pub spread: bool,
-    /// The field whose `true` makes the service show `null` in the place of this one's value.
+    /// A flag. While it is `true`, responses contain `null` instead of this field's value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden_by: Option<Cow<'static, str>>,
-    /// The only scope that has it, if not all scopes of its kind do.
+    /// The only scope that has the field, if not all scopes of its kind do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<Scope>,
-    /// What means more than was declared if the service drops this field of a request.
+    /// The switch that this field limits. Without the limit, the switch would do more than was
+    /// declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
-    /// What has to be on for this field to have an effect, and to be shown.
+    /// The field that must be on for this one to have an effect and to be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs: Option<Needs>,
-    /// The level of access that this one may not exceed: the service refuses that.
+    /// Another level of access. The service refuses a wider level for this field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Cow<'static, str>>,
-    /// The setting of the groups above that bounds it.
+    /// The setting of the groups above that limits it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounded_by: Option<Cow<'static, str>>,
-    /// The release from which on the service takes no text that is not ASCII.
+    /// The release since which the service only accepts ASCII text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ascii_from: Option<Release>,
-    /// What a change of it may do that guards ask about.
+    /// What guards check when it changes.
     #[serde(skip_serializing_if = "is_default")]
     pub stake: Stake,
 }
 
-/// A value of a field that not every release takes.
+/// A value that not every release accepts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Word {
     /// The value.
     pub word: Cow<'static, str>,
-    /// The release that brought it.
+    /// The release that added it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Release>,
-    /// The release from which on it is refused.
+    /// The release that removed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Release>,
 }
 
-/// What a change of a field may do that guards ask about. A field without it is no transform of a
-/// schema, so that nobody adds one without thinking of it.
+/// What guards check when a field changes. A field without it is not a schema transform, so every
+/// new field needs a decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stake {
     /// Nothing.
     #[default]
     Nothing,
-    /// It may give or take access.
+    /// A change may give or take away access.
     Access,
-    /// It may show something to more people: it is a visibility, a level of access or a flag.
+    /// A change may show something to more people. The field is a visibility, a level of access or
+    /// a flag.
     Shows,
-    /// It may protect less.
+    /// A change may weaken a protection.
     Weakens(When),
-    /// What the rules of its kind say ([`crate::kind::Rules::effects`]).
+    /// [`crate::kind::Rules::effects`] decides.
     ByKind,
 }
 
-/// Which changes of a field protect less. `null` and empty text are nothing; what is not known is
-/// taken for what protects most.
+/// Which changes of a field weaken a protection. `null` and empty text count as unset; an unknown
+/// value counts as the strictest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
-    /// A flag that is switched off.
+    /// A flag changes to `false`.
     Off,
-    /// A flag that is switched on.
+    /// A flag changes to `true`.
     On,
-    /// A lower number.
+    /// A number becomes lower.
     Lower,
-    /// A higher number.
+    /// A number becomes higher.
     Higher,
-    /// Nothing.
+    /// The value is cleared.
     Cleared,
-    /// Nothing, or anything else than before: which of two protects more nobody can tell.
+    /// The value is cleared or changed: which of two values protects more is unknown.
     Changed,
-    /// Text that lists, with commas in between, something more, or nothing, which is everything.
+    /// A comma-separated list gets more items, or becomes empty, which means everything.
     Wider,
-    /// Any of these words, or numbers, but the first instead of one before it.
+    /// The value changes to a word or number that is later in this list.
     Later(Vec<Cow<'static, str>>),
 }
 
-/// A [`Field`] that says what a change of it may do: the transform of a schema.
+/// A [`Field`] with a [`Stake`]: the transform of a schema.
 #[derive(Clone, Debug)]
 pub struct Weighed(Field);
 
-/// What a field needs of another one of the same entry.
+/// The field that another field of the same entry needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Needs {
-    /// The field that has to be on.
+    /// The field that must be on.
     pub switch: Cow<'static, str>,
-    /// Whether requests have to carry both: the service refuses, or ignores, this one alone.
+    /// Whether requests must contain both: the service refuses or ignores one alone.
     #[serde(default, skip_serializing_if = "is_default")]
     pub same_request: bool,
 }
 
-/// How a field limits another one of the same entry or mapping. The service drops the part of a
-/// request that it does not know, so a request that switches the other one on carries the limit too,
-/// and has not succeeded before the limit is seen in the answer.
+/// How a field limits another field of the same entry or mapping. The service ignores fields that
+/// it does not know. So a request that turns the other field on also contains the limit, and it has
+/// only succeeded if the response shows the limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// The field that it limits, which is on unless it is `false` or nothing.
+    /// The limited field. It is on unless it is `false` or unset.
     pub switch: Cow<'static, str>,
-    /// Whether nobody may declare the other one as on without it: what the service takes in its place
-    /// is everything.
+    /// Whether the limited field must not be declared as on without the limit, because the
+    /// service's default limit is everything.
     #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
 }
@@ -224,7 +227,7 @@ impl Limits {
     }
 }
 
-/// What documents are about.
+/// What a document is about: a group or a project.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -237,10 +240,10 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Every scope, in the order in which reports name them.
+    /// Every scope, in the order of reports.
     pub const ALL: [Self; 2] = [Self::Group, Self::Project];
 
-    /// What one of them is called in a sentence, and in the path of its operations.
+    /// The noun, which is also in the paths of operations.
     pub const fn noun(self) -> &'static str {
         match self {
             Self::Group => "group",
@@ -248,7 +251,7 @@ impl Scope {
         }
     }
 
-    /// The `kind` of documents about one.
+    /// The `kind` of its documents.
     pub const fn document(self) -> &'static str {
         match self {
             Self::Group => "Group",
@@ -257,7 +260,7 @@ impl Scope {
     }
 }
 
-/// What a field names.
+/// The sort of thing that a field names.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
@@ -272,7 +275,7 @@ pub enum Named {
 }
 
 impl Named {
-    /// What one is called in a sentence.
+    /// The noun.
     pub const fn noun(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -281,7 +284,7 @@ impl Named {
         }
     }
 
-    /// What documents declare one; a user has none.
+    /// The scope whose documents declare it; users have none.
     pub const fn scope(self) -> Option<Scope> {
         match self {
             Self::User => None,
@@ -291,14 +294,14 @@ impl Named {
     }
 }
 
-/// How the value of a field is written in manifests, where requests and answers have it otherwise.
+/// The form of a value in manifests, if it differs from requests and responses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Codec {
-    /// As everywhere.
+    /// The same form.
     #[default]
     Same,
-    /// As the word of a [`Level`](crate::level::Level); requests and answers have its number.
+    /// The word of a [`Level`](crate::level::Level). Requests and responses contain its number.
     Level,
 }
 
@@ -323,14 +326,14 @@ pub enum Accepted {
     Never,
 }
 
-/// A request that may carry a field.
+/// A request that can contain fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// The ordinary create.
+    /// The create request.
     Create,
-    /// The create of a project for another user.
+    /// The request that creates a project for another user.
     CreateForUser,
-    /// The edit.
+    /// The edit request.
     Edit,
 }
 
@@ -349,7 +352,7 @@ impl Accepted {
     }
 }
 
-/// How a field comes back.
+/// How responses show a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Readback {
@@ -358,41 +361,42 @@ pub enum Readback {
     Same,
     /// Under another name.
     As(Cow<'static, str>),
-    /// The reference does not list it among what is returned; some installations return it all the
-    /// same. Compared when it is there; otherwise sent on create and on request only.
+    /// The reference does not list it in responses, but some installations return it. It is
+    /// compared if the response contains it. Otherwise it is sent on create and on request only.
     IfPresent,
     /// Never: a secret, a file, or an instruction.
     Never,
 }
 
-/// How a declared and a live value are compared. A description may say what is in the schema.
+/// How a declared and a live value are compared. Descriptions may use the variants that are in the
+/// schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Compare {
-    /// As they are.
-    // A declared mapping is compared by the keys that it has, and empty text equals `null`.
+    /// Exactly.
+    // Mappings are compared by the declared keys. Empty text equals `null`.
     #[default]
     Exact,
-    /// Text without regard to upper and lower case.
+    /// Texts, case-insensitively.
     AnyCase,
-    /// Lists without regard to order.
+    /// Lists, in any order.
     Set,
-    /// URLs in normal form.
+    /// URLs, in normal form.
     // RFC 3986, 6.2.2 and 6.2.3.
     Url,
-    /// URLs in normal form without user and password, which the service does not tell.
+    /// URLs, in normal form and without user and password, which responses do not contain.
     Location,
-    /// SSH keys, by their type and what they are made of, without the comment.
+    /// SSH keys, by type and key material, without the comment.
     PublicKey,
-    /// Lists of topics, which the whole installation shares: in the spelling that is there first,
-    /// without regard to order. A comma parts two of them, and blanks around one do not count.
+    /// Lists of topics, in any order. The installation shares topics and keeps the first spelling
+    /// of each. A comma separates topics, and blanks around a topic are ignored.
     #[schemars(skip)]
     Topics,
-    /// Names of branches and tags, with `refs/heads/` before that of a branch or without.
+    /// Names of branches and tags. `refs/heads/` before a branch is ignored.
     #[schemars(skip)]
     Ref,
-    /// Lists of rows, each of which names one thing or a level. An edit says which to add and which
-    /// to remove.
+    /// Lists of rows, each of which names one user, group or level. An edit contains the rows to
+    /// add and to remove.
     #[schemars(skip)]
     Rows,
 }
@@ -401,14 +405,14 @@ pub enum Compare {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Secrecy {
-    /// Not at all.
+    /// Not secret.
     #[default]
     Open,
-    /// It may be a literal or a reference; a live value is never shown.
+    /// A literal or a reference. The live value is never shown.
     Sensitive,
     /// It must be a reference.
     Reference,
-    /// An address, which may be a literal or a reference; credentials in it are never shown.
+    /// A URL, as a literal or a reference. Credentials in it are never shown.
     Address,
 }
 
@@ -418,7 +422,7 @@ pub enum Secrecy {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// What everybody has.
+    /// Available to everybody.
     #[default]
     Free,
     /// Push rules, approvals, mirroring, templates and restore.
@@ -437,7 +441,7 @@ impl std::fmt::Display for Tier {
     }
 }
 
-/// The common case; a field that differs says how with the methods below.
+/// The common case. The methods below change single properties.
 pub const FIELD: Field = Field {
     accepted: Accepted::Always,
     read: Readback::Same,
@@ -477,37 +481,37 @@ pub const FIELD: Field = Field {
 };
 
 impl Field {
-    /// A change of it does nothing that a guard asks about.
+    /// A change does nothing that guards check.
     #[must_use]
     pub fn harmless(self) -> Weighed {
         self.weighed(Stake::Nothing)
     }
 
-    /// A change of it may give or take access.
+    /// A change may give or take away access.
     #[must_use]
     pub fn access(self) -> Weighed {
         self.weighed(Stake::Access)
     }
 
-    /// A change of it may show something to more people.
+    /// A change may show something to more people.
     #[must_use]
     pub fn shows(self) -> Weighed {
         self.weighed(Stake::Shows)
     }
 
-    /// A change of it may protect less.
+    /// A change may weaken a protection.
     #[must_use]
     pub fn weakens(self, when: When) -> Weighed {
         self.weighed(Stake::Weakens(when))
     }
 
-    /// A change of it protects less if it goes from one of `words` to a later one.
+    /// A change from one of `words` to a later one weakens a protection.
     #[must_use]
     pub fn weakens_towards_the_last(self, words: &[&'static str]) -> Weighed {
         self.weakens(When::Later(words.iter().map(|word| Cow::Borrowed(*word)).collect()))
     }
 
-    /// What a change of it may do is what the rules of its kind say.
+    /// The rules of the kind decide what a change does.
     #[must_use]
     pub fn by_kind(self) -> Weighed {
         self.weighed(Stake::ByKind)
@@ -517,91 +521,91 @@ impl Field {
         Weighed(Self { stake, ..self })
     }
 
-    /// Accepted by `accepted`.
+    /// With the requests that accept it.
     #[must_use]
     pub fn accepted(self, accepted: Accepted) -> Self {
         Self { accepted, ..self }
     }
 
-    /// Accepted by the edit only.
+    /// Accepted by edits only.
     #[must_use]
     pub fn on_edit(self) -> Self {
         self.accepted(Accepted::OnEdit)
     }
 
-    /// Steers undrift; never sent and never read.
+    /// Used by undrift only; neither sent nor read.
     #[must_use]
     pub fn local(self) -> Self {
         Self { read: Readback::Never, ..self.accepted(Accepted::Never) }
     }
 
-    /// Read back under `name`.
+    /// Called `name` in responses.
     #[must_use]
     pub fn read_as(self, name: &'static str) -> Self {
         Self { read: Readback::As(name.into()), ..self }
     }
 
-    /// Read back by some installations only.
+    /// Shown by some installations only.
     #[must_use]
     pub fn read_if_present(self) -> Self {
         Self { read: Readback::IfPresent, ..self }
     }
 
-    /// Never read back.
+    /// Never in responses.
     #[must_use]
     pub fn write_only(self) -> Self {
         Self { read: Readback::Never, ..self }
     }
 
-    /// Sent under `name`.
+    /// Called `name` in requests.
     #[must_use]
     pub fn send_as(self, name: &'static str) -> Self {
         Self { send_as: Some(name.into()), ..self }
     }
 
-    /// Compared without regard to order.
+    /// Compared in any order.
     #[must_use]
     pub fn as_set(self) -> Self {
         Self { compare: Compare::Set, ..self }
     }
 
-    /// From the premium tier on.
+    /// In the premium tier and above.
     #[must_use]
     pub fn premium(self) -> Self {
         Self { tier: Tier::Premium, ..self }
     }
 
-    /// On the ultimate tier only.
+    /// In the ultimate tier only.
     #[must_use]
     pub fn ultimate(self) -> Self {
         Self { tier: Tier::Ultimate, ..self }
     }
 
-    /// Since the release `major.minor` of the service.
+    /// Since release `major.minor`.
     #[must_use]
     pub fn since(self, major: u16, minor: u16) -> Self {
         Self { since: Some(Release::new(major, minor)), ..self }
     }
 
-    /// Gone from the release `major.minor` of the service on.
+    /// Removed in release `major.minor`.
     #[must_use]
     pub fn until(self, major: u16, minor: u16) -> Self {
         Self { until: Some(Release::new(major, minor)), ..self }
     }
 
-    /// Steers undrift alone where the service is older than its release.
+    /// Used by undrift only if the service is older than this release.
     #[must_use]
     pub fn local_before(self, major: u16, minor: u16) -> Self {
         Self { local_before: true, ..self.since(major, minor) }
     }
 
-    /// A deprecated spelling of `name`.
+    /// Deprecated; `name` replaces it.
     #[must_use]
     pub fn use_instead(self, name: &'static str) -> Self {
         Self { replaced_by: Some(name.into()), ..self }
     }
 
-    /// A deprecated spelling of the opposite of `name`.
+    /// Deprecated; `name` replaces it with the opposite value.
     #[must_use]
     pub fn use_opposite(self, name: &'static str) -> Self {
         Self { opposite: true, ..self.use_instead(name) }
@@ -613,7 +617,7 @@ impl Field {
         Self { nullable: true, ..self }
     }
 
-    /// Secret to the degree of `secrecy`.
+    /// With this secrecy.
     #[must_use]
     pub fn secrecy(self, secrecy: Secrecy) -> Self {
         Self { secrecy, ..self }
@@ -631,44 +635,44 @@ impl Field {
         Self { upload: true, ..self }
     }
 
-    /// Names a user, a group or a project; requests carry the id, under `sent`.
+    /// Names a user, group or project. Requests contain the id under `sent`.
     #[must_use]
     pub fn names(self, named: Named, sent: &'static str) -> Self {
         Self { names: Some(named), ..self.send_as(sent) }
     }
 
-    /// Names entries of another section of the same container; requests carry their ids, under
+    /// Names entries of another section of the same container. Requests contain their ids under
     /// `sent`.
     #[must_use]
     pub fn names_entries(self, section: &'static str, sent: &'static str) -> Self {
         Self { names_entries: Some(section.into()), ..self.send_as(sent) }
     }
 
-    /// A level of access: a word in manifests, a number in requests and answers.
+    /// A level of access: a word in manifests, a number in requests and responses.
     #[must_use]
     pub fn level(self) -> Self {
         Self { codec: Codec::Level, ..self }
     }
 
-    /// Carried by every edit, because the service resets what an edit leaves out.
+    /// In every edit, because the service resets fields that an edit lacks.
     #[must_use]
     pub fn with_every_edit(self) -> Self {
         Self { with_every_edit: true, ..self }
     }
 
-    /// Forgotten by the service when `other` changes.
+    /// Reset by the service when `other` changes.
     #[must_use]
     pub fn reset_by(self, other: &'static str) -> Self {
         Self { reset_by: Some(other.into()), ..self }
     }
 
-    /// Shown as `null` by the service where `flag` is on.
+    /// Shown as `null` while `flag` is on.
     #[must_use]
     pub fn hidden_by(self, flag: &'static str) -> Self {
         Self { hidden_by: Some(flag.into()), ..self }
     }
 
-    /// Compared without regard to upper and lower case.
+    /// Compared case-insensitively.
     #[must_use]
     pub fn in_any_case(self) -> Self {
         Self { compare: Compare::AnyCase, ..self }
@@ -680,25 +684,25 @@ impl Field {
         Self { compare: Compare::Ref, ..self }
     }
 
-    /// Compared row by row; a new entry says a single level by the parameter `alone`.
+    /// Compared row by row. A create request contains a single level as the parameter `alone`.
     #[must_use]
     pub fn as_rows(self, alone: &'static str) -> Self {
         Self { compare: Compare::Rows, single_level_as: Some(alone.into()), ..self }
     }
 
-    /// Compared as an address.
+    /// Compared as a URL.
     #[must_use]
     pub fn as_url(self) -> Self {
         Self { compare: Compare::Url, ..self }
     }
 
-    /// Whether the order of its items means nothing.
+    /// Whether the order of its items does not matter.
     pub fn is_without_order(&self) -> bool {
         let compared = matches!(self.compare, Compare::Set | Compare::Topics | Compare::Rows);
         compared || self.names.is_some()
     }
 
-    /// Has the value `word` from a release on.
+    /// With the value `word` since a release.
     #[must_use]
     pub fn word_since(mut self, word: &'static str, major: u16, minor: u16) -> Self {
         let since = Some(Release::new(major, minor));
@@ -706,7 +710,7 @@ impl Field {
         self
     }
 
-    /// Has the value `word` before a release only.
+    /// With the value `word` before a release only.
     #[must_use]
     pub fn word_until(mut self, word: &'static str, major: u16, minor: u16) -> Self {
         let until = Some(Release::new(major, minor));
@@ -714,13 +718,13 @@ impl Field {
         self
     }
 
-    /// A mapping whose keys are fields of their own.
+    /// A mapping whose keys are separate fields.
     #[must_use]
     pub fn spread(self) -> Self {
         Self { spread: true, ..self }
     }
 
-    /// A regular expression in the syntax of RE2.
+    /// A regular expression in RE2 syntax.
     #[must_use]
     pub fn expression(self) -> Self {
         Self { expression: true, ..self }
@@ -738,43 +742,43 @@ impl Field {
         Self { only: Some(scope), ..self }
     }
 
-    /// Limits what `switch` does.
+    /// Limits `switch`.
     #[must_use]
     pub fn limits(self, switch: &'static str) -> Self {
         Self { limits: Some(Limits { switch: switch.into(), required: false }), ..self }
     }
 
-    /// Limits what `switch` does, which nobody may declare as on without it.
+    /// Limits `switch`, which must not be declared as on without this field.
     #[must_use]
     pub fn has_to_limit(self, switch: &'static str) -> Self {
         Self { limits: Some(Limits { switch: switch.into(), required: true }), ..self }
     }
 
-    /// Without effect, and not shown, until `switch` is on.
+    /// Has no effect and is not shown until `switch` is on.
     #[must_use]
     pub fn needs(self, switch: &'static str) -> Self {
         Self { needs: Some(Needs { switch: switch.into(), same_request: false }), ..self }
     }
 
-    /// The same, and requests carry both.
+    /// As [`Self::needs`]; requests contain both.
     #[must_use]
     pub fn needs_in_request(self, switch: &'static str) -> Self {
         Self { needs: Some(Needs { switch: switch.into(), same_request: true }), ..self }
     }
 
-    /// A level of access that may not exceed that of `other`.
+    /// A level of access that must not be wider than `other`.
     #[must_use]
     pub fn at_most(self, other: &'static str) -> Self {
         Self { at_most: Some(other.into()), ..self }
     }
 
-    /// Bounded by this setting of the groups above.
+    /// Limited by this setting of the groups above.
     #[must_use]
     pub fn bounded_by(self, setting: &'static str) -> Self {
         Self { bounded_by: Some(setting.into()), ..self }
     }
 
-    /// ASCII from the release `major.minor` of the service on.
+    /// Only ASCII since release `major.minor`.
     #[must_use]
     pub fn ascii_from(self, major: u16, minor: u16) -> Self {
         Self { ascii_from: Some(Release::new(major, minor)), ..self }
@@ -786,7 +790,7 @@ impl Field {
         Self { compare: Compare::Topics, ..self }
     }
 
-    /// The name under which a live object carries this field, if it ever does.
+    /// The name in responses, if responses ever contain it.
     pub fn live_name<'a>(&'a self, own: &'a str) -> Option<&'a str> {
         match &self.read {
             Readback::Same | Readback::IfPresent => Some(own),
@@ -795,24 +799,24 @@ impl Field {
         }
     }
 
-    /// Whether a service of the reference's release need not have it.
+    /// Whether the field is newer than the release of the reference, so that a service may lack it.
     pub fn is_late(&self) -> bool {
         self.since.is_some_and(Release::is_late)
     }
 
-    /// What to write in the place of a deprecated spelling of `other`, which may be the other way
-    /// round where the service is older.
+    /// What to write instead of the deprecated field `other`. It may be deprecated the other way
+    /// round on older services.
     pub fn instead(&self, other: &str) -> String {
         let opposite = if self.opposite { " with the opposite value" } else { "" };
         format!("use `{other}`{opposite}")
     }
 
-    /// The name under which requests carry this field.
+    /// The name in requests.
     pub fn sent_name<'a>(&'a self, own: &'a str) -> &'a str {
         self.send_as.as_deref().unwrap_or(own)
     }
 
-    /// What the schema of a property says.
+    /// The treatment in the schema of a property.
     pub fn of(property: &Json) -> Self {
         property.get(KEYWORD).map_or(FIELD, |v| Self::deserialize(v).unwrap_or(FIELD))
     }

@@ -1,4 +1,4 @@
-//! Levels of access: words in manifests and plans, numbers in requests and answers (reference 1,
+//! Levels of access: words in manifests and plans, numbers in requests and responses (reference 1,
 //! 2.1).
 
 use std::borrow::Cow;
@@ -10,25 +10,25 @@ use crate::{release::Release, value::Json};
 /// A level of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Level {
-    /// The number that requests and answers carry.
+    /// The number in requests and responses.
     pub number: u8,
-    /// The word that manifests and plans carry.
+    /// The word in manifests and plans.
     pub word: &'static str,
-    /// The release of the service that brought it, if that is not as old as levels are.
+    /// The release that added it, if it was added later.
     pub since: Option<Release>,
     description: &'static str,
 }
 
-/// The level of members who see nothing by that alone.
+/// The level of members who get no access from it alone.
 pub const MINIMAL: u8 = 5;
-/// The level from which on somebody may push.
+/// The lowest level that may push.
 pub const DEVELOPER: u8 = 30;
-/// The level from which on somebody may administer a project.
+/// The lowest level that may administer a project.
 pub const MAINTAINER: u8 = 40;
-/// The level of whoever may do everything.
+/// The level that may do everything.
 pub const OWNER: u8 = 50;
 
-/// The levels that a member can have. Whoever has no access (0) is not one.
+/// The levels of members. No access (0) is not one.
 pub const LEVELS: [Level; 7] = [
     level(MINIMAL, "minimal_access", "Is a member, and sees nothing by that alone."),
     level(10, "guest", "Sees and writes issues."),
@@ -46,8 +46,7 @@ pub const LEVELS: [Level; 7] = [
     level(OWNER, "owner", "Does everything."),
 ];
 
-/// The levels that a rule may require of whoever pushes or merges: those that exist besides are
-/// the levels of members.
+/// Levels that only rules for pushing and merging have, in addition to the levels of members.
 const OF_RULES: [Level; 2] =
     [level(0, "no_access", "Nobody."), level(60, "admin", "Administrators of the service.")];
 
@@ -56,7 +55,7 @@ const fn level(number: u8, word: &'static str, description: &'static str) -> Lev
 }
 
 impl Level {
-    /// The level that `written` means: its number, or its word in any case.
+    /// The level with the number `written`, or with this word in any case.
     pub fn parse(written: &Json) -> Option<Self> {
         let is = |level: &Self| match written {
             Json::String(word) => word.eq_ignore_ascii_case(level.word),
@@ -65,12 +64,12 @@ impl Level {
         LEVELS.into_iter().chain(OF_RULES).find(is)
     }
 
-    /// A level as its word; one that is not known stays as it is.
+    /// The word of a level. Unknown levels are returned unchanged.
     pub fn word_of(level: &Json) -> Json {
         Self::parse(level).map_or_else(|| level.clone(), |level| level.word.into())
     }
 
-    /// A level as its number; one that is not known stays as it is.
+    /// The number of a level. Unknown levels are returned unchanged.
     pub fn number_of(level: &Json) -> Json {
         Self::parse(level).map_or_else(|| level.clone(), |level| level.number.into())
     }
@@ -85,7 +84,7 @@ impl JsonSchema for Level {
     }
 }
 
-/// A level that a rule requires: also nobody, and administrators.
+/// A level in a rule. It may also be nobody or administrators.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleLevel;
 
@@ -104,8 +103,8 @@ impl JsonSchema for RuleLevel {
     }
 }
 
-/// The schema of one of `levels`. The words come first: they are what editors offer. Patterns
-/// cannot ignore case in JSON schemas, so each letter says it.
+/// The schema of one of `levels`. Words come first because editors offer them. JSON schema patterns
+/// cannot ignore case, so each letter lists both cases.
 fn choice(levels: &[Level], examples: &[Json]) -> Schema {
     let either_case = |c: char| {
         if c.is_ascii_lowercase() { format!("[{}{c}]", c.to_ascii_uppercase()) } else { c.into() }
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_level_is_one_thing_however_it_is_written() {
+    fn a_level_has_several_spellings() {
         for (written, canonical) in [
             (json!("guest"), json!("guest")),
             (json!("Maintainer"), json!("maintainer")),

@@ -8,7 +8,7 @@
 //!                                                               approve --> apply --> Events --> report
 //! ```
 //!
-//! Modules import only from layers above them in this list (`tests/layers.rs` holds it):
+//! Modules import only from layers above them in this list (`tests/layers.rs` checks that):
 //!
 //! | layer | modules | what they are |
 //! |---|---|---|
@@ -22,7 +22,7 @@
 //! | export, pure | [`export`], [`absorb`] | what is there, as manifests, and taken back into those that are there |
 //! | frontends | [`report`], [`comment`], [`cli`] | the embedded service, and what people see; `sandbox` is the crate `undrift_sandbox` |
 //!
-//! A newcomer reads [`plan`] first, then [`kind`] and one of the [`kinds`], then [`apply`].
+//! Start with [`plan`], then read [`kind`] and one of the [`kinds`], then [`apply`].
 
 pub mod absorb;
 pub mod address;

@@ -1,8 +1,7 @@
-//! What is on the service: one group or project, section by section, and how far each can be
-//! trusted.
+//! The live state of one group or project, section by section, and how complete each section is.
 //!
-//! Only a section that was read to its end says that something is absent. A key that is missing
-//! from an answer is unknown, never false or null.
+//! Only a section that was read to its end proves that something is absent. A key that a response
+//! lacks is unknown, never false or null.
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -20,35 +19,35 @@ use crate::{
 
 pub use token::{Home, Token};
 
-/// Who asks.
+/// The user of the token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The user's id.
     pub id: u64,
     /// The username.
     pub username: String,
-    /// Whether it is an administrator.
+    /// Whether the user is an administrator.
     pub administrator: bool,
 }
 
-/// One declared container as it was found.
+/// The live state of a declared container.
 #[derive(Clone)]
 pub struct Live {
-    /// Whether it is there.
+    /// Whether the container exists.
     pub presence: Presence,
-    /// The declared sections, by name. A section that is not there was not read.
+    /// The declared sections, by name. A missing section was not read.
     pub sections: BTreeMap<&'static str, Collection>,
-    /// The ids of what declared entries name.
+    /// The ids of things that declared entries name.
     pub names: Names,
-    /// The answer to [`Question::Inherited`], once it was asked.
+    /// The answer to [`Question::Inherited`], once asked.
     pub inherited: Option<Inherited>,
-    /// The answer to [`Question::InheritedBefore`], once it was asked.
+    /// The answer to [`Question::InheritedBefore`], once asked.
     pub inherited_before: Option<Inherited>,
-    /// The answer to [`Question::GroupAbove`], once it was asked.
+    /// The answer to [`Question::GroupAbove`], once asked.
     pub group_above: Option<Arc<Object>>,
-    /// The answer to [`Question::Own`], once it was asked.
+    /// The answer to [`Question::Own`], once asked.
     pub own: Option<OwnAccess>,
-    /// The projects below a group, if what nobody declares of them matters.
+    /// The projects below a group, if undeclared ones matter.
     pub projects: Option<Result<Vec<Project>, Cause>>,
     /// The answer to [`Question::Release`].
     pub release: Known,
@@ -59,35 +58,35 @@ pub struct Live {
 /// When something was read, on the client's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTime {
-    /// When its first request was about to be sent. What changed since then may not have been seen.
+    /// The time just before the first request. Later changes may not have been seen.
     pub began: Duration,
-    /// When its last answer was there.
+    /// The time of the last response.
     pub ended: Duration,
 }
 
-/// When the parts of a container were read: a list may take much longer than others.
+/// When the parts of a container were read. Some lists take much longer than others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// The container's own object, with all sections that come in it.
+    /// The container's own object, with the sections that it contains.
     pub object: ReadTime,
     /// The other sections, by name.
     pub sections: BTreeMap<&'static str, ReadTime>,
 }
 
 impl Times {
-    /// Of everything at once.
+    /// The same time for all parts.
     pub fn at(now: Duration) -> Self {
         Self { object: ReadTime { began: now, ended: now }, sections: BTreeMap::new() }
     }
 
-    /// When what a step of `section`, or of the container itself, starts from was read.
+    /// When the state that a step of `section`, or of the container itself, starts from was read.
     pub fn of(&self, section: Option<&str>) -> ReadTime {
         section.and_then(|name| self.sections.get(name)).copied().unwrap_or(self.object)
     }
 }
 
 impl Live {
-    /// A container of which nothing but this is known.
+    /// A container of which only the presence is known.
     pub fn of(presence: Presence, now: Duration) -> Self {
         Self {
             presence,
@@ -109,71 +108,70 @@ impl Live {
 pub struct Project {
     /// Its full path.
     pub path: Arc<str>,
-    /// What it says of itself.
+    /// Facts that its object shows.
     pub facts: Facts,
 }
 
-/// What only some differences need to know, and what is therefore read only then.
+/// Facts that only some differences need. They are only read then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Who has which level of access from the group above, where the container is to be.
+    /// The levels of access that users have from the group above, at the declared path.
     Inherited,
-    /// Who has which level of access from the group above that the container leaves.
+    /// The levels of access that users have from the group above, at the former path.
     InheritedBefore,
-    /// What the group above says of itself, where the container is to be.
+    /// The object of the group above, at the declared path.
     GroupAbove,
-    /// By which ways the token's user has access.
+    /// The ways in which the token's user has access.
     Own,
-    /// The ids of the entries of this section, which entries of another one name.
+    /// The ids of the entries of this section, which entries of another section name.
     Entries(&'static str),
-    /// Of which release the service is.
+    /// The release of the service.
     Release,
 }
 
-/// The levels of access that users have from the group above, by user id. What could not be read is
-/// empty: nothing follows from who is not in it.
+/// The levels of access that users have from the group above, by user id. Empty if it could not be
+/// read, so a user who is missing here may have access.
 pub type Inherited = Arc<BTreeMap<u64, u8>>;
 
-/// By which ways the token's user has access to a container, as levels; 0 is none.
+/// The ways in which the token's user has access to a container, as levels; 0 means none.
 #[derive(Clone, Debug)]
 pub struct OwnAccess {
-    /// By other ways than what the container itself is shared with.
+    /// Without the groups that the container is shared with.
     pub otherwise: Result<u8, Cause>,
-    /// In each group, by its id, with which it is shared.
+    /// In each group that the container is shared with, by group id.
     pub groups: BTreeMap<u64, Result<u8, Cause>>,
 }
 
-/// Whether a container is there.
+/// Whether a container exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It is there.
+    /// It exists.
     Here(Target, Facts),
-    /// It is not there: the service said so to a caller who sees the namespace that it would be in.
+    /// It does not exist. The service answered that to a caller who can see its namespace.
     Missing(Target),
-    /// Neither is the namespace that it would be in.
+    /// Its namespace does not exist either.
     NoNamespace(String),
-    /// The path leads to one with another path.
+    /// The path redirects to a container with another path.
     Moved {
-        /// The path that it has now, if the service told.
+        /// The current path, if the service shows it.
         to: Option<String>,
     },
-    /// It is there, or at a path that it had before, and so is something at another path that it had
-    /// before.
+    /// It exists at its path or a former one, and something else exists at another former path.
     Twice {
-        /// Where it is.
+        /// Its current path.
         at: String,
-        /// That other path.
+        /// The other former path.
         other: String,
     },
-    /// Neither is it there nor at a path that it had before, but something is at a path through which
-    /// it gets from there to where it is to be.
+    /// It exists neither at its path nor at a former one, but something exists at a path in between
+    /// that the move passes through.
     Halfway {
-        /// The path that it had before.
+        /// The former path.
         from: String,
-        /// The path through which it gets.
+        /// The path in between.
         at: String,
     },
-    /// It could not be read, or only in part.
+    /// It could not be read, or not completely.
     Unreadable(Cause),
 }
 
@@ -182,16 +180,16 @@ pub enum Presence {
 pub enum Collection {
     /// A list that was read to its end.
     Complete(Complete<LiveEntry>),
-    /// A list within the container's own object. The service leaves out what the caller may not
-    /// see: an entry whose own name was looked up is absent if it is not in it, and nothing else.
+    /// A list in the container's own object. The service leaves out entries that the caller may not
+    /// see. So only an entry whose name was looked up is absent if it is missing here.
     Within(Vec<LiveEntry>),
-    /// A list that was read to its end, with what writes of this run answered since.
+    /// A list that was read to its end, updated with the responses to writes of this run.
     Written(Vec<LiveEntry>),
-    /// The one thing of a section that is not a list, or the proof that there is none.
+    /// The object of a section that is not a list, or the proof that it is absent.
     One(Option<LiveEntry>),
-    /// The container does not exist yet, so neither does anything in it.
+    /// Empty, because the container does not exist yet.
     Fresh,
-    /// Something was read, but not all: nothing is concluded from it.
+    /// Incomplete: a missing entry may exist.
     Partial(Cause),
     /// It could not be read.
     Unreadable(Cause),
@@ -201,7 +199,7 @@ impl Collection {
     /// The live entries, if the section was read.
     ///
     /// # Errors
-    /// Why it was not.
+    /// Why the section was not read.
     pub fn entries(&self) -> Result<&[LiveEntry], &Cause> {
         match self {
             Self::Complete(entries) => Ok(entries),

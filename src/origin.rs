@@ -7,7 +7,7 @@ use std::{fmt, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The layer that a value was written in; a later one outranks an earlier one.
+/// The layer of a value. A later variant outranks an earlier one.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

@@ -1,8 +1,8 @@
-//! Reading a paged collection to its end, and the proof that it was.
+//! Reading a paged list to its end, with a proof of that.
 //!
-//! [`Complete`] is a collection that was read to its end. Only [`Pager::finish`] makes one, so
-//! whoever holds one may take what is not in it for absent. A [`Pager`] does no IO: it says what to
-//! ask next and judges what came back.
+//! [`Complete`] is a list that was read to its end. Only [`Pager::finish`] makes one, so an entry
+//! that is not in it is absent. A [`Pager`] does no IO: it gives the next request and checks the
+//! response.
 //!
 //! ```text
 //! let mut pager = Pager::new(request, rows)?;
@@ -13,7 +13,7 @@
 //! let complete = pager.finish()?;
 //! ```
 //!
-//! A list is whole if nothing that the answers say contradicts it:
+//! A list is complete if nothing in the responses contradicts that:
 //!
 //! - `X-Page` is the page that was asked for, and the page size does not change.
 //! - `Link`, `X-Next-Page` and `X-Total` agree on whether another page follows, and the page that
@@ -28,8 +28,8 @@
 //! - A list by keyset has no page numbers and no total. Its ids ascend, and it ends with a page
 //!   that is `[]` and links to no other.
 //!
-//! Anything else is a [`Contradiction`]. A list that is only looked through ([`Pager::passing`])
-//! needs none of this; there a contradiction is the end.
+//! Anything else is a [`Contradiction`]. A list that is only searched ([`Pager::passing`]) does not
+//! need this; there, a contradiction is the end.
 
 mod error;
 mod headers;
@@ -47,35 +47,35 @@ use crate::{
 pub use error::{Contradiction, PageError};
 use headers::Said;
 
-/// How many entries a page is asked to hold: the most that the service gives.
+/// The number of entries to request per page: the maximum of the service.
 pub const PER_PAGE: usize = 100;
 
-/// How many entries of one list are kept, so that a list without end ends.
+/// The maximum number of entries kept of one list, so that an endless list ends.
 const MAX_ENTRIES: usize = 100_000;
 
-/// How many bytes of JSON of one list are kept, about: twice the longest answer. What a request does
-/// not keep of it does not count.
+/// The approximate maximum size of one list in bytes of JSON: twice the longest response. Keys that
+/// are not kept do not count.
 const MAX_BYTES: usize = 64 << 20;
 
-/// How many pages of a list are read that may be empty all the same.
+/// The maximum number of pages of a filtered list.
 const MAX_FILTERED: u64 = 1_000;
 
-/// A collection that was read to its end.
+/// A list that was read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complete<T>(Vec<T>);
 
 impl<T> Complete<T> {
-    /// The entries, without the proof.
+    /// The entries without the proof.
     pub fn into_vec(self) -> Vec<T> {
         self.0
     }
 
-    /// Every entry in another form: still all of them.
+    /// Converts every entry.
     pub fn map<U>(self, f: impl FnMut(T) -> U) -> Complete<U> {
         Complete(self.0.into_iter().map(f).collect())
     }
 
-    /// The entries that `f` keeps: all of those that it would keep.
+    /// The entries for which `f` returns a value.
     pub fn filter_map<U>(self, f: impl FnMut(T) -> Option<U>) -> Complete<U> {
         Complete(self.0.into_iter().filter_map(f).collect())
     }
@@ -89,97 +89,96 @@ impl<T> Deref for Complete<T> {
     }
 }
 
-/// What every entry of a list has to have: otherwise the answer is none, and nothing follows from
-/// what is not in it.
+/// The keys that every entry of a list must have. A list with another entry counts as not read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rows {
-    /// What together tells an entry from all others.
+    /// The keys that together identify an entry.
     pub keys: &'static [&'static str],
-    /// What else no entry lacks.
+    /// Other keys that every entry has.
     pub also: &'static [&'static str],
 }
 
 impl Rows {
-    /// Entries that are told from each other by their id, and have no less than `also`.
+    /// Entries that are identified by their id and also have the keys `also`.
     pub const fn with_id(also: &'static [&'static str]) -> Self {
         Self { keys: &["id"], also }
     }
 }
 
-/// Reads one collection, page by page.
+/// Reads one list, page by page.
 #[derive(Debug)]
 pub struct Pager {
     base: Request<Read>,
     state: State,
-    /// Whether it is read by keyset, and not by page number.
+    /// Whether the list is read by keyset instead of by page number.
     keyset: bool,
-    /// Whether pages are kept for the whole collection, or only passed on.
+    /// Whether all entries are kept, or only passed on.
     keeps: bool,
-    /// Whether the service takes entries out of pages, so that a short page means nothing.
+    /// Whether the service removes entries from pages, so that a short page means nothing.
     filtered: bool,
-    /// What every entry has to have.
+    /// The keys that every entry must have.
     rows: Rows,
-    /// How many pages were accepted; the number of the page that is being judged.
+    /// The number of accepted pages.
     pages: u64,
-    /// How many entries came.
+    /// The number of received entries.
     received: u64,
-    /// How many bytes of JSON are kept.
+    /// The size of the kept entries in bytes of JSON.
     bytes: usize,
-    /// The entries that are kept, or those of the last page.
+    /// The kept entries, or those of the last page.
     objects: Vec<Object>,
-    /// What the entries that are kept are known by.
+    /// The identities of the kept entries.
     known: BTreeSet<String>,
-    /// How many entries a page holds, once the first page is known.
+    /// The page size, once known.
     size: Option<usize>,
-    /// The last total that the service said.
+    /// The last total.
     total: Option<u64>,
     total_pages: Option<u64>,
-    /// What the next page has to be, in a list by number.
+    /// Whether the next page of a list by number may or must have entries.
     expected: Expected,
-    /// The greatest id of a list by keyset.
+    /// The greatest id in a list by keyset.
     last_id: Option<u64>,
 }
 
-/// How far a list is read.
+/// The progress of reading.
 #[derive(Debug)]
 enum State {
     /// The page at this position is next.
     Ask(Position),
-    /// The end is proven, or nothing more is looked at.
+    /// The end is proven, or reading was stopped.
     Ended,
     /// A page was refused.
     Refused,
 }
 
-/// Where a page begins.
+/// The start of a page.
 #[derive(Debug)]
 enum Position {
-    /// At the start of a list by keyset.
+    /// The start of a list by keyset.
     Start,
     Page(u64),
-    /// Behind this id.
+    /// After this id.
     After(u64),
     Cursor(String),
 }
 
-/// What the pages so far say of the entries of the next one.
+/// Whether the next page has entries, according to the pages so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
-    /// It may have some.
+    /// Perhaps.
     Possible,
-    /// It has some.
+    /// Yes.
     Announced,
-    /// It has none.
+    /// No.
     Nothing,
 }
 
 impl Pager {
-    /// Starts before the first page of `request`. Every entry must have what `rows` says; without
-    /// keys it is told from others by its id, else by its key and scope, else by all that it is.
+    /// Starts before the first page of `request`. Every entry must have the keys of `rows`. Without
+    /// keys, an entry is identified by its id, or by its key and scope, or by its whole content.
     ///
-    /// The list of all projects is read by keyset, because by number the service stops at 50,000
-    /// records (reference 1, 8); but a keyset has an order of its own, so a request that asks for
-    /// one is read by number.
+    /// The list of all projects is read by keyset, because the service stops at 50,000 records by
+    /// number (reference 1, 8). A keyset has its own order, so a request with an order is read by
+    /// number.
     ///
     /// # Errors
     /// [`PageError::Filtered`].
@@ -187,7 +186,7 @@ impl Pager {
         if request.operation.filtered_after_paging {
             return Err(PageError::Filtered);
         }
-        // Without keys an entry may be told from others only by all that it is.
+        // Without keys, the whole content of an entry may be its identity.
         let request = if rows.keys.is_empty() {
             request.keeping(Wanted::All)
         } else {
@@ -196,18 +195,17 @@ impl Pager {
         Ok(Self { keeps: true, rows, ..Self::passing(request) })
     }
 
-    /// As [`new`](Self::new), for a list of which the service shows only what the caller may see,
-    /// after it cut all of it into pages: a page may be short, or empty, anywhere. It is read by what
-    /// the answers announce, to the end, and never makes a whole collection
-    /// ([`into_shown`](Self::into_shown)).
+    /// As [`new`](Self::new), for a list that the service filters after dividing it into pages: any
+    /// page may be short or empty. It is read to the end that the responses announce, and never
+    /// gives a complete list ([`into_shown`](Self::into_shown)).
     pub fn shown(request: Request<Read>, rows: Rows) -> Self {
         let request = request.keeping_also(rows.keys).keeping_also(rows.also);
         Self { keeps: true, filtered: true, rows, ..Self::passing(request) }
     }
 
-    /// As [`new`](Self::new), for a list that is only looked through: each page is passed on and
-    /// forgotten, so that a long one takes no more memory than a short one. It does not ask for
-    /// more pages to prove the end, and never makes a whole collection.
+    /// As [`new`](Self::new), for a list that is only searched: each page is passed on and dropped,
+    /// so a long list needs no more memory than a short one. It requests no more pages to prove the
+    /// end, and never gives a complete list.
     pub fn passing(request: Request<Read>) -> Self {
         let keyset = request.operation.by_keyset
             && !["order_by", "sort"].iter().any(|name| request.has_query(name));
@@ -237,7 +235,7 @@ impl Pager {
         }
     }
 
-    /// What to ask next; `None` at the end.
+    /// The next request; `None` at the end.
     pub fn next(&self) -> Option<Request<Read>> {
         let State::Ask(position) = &self.state else { return None };
         let request = self.base.clone();
@@ -249,11 +247,11 @@ impl Pager {
         })
     }
 
-    /// Takes what is kept of the page that [`next`](Self::next) asked for, and returns its entries.
+    /// Accepts the response to the request of [`next`](Self::next), and returns its entries.
     ///
     /// # Errors
-    /// A [`PageError`]; the pager is then of no more use. Of a list that is only looked through a
-    /// contradiction is the end, and no error.
+    /// A [`PageError`]; the pager cannot be used afterwards. In a list that is only searched, a
+    /// contradiction is the end and not an error.
     pub fn accept(
         &mut self,
         headers: &HeaderMap,
@@ -282,31 +280,31 @@ impl Pager {
         Ok(&self.objects[before..])
     }
 
-    /// How many pages there are, if the service said so; it does not for more than 10,000 records.
+    /// The number of pages, if the service gives it. It does not for more than 10,000 records.
     pub const fn total_pages(&self) -> Option<u64> {
         self.total_pages
     }
 
-    /// The whole collection, each object once.
+    /// The complete list, each object once.
     ///
     /// # Errors
-    /// [`PageError::Unfinished`] if there is still something to ask, a page was refused, or pages
-    /// were only passed on.
+    /// [`PageError::Unfinished`] if a request is left, a page was refused, or pages were only
+    /// passed on.
     pub fn finish(self) -> Result<Complete<Object>, PageError> {
         let whole = self.keeps && !self.filtered && matches!(self.state, State::Ended);
         if whole { Ok(Complete(self.objects)) } else { Err(PageError::Unfinished) }
     }
 
-    /// All that the service shows of a list that it filters. What is not among it may be there.
+    /// All entries that the service shows of a filtered list. Other entries may exist.
     ///
     /// # Errors
-    /// [`PageError::Unfinished`] as of [`finish`](Self::finish).
+    /// [`PageError::Unfinished`] as in [`finish`](Self::finish).
     pub fn into_shown(self) -> Result<Vec<Object>, PageError> {
         let read = self.keeps && matches!(self.state, State::Ended);
         if read { Ok(self.objects) } else { Err(PageError::Unfinished) }
     }
 
-    /// Adds a page to what is kept.
+    /// Keeps the entries of a page.
     fn keep(&mut self, page: Vec<Object>) -> Result<(), PageError> {
         self.bytes += page.iter().map(length).sum::<usize>();
         if self.bytes > MAX_BYTES {
@@ -324,13 +322,13 @@ impl Pager {
         Ok(())
     }
 
-    /// What tells an entry from all others.
+    /// The identity of an entry.
     fn identity(&self, object: &Object) -> Result<String, PageError> {
         let needed = |key: &'static str| {
             field(object, key).ok_or(PageError::Unidentified { page: self.pages, key })
         };
         for key in self.rows.also.iter().filter(|_| !Bug::TrustRows.is_planted()) {
-            // It may be a mapping, such as who wrote something.
+            // The value may be a mapping, such as an author.
             if is_path(key) || !object.get(*key).is_some_and(Json::is_object) {
                 needed(key)?;
             }
@@ -345,8 +343,8 @@ impl Pager {
         Ok(identity)
     }
 
-    /// Where the page begins that follows the one whose entries are `self.objects[from..]`; `None`
-    /// at the end.
+    /// The start of the page after the one with the entries `self.objects[from..]`; `None` at the
+    /// end.
     fn position_after(
         &mut self,
         headers: &HeaderMap,
@@ -363,8 +361,8 @@ impl Pager {
         }
     }
 
-    /// The same in a list by keyset. Where its links lead says only whether there are more: what is
-    /// asked for is what follows the last id that came, so that no link leads past an entry.
+    /// The same for a list by keyset. Links only show whether another page follows. The request
+    /// continues after the last received id, so no link can skip an entry.
     fn position_by_id(
         &mut self,
         said: &Said,
@@ -397,7 +395,7 @@ impl Pager {
         Ok(more.then(|| cursor.map_or(Position::After(last), Position::Cursor)))
     }
 
-    /// The same in a list by number, after a page of `entries` entries.
+    /// The same for a list by number, after a page of `entries` entries.
     fn position_by_number(
         &mut self,
         said: &Said,
@@ -428,7 +426,7 @@ impl Pager {
             _ if entries == 0 => return Ok(None),
             None if full => Expected::Possible,
             _ if !self.keeps => return Ok(None),
-            // One total that is too low would cut a list off here.
+            // A single wrong total would end the list too early here.
             Some(false) if self.total.is_some() && (announced.is_some() || !full) => {
                 return Ok(None);
             }
@@ -437,8 +435,8 @@ impl Pager {
         Ok(Some(Position::Page(page + 1)))
     }
 
-    /// The same in a list that the service filters. Totals count what it was before; without any
-    /// word of another page, a page with entries may have one behind it.
+    /// The same for a list that the service filters. Totals include filtered entries. If the
+    /// headers do not show whether another page follows, it may follow any page with entries.
     fn position_in_filtered(
         &mut self,
         said: &Said,
@@ -452,7 +450,7 @@ impl Pager {
         Ok(more.then_some(Position::Page(self.pages + 1)))
     }
 
-    /// How many entries a page holds.
+    /// The number of entries in a full page.
     fn page_size(&mut self, said: &Said) -> Result<usize, Contradiction> {
         let size = *self.size.get_or_insert(said.size.unwrap_or(PER_PAGE));
         match said.size {
@@ -463,7 +461,7 @@ impl Pager {
         }
     }
 
-    /// Whether `Link` and `X-Next-Page` announce another page; `None` if they say nothing.
+    /// Whether `Link` and `X-Next-Page` announce another page; `None` if neither is present.
     fn announced(&self, said: &Said) -> Result<Option<bool>, Contradiction> {
         let page = self.pages;
         let by_link = match &said.link {
@@ -484,7 +482,8 @@ impl Pager {
         }
     }
 
-    /// Keeps the total. One that falls says that an entry moved to a page that was read already.
+    /// Stores the total. A lower total than before shows that an entry may have moved to a page
+    /// that was read already.
     fn keep_total(&mut self, said: &Said) -> Result<(), Contradiction> {
         if let (Some(before), Some(said)) = (self.total, said.total)
             && said < before
@@ -495,8 +494,7 @@ impl Pager {
         Ok(())
     }
 
-    /// Whether another page follows, as `announced` and the last total say; `None` if neither says
-    /// it.
+    /// Whether another page follows, by `announced` and the last total; `None` if unknown.
     fn more(
         &mut self,
         said: &Said,
@@ -515,8 +513,7 @@ impl Pager {
     }
 }
 
-/// What tells an entry from others where no keys are given: its id; a variable, which has none, is
-/// known by key and scope.
+/// The identity of an entry without keys: its id, or key and scope for a variable, which has no id.
 fn usual_identity(object: &Object) -> String {
     match (field(object, "id"), field(object, "key"), field(object, "environment_scope")) {
         (Some(id), _, _) => format!("id {id}"),
@@ -525,7 +522,7 @@ fn usual_identity(object: &Object) -> String {
     }
 }
 
-/// A field that is there and not null.
+/// A field that is present and not null.
 fn field<'o>(object: &'o Object, name: &str) -> Option<&'o Json> {
     object.get(name).filter(|value| tells_apart(name, value))
 }
@@ -534,8 +531,8 @@ fn is_path(name: &str) -> bool {
     name.split('_').any(|word| word == "path")
 }
 
-/// Whether `value` can be what tells things apart under this name: an id is a number, a path is text; a
-/// mapping says nothing.
+/// Whether `value` can identify something under this name: an id must be a number, a path must be
+/// text, and a mapping identifies nothing.
 pub fn tells_apart(name: &str, value: &Json) -> bool {
     match value {
         Json::Null | Json::Object(_) => false,
@@ -545,13 +542,13 @@ pub fn tells_apart(name: &str, value: &Json) -> bool {
     }
 }
 
-/// `objects` as the whole of a collection, for tests of what is concluded from one.
+/// `objects` as a complete list, for tests.
 #[cfg(test)]
 pub(crate) const fn whole(objects: Vec<Object>) -> Complete<Object> {
     Complete(objects)
 }
 
-/// How many bytes an object has as JSON, about.
+/// The approximate size of an object as JSON.
 fn length(object: &Object) -> usize {
     fn of(value: &Json) -> usize {
         match value {

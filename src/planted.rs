@@ -1,63 +1,62 @@
-//! Bugs on purpose, for the test that the simulator would find them.
+//! Intentional bugs, for a test that the simulator finds them.
 //!
-//! Each is a mistake that somebody could make, at the place where it would be made. Without the
-//! feature `planted`, which only that test switches on, there are none, and the compiler removes
-//! the questions.
+//! Each is a plausible mistake, at the place where it would be made. They exist only with the
+//! feature `planted`, which only that test switches on.
 
 /// A bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// A create whose answer was lost is sent again at once.
+    /// A create request whose response was lost is sent again at once.
     RepeatCreates,
-    /// What could come twice is sent again after the first look.
+    /// A create request that could make a duplicate is sent again after the first look.
     ResendEarly,
-    /// A write whose answer was lost is taken for done.
+    /// A write whose response was lost counts as done.
     LostIsDone,
-    /// A list that contradicts itself is taken for whole.
+    /// A list that contradicts itself counts as complete.
     TrustLists,
     /// Only the first page of a list is read.
     FirstPageOnly,
-    /// An entry that does not say what it is counts as one.
+    /// A row that lacks its identity counts as an entry.
     TrustRows,
-    /// A project that could not be read has nothing left to do.
+    /// A project that could not be read counts as done.
     UnreadIsDone,
-    /// A project is archived whether the rest is done or not.
+    /// A project is archived even if other steps are not done.
     ArchiveUnverified,
-    /// What was carried out is not read back.
+    /// Writes are not read back.
     SkipReadBack,
-    /// Live values that an edit repeats are never too old.
+    /// Live values that an edit repeats never become too old.
     KeepStaleValues,
     /// An edit repeats nothing.
     RepeatNothing,
-    /// The scope of a variable is left out where it is addressed.
+    /// The scope of a variable is left out of its address.
     DropFilter,
-    /// A hook's secret is not sent again with another URL.
+    /// The secret of a hook is not sent again with a new URL.
     ForgetToken,
-    /// A wait that the service asks for is not kept.
+    /// `Retry-After` is ignored.
     IgnoreRetryAfter,
-    /// A signal ends nothing.
+    /// The run continues after a signal.
     GoOnAfterSignal,
-    /// A token that is refused ends nothing.
+    /// The run continues after the token is refused.
     GoOnAfterRefusal,
-    /// Answers are quoted as they are.
+    /// Responses are quoted unredacted.
     QuoteEverything,
-    /// Every 404 of a project means that it is missing.
+    /// Every 404 of a project counts as a missing project.
     AnyNotFoundIsMissing,
-    /// A project with another path is the one that is meant.
+    /// A project with another path counts as the requested one.
     IgnoreRename,
-    /// What is not listed is removed.
+    /// Unlisted entries are removed.
     RemoveUnlisted,
-    /// What a failed replacement removed is not put back.
+    /// An entry that a failed replacement removed is not restored.
     LeaveRemoved,
     /// The removal of a replacement is sent again while the first may still arrive.
     RemoveTwice,
-    /// What a write answers is taken for the whole list.
+    /// The response to a write counts as the whole list.
     TakeAnswerForList,
-    /// What a write does not answer is taken for what it was.
+    /// Fields that the response to a write lacks count as unchanged.
     TrustBareAnswers,
-    /// What a step made readable is also removed, where the plan said nothing of it.
+    /// Entries that a step made readable are removed, even if the plan did not show that.
     RemovePossible,
-    /// A step waits for no other container.
+    /// Steps do not wait for other containers.
     IgnoreOtherContainers,
 }
 
@@ -92,20 +91,20 @@ impl Bug {
         Self::IgnoreOtherContainers,
     ];
 
-    /// Whether it is there, on this thread.
+    /// Whether the bug is planted on this thread.
     #[cfg(feature = "planted")]
     pub fn is_planted(self) -> bool {
         PLANTED.get() == Some(self)
     }
 
-    /// Whether it is there: never.
+    /// Always `false` without the feature.
     #[cfg(not(feature = "planted"))]
     #[must_use]
     pub const fn is_planted(self) -> bool {
         false
     }
 
-    /// Does `work` with it there, on this thread.
+    /// Does `work` with the bug planted on this thread.
     #[cfg(feature = "planted")]
     pub fn during<T>(self, work: impl FnOnce() -> T) -> T {
         PLANTED.set(Some(self));

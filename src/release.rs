@@ -1,21 +1,22 @@
-//! Releases of the service: what a field needs, and what is known of the service at hand.
+//! Releases of the service: which release a field needs, and what is known of the release of the
+//! service.
 
 pub use undrift_release::{REFERENCE, Release, time_zone};
 
-/// What is known of the release of the service at hand.
+/// What is known of the release of the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Known {
-    /// Nobody asked yet.
+    /// Not requested yet.
     #[default]
     NotAsked,
-    /// The service does not tell.
+    /// The service does not show it.
     Hidden,
-    /// It is this one.
+    /// It is known.
     Is(Release),
 }
 
 impl Known {
-    /// Whether the service is known to be of `release` or a later one.
+    /// Whether the release of the service is known and at least `release`.
     pub fn has(self, release: Release) -> bool {
         matches!(self, Self::Is(known) if known >= release)
     }
@@ -26,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_known_release_has_what_it_brought() {
+    fn only_a_known_release_is_new_enough() {
         let release = |text: &str| text.parse::<Release>().unwrap();
         assert!(Known::Is(release("16.9")).has(release("16.9")));
         assert!(!Known::Is(release("16.8")).has(release("16.9")) && !Known::Hidden.has(REFERENCE));

@@ -1,4 +1,4 @@
-//! The JSON schema of a type as people and editors should see it.
+//! JSON schemas of types, in the form for people and editors.
 
 use schemars::{
     JsonSchema, Schema,
@@ -16,13 +16,13 @@ use crate::{
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 pub enum TextOrSecret {
-    /// Text as it is.
+    /// Plain text.
     Text(String),
     /// A reference to a secret.
     Secret(Reference),
 }
 
-/// The schema of `T`, with every type in place and without the marks that Rust leaves in it.
+/// The schema of `T`, with all types inlined and without traces of Rust.
 pub fn of<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()
         .with(|s| s.inline_subschemas = true)
@@ -31,8 +31,7 @@ pub fn of<T: JsonSchema>() -> Schema {
         .into_root_schema_for::<T>()
 }
 
-/// `schema` with the name by which other schemas and programs may refer to it. It is no address: nothing
-/// is fetched by it.
+/// `schema` with an id for other schemas and programs. The id is not a URL to fetch.
 pub fn identified(name: &str, version: u32, schema: Value) -> Value {
     let id = ("$id".to_owned(), json!(format!("urn:undrift:schema:{name}:{version}")));
     match schema {
@@ -44,7 +43,7 @@ pub fn identified(name: &str, version: u32, schema: Value) -> Value {
     }
 }
 
-/// `schema` with another treatment of one of its fields.
+/// `schema` with another treatment of one field.
 pub fn with_field(mut schema: Schema, name: &str, mut treatment: Weighed) -> Schema {
     let property = schema.get_mut("properties").and_then(|properties| properties.get_mut(name));
     if let Some(property) = property.and_then(|property| property.try_into().ok()) {
@@ -53,11 +52,11 @@ pub fn with_field(mut schema: Schema, name: &str, mut treatment: Weighed) -> Sch
     schema
 }
 
-/// `Option<T>` says that a field may be left out, not that `null` may be written, unless its
-/// treatment says so; an enum whose variants are described is still an enum.
+/// `Option<T>` means that a field may be left out; `null` is allowed only if its treatment says so.
+/// An enum with described variants stays an enum.
 fn plain(schema: &mut Schema) {
-    // Doc comments wrap; descriptions do not. The width of an integer is Rust's business, its range
-    // is in the schema anyway.
+    // Removes the line breaks of doc comments, and the width of integers: the range is in the
+    // schema.
     if let Some(text) = schema.get("description").and_then(Value::as_str) {
         let text = text.replace("\n\n", "\0").replace('\n', " ").replace('\0', "\n\n");
         schema.insert("description".into(), text.into());

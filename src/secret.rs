@@ -1,11 +1,10 @@
-//! Secrets: where they come from, a type that cannot be printed, and the last line of defence that
-//! strikes them from text.
+//! Secrets: their references, a type that cannot be printed, and the redaction of texts as a last
+//! line of defence.
 //!
-//! A manifest names a secret by a [`Reference`]. [`Secrets`] looks references up when they are
-//! needed and never stores what it found outside memory. What leaves the process and may quote the
-//! service passes [`Secrets::redact`], text before it is wrapped and data before it is written.
-//! undrift's own token is never a value: not under the names that are [reserved](is_reserved), and
-//! not under another one.
+//! A manifest names a secret by a [`Reference`]. [`Secrets`] resolves references when needed and
+//! keeps the values only in memory. Output that may quote the service passes [`Secrets::redact`]:
+//! texts before they are wrapped, and data before it is written. undrift's own token is never a
+//! value, neither under a [reserved](is_reserved) name nor under another one.
 
 mod known;
 pub mod looks;
@@ -22,18 +21,17 @@ pub use known::MARK;
 pub use lookup::{Missing, Secrets};
 pub use names::{Allowed, is_reserved};
 
-/// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` says
-/// nothing.
+/// Text that must not be shown. It has neither `Display` nor `Serialize`, and its `Debug` is empty.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes `text` into custody.
+    /// Makes `text` a secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself: for a request's header or body, and for comparing, only.
+    /// The text. Only for the header or body of a request, and for comparing.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -45,13 +43,13 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where a secret comes from, as a manifest writes it.
+/// The source of a secret, as manifests write it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reference {
     /// `{env: NAME}`: an environment variable.
     Env(String),
-    /// `{file: PATH}`: a file inside the manifest folder, one trailing newline stripped.
+    /// `{file: PATH}`: a file in the manifest folder, without one trailing newline.
     File(String),
 }
 
@@ -64,7 +62,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// `text` with [`MARK`] in the place of each of `ranges`, which are ordered and apart.
+/// `text` with each of `ranges`, which are ordered and merged, replaced by [`MARK`].
 fn struck(text: &str, ranges: &[Range<usize>]) -> String {
     let (mut struck, mut from) = (String::with_capacity(text.len()), 0);
     for range in ranges {

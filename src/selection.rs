@@ -1,25 +1,25 @@
-//! Which part of what is declared a run looks at.
+//! The part of the declared state that a run works on.
 //!
-//! A [`Selection`] is applied once, before anything is read: what comes after it knows only the
-//! part that is selected. What is excluded never counts as unlisted: where less than a whole
-//! section is selected, live entries that no manifest lists are left alone.
+//! A [`Selection`] is applied once, before anything is read. Later code only sees the selected
+//! part. If only a part of a section is selected, its unlisted live entries are ignored, so
+//! excluded entries never count as unlisted.
 
 use crate::{
     address::{Address, Selector},
     desired::{Container, Creation, DeclaredSection, Desired, Moves, Unlisted},
 };
 
-/// The objects that a run looks at.
+/// The objects that a run works on.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Only these, if there are any.
+    /// Include only these; all if empty.
     pub only: Vec<Selector>,
-    /// Not these.
+    /// Exclude these.
     pub exclude: Vec<Selector>,
 }
 
 impl Selection {
-    /// The part of `desired` that is selected.
+    /// The selected part of `desired`.
     pub fn of(&self, desired: Desired) -> Desired {
         if self.only.is_empty() && self.exclude.is_empty() {
             return desired;
@@ -37,7 +37,7 @@ impl Selection {
         let sections = container.sections.into_iter();
         container.sections =
             sections.filter_map(|section| self.section(section, &address, moves)).collect();
-        // What is excluded never counts as undeclared.
+        // Excluded entries must not count as unlisted.
         if !is_whole || !self.exclude.is_empty() {
             container.life.unlisted_projects = None;
         }
@@ -66,7 +66,7 @@ impl Selection {
         (!section.entries.is_empty()).then_some(section)
     }
 
-    /// Whether something of `container` may be selected.
+    /// Whether a part of `container` may be selected.
     pub fn touches(&self, container: &Container, moves: &Moves) -> bool {
         let address = container.address();
         let is_so = |selector: &Selector| {
@@ -82,13 +82,13 @@ impl Selection {
         self.holds_in(address, &Moves::default())
     }
 
-    /// Whether what is at `path` is selected: by the path that it is declared to have, as everything.
+    /// Whether the container at `path` is selected, by its declared path.
     pub fn holds_at(&self, path: &str, moves: &Moves) -> bool {
         self.holds_in(&Address::container(moves.home(path)), moves)
     }
 
-    /// The same of what may have been elsewhere: a rename leads neither out of what is selected, nor into
-    /// it past an exclusion.
+    /// The same for containers that may have moved. A rename neither removes a container from the
+    /// selection nor brings an excluded one into it.
     fn holds_in(&self, address: &Address, moves: &Moves) -> bool {
         let is_so = |selector: &Selector| {
             selector.matches(address)
@@ -121,7 +121,7 @@ mod tests {
         field::Scope,
     };
 
-    /// A shop that may be created, with two variables and a hook that refers to a secret, beside a
+    /// A project that may be created, with two variables and a hook that refers to a secret, and a
     /// group.
     fn desired() -> Desired {
         let sections = json!({
@@ -144,8 +144,8 @@ mod tests {
         Selection { only: parse(only), exclude: parse(exclude) }.of(desired())
     }
 
-    /// What is selected: each container, `+` if it may be created, and each section with its policy
-    /// and its entries.
+    /// The selected part: each container, `+` if it may be created, and each section with its
+    /// policy and entries.
     fn shown(desired: &Desired) -> Vec<String> {
         let mut lines = Vec::new();
         for container in &desired.containers {
@@ -170,7 +170,7 @@ mod tests {
     const VARIABLES: &str = "variables Delete A@* B@prod/*";
 
     #[test]
-    fn everything_is_selected_if_nothing_is_said() {
+    fn everything_is_selected_by_default() {
         let mut all = GROUP.to_vec();
         all.extend(["acme/shop +", "hooks Delete ci", SETTINGS, VARIABLES]);
         assert_eq!(shown(&select(&[], &[])), all);
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(shown(&select(&["acme/**"], &["**"])), [""; 0]);
     }
 
-    /// The same of a shop that was at `acme/old`.
+    /// The same for a project that was at `acme/old`.
     fn select_moved(only: &[&str], exclude: &[&str]) -> Vec<String> {
         let mut desired = desired();
         desired.containers[1].life.previously = vec![testing::former("acme/old")];
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_excluded_stays_so_when_it_is_renamed() {
+    fn an_excluded_project_stays_excluded_when_it_is_renamed() {
         assert_eq!(select_moved(&[], &["acme/old"]), GROUP);
         let mut rest = GROUP.to_vec();
         rest.extend(["acme/shop +", SETTINGS, VARIABLES]);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_selected_stays_so_when_it_is_renamed() {
+    fn a_selected_project_stays_selected_when_it_is_renamed() {
         let shop = ["acme/shop +", "hooks Delete ci", SETTINGS, VARIABLES];
         assert_eq!(select_moved(&["acme/old"], &[]), shop);
         assert_eq!(select_moved(&["acme/shop"], &[]), shop);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_is_selected_by_the_path_that_is_declared() {
+    fn a_project_is_selected_by_its_declared_path() {
         let mut group = container(Scope::Group, "acme", &json!({}), Unlisted::Fail);
         group.life.previously = vec![testing::former("old")];
         let moves = Moves::of(&[group]);
@@ -229,7 +229,7 @@ mod tests {
         ] {
             let [only, exclude] = [only, exclude].map(|glob| vec![Selector::parse(glob).unwrap()]);
             let selection = Selection { only, exclude };
-            // Before the run moves it, and after.
+            // Before and after the run moves it.
             for path in ["old/shop", "acme/shop"] {
                 assert_eq!(selection.holds_at(path, &moves), selected, "{selection:?} {path}");
             }
@@ -245,19 +245,19 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_section_leaves_unlisted_entries_alone() {
+    fn a_part_of_a_section_ignores_unlisted_entries() {
         let one = ["acme/shop -", "variables Ignore A@*"];
         assert_eq!(shown(&select(&["**#variables/A@*"], &[])), one);
         let rest = ["acme/shop +", "hooks Delete ci", SETTINGS, "variables Ignore B@prod/*"];
         assert_eq!(shown(&select(&["acme/shop"], &["**#variables/A@*"])), rest);
-        // Something live may match it, whether something declared does or not.
+        // Live entries may match even if no declared entry does.
         let all = ["acme/shop -", "variables Ignore A@* B@prod/*"];
         assert_eq!(shown(&select(&["**#variables"], &["**#variables/OTHER@*"])), all);
         assert_eq!(shown(&select(&["**#variables/OTHER@*"], &[])), [""; 0]);
     }
 
     #[test]
-    fn what_is_not_selected_refers_to_no_secret() {
+    fn an_unselected_part_needs_no_secret() {
         let secrets = |desired: Desired| -> Vec<_> {
             desired.references().map(|(.., reference)| reference.to_string()).collect()
         };

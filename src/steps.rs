@@ -1,18 +1,18 @@
-//! Steps where work could grow faster than its input, counted for tests: these look at no clock.
+//! Counts steps of work that could grow faster than its input. Tests use them instead of a clock.
 
 #[cfg(test)]
 thread_local! {
     static TAKEN: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// A step is taken.
+/// Counts a step.
 #[inline]
 pub(crate) fn step() {
     #[cfg(test)]
     TAKEN.set(TAKEN.get() + 1);
 }
 
-/// How many steps this thread has taken.
+/// The number of steps of this thread.
 pub(crate) fn so_far() -> u64 {
     #[cfg(test)]
     return TAKEN.get();
@@ -20,13 +20,13 @@ pub(crate) fn so_far() -> u64 {
     0
 }
 
-/// Other threads have taken steps for this one.
+/// Adds the steps of other threads that worked for this one.
 pub(crate) fn add(_steps: u64) {
     #[cfg(test)]
     TAKEN.set(TAKEN.get() + _steps);
 }
 
-/// How many steps `work` takes on this thread, and on those that it waits for.
+/// The number of steps of `work`, including threads that it waits for.
 #[cfg(test)]
 pub(crate) fn taken(work: impl FnOnce()) -> u64 {
     let before = TAKEN.get();
@@ -34,7 +34,7 @@ pub(crate) fn taken(work: impl FnOnce()) -> u64 {
     TAKEN.get() - before
 }
 
-/// Requires of `work` on so many things that ten times as many take at most fifteen times the steps.
+/// Requires that `work` on ten times as many things takes at most fifteen times as many steps.
 #[cfg(test)]
 pub(crate) fn grow_in_proportion(about: &str, work: impl Fn(usize)) {
     let (few, many) = (taken(|| work(30)), taken(|| work(300)));

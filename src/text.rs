@@ -1,19 +1,19 @@
-//! Text for people: escaped, counted, compared and stripped of credentials; text for addresses,
-//! percent-encoded; and words for machines.
+//! Texts for people: escaped, counted, compared, stripped of credentials. Texts for URLs:
+//! percent-encoded. Words for machines.
 //!
-//! Names, values and messages come from manifests and from the service; both may be hostile.
-//! Everything that is shown passes [`escape`] or [`escape_lines`], and every address [`mask_url`].
+//! Names, values and messages come from manifests and the service; both may be hostile. All output
+//! passes [`escape`] or [`escape_lines`], and every URL [`mask_url`].
 
 use std::{borrow::Cow, fmt, ops::Range};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serializer;
 
-/// What stands in the place of something that must not be shown.
+/// Replaces text that must not be shown.
 pub const MASK: &str = "***";
 
-/// `text` on one line: whatever could move the cursor, change the colour, reorder or hide text
-/// becomes a visible escape.
+/// `text` on one line: characters that could move the cursor, change colours, reorder or hide text
+/// become visible escapes.
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_unless(text, |_| false)
 }
@@ -36,8 +36,8 @@ fn escape_unless(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|c| if escaped(c) { escape(c) } else { c.to_string() }).collect())
 }
 
-/// Whether `c` is a control character (C0, DEL, C1), a separator of lines, a control of direction,
-/// or has no width.
+/// Whether `c` is a control character (C0, DEL, C1), a line separator, a direction control, or has
+/// no width.
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -45,15 +45,15 @@ pub fn is_unsafe(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Whether `text` looks like the name of a field. One that does not may be anything, a secret that
-/// lost its quotes for example.
+/// Whether `text` looks like the name of a field. Other text may be anything, such as a secret
+/// without its quotes.
 pub fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// The candidate that `name` was most likely meant to be: the fewest slips of the pen away, at most
-/// one for three letters.
+/// The candidate that `name` was most likely meant to be: the one with the fewest typing errors, at
+/// most one per three letters.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     const LONGEST: usize = 80;
     if name.len() > LONGEST {
@@ -72,7 +72,7 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// `text` as one word of a shell, in single quotes.
+/// `text` as one shell word, in single quotes.
 pub fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -82,7 +82,7 @@ pub fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {}", plural(noun)) }
 }
 
-/// Several of what `noun` names: `variables`, `entries`, `addresses`.
+/// The plural of a noun: `variables`, `entries`, `addresses`.
 pub fn plural(noun: &str) -> String {
     match noun.strip_suffix('y') {
         Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
@@ -122,24 +122,23 @@ pub fn listed(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{}`", escape(name))).collect::<Vec<_>>().join(", ")
 }
 
-/// `url` without what may be a credential: user information, the values of the query, and the
-/// fragment.
+/// `url` without possible credentials: user information, values of the query, and the fragment.
 pub fn mask_url(url: &str) -> Cow<'_, str> {
     mask_ranges(url, &url_secrets(url))
 }
 
-/// `url` in normal form, without the user and the password in it.
+/// `url` in normal form without user and password.
 pub fn location(url: &str) -> String {
     let Ok(mut parsed) = url::Url::parse(url) else { return url.to_owned() };
-    // Where there can be no user, there is none to take away.
+    // Fails only for URLs that cannot have a user.
     let _ = parsed.set_username("");
     let _ = parsed.set_password(None);
     normal_url(parsed.as_str())
 }
 
 /// `url` in normal form (RFC 3986, 6.2.2 and 6.2.3): scheme and host in lower case, no default
-/// port, no dot segments, `/` for an empty path, and nothing percent-encoded that need not be. What
-/// is no URL stays as it is.
+/// port, no dot segments, `/` for an empty path, and no unnecessary percent-encoding. Text that is
+/// not a URL is returned unchanged.
 pub fn normal_url(url: &str) -> String {
     let Ok(parsed) = url::Url::parse(url) else { return url.to_owned() };
     let mut normal = String::new();
@@ -164,7 +163,8 @@ pub fn normal_url(url: &str) -> String {
     normal + rest
 }
 
-/// `text` with each of `ranges` (ordered, apart, on character boundaries) replaced by [`MASK`].
+/// `text` with each of `ranges` (ordered, not overlapping, on character boundaries) replaced by
+/// [`MASK`].
 pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
     if ranges.is_empty() {
         return Cow::Borrowed(text);
@@ -180,7 +180,7 @@ pub fn mask_ranges<'t>(text: &'t str, ranges: &[Range<usize>]) -> Cow<'t, str> {
     Cow::Owned(masked)
 }
 
-/// Where the URLs in `text` may hold credentials.
+/// The ranges of possible credentials in the URLs of `text`.
 pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
     let mut secrets = Vec::new();
     let mut from = 0;
@@ -193,7 +193,7 @@ pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
         if let Some(length) = authority.rfind('@') {
             secrets.push(start..start + length);
         } else if !has_plain_port(authority) {
-            // What looks like a port may be a password whose `@` was lost.
+            // The part that looks like a port may be a password whose `@` is missing.
             secrets.push(start..path);
         }
         let fragment = text[path..end].find('#').map_or(end, |length| path + length);
@@ -216,15 +216,15 @@ pub fn url_secrets(text: &str) -> Vec<Range<usize>> {
     secrets
 }
 
-/// Whether what follows the host of `authority`, if anything does, can be a port.
+/// Whether the part of `authority` after the host is empty or a port.
 fn has_plain_port(authority: &str) -> bool {
     let behind_address = authority.rfind(']').unwrap_or_default();
     let port = authority[behind_address..].split_once(':').map_or("", |(_, port)| port);
     port.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Where a text that was meant as the URL of something may hold credentials; `None` if it may be
-/// anything.
+/// The ranges of possible credentials in a text that should be a URL; `None` if the whole text may
+/// be one.
 pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
     const SCHEMES: [&str; 5] = ["ftp", "git", "http", "https", "ssh"];
     let in_urls = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(c);
@@ -236,8 +236,8 @@ pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
     {
         return Some(url_secrets(text));
     }
-    // Without a scheme nothing says where the host begins: what stands before an `@` may be a
-    // password, slashes and all.
+    // Without a scheme, the start of the host is unknown: everything before an `@` may be a
+    // password, including slashes.
     let user = text.rfind('@').unwrap_or_default();
     let path = text[user..].find(['?', '#']).map_or(text.len(), |length| user + length + 1);
     let ranges = [0..user, path.min(text.len())..text.len()];
@@ -247,17 +247,17 @@ pub fn address_secrets(text: &str) -> Option<Vec<Range<usize>>> {
         .then(|| ranges.into_iter().filter(|range| !range.is_empty()).collect())
 }
 
-/// What stays as it is within one path segment or query part (RFC 3986, unreserved).
+/// Characters that are not encoded in a path segment or query part (RFC 3986, unreserved).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// `text` as one path segment or one part of a query: everything but RFC 3986's unreserved
-/// characters is percent-encoded.
+/// `text` as one path segment or query part: everything except the unreserved characters of RFC
+/// 3986 is percent-encoded.
 pub fn encode(text: &str) -> impl fmt::Display + '_ {
     utf8_percent_encode(text, UNRESERVED)
 }
 
-/// Serializes a word of a machine format, such as a code: as an enum's variant, which is never
-/// taken for data.
+/// Serializes a word of a machine format, such as a code, as the variant of an enum. Variants are
+/// never treated as data.
 ///
 /// # Errors
 /// Those of `serializer`.
@@ -265,7 +265,7 @@ pub fn word<S: Serializer>(word: &&'static str, serializer: S) -> Result<S::Ok, 
     serializer.serialize_unit_variant("Word", 0, word)
 }
 
-/// As [`word`], where there may be none.
+/// As [`word`], for an optional word.
 ///
 /// # Errors
 /// Those of `serializer`.
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_fool_a_terminal_becomes_visible() {
+    fn control_characters_become_visible() {
         assert_eq!(escape("plain tëxt ☃"), "plain tëxt ☃");
         assert_eq!(escape("a\u{1b}[31mb\u{9b}c\u{7f}"), "a\\u{1b}[31mb\\u{9b}c\\u{7f}");
         assert_eq!(escape("x\u{202e}y\u{200b}z\r\n\t"), "x\\u{202e}y\\u{200b}z\\r\\n\\t");
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_a_shell_is_one_word() {
+    fn a_text_becomes_one_shell_word() {
         assert_eq!(shell_word("removals:acme/*"), "'removals:acme/*'");
         assert_eq!(shell_word("a'; rm -rf b"), r"'a'\''; rm -rf b'");
     }
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_as_a_url_is_shown_without_credentials() {
+    fn a_text_that_should_be_a_url_is_shown_without_credentials() {
         for (text, shown) in [
             ("ci.example.org/x", Some("ci.example.org/x")),
             ("bob:s3cret@ci.example.org/x", Some("***@ci.example.org/x")),
@@ -419,24 +419,24 @@ mod tests {
             // No dot segments.
             ("https://h/a/./b/../c", "https://h/a/c"),
             ("https://h/../x", "https://h/x"),
-            // Nothing percent-encoded that need not be, and the rest in upper case.
+            // No unnecessary percent-encoding; the rest in upper case.
             ("https://h/%7Ea%2d%61", "https://h/~a-a"),
             ("https://h/a%2fb%3a", "https://h/a%2Fb%3A"),
             ("https://h/a b", "https://h/a%20b"),
             ("https://h/\u{e9}", "https://h/%C3%A9"),
             ("https://h/%c3%a9", "https://h/%C3%A9"),
-            // What is no code stays as it is.
+            // An incomplete code is kept.
             ("https://h/100%", "https://h/100%"),
             ("https://h/%zz%4", "https://h/%zz%4"),
             ("https://h/%+a", "https://h/%+a"),
-            // What makes another address of it stays.
+            // A difference that changes the target is kept.
             ("https://h/X/", "https://h/X/"),
             ("https://h/x?", "https://h/x?"),
             ("https://h/x?b=2&a=1", "https://h/x?b=2&a=1"),
             ("https://h/x#f", "https://h/x#f"),
             ("https://u:p@h/x", "https://u:p@h/x"),
             ("https://h//x", "https://h//x"),
-            // What is no URL is none.
+            // Text that is not a URL is kept.
             ("", ""),
             ("env:HOOK", "env:HOOK"),
             ("acme/shop", "acme/shop"),

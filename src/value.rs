@@ -1,8 +1,8 @@
-//! Values as manifests write them and requests carry them.
+//! Values of manifests and requests.
 //!
-//! A manifest value is plain data, a reference to a secret, or a file to upload. Secrets stay
-//! references until a request is sent, so a value can be shown, compared and stored without care. A
-//! key that is absent is not managed; `null` is a value of its own.
+//! A value in a manifest is plain data, a reference to a secret, or a file to upload. Secrets stay
+//! references until a request is sent, so values can be shown, compared and stored safely. A field
+//! that is left out is not managed; `null` is a value.
 
 use std::collections::BTreeMap;
 
@@ -13,26 +13,26 @@ use crate::secret::Reference;
 /// Plain JSON.
 pub type Json = serde_json::Value;
 
-/// A JSON object, as the service returns one.
+/// A JSON object of the service.
 pub type Object = serde_json::Map<String, Json>;
 
-/// Named values, in the order of their names.
+/// Values by name, in the order of their names.
 pub type Fields = BTreeMap<String, Value>;
 
 /// One value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
-    /// Plain data, shown as it is written.
+    /// Plain data, shown unchanged.
     Plain(Json),
-    /// A secret that is known by where it comes from.
+    /// A secret, known by its source.
     Secret(Reference),
-    /// A file to upload, by its path below the manifest folder.
+    /// A file to upload: its path below the manifest folder.
     File(String),
 }
 
 impl Value {
-    /// The plain data, if it is that.
+    /// The plain data, if it is plain.
     pub const fn plain(&self) -> Option<&Json> {
         match self {
             Self::Plain(json) => Some(json),
@@ -40,17 +40,17 @@ impl Value {
         }
     }
 
-    /// The plain text, if it is that.
+    /// The text, if it is plain text.
     pub fn text(&self) -> Option<&str> {
         self.plain().and_then(Json::as_str)
     }
 
-    /// What a plain flag says, if it is one.
+    /// The value of a plain boolean.
     pub fn flag(&self) -> Option<bool> {
         self.plain().and_then(Json::as_bool)
     }
 
-    /// The plain list, if it is one.
+    /// The list, if it is a plain list.
     pub fn list(&self) -> Option<&Vec<Json>> {
         self.plain().and_then(Json::as_array)
     }

@@ -1,4 +1,4 @@
-//! YAML text to a tree in which every node knows where it stands.
+//! Parses YAML text to a tree in which every node has its position.
 //!
 //! The rules are stricter than YAML's: the YAML 1.2 core schema decides what is a boolean, keys are
 //! text and written once, a tag has to be one of the core ones, and aliases may not multiply the
@@ -17,21 +17,21 @@ mod number;
 mod syntax;
 pub mod write;
 
-/// How deep collections may lie in each other. What manifests need is below ten.
+/// The maximum depth of nested collections. Manifests need less than ten.
 pub const MAX_DEPTH: usize = 64;
 
-/// How many nodes the documents of one text may have once its aliases are expanded.
+/// The maximum number of nodes in the documents of one text, with its aliases expanded.
 const MAX_NODES: usize = 1_000_000;
 
-/// How many bytes the scalars of one text may have once its aliases are expanded.
+/// The maximum size in bytes of all scalars in one text, with its aliases expanded.
 const MAX_BYTES: usize = 16 << 20;
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// The value.
     pub data: Data,
-    /// Bytes of the text; for an alias, those of the alias.
+    /// The byte range in the text; for an alias, that of the alias.
     pub span: Range<usize>,
 }
 
@@ -48,22 +48,22 @@ pub enum Data {
     Text(String),
     /// A sequence.
     List(Vec<Node>),
-    /// A mapping, in the order in which it is written.
+    /// A mapping, in its written order.
     Map(Vec<(Key, Node)>),
-    /// Something that is reported as a fault already.
+    /// A value that is reported as a fault already.
     Unreadable,
 }
 
 /// The key of a mapping's entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// Its text.
+    /// The text of the key.
     pub name: String,
-    /// Bytes of the text; for a key that was merged in, where it was first written.
+    /// The byte range in the text; for a merged key, where it was first written.
     pub span: Range<usize>,
 }
 
-/// What is wrong with a text.
+/// A fault of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// The code, one of `syntax`, `duplicate-key`, `yaml-key`, `yaml-tag`, `yaml-number`,
@@ -73,9 +73,9 @@ pub struct Fault {
     pub message: Cow<'static, str>,
     /// What to do about it.
     pub help: Option<&'static str>,
-    /// Bytes of the text.
+    /// The byte range in the text.
     pub span: Range<usize>,
-    /// Where the thing that the fault speaks of was first written.
+    /// The first occurrence, for a duplicate.
     pub first: Option<Range<usize>>,
 }
 
@@ -89,30 +89,30 @@ impl Fault {
     }
 }
 
-/// What could be read of a text.
+/// The readable part of a text.
 #[derive(Debug, Default, PartialEq)]
 pub struct Parsed {
-    /// The documents whose syntax is sound.
+    /// The documents with valid syntax.
     pub documents: Vec<Node>,
-    /// What is wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
-    /// What is in the text but not in a document: entries whose key is not text or has no value,
-    /// values of keys that are written twice, what a merge lost.
+    /// Parts of the text that are in no document: entries whose key is not text or has no value,
+    /// values of duplicate keys, and what a merge dropped.
     pub dropped: Vec<Range<usize>>,
-    /// Whether a document is missing because its syntax is broken.
+    /// Whether a document is missing because of broken syntax.
     pub is_broken: bool,
 }
 
-/// What `text`, which is a part of the program, says. It lives as long as the program.
+/// Parses `text`, which is a part of the program. The result lives as long as the program.
 ///
 /// # Panics
-/// If it is not what its reader wants, as a test of each such text holds.
+/// If it does not have the expected form. A test of each such text ensures that it does.
 pub fn built_in<T: Deserialize<'static>>(text: &str) -> T {
     let said = parse(text).documents.first().map(Node::to_json).unwrap_or_default();
     T::deserialize(&*Box::leak(Box::new(said))).expect("a part of the program is well-formed")
 }
 
-/// Reads every document of `text`.
+/// Parses every document of `text`.
 pub fn parse(text: &str) -> Parsed {
     let mut parsed = Parsed::default();
     if let Some((at, c)) = text.char_indices().find(|(_, c)| is_forbidden(*c)) {
@@ -150,7 +150,7 @@ pub fn parse(text: &str) -> Parsed {
     parsed
 }
 
-/// Whether no text of a manifest may hold `c`: control characters other than tab, line feed and
+/// Whether texts of manifests must not contain `c`: control characters except tab, line feed and
 /// carriage return.
 pub fn is_forbidden(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r')
@@ -161,22 +161,22 @@ fn control_character(span: Range<usize>) -> Fault {
         .help("remove it; the service and most editors cannot keep it")
 }
 
-/// A node together with what it costs to copy it.
+/// A node with the costs of copying it.
 struct Counted {
     node: Node,
     nodes: usize,
     bytes: usize,
-    /// How deep its collections lie in each other.
+    /// The depth of its nested collections.
     depth: usize,
 }
 
 impl Counted {
-    /// A collection whose children are yet to come.
+    /// A collection without its children.
     const fn collection(span: Range<usize>) -> Self {
         Self { node: Node { data: Data::Null, span }, nodes: 1, bytes: 0, depth: 1 }
     }
 
-    /// Counts a child, and gives it back.
+    /// Counts a child and returns its node.
     fn add(&mut self, child: Self) -> Node {
         self.nodes += child.nodes;
         self.bytes += child.bytes;
@@ -185,7 +185,7 @@ impl Counted {
     }
 }
 
-/// A key as it was found.
+/// A key in the text.
 struct Found<'t> {
     name: Cow<'t, str>,
     span: Range<usize>,
@@ -193,7 +193,7 @@ struct Found<'t> {
     is_merge: bool,
 }
 
-/// Builds trees from the parser's events.
+/// Builds trees from events of the parser.
 struct Composer<'t, I: BorrowedInput<'t>> {
     events: Parser<'t, I>,
     anchors: HashMap<usize, Counted>,
@@ -205,7 +205,8 @@ struct Composer<'t, I: BorrowedInput<'t>> {
 }
 
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
-    /// The next document; `None` at the end. An error means that it is broken beyond its place.
+    /// The next document; `None` at the end. An error means that the rest of the document is
+    /// broken.
     fn document(&mut self) -> Result<Option<Node>, Fault> {
         loop {
             match self.next()? {
@@ -246,8 +247,8 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// What is wrong with `${NAME}` within brackets, if the error at the byte `at` is about its
-    /// brace: there it starts a mapping.
+    /// The fault of `${NAME}` within brackets, if the error at the byte `at` is about its brace:
+    /// YAML reads the brace as a mapping.
     fn dollar(&self, at: usize) -> Option<Fault> {
         let before = self.text.get(..at)?;
         if !before.ends_with('$') || !self.text[at..].starts_with('{') {
@@ -258,7 +259,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         Some(fault.help("write `{env: NAME}` to take a secret from the environment, or put the text in quotes to send it as it is"))
     }
 
-    /// The node that `event` starts, `depth` collections down.
+    /// The node that `event` starts, at this depth.
     fn node(
         &mut self,
         event: Event<'t>,
@@ -287,7 +288,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let own = if counted.node.is_collection() { 0 } else { counted.bytes };
         self.spend(1, own, &counted.node.span)?;
         if anchor != 0 {
-            // The copy that aliases are made from is paid for too: anchors may lie in each other.
+            // The copy for aliases counts too, because anchors may be nested.
             self.spend(counted.nodes, counted.bytes, &counted.node.span)?;
             self.anchors.insert(anchor, Counted { node: counted.node.clone(), ..counted });
         }
@@ -365,13 +366,13 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// Whether a colon follows the key that ends at `key_end`. Without one, as in `{word}`, the key
-    /// may be a secret that was to be a value.
+    /// Whether a colon follows the key that ends at `key_end`. A key without one, as in `{word}`,
+    /// may be a secret that was meant as a value.
     fn has_colon(&self, key_end: usize) -> bool {
         self.text.get(key_end..).is_some_and(|rest| rest.trim_start().starts_with(':'))
     }
 
-    /// A key. One that is not text is reported and passed over.
+    /// A key. A key that is not text is reported and skipped.
     fn key(
         &mut self,
         event: Event<'t>,
@@ -417,8 +418,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// What is written in the mapping wins over what is merged into it, and the first merged over
-    /// the next.
+    /// Written keys win over merged ones, and earlier merges over later ones.
     fn merge(
         &mut self,
         entries: &mut Vec<(Key, Node)>,
@@ -441,7 +441,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         }
     }
 
-    /// The value of a scalar; one that is forbidden is reported.
+    /// The value of a scalar. A forbidden one is reported.
     fn scalar(
         &mut self,
         text: Cow<'t, str>,
@@ -449,7 +449,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         tag: Option<&Tag>,
         span: &Range<usize>,
     ) -> Data {
-        // Only escapes can still bring in what the text itself may not hold.
+        // Only escapes can contain characters that the text must not.
         if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden) {
             self.faults.push(control_character(span.clone()));
             return Data::Unreadable;
@@ -525,7 +525,7 @@ fn bytes(span: Span) -> Range<usize> {
 }
 
 impl Node {
-    /// The value as JSON; what could not be read is `null`.
+    /// The value as JSON; unreadable parts are `null`.
     pub fn to_json(&self) -> Json {
         match &self.data {
             Data::Null | Data::Unreadable => Json::Null,
@@ -539,28 +539,28 @@ impl Node {
         }
     }
 
-    /// The entry of a mapping.
+    /// The entry of a mapping with this key.
     pub fn get(&self, name: &str) -> Option<(&Key, &Self)> {
         let mut entries = self.entries().iter().inspect(|_| steps::step());
         entries.find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
     }
 
-    /// The entries of a mapping; none if it is something else.
+    /// The entries of a mapping; empty for other values.
     pub fn entries(&self) -> &[(Key, Self)] {
         if let Data::Map(entries) = &self.data { entries } else { &[] }
     }
 
-    /// The items of a list; none if it is something else.
+    /// The items of a list; empty for other values.
     pub fn items(&self) -> &[Self] {
         if let Data::List(items) = &self.data { items } else { &[] }
     }
 
-    /// The text, if it is that.
+    /// The text, if it is one.
     pub fn text(&self) -> Option<&str> {
         if let Data::Text(text) = &self.data { Some(text) } else { None }
     }
 
-    /// Whether something in it is reported already.
+    /// Whether it contains a fault that is reported already.
     pub fn has_unreadable(&self) -> bool {
         self.data == Data::Unreadable
             || self.items().iter().any(Self::has_unreadable)

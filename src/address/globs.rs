@@ -1,15 +1,15 @@
-//! Many globs over paths: with thousands of both, not every glob is tried on every path.
+//! Many globs over paths. With thousands of globs and paths, not every pair can be tried.
 
 use std::collections::HashMap;
 
 use super::{Glob, glob_is_literal_until};
 
-/// Numbers of globs over paths, by what the paths that they match begin and end with.
+/// Numbers of globs, by the beginning and end of the paths that they match.
 #[derive(Clone, Debug, Default)]
 pub struct Ends(HashMap<String, HashMap<String, Vec<usize>>>);
 
 impl Ends {
-    /// Takes in the number `at` of a glob; numbers never fall.
+    /// Adds the glob with number `at`. Numbers must not decrease.
     pub fn insert(&mut self, at: usize, glob: &str) {
         let glob = glob.to_lowercase();
         let (beginning, end) = literal_parts(&glob);
@@ -20,7 +20,7 @@ impl Ends {
         }
     }
 
-    /// The numbers of the globs that may match `path`, in lower case, in their order.
+    /// The numbers of the globs that may match the lower-case `path`, in order.
     pub fn of(&self, path: &str) -> Vec<usize> {
         let slashes = || path.match_indices('/').map(|(at, _)| at);
         let beginnings = slashes().chain([path.len()]).map(|end| &path[..end]).chain([""]);
@@ -37,9 +37,9 @@ impl Ends {
     }
 }
 
-/// The parts of `glob` before the first that is not literal, and those after the last: every path that
-/// it matches begins with the first, as whole parts, and ends with the others. All of a literal one is
-/// its beginning.
+/// The path parts of `glob` before its first wildcard and after its last. Every path that it
+/// matches begins with the former and ends with the latter, as whole parts. A glob without
+/// wildcards is all beginning.
 fn literal_parts(glob: &str) -> (&str, &str) {
     let first = glob_is_literal_until(glob);
     if first == glob.len() {
@@ -67,18 +67,18 @@ impl FromIterator<Glob> for Globs {
 }
 
 impl Globs {
-    /// All of them.
+    /// All globs.
     pub fn iter(&self) -> impl Iterator<Item = &Glob> {
         self.globs.iter()
     }
 
-    /// Those that match `path`, which has to be in lower case.
+    /// The globs that match `path`, which must be in lower case.
     pub fn matching(&self, path: &str) -> impl Iterator<Item = &Glob> {
         let candidates = self.ends.of(path).into_iter().map(|at| &self.globs[at]);
         candidates.filter(move |glob| glob.matches(path))
     }
 
-    /// Whether one of them matches `path`, which has to be in lower case.
+    /// Whether a glob matches `path`, which must be in lower case.
     pub fn matches(&self, path: &str) -> bool {
         self.matching(path).next().is_some()
     }

@@ -1,4 +1,4 @@
-//! What guards may let pass, as a manifest or the command line says.
+//! Acknowledgements of guards, from manifests or the command line.
 
 use std::{fmt, str::FromStr};
 
@@ -18,18 +18,18 @@ pub enum Guard {
     Removals,
     /// A container loses its last owner.
     LastOwner,
-    /// The caller loses the access that it works with.
+    /// The caller loses access that the run needs.
     OwnAccess,
     /// A container becomes visible to more people.
     Visibility,
-    /// What is protected is protected less.
+    /// A protection becomes weaker.
     Protection,
-    /// A container moves to another namespace, where others have access.
+    /// A container moves to a namespace where others have access.
     Transfer,
-    /// A project is deleted with everything in it. Only an acknowledgement that names it, and is no
-    /// glob, lets that pass.
+    /// A project is deleted with everything in it. The acknowledgement must name the project
+    /// without a glob.
     Deletion,
-    /// Too much changes that no document declares and only a rule brings in. It is about the glob of
+    /// Too many undeclared groups and projects change because of a rule. The address is the glob of
     /// the rule.
     Reach,
 }
@@ -71,28 +71,28 @@ impl FromStr for Guard {
     }
 }
 
-/// Lets what a guard refuses pass.
+/// Acknowledges refusals of a guard.
 #[derive(Clone, Debug)]
 pub struct Acknowledgement {
     /// The guard.
     pub guard: Guard,
-    /// What it refuses: a glob over addresses.
+    /// The acknowledged addresses, as a glob.
     pub at: Selector,
-    /// Only as long as the refusal is about no more objects than this.
+    /// The maximum number of objects in the refusal.
     pub at_most: Option<usize>,
-    /// Only up to this day, that day included.
+    /// The last day on which it is valid.
     pub until: Option<Date>,
-    /// Why, in the words of whoever wrote it.
+    /// The reason that its author gives.
     pub reason: Option<String>,
-    /// Where it is written; `None` on the command line.
+    /// Its place; `None` on the command line.
     pub origin: Option<Origin>,
 }
 
 impl Acknowledgement {
-    /// Reads `GUARD:ADDRESS`, in which the address may be a glob.
+    /// Parses `GUARD:ADDRESS`. The address may be a glob.
     ///
     /// # Errors
-    /// What is wrong with it, as text.
+    /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let guard = text.split_once(':').and_then(|(guard, at)| Some((guard.parse().ok()?, at)));
         let Some((guard, at)) = guard.filter(|(_, at)| !at.is_empty()) else {
@@ -104,7 +104,7 @@ impl Acknowledgement {
         Ok(Self { guard, at, at_most: None, until: None, reason: None, origin: None })
     }
 
-    /// Whether it lets nothing through that `other` does not.
+    /// Whether `other` also acknowledges everything that this one does.
     pub fn lets_no_more_through_than(&self, other: &Self) -> bool {
         let no_more = |own: Option<usize>, other: Option<usize>| match (own, other) {
             (_, None) => true,
@@ -121,13 +121,13 @@ impl Acknowledgement {
             }
     }
 
-    /// Whether its last day is over on `today`: then it acknowledges nothing.
+    /// Whether its last day is before `today`. Then it acknowledges nothing.
     pub fn is_over(&self, today: Date) -> bool {
         self.until.is_some_and(|until| until < today)
     }
 }
 
-/// As the command line takes it.
+/// The form on the command line.
 impl fmt::Display for Acknowledgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.guard, self.at.written())

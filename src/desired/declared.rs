@@ -1,4 +1,4 @@
-//! The fields of one entry, packed: a large organisation declares them by the million.
+//! The fields of one entry, packed: a large organisation declares millions of them.
 
 use std::{fmt, sync::Arc};
 
@@ -11,15 +11,14 @@ use crate::{
 
 /// Named values with their origins, in the order of their names.
 ///
-/// They are packed into one piece of memory, and unpacked when they are asked for: as the program
-/// works with them, `true` takes 72 bytes and its origin 32, which for the fields of 100,000
-/// projects is half a gigabyte.
+/// Packed into one piece of memory, and unpacked on access. Unpacked, `true` needs 72 bytes and its
+/// origin 32, which would be half a gigabyte for the fields of 100,000 projects.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Declared {
-    /// The file that the first field is written in; nearly always that of all fields.
+    /// The file of the first field; nearly always that of all fields.
     file: Option<Arc<str>>,
-    /// For each field its name, its layer, its file if it is another one, its line, its column, and
-    /// its value.
+    /// For each field: its name, its layer, its file if different, its line, its column, and its
+    /// value.
     packed: Box<[u8]>,
 }
 
@@ -29,7 +28,7 @@ impl Declared {
         self.packed(name).map(|field| field.unpack(self))
     }
 
-    /// Where the field `name` is written.
+    /// The origin of the field `name`.
     pub fn origin(&self, name: &str) -> Option<Origin> {
         self.packed(name).map(|field| field.origin(self))
     }
@@ -39,12 +38,12 @@ impl Declared {
         self.packed(name).is_some()
     }
 
-    /// Every name with its field.
+    /// Every field with its name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Sourced<Value>)> {
         self.each().map(|field| (field.name, field.unpack(self)))
     }
 
-    /// The secrets and files among the values, with where they are written.
+    /// The secrets and files among the values, with their origins.
     pub fn named(&self) -> impl Iterator<Item = Sourced<Value>> {
         let named = self.each().filter(|field| !Unpacker::new(field.value).is_plain());
         named.map(|field| field.unpack(self))
@@ -71,11 +70,11 @@ impl Declared {
     }
 }
 
-/// Of two fields with the same name the last counts.
+/// The last of two fields with the same name counts.
 impl<N: AsRef<str>> FromIterator<(N, Sourced<Value>)> for Declared {
     fn from_iter<I: IntoIterator<Item = (N, Sourced<Value>)>>(fields: I) -> Self {
         let mut fields: Vec<_> = fields.into_iter().collect();
-        // The last one comes first, and stays.
+        // The last one comes first, and is kept.
         fields.reverse();
         fields.sort_by(|(a, _), (b, _)| a.as_ref().cmp(b.as_ref()));
         fields.dedup_by(|(next, _), (name, _)| next.as_ref() == name.as_ref());
@@ -102,11 +101,11 @@ impl fmt::Debug for Declared {
     }
 }
 
-/// A field, of which the value is still packed.
+/// A field whose value is still packed.
 struct Packed<'d> {
     name: &'d str,
     layer: u8,
-    /// Empty if it is the file of the first field.
+    /// Empty for the file of the first field.
     file: &'d str,
     line: u32,
     column: u32,
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_come_out_as_they_went_in_ordered_by_name() {
+    fn fields_are_unpacked_unchanged_and_ordered_by_name() {
         let written = [
             ("url", field("https://a".into(), "a.yaml", 70_000, Layer::Project)),
             ("active", field(json!([true]).into(), "b.yaml", 1, Layer::Defaults)),

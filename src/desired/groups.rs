@@ -1,17 +1,17 @@
-//! What the groups of a run declare of their settings: what is in them goes by that, and not by what
-//! the service still says.
+//! The declared settings of groups. Plans for the groups and projects below use them instead of the
+//! live settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Container;
 use crate::{field::Scope, kinds::settings};
 
-/// What the groups of a run declare of their settings.
+/// The declared settings of groups.
 #[derive(Clone, Debug, Default)]
 pub struct Groups(BTreeMap<String, BTreeSet<String>>);
 
 impl Groups {
-    /// Those among `containers`.
+    /// Of the groups among `containers`.
     pub fn of(containers: &[Container]) -> Self {
         let groups = containers.iter().filter(|container| container.scope == Scope::Group);
         let said = groups.filter_map(|group| {

@@ -1,8 +1,8 @@
-//! What manifests declare, resolved: the containers, in each its sections, in each section the
-//! entries, in each entry the fields, each with its origin.
+//! The declared state, resolved: containers with their sections, entries and fields, each with its
+//! origin.
 //!
-//! It never depends on live state, and knows neither YAML nor files. Absence is a missing key,
-//! `null` is a value, a secret is a reference.
+//! It does not depend on live state, and knows neither YAML nor files. An undeclared field is a
+//! missing key, `null` is a value, and a secret is a reference.
 
 mod acknowledgement;
 mod declared;
@@ -39,16 +39,16 @@ pub use slots::{ITSELF, Meaning, SECTION, meaning, state_of};
 /// Everything that the manifests declare.
 #[derive(Clone, Debug, Default)]
 pub struct Desired {
-    /// The groups and projects, ordered by their path in lower case.
+    /// The groups and projects, ordered by lower-case path.
     pub containers: Vec<Container>,
-    /// What guards may let pass.
+    /// Acknowledgements of guards.
     pub acknowledgements: Vec<Acknowledgement>,
-    /// Where what is declared was before.
+    /// The former paths of declared containers.
     pub moves: Arc<Moves>,
 }
 
 impl Desired {
-    /// Every reference to a secret, with the address of what it is for and where it is written.
+    /// Every reference to a secret, with the address that needs it and its origin.
     pub fn references(&self) -> impl Iterator<Item = (Address, Origin, Reference)> {
         self.named().filter_map(|(address, origin, value)| match value {
             Value::Secret(reference) => Some((address, origin, reference)),
@@ -56,8 +56,7 @@ impl Desired {
         })
     }
 
-    /// The path of every file to upload, with the address of what it is for and where it is
-    /// written.
+    /// The path of every file to upload, with the address that needs it and its origin.
     pub fn uploads(&self) -> impl Iterator<Item = (Address, Origin, String)> {
         self.named().filter_map(|(address, origin, value)| match value {
             Value::File(path) => Some((address, origin, path)),
@@ -65,12 +64,13 @@ impl Desired {
         })
     }
 
-    /// The groups that a run creates where they are missing, and the projects that something names.
+    /// The groups that a run creates if they are missing, and the projects among them that other
+    /// declarations name.
     pub fn created(&self) -> Created {
         self.created_unless(|_| false)
     }
 
-    /// The same, unless the run leaves one alone.
+    /// The same, without those that `is_left_alone` selects.
     pub fn created_unless(&self, is_left_alone: impl Fn(&Address) -> bool) -> Created {
         let named: BTreeSet<_> = self.containers.iter().flat_map(Container::projects).collect();
         let may_create = |container: &&Container| {
@@ -84,7 +84,7 @@ impl Desired {
         created.map(|container| (container.scope, container.path.clone())).collect()
     }
 
-    /// With what rules bring in besides.
+    /// Adds the containers that rules include.
     #[must_use]
     pub fn with(mut self, brought_in: Vec<Container>) -> Self {
         Arc::make_mut(&mut self.moves).bring_in(&brought_in);
@@ -93,12 +93,12 @@ impl Desired {
         self
     }
 
-    /// How many containers of `scope` there are.
+    /// The number of containers of `scope`.
     pub fn count(&self, scope: Scope) -> usize {
         self.containers.iter().filter(|container| container.scope == scope).count()
     }
 
-    /// Without acknowledgements of what is not declared here: they are for another run.
+    /// Without acknowledgements for undeclared addresses: those are meant for another run.
     #[must_use]
     pub fn without_idle_acknowledgements(mut self) -> Self {
         let mut by_path = Ends::default();
@@ -127,38 +127,37 @@ impl Desired {
 /// A declared group or project.
 #[derive(Clone, Debug)]
 pub struct Container {
-    /// Which of the two.
+    /// Whether it is a group or a project.
     pub scope: Scope,
     /// The full path as written.
     pub path: Arc<str>,
-    /// Where it is declared.
+    /// The place of its declaration.
     pub origin: Origin,
-    /// The glob of the rule by which it is declared, if no document of its own does: then it exists,
-    /// and this run found it there.
+    /// The glob of the rule that includes it, if no document declares it. Then it exists.
     pub brought_in: Option<Arc<str>>,
     /// Whether undrift may create it.
     pub create: Creation,
-    /// Whether it is only compared and reported, never written.
+    /// Whether it is only compared and reported, never changed.
     pub is_watched: bool,
-    /// What becomes of it as a whole.
+    /// Changes of the whole container.
     pub life: Life,
-    /// The sections that are declared, ordered by name.
+    /// The declared sections, ordered by name.
     pub sections: Vec<DeclaredSection>,
 }
 
-/// What becomes of a container as a whole.
+/// Changes of a whole container.
 #[derive(Clone, Debug, Default)]
 pub struct Life {
-    /// The paths that it had before, as written.
+    /// Its former paths, as written.
     pub previously: Vec<Sourced<Arc<str>>>,
-    /// Whether it is to be there, where that is written.
+    /// The declared state.
     pub state: Option<Sourced<State>>,
-    /// What to do with projects below it that no manifest declares, if they matter.
+    /// The policy for unlisted projects below it.
     pub unlisted_projects: Option<Sourced<Unlisted>>,
 }
 
 impl Life {
-    /// Where it is written that the container is to be gone, if it is.
+    /// The origin of `state: absent`, if declared.
     pub fn absent(&self) -> Option<&Origin> {
         let absent = self.state.as_ref().filter(|state| state.value == State::Absent);
         absent.map(|state| &state.origin)
@@ -168,19 +167,19 @@ impl Life {
 /// Whether a container may be created if it is missing.
 #[derive(Clone, Debug)]
 pub enum Creation {
-    /// No: a missing one is an error.
+    /// No; then a missing container is an error.
     Forbidden,
-    /// Yes, with these fields that only a create takes.
+    /// Yes, with these fields of the create request.
     Allowed(Declared),
-    /// Yes, but this run does not look at it.
+    /// Yes, but the run does not select it.
     Unselected {
-        /// Whether its contents come from elsewhere then; see [`Container::arrives`].
+        /// Whether its contents would then come from elsewhere; see [`Container::arrives`].
         arrives: bool,
     },
 }
 
 impl Creation {
-    /// What only a create takes.
+    /// The fields of the create request.
     pub const fn fields(&self) -> Option<&Declared> {
         match self {
             Self::Allowed(fields) => Some(fields),
@@ -195,7 +194,7 @@ impl Container {
         Address::container(self.path.clone())
     }
 
-    /// The paths that it had before, as written.
+    /// Its former paths, as written.
     pub fn former(&self) -> impl Iterator<Item = &str> {
         self.life.previously.iter().map(|former| &*former.value)
     }
@@ -205,19 +204,19 @@ impl Container {
         self.sections.iter().find(|section| section.of.section == name)
     }
 
-    /// Whether its settings say a name.
+    /// Whether its settings declare a name.
     pub fn declares_name(&self) -> bool {
         let mut settings =
             self.section(kinds::settings::KIND.section).into_iter().flat_map(|of| &of.entries);
         settings.any(|entry| entry.fields.get("name").is_some())
     }
 
-    /// The names of the sections that are declared.
+    /// The names of the declared sections.
     pub fn section_names(&self) -> impl Iterator<Item = &'static str> {
         self.sections.iter().map(|section| section.of.section)
     }
 
-    /// The addresses of it, its sections and their entries.
+    /// The addresses of the container, its sections and their entries.
     pub fn addresses(&self) -> impl Iterator<Item = Address> {
         let own = self.address();
         let sections = self.sections.iter().flat_map({
@@ -233,8 +232,7 @@ impl Container {
         std::iter::once(own).chain(sections)
     }
 
-    /// Every secret and every file that is named, with the address of what it is for and where it
-    /// is written.
+    /// Every secret and file that it names, with the address that needs it and its origin.
     pub fn named(&self) -> impl Iterator<Item = (Address, Origin, Value)> {
         let create = self.create.fields().map(|fields| (None, fields));
         let sections = self.sections.iter().flat_map(|section| {
@@ -249,7 +247,7 @@ impl Container {
         })
     }
 
-    /// The paths of the projects that it names, in lower case.
+    /// The lower-case paths of the projects that it names.
     fn projects(&self) -> impl Iterator<Item = String> {
         let (own, _) = kinds::container(self.scope);
         let create = self.create.fields().map(|fields| (own, fields));
@@ -283,8 +281,8 @@ impl Container {
         })
     }
 
-    /// What its own object says whatever is declared. That contents arrive says nothing of one that
-    /// is not created with them: a mirror is brought up to date in the same way again and again.
+    /// The facts in its live object. The state of an import only counts if it is created with
+    /// contents: a pull mirror uses the same field for its regular updates.
     pub fn facts(&self, raw: &Object) -> Facts {
         let (_, itself) = kinds::container(self.scope);
         let facts = (itself.facts)(raw);
@@ -292,7 +290,7 @@ impl Container {
         Facts { arrival, ..facts }
     }
 
-    /// Whether it is declared to be brought back from the archive, given what its own object says.
+    /// Whether it is declared to be unarchived and its live object is archived.
     pub fn unarchives(&self, object: &BTreeMap<&'static str, LiveEntry>) -> bool {
         self.sections.iter().any(|section| {
             let effects = object.get(section.of.section).map(|live| section.effects_on(live));
@@ -304,31 +302,30 @@ impl Container {
 /// A declared section.
 #[derive(Clone, Debug)]
 pub struct DeclaredSection {
-    /// What its entries are.
+    /// The kind of its entries.
     pub of: Section,
-    /// Where the section starts.
+    /// The start of the section.
     pub origin: Origin,
-    /// What to do with live entries that are not listed, and where that is written: at the section
-    /// itself, if nowhere.
+    /// The policy for unlisted live entries. Its origin is the section itself by default.
     pub unlisted: Sourced<Unlisted>,
-    /// The entries, ordered by their key. A section that is a mapping or a switch has exactly one.
+    /// The entries, ordered by key. A mapping or switch has exactly one.
     pub entries: Vec<Entry>,
-    /// The names of live entries that are somebody else's, unless they are declared.
+    /// Globs for the names of live entries that others manage, unless they are declared.
     pub unmanaged: Vec<Glob>,
-    /// Fields that are read although no entry declares them: what a removal shows must not depend on
-    /// what a run leaves alone of other entries.
+    /// Fields that are read although no entry declares them, so that the plan of a removal does not
+    /// depend on which other entries a run selects.
     pub also_read: BTreeSet<String>,
 }
 
 impl DeclaredSection {
-    /// A section with nothing but these entries, which passes over what is not listed.
+    /// A section with these entries that ignores unlisted ones.
     pub fn with(of: Section, origin: &Origin, entries: Vec<Entry>) -> Self {
         let unlisted = Sourced { value: Unlisted::Ignore, origin: origin.clone() };
         let (unmanaged, also_read) = (Vec::new(), BTreeSet::new());
         Self { of, origin: origin.clone(), unlisted, entries, unmanaged, also_read }
     }
 
-    /// Whether `live`, which no entry declares, is somebody else's.
+    /// Whether others manage `live`, which no entry declares.
     pub fn leaves_alone(&self, live: &LiveEntry) -> bool {
         !self.unmanaged.is_empty() && {
             let name = self.of.name(&live.fields);
@@ -342,8 +339,8 @@ impl DeclaredSection {
         if self.of.shape == Shape::List { section.entry(entry.key.as_str()) } else { section }
     }
 
-    /// What becoming as declared does to a part of the container's own object beyond that part
-    /// itself, whether it differs or not.
+    /// The effects of the declared values of a part of the container's own object, whether it
+    /// differs or not.
     pub fn effects_on(&self, live: &LiveEntry) -> Vec<Effect> {
         let Some(entry) =
             self.entries.first().filter(|_| matches!(self.of.home.place, Place::Object))
@@ -355,28 +352,27 @@ impl DeclaredSection {
         self.of.rules.effects(None, &live.fields, &after)
     }
 
-    /// The fields that are read of its entries: those that any entry declares, and what is read
-    /// besides.
+    /// The fields that are read: those that any entry declares, and [`Self::also_read`].
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let declared = self.entries.iter().flat_map(|entry| entry.fields.keys());
         declared.chain(self.also_read.iter().map(String::as_str))
     }
 }
 
-/// What `unlisted` of a group calls the projects in it and in its subgroups.
+/// The key for the projects of a group and its subgroups in `unlisted`.
 pub const PROJECTS: &str = "projects";
 
-/// What to do with live entries that no manifest lists.
+/// The policy for unlisted live entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unlisted {
-    /// A note in the plan.
+    /// Add a note to the plan.
     #[default]
     Report,
-    /// A difference that apply leaves alone.
+    /// Report a difference that apply does not change.
     Fail,
     /// Remove them.
     Delete,
-    /// Nothing.
+    /// Do nothing.
     Ignore,
 }
 
@@ -384,7 +380,7 @@ impl Unlisted {
     /// Every policy.
     pub const ALL: [Self; 4] = [Self::Report, Self::Fail, Self::Delete, Self::Ignore];
 
-    /// The word for it in manifests.
+    /// The word in manifests.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Report => "report",
@@ -398,11 +394,11 @@ impl Unlisted {
 /// A declared entry of a section.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What tells it from others of its section in addresses. Empty if a container has one of them.
+    /// Its name in addresses. Empty if a container has only one.
     pub key: String,
-    /// Where it is written.
+    /// Its place.
     pub origin: Origin,
-    /// Whether it is to be there.
+    /// Whether it must exist.
     pub state: State,
     /// Its fields.
     pub fields: Declared,
@@ -415,12 +411,12 @@ impl Entry {
     }
 }
 
-/// Whether an entry is to be there.
+/// Whether an entry must exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// It is to be there, as declared.
+    /// It must exist as declared.
     #[default]
     Present,
-    /// It is to be gone.
+    /// It must not exist.
     Absent,
 }

@@ -1,9 +1,8 @@
-//! Where declared groups and projects were before they got the path that is declared, and what is
-//! declared at all.
+//! The former paths of declared groups and projects.
 //!
-//! `previously` names former paths, as somebody remembers them: written before or after a group
-//! above was renamed. Here all of them have one form, as if every group above had its declared path
-//! already. What lives at such a path is told by observing; nothing here depends on that.
+//! `previously` contains former paths as people remember them, from before or after a group above
+//! was renamed. Here, all of them have one form, as if every group above had its declared path
+//! already. Nothing here depends on live state; `observe` finds out what exists at these paths.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,48 +12,47 @@ use std::{
 use super::Container;
 use crate::{address::Address, field::Scope};
 
-/// The groups and projects that are declared to have had other paths, those included that a run does
-/// not look at.
+/// The groups and projects with declared former paths, including those that a run does not select.
 #[derive(Clone, Debug, Default)]
 pub struct Moves {
     by_path: BTreeMap<String, Move>,
-    /// By a former path in lower case, the declared one of whoever left it, in lower case.
+    /// Lower-case former paths, with the lower-case declared path of the container that left them.
     left: BTreeMap<String, String>,
-    /// The former paths at which something else is declared, in lower case.
+    /// Lower-case former paths at which another container is declared.
     declared: BTreeSet<String>,
-    /// Of these, those at which it has a declared name.
+    /// Those of them whose container declares a name.
     named: BTreeSet<String>,
-    /// The paths that are declared, by the order of their lower case.
+    /// The declared paths, ordered by their lower case.
     all: Vec<Arc<str>>,
-    /// By the path, in lower case, that a group has when it was renamed and not moved yet, the declared
-    /// one of that group in lower case; none if several pass there, or something is declared there.
+    /// The lower-case path of a group between its rename and its move, with its lower-case declared
+    /// path; `None` if several groups use that path, or a container is declared there.
     passed: BTreeMap<String, Option<String>>,
-    /// The paths of all declared projects in lower case, if somebody asks for those that are not.
+    /// The lower-case paths of all declared projects, if undeclared ones matter.
     projects: Option<BTreeSet<String>>,
 }
 
-/// The most paths that one group or project can have had, as far as they are worked out.
+/// The maximum number of former paths of one container that are derived.
 const MOST_NAMES: usize = 1000;
-/// The most groups that are looked at on the way to one of them.
+/// The maximum number of groups that are followed to derive one.
 const DEEPEST: usize = 64;
 
-/// A group or project that had other paths.
+/// A group or project with former paths.
 #[derive(Clone, Debug)]
 pub struct Move {
-    /// Which of the two.
+    /// Whether it is a group or a project.
     pub scope: Scope,
     /// The full path as declared.
     pub path: Arc<str>,
-    /// The former ones, in the order in which they are written.
+    /// The former paths, in their written order.
     pub former: Vec<Arc<str>>,
 }
 
 impl Moves {
-    /// What `containers` say.
+    /// The moves that `containers` declare.
     pub fn of(containers: &[Container]) -> Self {
         let mut moved: Vec<_> =
             containers.iter().filter(|container| !container.life.previously.is_empty()).collect();
-        // What is below a group is told by the group's new path, so that has to be known first.
+        // Paths below a group depend on the group's new path, so groups come first.
         let depth = |path: &str| path.matches('/').count();
         moved.sort_by_key(|container| {
             let former = container.life.previously.iter().map(|former| depth(&former.value));
@@ -109,15 +107,15 @@ impl Moves {
         passed
     }
 
-    /// Takes in what rules bring in.
+    /// Adds containers that rules include.
     pub(super) fn bring_in(&mut self, containers: &[Container]) {
         let Some(known) = &mut self.projects else { return };
         let projects = containers.iter().filter(|container| container.scope == Scope::Project);
         known.extend(projects.map(|project| project.path.to_lowercase()));
     }
 
-    /// `path` as if every group above had its declared path. What is below a path at which something
-    /// is declared is below that.
+    /// `path` as if every group above had its declared path. A path below a declared container is
+    /// not changed.
     fn canonical(&self, path: &str) -> Arc<str> {
         let (mut path, mut settled) = (path.to_owned(), 0);
         let new_path = |group: String| {
@@ -136,13 +134,13 @@ impl Moves {
         path.into()
     }
 
-    /// Whether nothing is declared to have had another path.
+    /// Whether no former paths are declared.
     pub fn is_empty(&self) -> bool {
         self.by_path.is_empty()
     }
 
-    /// Whether a manifest declares, or brings in, the project that is at `path`, where that is its
-    /// former path too.
+    /// Whether a manifest declares, or a rule includes, the project that is now at `path`, at this
+    /// or a later path.
     pub fn declare_project(&self, path: &str) -> bool {
         let path = self.canonical(path);
         let left = || self.left(&path).is_some_and(|project| project.scope == Scope::Project);
@@ -150,12 +148,12 @@ impl Moves {
         self.projects.as_ref().is_some_and(is_known) || left()
     }
 
-    /// What is declared at `path`, if it had other paths.
+    /// The container that is declared at `path`, if it has former paths.
     pub fn at(&self, path: &str) -> Option<&Move> {
         self.by_path.get(&path.to_lowercase())
     }
 
-    /// The nearest group above `path` that had other paths.
+    /// The nearest group above `path` with former paths.
     pub fn above(&self, path: &str) -> Option<&Move> {
         if self.is_empty() {
             return None;
@@ -166,21 +164,22 @@ impl Moves {
         groups.into_iter().find(|group| group.scope == Scope::Group)
     }
 
-    /// What was at `path` and is declared to be elsewhere.
+    /// The container that was at `path` and is declared elsewhere.
     pub fn left(&self, path: &str) -> Option<&Move> {
         self.by_path.get(self.left.get(&path.to_lowercase())?)
     }
 
-    /// Whether something is declared at a path that something else has left.
+    /// Whether another container is declared at this former path.
     pub fn is_declared(&self, former: &str) -> bool {
         self.declared.contains(&former.to_lowercase())
     }
 
-    /// Whether what is declared at a path that something else has left takes the name that is like that
-    /// path: it is created there without another name, or comes from a path of which the same holds.
+    /// Whether the container that is declared at a former path takes the name that matches this
+    /// path: it is created there without a declared name, or it comes from a path for which the
+    /// same is true.
     pub fn takes_name(&self, former: &str) -> bool {
         let mut path = former.to_lowercase();
-        // Two may change places.
+        // Two containers may swap paths.
         for _ in 0..DEEPEST {
             if !self.declared.contains(&path) || self.named.contains(&path) {
                 return false;
@@ -193,7 +192,7 @@ impl Moves {
         false
     }
 
-    /// The declared path of what was at `former`, or below a group that was; `None` if that is no
+    /// The declared path of the container that was at `former` or below; `None` if it is not a
     /// former path.
     pub fn now(&self, former: &str) -> Option<Arc<str>> {
         let path = self.canonical(former);
@@ -202,27 +201,27 @@ impl Moves {
         (now.to_lowercase() != former.to_lowercase()).then_some(now)
     }
 
-    /// The declared path of what is at `path`: the one that it has, unless that is a former one.
+    /// The declared path of the container that is at `path` now.
     pub fn home(&self, path: &str) -> Arc<str> {
         self.now(path).unwrap_or_else(|| path.into())
     }
 
-    /// Whether `is_so` of an address, or of the same below a former path; too many of these to tell
-    /// may include any.
+    /// Whether `is_so` holds for an address or for one of its forms below a former path. If there
+    /// are too many former paths, the answer is yes.
     pub fn any(&self, address: &Address, is_so: impl Fn(&Address) -> bool) -> bool {
         is_so(address) || self.was(address, is_so).unwrap_or(true)
     }
 
-    /// Whether `is_so` of what is at `address` below one of its former paths; `None` if these are too
-    /// many to tell.
+    /// Whether `is_so` holds for `address` below one of its former paths; `None` if there are too
+    /// many of them.
     pub fn was(&self, address: &Address, is_so: impl Fn(&Address) -> bool) -> Option<bool> {
         let at = |path: String| Address { path: path.into(), ..address.clone() };
         let former = self.former(&address.path)?;
         Some(former.into_iter().any(|path| is_so(&at(path))))
     }
 
-    /// The former paths of what is declared at `path`, in lower case: its own, and those that come of
-    /// former ones of the groups above; `None` if they are too many.
+    /// The lower-case former paths of the container declared at `path`: its own, and those derived
+    /// from former paths of groups above; `None` if there are too many.
     pub fn former(&self, path: &str) -> Option<Vec<String>> {
         if self.is_empty() {
             return Some(Vec::new());
@@ -232,7 +231,7 @@ impl Moves {
         Some(names.into_iter().filter(|name| *name != path).collect())
     }
 
-    /// `path` and its former ones.
+    /// `path` and its former paths.
     fn names(&self, path: &str, depth: usize) -> Option<BTreeSet<String>> {
         if depth > DEEPEST {
             return None;
@@ -255,25 +254,24 @@ impl Moves {
         Some(names)
     }
 
-    /// Whether a manifest declares what is at `path`, there or at the path that it is to get.
+    /// Whether a manifest declares the container that is at `path`, at this or a later path.
     pub fn declares(&self, path: &str) -> bool {
         let home = self.home(path).to_lowercase();
         self.all.binary_search_by_key(&home, |known| known.to_lowercase()).is_ok()
     }
 
-    /// The group that is on its way to where it is declared if a group is at `path`: renamed, and not
-    /// moved yet.
+    /// The group that is renamed but not moved yet if a group exists at `path`.
     pub fn passing(&self, path: &str) -> Option<&Move> {
         self.by_path.get(self.passed.get(&path.to_lowercase())?.as_ref()?)
     }
 
-    /// Whether it takes more than a look at `path` to find what is declared there.
+    /// Whether finding the container declared at `path` needs more than reading that path.
     pub fn concern(&self, path: &str) -> bool {
         self.at(path).is_some() || self.left(path).is_some() || self.above(path).is_some()
     }
 
-    /// Something of which it cannot be told where it is without knowing where it is: the paths of
-    /// its circle, if there is one.
+    /// The paths of a circle of containers, if former paths form one: then none of them can be
+    /// found.
     pub fn circle(&self) -> Option<Vec<&Arc<str>>> {
         let mut settled = BTreeSet::new();
         self.by_path
@@ -304,8 +302,7 @@ impl Moves {
     }
 }
 
-/// The path that what was at `former` has when it got its new name and not its namespace, if it gets
-/// both.
+/// The path between a rename and a move, for a container that needs both.
 pub fn renamed(former: &str, home: &str) -> Option<String> {
     let apart = |path: &str| match path.rsplit_once('/') {
         Some((namespace, name)) => (format!("{namespace}/"), name.to_owned()),
@@ -323,7 +320,7 @@ mod tests {
         value::Json,
     };
 
-    /// Groups, and projects that start with `:`, each with its former paths.
+    /// Groups, and projects with the prefix `:`, each with its former paths.
     fn moves(declared: &[(&str, &[&str])]) -> Moves {
         let container = |(path, former): &(&str, &[&str])| {
             let scope = if path.starts_with(':') { Scope::Project } else { Scope::Group };
@@ -340,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn former_paths_have_one_form_however_they_are_remembered() {
+    fn former_paths_have_one_form_whenever_they_were_written() {
         for written in ["old/x/p", "new/x/p", "new/g/p", "OLD/x/p"] {
             let moves = moves(&[
                 (":new/g/q", &[written]),
@@ -361,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn former_paths_are_its_own_and_those_of_the_groups_above() {
+    fn former_paths_include_those_of_the_groups_above() {
         let moves = moves(&[
             (":new/g/q", &["old/x/p", "elsewhere/q"]),
             ("new/g", &["old/x"]),
@@ -385,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_told_halfway_only_where_nothing_else_can_be() {
+    fn a_group_is_only_recognised_in_between_where_nothing_else_can_be() {
         let passing = |declared: &[(&str, &[&str])], path: &str| {
             moves(declared).passing(path).map(|group| group.path.to_string())
         };
@@ -400,14 +397,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_is_known_by_its_path_and_by_the_one_before() {
+    fn a_declared_container_is_known_by_its_path_and_its_former_one() {
         let moves = moves(&[("b", &["a"]), (":c/P", &[])]);
         assert!(["a", "B", "c/p"].iter().all(|path| moves.declares(path)));
         assert!(!moves.declares("c/q"));
     }
 
     #[test]
-    fn what_is_created_takes_the_name_that_is_like_its_path() {
+    fn a_created_container_takes_the_name_that_matches_its_path() {
         let moves = moves(&[("g/a", &[]), ("g/b", &["g/a"]), ("g/c", &["g/b"]), ("g/d", &["g/x"])]);
         assert_eq!(
             ["g/a", "g/b", "g/c", "g/x"].map(|at| moves.takes_name(at)),
@@ -418,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_declared_at_a_former_path_keeps_what_is_below() {
+    fn a_container_declared_at_a_former_path_keeps_what_is_below() {
         let moves = moves(&[("b", &["a"]), ("a", &["z"]), (":c/p", &["a/p"])]);
         assert_eq!(former(&moves, "c/p"), ["a/p"]);
         assert_eq!(&*moves.left("a").unwrap().path, "b");

@@ -1,4 +1,4 @@
-//! Values as bytes: a tag and what belongs to it. They never leave the process.
+//! Values as bytes: a tag and its data. They never leave the process.
 
 use crate::{
     secret::Reference,
@@ -18,12 +18,12 @@ const SECRET_ENV: u8 = 9;
 const SECRET_FILE: u8 = 10;
 const FILE: u8 = 11;
 
-/// Packs one thing behind another.
+/// Packs values one after another.
 #[derive(Default)]
 pub(super) struct Packer(Vec<u8>);
 
 impl Packer {
-    /// What was packed.
+    /// The packed bytes.
     pub(super) fn finish(self) -> Box<[u8]> {
         self.0.into()
     }
@@ -32,7 +32,7 @@ impl Packer {
         self.0.push(byte);
     }
 
-    /// Seven bits in each byte, the lowest first; the eighth says that more follow.
+    /// Seven bits per byte, lowest first; the eighth bit means that more bytes follow.
     pub(super) fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.byte(number as u8 | 0x80);
@@ -96,7 +96,7 @@ impl Packer {
     }
 }
 
-/// Takes out what a [`Packer`] packed, one thing after another.
+/// Unpacks the values of a [`Packer`], one after another.
 pub(super) struct Unpacker<'p>(&'p [u8]);
 
 impl<'p> Unpacker<'p> {
@@ -139,7 +139,7 @@ impl<'p> Unpacker<'p> {
         taken
     }
 
-    /// Whether a value comes next that is neither a secret nor a file.
+    /// Whether the next value is neither a secret nor a file.
     pub(super) fn is_plain(&self) -> bool {
         !matches!(self.0, [SECRET_ENV | SECRET_FILE | FILE, ..])
     }
@@ -158,7 +158,7 @@ impl<'p> Unpacker<'p> {
         self.tagged(tag)
     }
 
-    /// The JSON behind `tag`.
+    /// The JSON after `tag`.
     fn tagged(&mut self, tag: u8) -> Json {
         match tag {
             FALSE => Json::Bool(false),
@@ -222,7 +222,7 @@ mod tests {
         for value in values {
             assert_eq!(unpacker.is_plain(), value.plain().is_some());
             let unpacked = unpacker.value();
-            // As text, because the order of keys counts too.
+            // As text, because the order of keys must be equal too.
             assert_eq!(format!("{unpacked:?}"), format!("{value:?}"));
         }
         assert!(unpacker.is_at_end());

@@ -1,7 +1,7 @@
-//! The roster: what exists below the rules that bring in what nobody declares.
+//! The roster: which groups and projects exist where rules include undeclared ones.
 //!
-//! An [`Ask`] says which part of the service has to be known whole, the [`Roster`] what is there.
-//! What exists and is declared nowhere is a [`Member`]; some members stay out, whatever a rule says.
+//! An [`Ask`] describes the part of the service that must be listed completely. The [`Roster`] is
+//! the result: each undeclared group or project is a [`Member`]. Some members are never included.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,56 +17,56 @@ use crate::{
     level::MAINTAINER,
 };
 
-/// What has to be known of what exists.
+/// The part of the service that must be listed.
 pub struct Ask<'a> {
-    /// Below which globs.
+    /// The globs.
     pub globs: Vec<(Scope, Glob)>,
-    /// The fields that may be declared of what is brought in.
+    /// The fields that included containers may declare.
     pub fields: Vec<(Section, BTreeSet<String>)>,
-    /// What is declared, which the same lists may show.
+    /// The declared containers, which the same lists may show.
     pub declared: &'a [Container],
-    /// What is at a path.
+    /// How manifests treat a path.
     pub standing: Judge<'a>,
 }
 
-/// Says what a path is to the manifests.
+/// Decides how manifests treat a path.
 pub type Judge<'a> = Box<dyn Fn(Scope, &str) -> Standing + Sync + 'a>;
 
-/// What a path is to the manifests.
+/// How manifests treat a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// A document declares what is there.
+    /// A document declares it.
     Declared,
-    /// A rule brings it in.
+    /// A rule includes it.
     Included,
     /// Neither.
     Other,
 }
 
-/// What exists.
+/// The groups and projects that exist.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
-    /// What rules bring in, and what of it stays out.
+    /// The undeclared ones that rules match.
     pub members: Vec<Member>,
-    /// Where nothing is, for all that the caller sees: the group or user below which something was
-    /// looked for.
+    /// The paths of groups or users that were searched and, as far as the caller can see, do not
+    /// exist.
     pub nowhere: Vec<String>,
-    /// Which part is not known whole, as a glob: nothing of it is a member.
+    /// The parts that could not be listed completely, as globs. They have no members.
     pub incomplete: Vec<(Arc<str>, Cause)>,
 }
 
-/// Something that exists and that a rule is about.
+/// An existing group or project that a rule matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Group or project.
+    /// Whether it is a group or a project.
     pub scope: Scope,
-    /// The full path that it has now.
+    /// Its current full path.
     pub path: String,
-    /// Why it stays out, if it does.
+    /// Why it is not included, if so.
     pub exception: Option<Exception>,
 }
 
-/// Why something that exists is not brought in, although a rule says so.
+/// Why a rule does not include an existing group or project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Exception {
@@ -81,7 +81,7 @@ pub enum Exception {
 }
 
 impl Exception {
-    /// Why what says `facts` of itself stays out, if that can be told without the caller's role.
+    /// The exception that follows from `facts`, without the caller's role.
     pub const fn by_itself(facts: &Facts) -> Option<Self> {
         if facts.deleting.is_some() {
             Some(Self::MarkedForDeletion)
@@ -94,12 +94,12 @@ impl Exception {
         }
     }
 
-    /// Why what the caller has this `level` of access to stays out, if it does.
+    /// The exception that follows from the caller's `level`.
     pub fn by_role(level: Option<u8>) -> Option<Self> {
         (level < Some(MAINTAINER)).then_some(Self::BelowMaintainer)
     }
 
-    /// What such members are, after their number.
+    /// Describes such members, after their number.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Archived => "archived",

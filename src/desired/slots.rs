@@ -1,22 +1,21 @@
-//! What is declared of a group or project, without where it is written: for comparing two
-//! declarations slot by slot.
+//! The declared values of a group or project without their origins, to compare two declarations
+//! slot by slot.
 
 use std::collections::BTreeMap;
 
 use super::{Container, Declared, State};
 use crate::{address::Glob, value::Value};
 
-/// What is declared of a group or project without where it is written: a section, an entry and a
-/// field each with what is said of it.
+/// The declared values by section, entry and field, without origins.
 pub type Meaning = BTreeMap<(&'static str, String, String), Value>;
 
-/// The name of the container itself, and of what is said of a section or an entry as a whole.
+/// The key for the container itself, and for a section or entry as a whole.
 pub const ITSELF: &str = "";
 
-/// What is said of a section, which no entry is called.
+/// The key for a section as a whole; no entry has this name.
 pub const SECTION: &str = "\0";
 
-/// What is declared of `container`.
+/// The declared values of `container`.
 pub fn meaning(container: &Container) -> Meaning {
     let mut meaning = Meaning::new();
     let mut say = |section, key: &str, field: &str, value: Value| {
@@ -44,7 +43,7 @@ pub fn meaning(container: &Container) -> Meaning {
     meaning
 }
 
-/// What is said of an entry as a whole.
+/// The value for the state of an entry.
 pub fn state_of(state: State) -> Value {
     Value::from(if state == State::Absent { "absent" } else { "present" })
 }

@@ -1,4 +1,4 @@
-//! What the tests of everything after manifests need: declarations from JSON instead of YAML.
+//! Builds declarations from JSON for the tests of later stages.
 
 use std::sync::Arc;
 
@@ -35,11 +35,11 @@ pub(crate) fn fields(json: &Json) -> Declared {
         .collect()
 }
 
-/// An entry of `of`, written in line 2; any `state` is `absent`.
+/// An entry of `of`, written in line 2. With any `state`, it is `absent`.
 pub(crate) fn entry(of: Section, json: &Json) -> Entry {
     let mut json: Object = json.as_object().cloned().unwrap_or_default();
     let state = if json.remove("state").is_some() { State::Absent } else { State::Present };
-    // A secret stands as its reference in what tells an entry from others.
+    // In an identity, a secret is its reference.
     let named = json.iter().map(|(name, json)| match value(json) {
         Value::Secret(reference) => (name.clone(), reference.to_string().into()),
         _ => (name.clone(), json.clone()),
@@ -48,8 +48,8 @@ pub(crate) fn entry(of: Section, json: &Json) -> Entry {
     Entry { key, origin: origin(2), state, fields: fields(&Json::Object(json)) }
 }
 
-/// The section `of`, written in line 1, with its policy for unlisted entries in line 9. One that is
-/// a list has its entries in an array.
+/// The section `of`, written in line 1, with its policy for unlisted entries in line 9. The entries
+/// of a list are an array.
 pub(crate) fn section(of: Section, entries: &Json, unlisted: Unlisted) -> DeclaredSection {
     let entries = match entries {
         Json::Array(entries) => entries.iter().map(|json| entry(of, json)).collect(),
@@ -59,7 +59,7 @@ pub(crate) fn section(of: Section, entries: &Json, unlisted: Unlisted) -> Declar
     DeclaredSection { unlisted, ..DeclaredSection::with(of, &origin(1), entries) }
 }
 
-/// The container at `path` with `sections`, which undrift may not create.
+/// The container at `path` with `sections`. undrift may not create it.
 pub(crate) fn container(
     scope: Scope,
     path: &str,

@@ -1,28 +1,28 @@
-//! Every sort of diagnostic, with a paragraph on what lies behind it and mostly an example.
+//! Every code of diagnostics, with an explanation and usually an example.
 //!
-//! `codes/CODE.md` is all that there is to say of a code: `explain` shows it, the reference holds it,
-//! and a test gives its example to `undrift check`.
+//! `codes/CODE.md` contains everything about a code: `explain` shows it, the reference contains it,
+//! and a test runs `undrift check` on its example.
 
-/// A sort of diagnostic.
+/// A code of diagnostics.
 #[derive(Debug)]
 pub struct Code {
-    /// What stands in the brackets of a message.
+    /// The name in the brackets of a message.
     pub name: &'static str,
-    /// Its page in Markdown: a paragraph, and `Wrong:` and `Right:` with a block of YAML each.
+    /// Its page in Markdown: a paragraph, and after `Wrong:` and `Right:` one block of YAML each.
     pub page: &'static str,
 }
 
-/// A fault that a few lines can show. A line such as `# undrift.yaml` begins a file; what has none
-/// is one manifest.
+/// An example of a fault. A line such as `# undrift.yaml` starts a file; an example without such a
+/// line is one manifest.
 #[derive(Debug)]
 pub struct Example {
-    /// What has the fault, and no other error.
+    /// Manifests with the fault and no other error.
     pub wrong: &'static str,
-    /// The same, mended.
+    /// The same without the fault.
     pub right: &'static str,
 }
 
-/// All of them, in the order of their names.
+/// All codes, ordered by name.
 pub static CODES: &[Code] = include!(concat!(env!("OUT_DIR"), "/codes.rs"));
 
 const fn page(name: &'static str, page: &'static str) -> Code {
@@ -35,19 +35,19 @@ pub fn of(name: &str) -> Option<&'static Code> {
 }
 
 impl Code {
-    /// What lies behind it: one paragraph.
+    /// The explanation: one paragraph.
     pub fn explanation(&self) -> &'static str {
         self.page.lines().next().unwrap_or_default()
     }
 
-    /// Its example, if it has one.
+    /// The example, if there is one.
     pub fn example(&self) -> Option<Example> {
         let (wrong, right) = self.page.split_once("\nRight:\n")?;
         Some(Example { wrong: block(wrong)?, right: block(right)? })
     }
 }
 
-/// What stands in the one block of YAML of `text`.
+/// The only block of YAML in `text`.
 fn block(text: &'static str) -> Option<&'static str> {
     Some(text.split_once("```yaml\n")?.1.split_once("```")?.0)
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_page_is_a_paragraph_and_mostly_an_example() {
+    fn each_page_has_a_paragraph_and_usually_an_example() {
         for code in CODES {
             let example = |Example { wrong, right }| {
                 format!("\nWrong:\n\n```yaml\n{wrong}```\n\nRight:\n\n```yaml\n{right}```\n")

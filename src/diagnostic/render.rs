@@ -1,4 +1,4 @@
-//! Diagnostics as text for people, as cargo shows its own.
+//! Diagnostics as text for people, in the style of cargo.
 
 use annotate_snippets::{
     Annotation, AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet,
@@ -10,11 +10,11 @@ use crate::text::escape;
 /// How diagnostics are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Whether with colours.
+    /// Whether to use colours.
     pub colour: bool,
     /// The width of the terminal in columns.
     pub width: usize,
-    /// Whether each is shown whole, however many there are.
+    /// Whether to show each one in full.
     pub full: bool,
 }
 
@@ -24,10 +24,11 @@ impl Default for Style {
     }
 }
 
-/// How many of one code are shown, each whole; of more, the first is, and the places of the next two are.
+/// The number of diagnostics of one code that are shown in full. If there are more, only the first
+/// is, with the places of the next two.
 pub(super) const SHOWN: usize = 3;
 
-/// One diagnostic, and those of its code that follow it, without a line feed at its end.
+/// One diagnostic, and the others of its code, without a final line feed.
 pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
@@ -66,7 +67,7 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
     diagnostic.place.iter().chain(related).fold(text, with_true_column)
 }
 
-/// The place of a diagnostic, and what it says otherwise than `first`.
+/// The place of a diagnostic, and its message if it differs from `first`.
 fn in_short(other: &Diagnostic, first: &Diagnostic) -> String {
     let place = other.place.as_ref().map(Place::to_string);
     let message = Some(&other.message).filter(|message| **message != first.message);
@@ -75,7 +76,7 @@ fn in_short(other: &Diagnostic, first: &Diagnostic) -> String {
     parts.map(|part| escape(part)).collect::<Vec<_>>().join(": ")
 }
 
-/// `group` with a place: file, line and column, and the line itself where it is known.
+/// Adds a place to `group`: file, line and column, and the line itself if known.
 fn show<'d>(
     group: Group<'d>,
     place: &'d Place,
@@ -95,8 +96,8 @@ fn show<'d>(
     group.element(snippet.annotation(annotation))
 }
 
-/// The renderer counts columns in the line that is shown, where hidden parts are shorter than they
-/// are in the file.
+/// The renderer counts columns in the displayed line, where hidden parts are shorter than in the
+/// file.
 fn with_true_column(text: String, place: &Place) -> String {
     let Some((spot, (line, (start, _)))) =
         place.spot.as_ref().and_then(|spot| Some((spot, spot.snippet.as_ref()?)))

@@ -1,8 +1,7 @@
-//! The text of a file, with line numbers and with the parts that must not be shown.
+//! The text of a file, with line numbers and the parts that must not be shown.
 //!
-//! A [`Source`] turns byte ranges into a [`Place`] or an [`Origin`]. What [`Source::hide`] was
-//! told, credentials in URLs and comments never get into a place: its snippet is made of what is
-//! left.
+//! A [`Source`] turns byte ranges into a [`Place`] or an [`Origin`]. Ranges passed to
+//! [`Source::hide`], credentials in URLs and comments are removed before a place gets its snippet.
 
 use std::{cell::Cell, fmt, ops::Range, sync::Arc};
 
@@ -12,31 +11,31 @@ use crate::{
     text::{self, MASK},
 };
 
-/// How many characters of a long line are shown on each side of what is meant.
+/// The number of characters of a long line that are shown on each side of the fault.
 const WINDOW: usize = 120;
 
-/// Where something is. Ordered by file, line and column.
+/// A place in a file. Ordered by file, line and column.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file as it was named when it was read.
+    /// The name of the file when it was read.
     pub file: FileName,
-    /// Where in the file; `None` for the file as a whole.
+    /// The position in the file; `None` for the whole file.
     pub(super) spot: Option<Spot>,
 }
 
-/// A place within a file.
+/// A position in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
     /// The line, from 1.
     pub(super) line: u32,
     /// The column in characters, from 1.
     pub(super) column: u32,
-    /// What is shown of the line, and the bytes of it that are meant.
+    /// The displayed part of the line, and the bytes of it to mark.
     pub(super) snippet: Option<(String, (usize, usize))>,
 }
 
 impl Place {
-    /// A file as a whole.
+    /// The whole file.
     pub fn file(file: impl Into<FileName>) -> Self {
         Self { file: file.into(), spot: None }
     }
@@ -52,7 +51,7 @@ impl Place {
     }
 }
 
-/// `FILE:LINE:COLUMN`, as far as it is known.
+/// `FILE:LINE:COLUMN`, as far as known.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
@@ -60,7 +59,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The place that a declared value comes from; without its line of text.
+/// The place of a declared value, without its line of text.
 impl From<&Origin> for Place {
     fn from(origin: &Origin) -> Self {
         Self {
@@ -76,15 +75,14 @@ pub struct Source<'t> {
     /// The name of the file.
     pub name: FileName,
     text: &'t str,
-    /// Where each line starts.
+    /// The start of each line.
     lines: Vec<usize>,
-    /// What must not be shown; ordered and apart.
+    /// The parts that must not be shown, ordered and merged.
     hidden: Vec<Range<usize>>,
-    /// The last position that was looked up, with its column: on a long line the next one is
-    /// counted from there.
+    /// The last position and its column. On a long line, the next column is counted from there.
     last: Cell<(usize, u32)>,
-    /// The last line of which something was shown, and where its code ends: a long one is not walked
-    /// through for each fault in it.
+    /// The last displayed line and the end of its code, so that a long line is not scanned for each
+    /// fault.
     code: Cell<(u32, usize)>,
 }
 
@@ -108,7 +106,7 @@ impl<'t> Source<'t> {
         self.text
     }
 
-    /// Never shows these ranges of bytes.
+    /// Hides these byte ranges.
     pub fn hide(&mut self, ranges: impl IntoIterator<Item = Range<usize>>) {
         self.hidden.extend(ranges.into_iter().filter(|range| !range.is_empty()));
         self.hidden.sort_by_key(|range| range.start);
@@ -121,8 +119,8 @@ impl<'t> Source<'t> {
         });
     }
 
-    /// The whole text without what must not be shown, but for what is known to be `plain`, in as many
-    /// lines as it has.
+    /// The whole text without hidden parts, except texts that are known to be `plain`. It has the
+    /// same number of lines.
     pub fn shown(&self, plain: impl Fn(&str) -> bool) -> String {
         let (mut shown, mut from) = (String::with_capacity(self.text.len()), 0);
         for range in &self.hidden {
@@ -137,13 +135,13 @@ impl<'t> Source<'t> {
         shown + &self.text[from..]
     }
 
-    /// Where the byte `at` is, as the origin of a value.
+    /// The origin of a value at the byte `at`.
     pub fn origin(&self, at: usize, layer: Layer) -> Origin {
         let (line, column) = self.position(at);
         Origin { file: Arc::clone(&self.name), line, column, layer }
     }
 
-    /// Where `span` is, with its first line.
+    /// The place of `span`, with its first line.
     pub fn place(&self, span: &Range<usize>) -> Place {
         let start = boundary(self.text, span.start);
         let (line, column) = self.position(start);
@@ -152,7 +150,7 @@ impl<'t> Source<'t> {
         Place { file: self.name.clone(), spot: Some(Spot { line, column, snippet }) }
     }
 
-    /// The byte at a line and a column, both from 1; the nearest one before if the text is shorter.
+    /// The byte at a line and column, both from 1; the closest one before if the text is shorter.
     pub fn offset(&self, line: u32, column: u32) -> usize {
         let line = (line.max(1) as usize).min(self.lines.len());
         let start = self.lines[line - 1];
@@ -163,7 +161,7 @@ impl<'t> Source<'t> {
         forward(self.text, start + mark, column.max(1) as usize - 1).min(start + text.len())
     }
 
-    /// The line and the column of a byte, both from 1. A byte order mark takes no column.
+    /// The line and column of a byte, both from 1. A byte order mark has no column.
     fn position(&self, at: usize) -> (u32, u32) {
         let at = boundary(self.text, at);
         let line = self.lines.partition_point(|start| *start <= at);
@@ -178,7 +176,7 @@ impl<'t> Source<'t> {
         (u32::try_from(line).unwrap_or(u32::MAX), column)
     }
 
-    /// Where the code of a line ends.
+    /// The end of the code of a line.
     fn code_end(&self, line: u32) -> usize {
         let (known, end) = self.code.get();
         if known == line {
@@ -192,7 +190,7 @@ impl<'t> Source<'t> {
         end
     }
 
-    /// What may be shown of a line, and the bytes of it that stand for `span`.
+    /// The part of a line that may be shown, and the bytes of it that correspond to `span`.
     fn snippet(&self, line: u32, span: Range<usize>) -> (String, (usize, usize)) {
         let start = self.lines[line as usize - 1];
         let end = self.code_end(line);
@@ -225,7 +223,7 @@ impl<'t> Source<'t> {
     }
 }
 
-/// A character as it is shown in a line of text.
+/// A character as it is shown.
 fn visible(c: char) -> String {
     match c {
         '\t' => " ".into(),
@@ -234,8 +232,7 @@ fn visible(c: char) -> String {
     }
 }
 
-/// How much of a line there is before its comment. Where that is not certain, more is taken for
-/// comment rather than less.
+/// The length of a line before its comment. If in doubt, more counts as comment.
 fn code_length(line: &str) -> usize {
     let mut previous = ' ';
     let mut value_may_start = true;
@@ -263,7 +260,7 @@ fn code_length(line: &str) -> usize {
     line.len()
 }
 
-/// Where a text that `quote` opened ends, just behind its closing quote.
+/// The end of a text that starts with `quote`, after its closing quote.
 fn closing_quote(text: &str, quote: char) -> Option<usize> {
     let mut characters = text.char_indices().peekable();
     while let Some((at, c)) = characters.next() {
@@ -281,7 +278,7 @@ fn closing_quote(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// The start of the character that the byte `at` belongs to, or the end of the text.
+/// The start of the character that contains the byte `at`, or the end of the text.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
@@ -291,7 +288,7 @@ fn back(text: &str, at: usize, n: usize) -> usize {
     text[..at].char_indices().rev().take(n).last().map_or(at, |(at, _)| at)
 }
 
-/// The byte `n` characters behind `at`, or the end.
+/// The byte `n` characters after `at`, or the end.
 fn forward(text: &str, at: usize, n: usize) -> usize {
     text[at..].char_indices().nth(n).map_or(text.len(), |(offset, _)| at + offset)
 }

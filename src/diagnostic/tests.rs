@@ -1,4 +1,4 @@
-//! Tests of places and of how they look.
+//! Tests of places and of their rendering.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -24,7 +24,7 @@ impl Diagnostic {
     }
 }
 
-/// The line that is shown for `meant`, and what of it is marked.
+/// The displayed line for `meant`, and its marked part.
 fn shown(text: &str, meant: &str, hidden: &[&str]) -> (String, String) {
     let mut source = Source::new("a.yaml", text);
     source.hide(hidden.iter().map(|part| find(text, part)));
@@ -65,7 +65,7 @@ fn a_diagnostic_looks_like_cargos() {
 }
 
 #[test]
-fn the_column_is_the_files_even_where_something_is_hidden_before_it() {
+fn the_column_is_that_of_the_file_even_after_a_hidden_part() {
     let text = "a: {v: a long secret, w: 1}\n";
     insta::assert_snapshot!(rendered(text, "w", &["a long secret"]), @"
     error[type]: wrong
@@ -86,7 +86,7 @@ fn a_place_without_text_is_shown_too() {
 }
 
 #[test]
-fn columns_count_characters_and_no_byte_order_mark() {
+fn columns_count_characters_but_not_a_byte_order_mark() {
     let text = "\u{feff}ä: 1\r\nb: ☃x\r\n";
     let source = Source::new("a.yaml", text);
     let position = |part| source.origin(find(text, part).start, Layer::Project).to_string();
@@ -132,7 +132,7 @@ fn hidden_parts_may_touch_overlap_and_span_lines() {
 }
 
 #[test]
-fn a_line_and_a_column_lead_back_to_the_byte() {
+fn a_line_and_a_column_give_the_byte() {
     for text in ["\u{feff}ä: 1\r\nb: ☃x\r\n", "", "a", "\n\na: b"] {
         let source = Source::new("a.yaml", text);
         for (at, _) in text.char_indices().filter(|(_, c)| !matches!(c, '\u{feff}' | '\n')) {
@@ -146,7 +146,7 @@ fn a_line_and_a_column_lead_back_to_the_byte() {
 }
 
 #[test]
-fn a_long_line_is_cut_around_what_is_meant() {
+fn a_long_line_is_cut_around_the_fault() {
     let text = format!("{}: {}", "a".repeat(10_000), "ä".repeat(10_000));
     let (line, marked) = shown(&text, ": ", &[]);
     assert_eq!((line.chars().count(), marked.as_str()), (242, ": "));
@@ -197,8 +197,8 @@ proptest! {
     }
 }
 
-/// 800 of one code take a screen line for each of the first three, and the others of their own code
-/// stay whole.
+/// 800 diagnostics of one code are one, with the places of the first three; those of other codes
+/// are shown in full.
 #[test]
 fn many_of_one_code_are_one() {
     let source = Source::new("a.yaml", "a: x\n");
@@ -216,9 +216,9 @@ fn many_of_one_code_are_one() {
     assert_eq!(full.matches("warning[type]").count(), 800);
 }
 
-/// A rule has the same fault for each project that it brings in.
+/// A rule has the same fault for each project that it includes.
 #[test]
-fn the_same_at_one_place_is_told_once() {
+fn equal_faults_at_one_place_are_shown_once() {
     let text = "a: x\nb: x\nc: x\nd: x\n";
     let source = Source::new("a.yaml", text);
     let wrong = |part| Diagnostic::error("type", "wrong").at(source.place(&find(text, part)));

@@ -1,7 +1,7 @@
-//! The calls that bring an entry about, change it or remove it.
+//! The calls that create an entry, change it or remove it.
 //!
-//! [`Job::plain`] builds them from what the home says; a kind whose service wants something else
-//! overrides [`Rules::calls`](super::Rules::calls). There are always calls, or the reason why there
+//! [`Job::plain`] builds them from the home. A kind that needs other calls overrides
+//! [`Rules::calls`](super::Rules::calls). The result is at least one call, or the reason why there
 //! are none.
 
 use super::{Change, Create, Former, LiveEntry, Names, Section, Spec, Target, forms, limits};
@@ -19,18 +19,18 @@ use crate::{
 /// A call of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What is sent.
+    /// The request.
     pub request: Request<Write>,
-    /// Whether it is sent only if the call before it failed, to put back what the one before that
-    /// removed.
+    /// Whether it is sent only if the call before it failed. It restores what the call before that
+    /// one removed.
     pub restores: bool,
-    /// Whether it is sent only if the answer to the call before it does not show what limits a switch
-    /// that this one turned on: it turns that off again.
+    /// Whether it is sent only if the response to the call before it lacks the limit of a switch
+    /// that was turned on. It turns the switch off again.
     pub undoes: bool,
-    /// Whether what was started by then, in the background, is waited for before anything else of
-    /// the container is sent.
+    /// Whether apply waits for background jobs that this call or an earlier one started, before it
+    /// sends anything else for the container.
     pub awaits: bool,
-    /// What it does that the fields of the step do not show, as a sentence that starts with "it".
+    /// An effect that the fields of the step do not show, as a sentence that starts with "it".
     pub side_effect: Option<&'static str>,
 }
 
@@ -41,7 +41,7 @@ impl From<Request<Write>> for Call {
 }
 
 impl Call {
-    /// Whether it is sent only if something goes wrong.
+    /// Whether it is sent only after a failure.
     pub const fn is_spare(&self) -> bool {
         self.restores || self.undoes
     }
@@ -50,15 +50,15 @@ impl Call {
 /// Why there are no calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unable {
-    /// It is so already, without a call.
+    /// No call is needed.
     Needless,
-    /// Too little is known of what is there: it would be reset, or lost.
+    /// Too little of the live state is known: a change would reset or lose something.
     Unseen(Cause),
-    /// It depends on the release of the service, for which nobody asked yet.
+    /// The calls depend on the release of the service, which was not requested yet.
     DependsOnRelease,
-    /// It names entries of this section, for whose ids nobody asked yet.
+    /// The entry names entries of this section, whose ids were not requested yet.
     DependsOnEntries(String),
-    /// It cannot be done.
+    /// It is impossible.
     Because {
         /// The code of the problem.
         code: &'static str,
@@ -66,13 +66,13 @@ pub enum Unable {
         message: String,
         /// What to do about it.
         help: String,
-        /// The declared field that it is about; empty for the entry as a whole.
+        /// The declared field with the problem; empty for the entry as a whole.
         field: String,
     },
 }
 
 impl Unable {
-    /// Something that is named and is not there.
+    /// A user, group or project that does not exist.
     pub fn unknown(named: Named, name: &str, field: &str) -> Self {
         let (code, help) = match named {
             Named::User => (
@@ -96,7 +96,7 @@ impl Unable {
         }
     }
 
-    /// An entry of another section that is named and neither there nor declared.
+    /// An entry of another section that is neither live nor declared.
     pub fn no_entry(section: &str, name: &str, field: &str) -> Self {
         Self::Because {
             code: "unknown-entry",
@@ -107,44 +107,44 @@ impl Unable {
     }
 }
 
-/// What calls are wanted for.
+/// Everything that is needed to build calls.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
     /// The section, in its scope.
     pub section: Section,
     /// The container.
     pub target: &'a Target,
-    /// The ids of what entries name.
+    /// The ids of the things that entries name.
     pub names: &'a Names,
     /// The release of the service.
     pub release: Known,
     /// Whether no other entry, live or declared, has the same handle in paths.
     pub is_alone: bool,
-    /// What is to be done.
+    /// What the calls do.
     pub act: Act<'a>,
 }
 
-/// What is to be done with an entry.
+/// What calls do.
 #[derive(Clone, Copy)]
 pub enum Act<'a> {
-    /// It is brought about as declared.
+    /// Create the entry as declared.
     Create(&'a Fields),
-    /// These fields change to what is declared.
+    /// Change these fields to the declared values.
     Change(&'a Fields, &'a LiveEntry, &'a [&'a str]),
-    /// It is removed.
+    /// Remove the entry.
     Remove(&'a LiveEntry),
-    /// The container itself takes a turn.
+    /// Change the container itself.
     Itself(Turn<'a>),
 }
 
-/// What becomes of a container that is there.
+/// A change of an existing container.
 #[derive(Clone, Copy, Debug)]
 pub enum Turn<'a> {
-    /// It is renamed and moved from where it is to where it is to be.
+    /// Rename it or move it to its declared path.
     Move(&'a Former),
-    /// It is removed with everything in it.
+    /// Delete it with everything in it.
     Delete,
-    /// It is kept although it was marked for deletion.
+    /// Restore it: it was marked for deletion.
     Restore,
 }
 
@@ -163,7 +163,7 @@ impl Job<'_> {
     /// The calls of a plain collection.
     ///
     /// # Errors
-    /// If an entry names something that the service does not know, or cannot be changed so.
+    /// If the entry names something that the service does not have, or cannot be changed.
     pub fn plain(&self) -> Result<Vec<Call>, Unable> {
         match self.act {
             Act::Create(declared) => Ok(vec![self.create(declared)?.into()]),
@@ -190,7 +190,7 @@ impl Job<'_> {
     fn add(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
         forms::send_single_level(self.section, &mut body);
         let mut request = self.target.addressed(op.request());
-        // What is added at its own path is named there, and not in the body.
+        // An entry that is added at its own path has its name there, and not in the body.
         let specs = self.section.table().specs();
         for handle in self.section.home.handle {
             let is_it = |spec: &&Spec| spec.field.live_name(&spec.name) == Some(handle.field);
@@ -205,7 +205,7 @@ impl Job<'_> {
         self.annotated(request.fields(body))
     }
 
-    /// The requests that edit it: one for data, one for each file.
+    /// The requests that edit it: one for the data, and one for each file.
     ///
     /// # Errors
     /// As [`Self::plain`].
@@ -234,15 +234,16 @@ impl Job<'_> {
         Ok(data.into_iter().chain(files.map(Call::from)).collect())
     }
 
-    /// The requests that remove it, add it as declared, and put it back if that fails. What is not
-    /// declared stays as it is.
+    /// The requests that remove the entry, add it again as declared, and restore the old one if
+    /// that fails. Undeclared fields keep their live values.
     ///
     /// # Errors
     /// As [`Self::plain`].
     pub fn replace(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
         let current_body = self.current_body(live)?;
         let mut new = current_body.clone();
-        // What it names is known by the id of the live one, and was perhaps not looked up.
+        // The live entry has the id of what its identity names. It may not have been looked up by
+        // name.
         let is_named = |name: &str| {
             self.section.identity.contains(&name) && self.section.field(name).names.is_some()
         };
@@ -257,12 +258,12 @@ impl Job<'_> {
         ])
     }
 
-    /// With what is secret in its body, and what is named there.
+    /// Marks the secret fields of the body and those with ids of named things.
     fn annotated(&self, request: Request<Write>) -> Request<Write> {
         request.sensitive(forms::sensitive(self.section)).naming(forms::naming(self.section))
     }
 
-    /// The body that would create what is there.
+    /// The body that would create the live entry again.
     fn current_body(&self, live: &LiveEntry) -> Result<Fields, Unable> {
         let is_created = |spec: &&Spec| spec.field.accepted.on(Route::Create);
         if let Some(lacking) = forms::lacking(self.section, live, is_created) {
@@ -280,7 +281,7 @@ impl Job<'_> {
             if !field.accepted.on(Route::Create) || value.is_null() {
                 continue;
             }
-            // What a live entry names is known by the id that addresses it.
+            // The id of a named thing is one of the values that address the live entry.
             let id = field.names.and_then(|_| {
                 handles.clone().find(|(handle, _)| handle.field == field.sent_name(name))
             });
@@ -301,7 +302,7 @@ impl Job<'_> {
     /// The request that removes it.
     ///
     /// # Errors
-    /// If undrift never removes one.
+    /// If undrift never removes such an entry.
     pub fn remove(&self, live: &LiveEntry) -> Result<Request<Write>, Unable> {
         self.section.home.delete.map(|op| self.addressed(op, live)).ok_or(Unable::Needless)
     }
@@ -319,7 +320,7 @@ impl Job<'_> {
     }
 }
 
-/// Files, and the rest: a form with a file cannot carry what is nested.
+/// Splits a body into files and data: a form with a file cannot contain nested values.
 pub fn split_files(body: Fields) -> (Fields, Fields) {
     body.into_iter().partition(|(_, value)| matches!(value, Value::File(_)))
 }

@@ -1,4 +1,4 @@
-//! What is wrong with declared fields whatever their kind, seen without the service.
+//! Checks of declared fields that work for every kind and need no service.
 
 use regex_syntax::ast::{Error, ErrorKind, parse::Parser};
 
@@ -12,15 +12,15 @@ use crate::{
     value::{Fields, Json, Value},
 };
 
-/// The code of a secret in plain text.
+/// The code of the message about a secret in plain text.
 const LITERAL: &str = "literal-secret";
 
-/// The format of the schema of a field that is a time zone.
+/// The schema format of a field with a time zone.
 pub const TIME_ZONE: &str = "time-zone";
 
 impl Section {
-    /// What is wrong with a declared entry, seen without the service: with its fields, whatever its
-    /// kind, and what its [rules](super::Rules::check) say.
+    /// Checks a declared entry without the service: its fields, and the
+    /// [rules](super::Rules::check) of its kind.
     pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         for spec in self.table().specs() {
             let Some(value) = declared.get(&spec.name) else { continue };
@@ -69,7 +69,7 @@ impl Section {
         }
     }
 
-    /// Reports credentials that are written in plain text, but those that its rules `reported`.
+    /// Reports credentials in plain text. Skips the field that the rules `reported` already.
     fn credentials(self, declared: &Fields, reported: Option<&str>, report: &mut dyn FnMut(Fault)) {
         for spec in self.table().specs().iter().filter(|spec| reported != Some(&spec.name)) {
             let found = declared.get(&spec.name).and_then(Value::plain).and_then(credential);
@@ -89,7 +89,7 @@ impl Section {
     }
 }
 
-/// A name that no time zone has. What follows the last `/` of one is a name that people use.
+/// The fault for an unknown time zone. The part after the last `/` is a name that people use.
 fn unknown_zone(field: &'static str, zone: &str) -> Fault {
     let last = |name: &'static str| name.rsplit('/').next().unwrap_or(name);
     let city = zone.rsplit('/').next().unwrap_or(zone);
@@ -104,7 +104,7 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
     Fault::error("time-zone", field, message, help)
 }
 
-/// What is a credential in `value`, or in something within it.
+/// The sort of credential in `value` or below it.
 fn credential(value: &Json) -> Option<&'static str> {
     match value {
         Json::String(text) => looks::credential(text),
@@ -114,7 +114,7 @@ fn credential(value: &Json) -> Option<&'static str> {
     }
 }
 
-/// Reports the expressions in `value` that are none, those within a mapping too.
+/// Reports invalid regular expressions in `value`, also within a mapping.
 fn expressions(spec: &Spec, value: &Value, report: &mut impl FnMut(String, Severity)) {
     let mut one = |name: &str, text: &str| {
         if let Some((why, severity)) = fault(text) {
@@ -134,8 +134,8 @@ fn expressions(spec: &Spec, value: &Value, report: &mut impl FnMut(String, Sever
     }
 }
 
-/// Why `text` is no regular expression. The grammar that is tried is nearly, but not quite, that of
-/// RE2: what only one of the two might refuse is a warning.
+/// Why `text` is not a valid regular expression. The parser's grammar is close to RE2 but not the
+/// same: a fault that RE2 may accept is a warning.
 fn fault(text: &str) -> Option<(String, Severity)> {
     let error = Parser::new().parse(text).err()?;
     let is_certain = is_certain(&error) && !text.contains("\\Q");
@@ -143,7 +143,7 @@ fn fault(text: &str) -> Option<(String, Severity)> {
     Some((error.kind().to_string(), severity))
 }
 
-/// Whether RE2 refuses it too.
+/// Whether RE2 also refuses it.
 fn is_certain(error: &Error) -> bool {
     let rest = &error.pattern()[error.span().start.offset..];
     match error.kind() {
@@ -154,7 +154,7 @@ fn is_certain(error: &Error) -> bool {
         | ErrorKind::GroupUnopened
         | ErrorKind::RepetitionMissing
         | ErrorKind::UnsupportedLookAround => true,
-        // `\0` and `\12` are octal numbers there.
+        // In RE2, `\0` and `\12` are octal numbers.
         ErrorKind::UnsupportedBackreference => {
             let mut digits = rest.trim_start_matches('\\').chars().map(|c| c.is_digit(8));
             let is_zero = rest.starts_with("\\0");
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_certainly_is_no_re2_is_an_error() {
+    fn an_expression_that_re2_certainly_refuses_is_an_error() {
         for (text, expected) in [
             ("^(feat|fix): ", None),
             (r"\.(exe|jar)$", None),
@@ -183,7 +183,7 @@ mod tests {
             ("(?=x)", Some(Severity::Error)),
             (r"\d+(?<!x)", Some(Severity::Error)),
             (r"(a)\1", Some(Severity::Error)),
-            // RE2 takes these.
+            // RE2 accepts these.
             (r"\012", Some(Severity::Warning)),
             (r"\12", Some(Severity::Warning)),
             (r"\Qa(b\E", Some(Severity::Warning)),

@@ -1,34 +1,35 @@
-//! What a change does beyond the object itself: order and guards are computed from this, without
-//! knowing any kind.
+//! What a change does in addition to the object itself. Order and guards are computed from these
+//! effects, without knowing any kind.
 
 use std::sync::Arc;
 
 use super::RefRule;
 use crate::field::Scope;
 
-/// Something that a container has, and without which other changes of it are refused.
+/// Something that a container must have before other changes of it are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Capability {
-    /// It is there.
+    /// It exists.
     Exists,
-    /// It takes changes: it is not archived.
+    /// It can be changed: it is not archived.
     Writable,
-    /// CI/CD is switched on.
+    /// CI/CD is on.
     Ci,
     /// Its repository has a branch.
     Branch,
-    /// Those whom rules name have access.
+    /// The users and groups that rules name have access.
     People,
-    /// Somebody owns it.
+    /// It has an owner.
     Owner,
-    /// The caller has the access that it works with.
+    /// The caller has the access that the run needs.
     OwnAccess,
-    /// It is where it is to be.
+    /// It is at its declared path.
     InPlace,
 }
 
 impl Capability {
-    /// Why what needs it waits for what provides it, and why what takes it away comes after.
+    /// The reason for the order: steps that need a capability come after the steps that provide it
+    /// and before the steps that take it away.
     pub const fn reason(self, scope: Scope) -> &'static str {
         match self {
             Self::Exists => match scope {
@@ -52,27 +53,28 @@ impl Capability {
 /// The visibilities, from the narrowest.
 pub const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
 
-/// The place of a visibility among them.
+/// The rank of a visibility.
 pub fn visibility_rank(word: &str) -> Option<usize> {
     VISIBILITIES.iter().position(|known| *known == word)
 }
 
-/// What a change does beyond the object itself.
+/// What a change does in addition to the object itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// A user's level of access changes. Levels are the service's numbers (reference 1, 2.1); 0 is
-    /// none.
+    /// A user's level of access changes. Levels are the numbers of the service (reference 1, 2.1);
+    /// 0 is no access.
     Access {
-        /// The user; `None` if it is somebody who is not known by id.
+        /// The user; `None` if no id is known.
         user: Option<u64>,
         /// The level before.
         before: u8,
         /// The level after.
         after: u8,
-        /// Whether it ends on a day on which it did not end before: nobody looks at a plan then.
+        /// Whether the access gets an end date that it did not have. It then ends without another
+        /// plan.
         ends: bool,
     },
-    /// The level up to which members of a group have access changes.
+    /// The level of access that a share gives to the members of a group changes.
     Share {
         /// The group; `None` if it is not known by id.
         group: Option<u64>,
@@ -80,48 +82,50 @@ pub enum Effect {
         before: u8,
         /// The level after.
         after: u8,
-        /// Whether it ends on a day on which it did not end before.
+        /// Whether the share gets an end date that it did not have.
         ends: bool,
     },
-    /// It becomes visible to others: the words before and after, the former if it is known.
+    /// The visibility changes.
     Visibility {
-        /// Before.
+        /// Before, if known.
         before: Option<String>,
         /// After.
         after: String,
     },
-    /// It names this user, who must have access to the container.
+    /// It refers to the user with this id, who must have access to the container.
     NeedsAccess(u64),
-    /// It names the group with this id, with which the container must be shared, as developer or more.
+    /// It refers to the group with this id. The container must be shared with it as developer or
+    /// higher.
     NeedsShare(u64),
-    /// What protected it protects it less: how, as the end of a sentence that starts with "would".
+    /// A protection becomes weaker. The text ends a sentence that starts with "would".
     Weakens(String),
-    /// A rule for branches or tags changes. What that protects less only all rules together show.
+    /// A rule for branches or tags changes. Whether protection becomes weaker is decided from all
+    /// rules together.
     Rule {
         /// The rule before, if there was one.
         before: Option<Box<RefRule>>,
         /// The rule after, if there is one.
         after: Option<Box<RefRule>>,
     },
-    /// A part of it is shown to more people: how, as the end of such a sentence.
+    /// A part becomes visible to more people. The text ends a sentence that starts with "would".
     Shows(String),
-    /// Something that its fields do not show: what, as a sentence that starts with "it".
+    /// An effect that the fields do not show. The text is a sentence that starts with "it".
     SideEffect(String),
-    /// The container comes into being with things in it that no field names.
+    /// The new container contains things that no field declares.
     Fills,
-    /// What is created below the container afterwards starts with it, or may be created only so.
+    /// The settings of new groups and projects below depend on it.
     HandsDown,
-    /// The container gets it.
+    /// It provides a capability of the container.
     Provides(Capability),
-    /// The container loses it.
+    /// It takes a capability of the container away.
     Takes(Capability),
-    /// The container does not have it, before and after.
+    /// The container lacks a capability before and after.
     Lacks(Capability),
-    /// It gets its path only once what is declared at this one has moved.
+    /// It gets its path only after the container that is declared at this path has moved.
     Follows(Arc<str>),
     /// It moves to another namespace.
     Transfers {
-        /// Its full path before.
+        /// The full path before.
         from: Arc<str>,
     },
 }

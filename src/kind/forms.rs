@@ -1,4 +1,4 @@
-//! The three forms of a value, and the way from one to another.
+//! The three forms of a value, and the conversions between them.
 //!
 //! | form | where | a level | a user | a rule's rows |
 //! |---|---|---|---|---|
@@ -26,8 +26,8 @@ pub use request::{
     send_single_level, sensitive, sent,
 };
 
-/// What a value names by `spec`, alone, in a list or in the rows of one, in which `key` tells what the
-/// part of a row is called.
+/// The things that a value names by `spec`: alone, in a list, or in the rows of a list. `key` gives
+/// the name of a part of a row.
 fn named<'v>(
     spec: &'v Spec,
     value: &'v Json,
@@ -43,8 +43,8 @@ fn named<'v>(
     })
 }
 
-/// What `declared` names, in each of its fields and in the rows of its lists: by which field, what
-/// sort of thing, and its name.
+/// The things that `declared` names, in its fields and in the rows of its lists: the field, the
+/// sort of thing, and the name.
 pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, String)> {
     let mut names = Vec::new();
     for (name, value) in declared {
@@ -56,8 +56,8 @@ pub fn named_by(section: Section, declared: &Fields) -> Vec<(String, Named, Stri
     names
 }
 
-/// The ids by which `comparable` fields name users and groups, in their lists and in the rows of
-/// their lists: what [`shown`] needs the names of.
+/// The ids of users and groups in `comparable`, in its lists and in the rows of its lists.
+/// [`shown`] needs their names.
 pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
     let mut ids = Vec::new();
     for (name, value) in comparable {
@@ -68,8 +68,8 @@ pub fn ids_in(section: Section, comparable: &Object) -> Vec<(Named, u64)> {
     ids
 }
 
-/// Declared to declared: what the manifest wrote, in the one spelling that is compared and shown.
-/// Done once, when a manifest is read.
+/// Declared to declared: brings values with several spellings to one. Done once, when a manifest is
+/// read.
 pub fn normalise(spec: &Spec, declared: &mut Value) {
     let Value::Plain(value) = declared else { return };
     if spec.field.codec == Codec::Level {
@@ -84,8 +84,7 @@ pub fn normalise(spec: &Spec, declared: &mut Value) {
     }
 }
 
-/// Declared to declared: a mapping with its keys under the names that the service has for them. Done
-/// once deprecated ones were reported.
+/// Declared to declared: replaces deprecated keys of a mapping. Done after they were reported.
 pub fn modern(spec: &Spec, declared: &mut Value) {
     let Value::Plain(Json::Object(object)) = declared else { return };
     for (old, field) in &spec.parts {
@@ -97,11 +96,12 @@ pub fn modern(spec: &Spec, declared: &mut Value) {
     }
 }
 
-/// The keys of a condition on a list: what has to be in it, and what must not.
+/// The keys of a condition on a list: items that it must contain, and items that it must not
+/// contain.
 pub const CONDITION: [&str; 2] = ["at_least", "none_of"];
 
-/// Declared to declared: conditions on lists as the lists that come nearest to what is `live` and
-/// meet them; nothing if there are no conditions. A list that is not known is taken for empty.
+/// Declared to declared: replaces each condition on a list by the list that meets it and is closest
+/// to the `live` one. An unknown list counts as empty. `None` if there are no conditions.
 pub fn met(section: Section, declared: &Fields, live: &Object) -> Option<Fields> {
     let met = |(name, value): (&String, &Value)| {
         let condition = value.plain()?.as_object().filter(|object| {
@@ -125,7 +125,7 @@ pub fn met(section: Section, declared: &Fields, live: &Object) -> Option<Fields>
     })
 }
 
-/// Live to comparable; `None` if the object does not say.
+/// Live to comparable; `None` if the object does not contain the field.
 pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     let live = raw.get(spec.field.live_name(&spec.name)?)?;
     Some(match (spec.field.codec, live) {
@@ -143,8 +143,8 @@ pub fn decode(spec: &Spec, raw: &Object) -> Option<Json> {
     })
 }
 
-/// Declared to comparable: names in lists and rows, and others of which answers have the id, become
-/// ids where they are known.
+/// Declared to comparable: names become ids where the ids are known. This applies to lists, rows,
+/// and fields whose responses contain the id.
 pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return declared.clone() };
     let Json::Array(items) = declared else {
@@ -160,18 +160,18 @@ pub fn comparable(spec: Option<&Spec>, declared: &Json, names: &Names) -> Json {
     items.iter().map(item).collect()
 }
 
-/// Whether answers have the id of what the field names, where requests have it.
+/// Whether responses contain the id of the named thing under the same name as requests.
 fn is_by_id(spec: &Spec) -> bool {
     spec.field.live_name(&spec.name) == Some(spec.field.sent_name(&spec.name))
 }
 
-/// The id of what is named, if it is known.
+/// The id of the named thing, if known.
 fn comparable_name(named: Named, name: &Json, names: &Names) -> Json {
     let id = name.as_str().and_then(|name| names.id(named, name));
     id.map_or_else(|| name.clone(), |id| id.sent())
 }
 
-/// Comparable to what people read: names where they are known, and no ids of rows.
+/// Comparable to the form that people read: names where they are known, and rows without their ids.
 pub fn shown(spec: Option<&Spec>, comparable: &Json, names: &Names) -> Json {
     let Some(spec) = spec else { return comparable.clone() };
     let called = |named, value: &Json| {
@@ -195,7 +195,7 @@ pub fn plain_text(value: &Json) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The twin of a deprecated boolean: `issues_enabled` is `issues_access_level` other than
+/// The value of a deprecated boolean: `issues_enabled` is true unless `issues_access_level` is
 /// `disabled`.
 pub fn enabled(level: &Json) -> Option<bool> {
     level.as_str().map(|level| level != "disabled")
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
     use crate::kind::testing::{fields, live, object, section};
 
-    /// A protection as a service with tiers shows it: by a level, a user and a group.
+    /// A protection as a licensed service shows it: with a level, a user and a group.
     pub(super) fn branch() -> Json {
         json!({
             "id": 1, "name": "main", "allow_force_push": false, "other": 1,
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_in_several_ways_is_normalised_to_one() {
+    fn different_spellings_are_normalised_to_one() {
         for (of, name, written, normal) in [
             ("members", "access_level", json!("Maintainer"), json!("maintainer")),
             ("members", "access_level", json!(40), json!("maintainer")),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_is_known_by_field() {
+    fn named_things_are_found_by_field() {
         let named = |of: &str, declared: Json| -> Vec<_> {
             let named = named_by(section(of), &fields(declared)).into_iter();
             named.map(|(field, named, name)| format!("{field}: {} {name}", named.noun())).collect()

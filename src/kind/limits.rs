@@ -1,7 +1,7 @@
-//! A switch, and what limits it ([`crate::field::Limits`]).
+//! Switches and the fields that limit them ([`crate::field::Limits`]).
 //!
-//! The service drops the part of a request that it does not know, and what is left may mean more than
-//! was declared. So both go in one request, and the answer has to show both.
+//! The service ignores fields that it does not know. Without its limit, a switch may do more than
+//! was declared. So both go into one request, and the response must show both.
 
 use super::{Section, Spec, forms};
 use crate::{
@@ -11,31 +11,30 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// Whether the declared `value` switches something on.
+/// Whether the declared `value` turns a switch on.
 pub fn is_on(value: &Value) -> bool {
     value.plain().is_none_or(Limits::is_on)
 }
 
-/// The fields that limit `switch`, in an entry of `section`.
+/// The fields of an entry of `section` that limit `switch`.
 pub fn of(section: Section, switch: &str) -> impl Iterator<Item = &'static Spec> {
     let specs = section.table().specs().iter();
     specs.filter(move |spec| spec.field.limits.as_ref().is_some_and(|on| on.switch == switch))
 }
 
-/// The fields of a mapping that limit another one of it, each with that one.
+/// The keys of a mapping that limit another key of it, each with that key.
 fn within(spec: &Spec) -> impl Iterator<Item = (&str, &Limits)> {
     spec.parts.iter().filter_map(|(name, field)| Some((&**name, field.limits.as_ref()?)))
 }
 
-/// Whether the key of a mapping is what has to limit another one that is on there: nobody may declare
-/// that one alone.
+/// Whether `key` limits another key that is on in the mapping and must not be declared without it.
 pub fn are_required(spec: &Spec, key: &str, mapping: &Json) -> bool {
     let limits = spec.part(key).and_then(|field| field.limits.as_ref());
     limits.is_some_and(|limits| limits.required && Limits::is_on(&mapping[&*limits.switch]))
 }
 
-/// The body that turns off what an edit with `body` turns on together with what limits it; empty if
-/// there is nothing like that.
+/// The body that turns off the limited switches that an edit with `body` turns on; empty if there
+/// are none.
 pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fields {
     let was_on = |value: Option<&Json>| value.is_some_and(Limits::is_on);
     let now = |name: &str| live.and_then(|live| live.fields.get(name));
@@ -61,8 +60,8 @@ pub fn undone(section: Section, body: &Fields, live: Option<&LiveEntry>) -> Fiel
     section.table().specs().iter().filter_map(off).collect()
 }
 
-/// The switches that `body` turns on and the answer `raw` shows to be on without what was sent to
-/// limit them, each with that.
+/// The switches that `body` turns on and that are on in the response `raw` without the limit that
+/// was sent, each with that limit.
 pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, String)> {
     let mut open = Vec::new();
     for spec in section.table().specs() {
@@ -70,7 +69,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
         let Some(sent) = sent else { continue };
         let shown = || section.rules.decode(spec, raw);
         if let Some(Limits { switch, .. }) = &spec.field.limits
-            // A flag that is off limits nothing.
+            // A limit that is `false` limits nothing.
             && *sent != Json::Bool(false)
             && is_plain(&spec.field)
             && is_switched_on(section, switch, body, raw)
@@ -84,7 +83,7 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
         let shown = shown.as_ref().and_then(Json::as_object);
         for (limit, Limits { switch, .. }) in within(spec) {
             let is_on = |object: &Object| object.get(&**switch).is_some_and(Limits::is_on);
-            // A mapping that is not shown at all was not taken, or is nobody's to see.
+            // A mapping that the response lacks was not accepted, or the caller cannot see it.
             if let (Some(value), Some(shown)) = (sent.get(limit), shown)
                 && is_on(sent)
                 && is_on(shown)
@@ -98,19 +97,19 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
     open
 }
 
-/// Whether requests carry a field in the form in which it is compared, but for levels.
+/// Whether requests contain the comparable form of a field. Levels may differ.
 fn is_plain(field: &Field) -> bool {
     field.compare != Compare::Rows && field.names.is_none() && field.names_entries.is_none()
 }
 
-/// Whether a request with `body` switches on `switch`, and the answer shows that.
+/// Whether a request with `body` turns `switch` on and the response shows that.
 fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
     let Some(spec) = section.table().get(switch) else { return false };
     let sent = body.get(spec.field.sent_name(switch)).is_some_and(is_on);
     sent && section.rules.decode(spec, raw).is_none_or(|shown| Limits::is_on(&shown))
 }
 
-/// Whether what was sent is what is shown.
+/// Whether the response shows the value that was sent.
 fn is_shown(field: &Field, sent: &Json, shown: Option<&Json>) -> bool {
     let sent = if field.codec == Codec::Level { Level::word_of(sent) } else { sent.clone() };
     forms::same(field.compare, &sent, shown.unwrap_or(&Json::Null))
@@ -124,7 +123,7 @@ mod tests {
     use crate::kind::testing::{fields, live, section};
 
     #[test]
-    fn what_is_turned_off_again_was_off_and_is_limited() {
+    fn only_a_limited_switch_that_was_off_is_turned_off_again() {
         let hooks = section("hooks");
         let (on, filter) = (json!(true), json!("main"));
         for (was, body, is_undone) in [

@@ -1,4 +1,4 @@
-//! What is there: containers and entries, as undrift looks at them.
+//! Live state: containers and entries in the form that undrift works with.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     value::{Fields, Json, Object},
 };
 
-/// The container that requests are for.
+/// The group or project that requests are for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Whether it is a group or a project.
@@ -18,31 +18,31 @@ pub struct Target {
     pub path: Arc<str>,
     /// The id, if it exists.
     pub id: Option<u64>,
-    /// The namespace that it is to be in; known when it must be created there, or moved there.
+    /// The declared namespace. Known if the container must be created in it or moved to it.
     pub namespace: Option<Namespace>,
-    /// Where it is, if that is not where it is to be.
+    /// Where it is, if not at its declared path.
     pub former: Option<Former>,
-    /// The declared paths of what has to move before it gets its path: what has that path, and a
+    /// The declared paths of containers that must move first: the one that has the path now, and a
     /// group above.
     pub follows: Vec<Arc<str>>,
 }
 
-/// Where something is that has to be renamed, moved, or both.
+/// The former place of a container that must be renamed, moved, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Former {
     /// Its full path.
     pub path: Arc<str>,
-    /// Whether the last part of the path has to change.
+    /// Whether the last part of the path must change.
     pub renames: bool,
-    /// Whether the namespace has to change.
+    /// Whether the namespace must change.
     pub transfers: bool,
-    /// The name that it gets with its path: what is declared at its former path needs the old one,
-    /// which the service refuses twice in one group.
+    /// The name that it gets together with its path. The container that is declared at the former
+    /// path needs the old name, and the service refuses duplicate names in one group.
     pub name: Option<String>,
 }
 
 impl Target {
-    /// What is declared at `path`, of which nothing else is known.
+    /// The container that is declared at `path`; nothing else is known of it.
     pub const fn new(scope: Scope, path: Arc<str>) -> Self {
         Self { scope, path, id: None, namespace: None, former: None, follows: Vec::new() }
     }
@@ -52,77 +52,76 @@ impl Target {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// What a create says of the path and, unless something else is declared, of the name.
+    /// The path for a create request and, unless another one is declared, the name.
     pub fn naming(&self) -> Fields {
         ["name", "path"].map(|name| (name.to_owned(), self.slug().into())).into()
     }
 
-    /// `request` for this container: by its id, which survives a rename. The path stands for the id
-    /// of what is still to be created.
+    /// `request` for this container. It contains the id, which survives a rename, or the path if
+    /// the container is still to be created.
     #[must_use]
     pub fn addressed<E>(&self, request: Request<E>) -> Request<E> {
         request.of_container(&self.path, self.id)
     }
 }
 
-/// A namespace: a group, or a user's own.
+/// A namespace: a group, or the namespace of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespace {
     /// Its id.
     pub id: Id,
-    /// Whose it is.
+    /// The owner.
     pub owner: NamespaceOwner,
 }
 
-/// Whose namespace it is.
+/// The owner of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceOwner {
-    /// A group's.
+    /// A group.
     Group,
-    /// The caller's own.
+    /// The caller.
     Caller,
-    /// That of the user with this id.
+    /// The user with this id.
     User(u64),
 }
 
-/// What the object of a container says whatever is declared.
+/// Facts that the object of a container shows, whatever is declared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
     /// The id.
     pub id: Option<u64>,
     /// The name.
     pub name: Option<String>,
-    /// Whether it is archived: then nothing of it can be changed.
+    /// Whether it is archived. Then it cannot be changed.
     pub archived: bool,
     /// Whether its repository has no branch yet.
     pub is_empty: bool,
-    /// The user in whose personal namespace it is.
+    /// The owner, if it is in a personal namespace.
     pub personal_owner: Option<u64>,
-    /// The caller's level of access; `None` if the object does not tell.
+    /// The caller's level of access; `None` if the object does not show it.
     pub level: Option<u8>,
-    /// The highest tier of which the object certainly tells that the service has it now: by keys that
-    /// are there with a licence only.
+    /// The highest tier that the object proves, by keys that exist only with a licence.
     pub tier: Tier,
-    /// Its settings that are `disabled`.
+    /// The settings that are `disabled`.
     pub disabled: BTreeSet<String>,
-    /// Whether it shows that the service has no licence: then fields of higher tiers are accepted and
-    /// ignored.
+    /// Whether the object proves that the service has no licence. Then it accepts fields of higher
+    /// tiers and ignores them.
     pub is_unlicensed: bool,
-    /// If it is marked for deletion, the day on which it was, if the service told.
+    /// Whether it is marked for deletion, and since which day, if the service shows that.
     pub deleting: Option<Option<String>>,
-    /// If its contents come from elsewhere and have not all arrived, how that stands.
+    /// The state of an import that has not finished.
     pub arrival: Option<Arrival>,
 }
 
-/// The path that a group or project with this `id` has, or had before it was marked for deletion:
-/// until it is gone it has another one, so that the old one is free (since 15.8: 9).
+/// The path without the suffix that the service adds when a group or project is marked for
+/// deletion. The suffix frees the old path (since 15.8: 9).
 pub fn unmarked_path(path: &str, id: u64) -> &str {
     let marks = ["-deletion_scheduled-", "-deleted-"];
     let mut own = marks.iter().filter_map(|mark| path.strip_suffix(&format!("{mark}{id}")));
     own.next().unwrap_or(path)
 }
 
-/// The path of the group above `path` that is marked for deletion, as its own path says.
+/// The first group in `path` whose own path shows that it is marked for deletion.
 pub fn marked_above(path: &str) -> Option<&str> {
     let is_marked = |group: &&str| {
         let id = group.rsplit('-').next().and_then(|id| id.parse().ok());
@@ -131,38 +130,38 @@ pub fn marked_above(path: &str) -> Option<&str> {
     path.match_indices('/').map(|(at, _)| &path[..at]).find(is_marked)
 }
 
-/// How it stands with contents that have not arrived.
+/// The state of contents that have not arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// They are on their way.
+    /// The import is running.
     Running,
-    /// They will not come: why, if the service told.
+    /// The import failed: the reason, if the service shows one.
     Failed(Option<String>),
 }
 
-/// An entry as it is on the service, in comparable form.
+/// An entry on the service, in comparable form.
 #[derive(Clone, PartialEq)]
 pub struct LiveEntry {
-    /// What addresses it on the service, as the home's [handles](super::Home::handle) say: an id, a
-    /// key and a scope.
+    /// The values of the [handles](super::Home::handle) that address it: an id, or a key and a
+    /// scope.
     pub handle: Vec<Json>,
-    /// Its fields; one that is missing is unknown.
+    /// The fields. A missing field is unknown.
     pub fields: Object,
-    /// Why undrift leaves it alone whatever is declared, for example `bot user`.
+    /// Why undrift never changes it, for example `bot user`.
     pub protected: Option<&'static str>,
-    /// The highest tier whose fields the service showed with it.
+    /// The highest tier whose fields the response contained.
     pub tier: Tier,
-    /// The whole answer, where the service may hold the same thing twice.
+    /// The whole object of the response, if the service accepts duplicates.
     pub whole: Option<Object>,
 }
 
 impl LiveEntry {
-    /// Its id, if that is what addresses it.
+    /// The id, if the handle is an id.
     pub fn id(&self) -> Option<u64> {
         self.handle.first().and_then(Json::as_u64)
     }
 
-    /// The same without what rules grant to the users or groups with `ids`.
+    /// The same entry without the grants to the users or groups with `ids`.
     #[must_use]
     pub fn without_grants(&self, table: &super::Table, named: Named, ids: &[u64]) -> Self {
         let mut entry = self.clone();
@@ -174,7 +173,7 @@ impl LiveEntry {
         entry
     }
 
-    /// What addresses it, as text.
+    /// The handle as text.
     pub fn handle_text(&self) -> String {
         self.handle.first().map(super::plain_text).unwrap_or_default()
     }
@@ -185,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_marked_for_deletion_is_known_by_the_path_that_it_had() {
+    fn the_suffix_of_a_path_marked_for_deletion_is_recognised() {
         for (path, id, before) in [
             ("acme/shop-deletion_scheduled-7", 7, "acme/shop"),
             ("acme/shop-deleted-7", 7, "acme/shop"),

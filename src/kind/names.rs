@@ -1,4 +1,4 @@
-//! What manifests name, and its ids: looked up, or of what the same run creates.
+//! Names in manifests and their ids: looked up, or created by the same run.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,26 +9,26 @@ use crate::{
     value::Json,
 };
 
-/// The ids of what entries name, by name in lower case.
+/// The ids of users, groups, projects and entries that manifests name, by lower-case name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// The ids that the service gave; `None` where it knows no such thing.
+    /// Results of looking up names; `None` if the service does not have the name.
     found: BTreeMap<(Named, String), Option<u64>>,
-    /// The same the other way around.
+    /// Names by id, from the same results.
     by_id: BTreeMap<(Named, u64), String>,
-    /// What things are called that were looked up by their ids.
+    /// Names that were looked up by id.
     looked_up: BTreeMap<(Named, u64), String>,
-    /// The entries of sections of the same container that were asked for, by section and name, or
-    /// why a section could not be read.
+    /// The ids of entries in other sections of the same container, by section and name, or why a
+    /// section could not be read.
     entries: BTreeMap<String, Result<BTreeMap<String, Id>, Cause>>,
-    /// What the run itself creates.
+    /// Groups and projects that the run creates.
     created: Created,
-    /// The user whom the token belongs to, if it is known.
+    /// The user of the token, if known.
     caller: Option<u64>,
 }
 
-/// The groups and projects that a run creates if they are missing and that something else of it
-/// may name, by path in lower case with what is known of them.
+/// Groups and projects that the run creates if they are missing and that other declarations may
+/// name, by lower-case path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Created(Arc<BTreeMap<String, Creation>>);
 
@@ -40,17 +40,18 @@ struct Creation {
     id: Option<u64>,
 }
 
-/// What is known of an id.
+/// An id, known now or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Id {
-    /// It is this one.
+    /// A known id.
     Known(u64),
-    /// It is that of what is at this path, or of the entry with this address, which the run creates.
+    /// The id of the container at this path, or of the entry with this address, which the run
+    /// creates.
     OfStep(Arc<str>),
 }
 
 impl Id {
-    /// As a request carries it.
+    /// The value in a request.
     pub fn sent(&self) -> Json {
         match self {
             Self::Known(id) => (*id).into(),
@@ -58,7 +59,7 @@ impl Id {
         }
     }
 
-    /// The number, if it is known.
+    /// The number, if known.
     pub const fn known(&self) -> Option<u64> {
         match self {
             Self::Known(id) => Some(*id),
@@ -68,19 +69,19 @@ impl Id {
 }
 
 impl Created {
-    /// What becomes of the `scope` at `path`, if the run creates it where it is missing.
+    /// The id of the `scope` at `path`, if the run creates it or did.
     pub fn id(&self, scope: Scope, path: &str) -> Option<Id> {
         let creation = self.0.get(&path.to_lowercase()).filter(|known| known.scope == scope)?;
         Some(creation.id.map_or_else(|| Id::OfStep(creation.path.clone()), Id::Known))
     }
 
-    /// The id that what the run creates at `path` was given.
+    /// The id of the container at `path`, if the run created it.
     pub fn known_id(&self, path: &str) -> Option<u64> {
         self.0.get(&path.to_lowercase())?.id
     }
 
-    /// Takes in the id that what the run creates at `path` was given. What nothing names is passed
-    /// over.
+    /// Stores the id of the container that the run created at `path`. Paths that nothing names are
+    /// ignored.
     pub fn insert(&mut self, path: &str, id: u64) {
         let path = path.to_lowercase();
         if self.0.contains_key(&path)
@@ -101,7 +102,7 @@ impl FromIterator<(Scope, Arc<str>)> for Created {
 }
 
 impl Names {
-    /// Takes in what was found for a name.
+    /// Stores the result of looking up a name.
     pub fn insert(&mut self, named: Named, name: &str, id: Option<u64>) {
         let name = name.to_lowercase();
         if let Some(id) = id {
@@ -110,12 +111,12 @@ impl Names {
         self.found.insert((named, name), id);
     }
 
-    /// Takes in what the thing with `id` is called.
+    /// Stores the name of the thing with `id`.
     pub fn insert_name(&mut self, named: Named, id: u64, name: &str) {
         self.looked_up.insert((named, id), name.to_owned());
     }
 
-    /// With the ids of what was looked up by its id, found by what it is called.
+    /// Adds the names that were looked up by id to those that can be found by name.
     #[must_use]
     pub fn found_by_name(mut self) -> Self {
         for ((named, id), name) in &self.looked_up {
@@ -124,7 +125,7 @@ impl Names {
         self
     }
 
-    /// Takes in what others found.
+    /// Adds the results of `others`.
     pub fn extend(&mut self, others: Self) {
         self.found.extend(others.found);
         self.by_id.extend(others.by_id);
@@ -132,46 +133,46 @@ impl Names {
         self.entries.extend(others.entries);
     }
 
-    /// With what the run creates.
+    /// With the groups and projects that the run creates.
     #[must_use]
     pub fn with(&self, created: &Created) -> Self {
         Self { created: created.clone(), ..self.clone() }
     }
 
-    /// Takes in the ids of the entries of a section, by name; of those that the run creates, their
-    /// addresses.
+    /// Stores the ids of the entries of a section, by name. An entry that the run creates has its
+    /// address instead.
     pub fn insert_entries(&mut self, section: &str, entries: Result<BTreeMap<String, Id>, Cause>) {
         self.entries.insert(section.to_owned(), entries);
     }
 
-    /// The ids of the entries of a section, if somebody asked for them.
+    /// The ids of the entries of a section, if they were requested.
     pub fn entries(&self, section: &str) -> Option<&Result<BTreeMap<String, Id>, Cause>> {
         self.entries.get(section)
     }
 
-    /// With the user whom the token belongs to.
+    /// With the user of the token.
     #[must_use]
     pub fn for_caller(self, id: u64) -> Self {
         Self { caller: Some(id), ..self }
     }
 
-    /// The user whom the token belongs to, if it is known.
+    /// The user of the token, if known.
     pub const fn caller(&self) -> Option<u64> {
         self.caller
     }
 
-    /// The id of what is called `name`, if there is or will be such a thing.
+    /// The id of `name`, if it exists or the run creates it.
     pub fn id(&self, named: Named, name: &str) -> Option<Id> {
         let found = self.found.get(&(named, name.to_lowercase()))?.map(Id::Known);
         found.or_else(|| self.created.id(named.scope()?, name))
     }
 
-    /// The id of what is called `name`, if it is there.
+    /// The id of `name`, if it exists.
     pub fn known_id(&self, named: Named, name: &str) -> Option<u64> {
         self.id(named, name)?.known()
     }
 
-    /// What the thing with `id` is called, if an entry named it or it was looked up.
+    /// The name of the thing with `id`, if it was looked up either way.
     pub(super) fn name(&self, named: Named, id: u64) -> Option<&str> {
         let key = (named, id);
         self.looked_up.get(&key).or_else(|| self.by_id.get(&key)).map(String::as_str)
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_what_is_created_is_known_once_it_is_there() {
+    fn the_id_of_a_created_group_is_known_after_its_creation() {
         let mut created: Created = [(Scope::Group, Arc::from("Acme/Team"))].into_iter().collect();
         assert_eq!((created.known_id("acme/team"), created.known_id("other")), (None, None));
         created.insert("other", 4);

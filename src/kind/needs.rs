@@ -1,4 +1,5 @@
-//! A field that has no effect until another one of the same entry is on ([`crate::field::Needs`]).
+//! Fields that have no effect until another field of the same entry is on
+//! ([`crate::field::Needs`]).
 
 use super::{LiveEntry, Section};
 use crate::{
@@ -6,24 +7,23 @@ use crate::{
     value::{Fields, Json, Value},
 };
 
-/// Whether `value` is that of something that is off.
+/// Whether `value` means off.
 pub fn is_off(value: &Json) -> bool {
     !Limits::is_on(value) || *value == "disabled"
 }
 
-/// How it stands with what a field needs.
+/// The state of the field that another field needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SwitchState {
-    /// It needs nothing, or nobody knows.
+    /// It is on or unknown, or none is needed.
     Ready,
-    /// What it needs is off, and stays so.
+    /// It is off and stays off.
     Off,
-    /// What it needs is turned on by the request that carries the field.
+    /// The request that contains the field also turns it on.
     TurnedOn,
 }
 
-/// How it stands with what `field` needs, where `declared` is to be and `live` is there; a `live` of
-/// `None` is an entry that is about to be created.
+/// The state of the field that `field` needs. `live` is `None` if the entry is still to be created.
 pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) -> SwitchState {
     let Some(needs) = &field.needs else { return SwitchState::Ready };
     let wanted = declared.get(&*needs.switch).map(|value| value.plain().is_some_and(is_off));
@@ -31,13 +31,13 @@ pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) 
     match (wanted, found) {
         (Some(true), _) | (None, Some(true)) => SwitchState::Off,
         (Some(false), Some(true)) => SwitchState::TurnedOn,
-        // What nobody turns on is off in something new.
+        // A new entry has off what it does not declare.
         (None, None) if live.is_none() && needs.same_request => SwitchState::Off,
         _ => SwitchState::Ready,
     }
 }
 
-/// What a declared field waits for, if what it needs is off.
+/// The field that a declared field waits for, if that one is off.
 pub fn waits<'f>(
     field: &'f Field,
     name: &str,
@@ -49,12 +49,12 @@ pub fn waits<'f>(
     field.needs.as_ref().filter(|_| waits).map(|needs| &*needs.switch)
 }
 
-/// What a request that carries `field` has to carry besides: the name of that field.
+/// The field that every request with `field` must also contain.
 pub fn in_request(field: &Field) -> Option<&str> {
     field.needs.as_ref().filter(|needs| needs.same_request).map(|needs| &*needs.switch)
 }
 
-/// The levels of access from the narrowest to the widest.
+/// The levels of access, from the narrowest to the widest.
 const LEVELS: [&str; 4] = ["disabled", "private", "enabled", "public"];
 
 /// Whether one level of access shows more than another.
@@ -63,8 +63,8 @@ pub fn exceeds(level: &Json, other: &Json) -> bool {
     rank(level) > rank(other) && rank(other).is_some()
 }
 
-/// The fields that show more than they may where `of` declares or has them: each with its own level,
-/// and what it may not exceed with that one's.
+/// The fields that show more than their limit: each with its level, and the limiting field with its
+/// level. `of` gives the declared or live value.
 pub fn exceeding<'s>(
     section: Section,
     of: impl Fn(&str) -> Option<Json> + 's,

@@ -1,8 +1,8 @@
-//! Rules for branches and tags, of which several may be about the same one.
+//! Rules for branches and tags. Several rules can apply to the same branch.
 //!
-//! What is about no rule is open to developers. Of several rules, the service lets everybody push,
-//! merge, create and force whom one of them lets; it asks code owners where one of them does; and
-//! who wants to unprotect has to unprotect each.
+//! A branch without a rule is open to developers. If several rules apply, anyone whom one of them
+//! allows can push, merge, create or force. Code owners must approve if one rule requires it. To
+//! unprotect, one needs permission from each rule.
 
 use std::collections::HashMap;
 
@@ -14,25 +14,25 @@ use crate::{
     value::{Json, Object},
 };
 
-/// What one rule says of the branches, or tags, that its pattern matches.
+/// A rule for the branches, or tags, that its pattern matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefRule {
-    /// The name of a branch or tag, or a pattern in which `*` is any text.
+    /// The name of a branch or tag, or a pattern in which `*` matches any text.
     pub pattern: String,
-    /// Each thing that it lets people do, with the rows of those whom it lets; of several rules the
-    /// most permissive counts.
+    /// The permissions, each with the rows of who has it. The most permissive of several rules
+    /// counts.
     pub lets: Vec<(&'static str, Vec<Json>)>,
-    /// The rows of those who may unprotect what it is about.
+    /// The rows of who may unprotect.
     pub unprotect: Vec<Json>,
     /// Whether pushes may be forced.
     pub force: bool,
-    /// Whether owners of code have to approve.
+    /// Whether code owners must approve.
     pub code_owners: bool,
 }
 
 impl RefRule {
-    /// The rule of an entry with these comparable fields, of which `name` is the pattern, with the lists
-    /// of rows that say who may do what; `None` if there is no entry.
+    /// The rule of an entry with these comparable fields. `name` is the field with the pattern,
+    /// `lets` the lists of rows. `None` if there is no entry.
     pub fn of(
         fields: &Object,
         name: &str,
@@ -41,7 +41,7 @@ impl RefRule {
         let pattern = fields.get(name)?.as_str()?.to_owned();
         let rows = |list: &str| match fields.get(list).and_then(Json::as_array) {
             Some(rows) if !rows.is_empty() => rows.clone(),
-            // What the service takes where nothing is said.
+            // The default of the service.
             _ => vec![json!({"access_level": "maintainer"})],
         };
         let flag = |name| fields.get(name) == Some(&Json::Bool(true));
@@ -59,7 +59,7 @@ impl RefRule {
     }
 
     fn is_about_all_of(&self, other: &Self) -> bool {
-        // What matches a letter that is in no pattern matches any text.
+        // A pattern that matches a character which occurs in no pattern matches any text.
         overlap(&self.pattern, &other.pattern.replace('*', "\0"))
     }
 
@@ -69,23 +69,23 @@ impl RefRule {
     }
 }
 
-/// What protects less.
+/// A weaker protection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weaker {
-    /// The pattern of the rule that does it, before or after.
+    /// The pattern of the rule that causes it, before or after.
     pub by: String,
-    /// How, as the end of a sentence that starts with "would".
+    /// What becomes weaker, as the end of a sentence that starts with "would".
     pub how: String,
 }
 
-/// How the rules `after` protect less than those `before`.
+/// All the ways in which the rules `after` protect less than those `before`.
 pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
     let (before, after) = (&Rules::of(before), &Rules::of(after));
     before.all.iter().flat_map(|was| Ground { was, before, after }.weaker()).collect()
 }
 
-/// Rules by what they may be about, so that a rule for one branch is held only against patterns and those
-/// for the same branch.
+/// Rules by pattern, so that a rule for one branch is compared only with patterns and rules for the
+/// same branch.
 struct Rules<'r> {
     all: &'r [RefRule],
     patterns: Vec<usize>,
@@ -104,7 +104,7 @@ impl<'r> Rules<'r> {
         Self { all, patterns, names }
     }
 
-    /// The rules that may be about something that one of `others` is about, in their order.
+    /// The rules that may apply to the same branch as one of `others`, in their order.
     fn near(&self, others: &[&RefRule]) -> Vec<&'r RefRule> {
         if others.iter().any(|other| other.is_pattern()) {
             return self.all.iter().collect();
@@ -117,7 +117,7 @@ impl<'r> Rules<'r> {
     }
 }
 
-/// What one rule was about.
+/// The branches of one rule.
 struct Ground<'r> {
     was: &'r RefRule,
     before: &'r Rules<'r>,
@@ -128,7 +128,7 @@ impl Ground<'_> {
     fn weaker(&self) -> Vec<Weaker> {
         let mut found = Vec::new();
         let near = self.after.near(&[self.was]);
-        // The rules that are still about all of it.
+        // The rules that still apply to all of them.
         let still: Vec<_> =
             near.iter().copied().filter(|rule| rule.is_about_all_of(self.was)).collect();
         if still.is_empty() {
@@ -151,7 +151,7 @@ impl Ground<'_> {
         Weaker { by: self.was.pattern.clone(), how: how.to_owned() }
     }
 
-    /// What the rule `is` lets people do where both are about the same, and none before did.
+    /// Finds permissions of the rule `is` that no rule before gave, for branches of both.
     fn lets_more(&self, is: &RefRule, found: &mut Vec<Weaker>) {
         let known = |rule: &&RefRule| rule.is_about_all_of(self.was) || rule.is_about_all_of(is);
         let known: Vec<_> = self.before.near(&[self.was, is]).into_iter().filter(known).collect();
@@ -174,7 +174,7 @@ impl Ground<'_> {
     }
 }
 
-/// Whether the rows `after` let somebody whom those `before` do not.
+/// Whether the rows `after` allow somebody whom those `before` do not.
 fn lets_more(before: &[Json], after: &[Json]) -> bool {
     let lowest = |rows: &[Json]| {
         let levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
@@ -188,12 +188,13 @@ fn lets_more(before: &[Json], after: &[Json]) -> bool {
         || new.any(|new| !before.iter().filter_map(named).any(|old| old == new))
 }
 
-/// Whether some text matches both patterns.
+/// Whether any text matches both patterns.
 fn overlap(one: &str, other: &str) -> bool {
     steps::step();
     let one: Vec<char> = one.chars().collect();
     let other: Vec<char> = other.chars().collect();
-    // Of the rest of `one` from each place on: whether it overlaps the rest of `other` looked at.
+    // For each position in `one`: whether the rest of `one` overlaps the part of `other` that was
+    // processed.
     let mut next = vec![false; one.len() + 1];
     for at in (0..=other.len()).rev() {
         let mut row = vec![false; one.len() + 1];
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_rule_protects_less_is_named() {
+    fn each_weaker_protection_of_one_rule_is_named() {
         let rows = |rows: Json| rule(json!({"name": "main", "allowed_to_push": rows}));
         let nobody = json!([{"access_level": "no_access"}]);
         let maintainers = json!([{"id": 1, "access_level": "maintainer"}]);
@@ -272,7 +273,7 @@ mod tests {
         assert_eq!(weakened(&[by("maintainer")], &[by("admin")]), [""; 0]);
     }
 
-    /// Ten times as many rules for one branch each take ten times as many comparisons.
+    /// Ten times as many rules for one branch each need ten times as many comparisons.
     #[test]
     fn rules_for_different_branches_are_not_compared() {
         steps::grow_in_proportion("rules for branches", |n| {
@@ -293,7 +294,7 @@ mod tests {
         let wider = "let more people push what `main` protects";
         for (before, after, want) in [
             (vec![main.clone()], vec![main.clone(), of("m*", "developer")], vec!["m*", wider]),
-            // What nobody says of a new rule is for maintainers.
+            // The default of a new rule is maintainers.
             (vec![main.clone()], vec![main.clone(), rule(json!({"name": "*"}))], vec!["*", wider]),
             (vec![main.clone()], vec![main.clone(), of("v*", "developer")], vec![]),
             (vec![main.clone()], vec![main.clone(), of("m*", "no_access")], vec![]),
@@ -353,7 +354,7 @@ mod tests {
         overlap(pattern, text)
     }
 
-    /// The names of up to four letters.
+    /// All names of up to four letters.
     fn names() -> Vec<String> {
         let mut all = vec![String::new()];
         let mut from = 0;
@@ -369,12 +370,12 @@ mod tests {
         all
     }
 
-    /// What may be done from which level on, whether code owners are asked, and the level from which
-    /// on one may unprotect.
+    /// The permissions with their lowest level, whether code owners must approve, and the lowest
+    /// level that may unprotect.
     type Holds = (BTreeSet<(String, u8)>, bool, u8);
 
-    /// What developers (30) and maintainers (40) may do to the branch `name`, what is asked of
-    /// them, and who may unprotect it.
+    /// What developers (30) and maintainers (40) may do to the branch `name`, whether code owners
+    /// must approve, and who may unprotect it.
     fn holds(rules: &[RefRule], name: &str) -> Option<Holds> {
         let own: Vec<_> = rules.iter().filter(|rule| matches(&rule.pattern, name)).collect();
         let level = |rows: &[Json]| {
@@ -397,7 +398,7 @@ mod tests {
         Some((may, own.iter().any(|rule| rule.code_owners), unprotect))
     }
 
-    /// Whether some branch is protected less.
+    /// Whether any branch is protected less.
     fn is_really_weaker(before: &[RefRule], after: &[RefRule]) -> bool {
         names().iter().any(|name| match (holds(before, name), holds(after, name)) {
             (None, _) => false,
@@ -435,8 +436,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Nothing that protects some branch less goes unseen, and one that leaves all rules be but
-        /// one and protects no branch less is never refused.
+        /// Every weaker protection of a branch is found. A change of a single rule that weakens no
+        /// branch is never refused.
         #[test]
         fn the_patterns_tell_what_the_branches_would(
             before in any_rules(3), after in any_rules(3), own in any_rule(), other in any_rule(),

@@ -1,4 +1,4 @@
-//! What a change of fields does that guards ask about, as far as the fields say it themselves
+//! The effects of field changes that guards check, as far as the fields declare them
 //! ([`crate::field::Stake`]).
 
 use std::borrow::Cow;
@@ -10,7 +10,7 @@ use crate::{
     value::{Json, Object},
 };
 
-/// What the change of the fields `changed` of an entry does, from one comparable form to another.
+/// The effects of a change of the fields `changed`, from one comparable form to another.
 pub fn changing(
     section: Section,
     changed: &[&str],
@@ -29,14 +29,13 @@ pub fn changing(
     changed.iter().filter_map(effect).collect()
 }
 
-/// What removing an entry does.
+/// The effect of removing an entry.
 pub fn removing(section: Section) -> Option<Effect> {
     let how = || Effect::Weakens(format!("take the {} away", section.noun));
     (section.removal == Removal::Weakens).then(how)
 }
 
-/// How a value protects less than the one before it, as the end of a sentence that starts with
-/// "would".
+/// How the new value protects less, as the end of a sentence that starts with "would".
 fn weakened(when: &When, name: &str, was: Option<&Json>, is: &Json) -> Option<String> {
     let flag = |value: &Json| value.as_bool().unwrap_or(false);
     let number = |value: &Json| value.as_u64().unwrap_or(0);
@@ -58,9 +57,9 @@ fn weakened(when: &When, name: &str, was: Option<&Json>, is: &Json) -> Option<St
     is_weaker.then(|| format!("{how} `{name}`{values}"))
 }
 
-/// How a value shows more than the one before it.
+/// How the new value shows more.
 fn shown(name: &str, was: Option<&Json>, is: &Json, is_private: bool) -> Option<String> {
-    // Who is no member sees of what is private only what is open to everybody.
+    // In a private container, others see only parts that are open to everybody.
     let least = if is_private { SEEN.len() - 1 } else { SEEN.len() - 2 };
     let now = seen(is);
     let is_more = now >= least && was.is_none_or(|was| seen(was) < now);
@@ -68,8 +67,8 @@ fn shown(name: &str, was: Option<&Json>, is: &Json, is_private: bool) -> Option<
     is_more.then(|| format!("widen `{name}`{from} to {}", word(is)))
 }
 
-/// The levels of access from that which shows least. A flag that is on is `enabled`, and to whom
-/// what is internal is shown it is also shown if it is enabled.
+/// The levels of access, from the narrowest. A flag that is on counts as `enabled`; so does
+/// `internal`.
 const SEEN: [&str; 4] = ["disabled", "private", "enabled", "public"];
 
 fn seen(level: &Json) -> usize {
@@ -85,7 +84,7 @@ fn is_nothing(value: &Json) -> bool {
     value.is_null() || value == ""
 }
 
-/// Whether the list `is` has something that `was` has not. An empty one is everything.
+/// Whether the list `is` contains an item that `was` does not. An empty list means everything.
 fn is_wider(was: &Json, is: &Json) -> bool {
     let items = |list: &Json| -> Vec<String> {
         let items = list.as_str().unwrap_or_default().split(',').map(str::trim);
@@ -95,7 +94,7 @@ fn is_wider(was: &Json, is: &Json) -> bool {
     !was.is_empty() && (is.is_empty() || is.iter().any(|item| !was.contains(item)))
 }
 
-/// The place of a value among `words`. What is none of them comes after all.
+/// The position of a value among `words`. An unknown value comes last.
 fn place(words: &[Cow<'static, str>], value: &Json) -> usize {
     let value = plain_text(value);
     words.iter().position(|word| *word == value).unwrap_or(words.len())

@@ -30,8 +30,8 @@ impl Spec {
         self.parts.iter().find(|(name, _)| name == key).map(|(_, field)| field)
     }
 
-    /// What needs a release of its own in the declared `value`, and that release: the level or the
-    /// word that it is, or else the field itself.
+    /// The part of the declared `value` that needs a certain release, and that release: a level or
+    /// word, or the field itself.
     pub fn needs(&self, value: &Value) -> Option<(&str, Release)> {
         let level = value.plain().filter(|_| self.field.codec == Codec::Level);
         let level = level.and_then(Level::parse);
@@ -40,21 +40,21 @@ impl Spec {
         of_level.or_else(of_word).or_else(|| Some((&*self.name, self.field.since?)))
     }
 
-    /// What ends with a release in the declared `value`, and that release: the field itself, or else
-    /// the word that it is.
+    /// The part of the declared `value` that a release removed, and that release: the field itself,
+    /// or a word.
     fn ends(&self, value: &Value) -> Option<(&str, Release)> {
         let of_field = self.field.until.map(|until| (&*self.name, until));
         of_field.or_else(|| self.word(value).and_then(|word| Some((&*word.word, word.until?))))
     }
 
-    /// What is known of the releases of the declared `value`.
+    /// The releases of the word in the declared `value`.
     fn word(&self, value: &Value) -> Option<&Word> {
         let text = value.text()?;
         self.field.words.iter().find(|word| word.word == text)
     }
 
-    /// Whether a service of the reference's release need not have what `value` declares, or a later
-    /// one has it no more.
+    /// Whether some supported releases lack what `value` declares: it is newer than the reference,
+    /// or a later release removed it.
     pub fn depends_on_release(&self, value: &Value) -> bool {
         self.ends(value).is_some() || self.needs(value).is_some_and(|(_, since)| since.is_late())
     }
@@ -63,13 +63,13 @@ impl Spec {
 /// Why a service cannot do what is declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
-    /// What is wrong, to be followed by what the service has.
+    /// What is wrong. The release of the service is appended.
     pub message: String,
     /// What to do about it.
     pub help: String,
 }
 
-/// Whether `schema` is that of a list.
+/// Whether `schema` describes a list.
 pub fn is_list(schema: &Json) -> bool {
     match &schema["type"] {
         Json::Array(types) => types.iter().any(|kind| kind == "array"),
@@ -88,7 +88,7 @@ pub struct Table {
     pub schema: Json,
 }
 
-/// The treatment of a key below `extra:`: sent as it is, compared where it comes back.
+/// The treatment of a key below `extra:`: sent unchanged, and compared if the response contains it.
 static EXTRA: std::sync::LazyLock<Field> =
     std::sync::LazyLock::new(|| FIELD.read_if_present().nullable());
 
@@ -98,12 +98,12 @@ impl Table {
         Self::of(schema.as_value().clone())
     }
 
-    /// The fields that `scope` has.
+    /// The fields that exist in `scope`.
     pub fn in_scope(schema: &Schema, scope: Scope) -> Self {
         Self::of_scope(schema.as_value().clone(), scope)
     }
 
-    /// The fields that `scope` has, of a schema that was made from data.
+    /// The fields that exist in `scope`, from a schema made from data.
     pub fn of_scope(mut schema: Json, scope: Scope) -> Self {
         if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
             properties
@@ -125,7 +125,7 @@ impl Table {
         &self.specs
     }
 
-    /// One field.
+    /// A field by name.
     pub fn get(&self, name: &str) -> Option<&Spec> {
         self.by_name.get(name).map(|i| &self.specs[*i])
     }
@@ -137,15 +137,15 @@ impl Table {
         named.filter(move |(of, _)| wanted(of)).map(|(_, other)| &*self.specs[other].name)
     }
 
-    /// Whether `name` is a mapping whose keys are fields of their own.
+    /// Whether `name` is a mapping whose keys are separate fields.
     pub fn is_spread(&self, name: &str) -> bool {
         let below = format!("{name}.");
         let next = self.by_name.range(below.clone()..).next();
         next.is_some_and(|(next, _)| next.starts_with(&below))
     }
 
-    /// Whether manifests for a service of `release` say `spec`: the service has it, and has no
-    /// successor of it. One whose release is not known is taken for that of the reference.
+    /// Whether manifests for a service of `release` should use `spec`: the service has the field
+    /// and no replacement for it. An unknown release counts as that of the reference.
     pub fn is_current(&self, spec: &Spec, release: Known) -> bool {
         let has = |spec: &Spec| {
             let Field { since, until, .. } = &spec.field;
@@ -178,7 +178,7 @@ impl Table {
         (release < since).then_some(Unfit { message, help })
     }
 
-    /// The treatment of `name`; one that is not in the table was written below `extra:`.
+    /// The treatment of `name`. A name outside the table was declared below `extra:`.
     pub fn field(&self, name: &str) -> &Field {
         self.get(name).map_or(&*EXTRA, |spec| &spec.field)
     }
@@ -193,14 +193,14 @@ fn needed_with(specs: &[Spec], by_name: &BTreeMap<String, usize>) -> Vec<(usize,
         needed_with.extend(switch.map(|switch| (own, switch)));
         let most = field.at_most.as_deref().and_then(place);
         needed_with.extend(most.into_iter().flat_map(|most| [(own, most), (most, own)]));
-        // Whom something is shown to depends on who sees the container.
+        // Who sees a part also depends on the visibility of the container.
         let seen = place("visibility").filter(|_| field.stake == Stake::Shows);
         needed_with.extend(seen.map(|seen| (own, seen)));
     }
     needed_with
 }
 
-/// Adds the fields of `schema`, each called `prefix` and its own name.
+/// Adds the fields of `schema`, with `prefix` before each name.
 fn gather(prefix: &str, schema: &Json, specs: &mut Vec<Spec>) {
     for (own, property) in schema["properties"].as_object().into_iter().flatten() {
         let (name, mut field) = (format!("{prefix}{own}"), Field::of(property));
@@ -218,7 +218,7 @@ fn gather(prefix: &str, schema: &Json, specs: &mut Vec<Spec>) {
     }
 }
 
-/// The keys of the mapping, or of a row of the list, that `schema` describes.
+/// The keys of the mapping, or of the rows of the list, that `schema` describes.
 fn parts(schema: &Json) -> Vec<(String, Field)> {
     let properties = schema.get("properties").or_else(|| schema.get("items")?.get("properties"));
     let properties = properties.and_then(Json::as_object).into_iter().flatten();
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_comes_and_goes_with_a_release() {
+    fn a_word_is_available_in_a_range_of_releases() {
         let field = serde_json::json!(FIELD.word_since("new", 17, 7).word_until("old", 18, 9));
         let table = Table::new(&json_schema!({"properties": {"own": {"x-undrift": field}}}));
         let unfit = |word: &str, major, minor| {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_something_is_shown_to_depends_on_the_visibility() {
+    fn a_shown_part_depends_on_the_visibility() {
         let shows = serde_json::json!(Field { stake: Stake::Shows, ..FIELD });
         let nothing = serde_json::json!(FIELD);
         let table = Table::new(&json_schema!({"properties": {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spread_gives_fields_of_their_own() {
+    fn the_keys_of_a_spread_mapping_are_separate_fields() {
         let spread = serde_json::json!(FIELD.spread());
         let table = Table::new(&json_schema!({"properties": {
             "own": {},

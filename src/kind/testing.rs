@@ -1,4 +1,4 @@
-//! What the tests of every kind need.
+//! Helpers for the tests of kinds.
 
 use std::sync::Arc;
 
@@ -47,8 +47,7 @@ pub(crate) fn live(section: Section, raw: Json) -> LiveEntry {
     section.read(&object(raw), &|name| section.table().get(name).is_some())
 }
 
-/// `raw` with every flag that an edit repeats, as the service shows them: off unless it says
-/// otherwise.
+/// `raw` with every flag that an edit repeats; flags that it lacks are off, as in responses.
 pub(crate) fn with_flags(section: Section, mut raw: Object) -> Object {
     let is_flag = |spec: &&Spec| {
         spec.field.with_every_edit
@@ -67,7 +66,7 @@ pub(crate) fn requests(calls: Vec<Call>) -> Vec<Request<Write>> {
     calls.into_iter().map(|call| call.request).collect()
 }
 
-/// The requests that do `act` in the project with the id 7; none if it is needless.
+/// The requests that do `act` in the project with the id 7; none if no call is needed.
 pub(crate) fn act(section: Section, names: &Names, act: Act<'_>) -> Vec<Request<Write>> {
     let release = Known::Is(release::REFERENCE);
     let job = Job { section, target: &target(), names, release, is_alone: true, act };
@@ -94,8 +93,7 @@ pub(crate) fn remove(section: Section, raw: Json) -> Vec<Request<Write>> {
     act(section, &Names::default(), Act::Remove(&live(section, raw)))
 }
 
-/// What each of `requests` says on the wire: its operation, its target, and the fields of its body
-/// with those that it repeats.
+/// The operation, the target and the body of each request. The body includes repeated fields.
 pub(crate) fn as_sent(requests: &[Request<Write>]) -> Vec<(&'static str, String, Fields)> {
     let body = |request: &Request<Write>| {
         let repeated =

@@ -1,21 +1,22 @@
-//! What a group above has to say of the settings of what is in it.
+//! Limits that a group above sets for settings of the groups and projects in it.
 //!
-//! Where a manifest declares that group, `check` compares the two. Where none does, a plan asks what
-//! the group says, once a field differs of which it has a say.
+//! If a manifest declares that group, `check` compares the two. If none does, and a limited field
+//! differs, the plan asks for the live settings of the group.
 
 use crate::{kind::visibility_rank, value::Json};
 
-/// What becomes of a setting for which a group above says otherwise.
+/// What happens to a setting that a group above does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Above {
     /// The service refuses it.
     Refused,
-    /// The service keeps it, and shows what the group above says.
+    /// The service stores it, but responses show the value of the group above.
     Shown,
 }
 
-/// What comes of it that the setting `name` is declared as `own` where the setting of the group above
-/// that [bounds](crate::field::Field::bounded_by) it is `above`, if that does not allow it.
+/// What happens if the setting `name` is declared as `own` and the group above does not allow that:
+/// its setting that [bounds](crate::field::Field::bounded_by) `name` is `above`. `None` if it is
+/// allowed.
 pub fn outranks(name: &str, own: &Json, above: &Json) -> Option<Above> {
     let sight = |value: &Json| visibility_rank(value.as_str()?);
     let is_shut = |setting: &Json| *setting == "disabled_and_unoverridable";
@@ -40,7 +41,7 @@ mod tests {
     use crate::{field::Scope, kinds::settings};
 
     #[test]
-    fn a_group_above_sets_the_bounds() {
+    fn a_setting_above_limits_the_one_below() {
         let (shut, open) = ("disabled_and_unoverridable", "disabled_and_overridable");
         let refused = Some(Above::Refused);
         for (name, own, above, found) in [
@@ -55,7 +56,7 @@ mod tests {
             ("shared_runners_setting", json!("enabled"), json!(open), refused),
             ("shared_runners_setting", json!(open), json!(open), None),
             ("shared_runners_setting", json!(open), json!(shut), refused),
-            // What a project says itself counts there.
+            // This setting of a project does not depend on the group.
             ("lfs_enabled", json!(true), json!(false), None),
         ] {
             assert_eq!(outranks(name, &own, &above), found, "{name} {own} {above}");
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bounded_is_compared_with_a_setting_of_groups() {
+    fn each_limit_is_a_setting_of_groups() {
         for scope in Scope::ALL {
             let section = settings::KIND.in_scope(scope).unwrap();
             let group = settings::KIND.in_scope(Scope::Group).unwrap().table();

@@ -1,8 +1,8 @@
-//! Who has to approve merge requests of a project.
+//! Approval rules of a project: who must approve its merge requests.
 //!
-//! The service drops users who are no members, and groups that the caller does not see, without a
-//! word; what is missing afterwards is named. At most one rule is for anybody, and is known by that
-//! instead of by its name.
+//! The service silently drops users who are not members and groups that the caller cannot see.
+//! Apply then reports that they were not saved. At most one rule is for any approver; it is
+//! identified by its type instead of its name.
 
 use crate::{
     kind::{Identity, Spec, forms},
@@ -11,42 +11,43 @@ use crate::{
 
 use super::prelude::*;
 
-/// Who has to approve merge requests, and how many of them.
+/// Who must approve merge requests, and how many of them.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ApprovalRule {
     /// The name of the rule.
     #[schemars(transform = FIELD.harmless(), length(min = 1, max = 1024), example = &"Security")]
     pub name: String,
-    /// How many approvals it takes.
+    /// How many approvals the rule requires.
     #[schemars(transform = FIELD.weakens(When::Lower), range(max = 100), example = &2)]
     pub approvals_required: Option<u8>,
-    /// Whether it is for `users` and `groups` (`regular`, also if this is left out) or for anybody.
+    /// Whether the rule is for `users` and `groups` (`regular`, the default) or for anybody.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).harmless())]
     pub rule_type: Option<RuleType>,
     /// The users who may approve: members of the project.
-    // The documents say that an edit without the list empties it; the code leaves it alone.
+    // The documentation says that an edit without the list empties it. According to the code, it
+    // does not.
     #[schemars(transform = FIELD.names(Named::User, "user_ids").as_set().with_every_edit().by_kind(), inner(regex(pattern = "^[A-Za-z0-9_.-]{1,255}$")), example = &["alice"])]
     pub users: Option<Vec<String>>,
     /// The groups whose members may approve.
     #[schemars(transform = FIELD.names(Named::Group, "group_ids").as_set().with_every_edit().by_kind(), inner(length(min = 1)), example = &["acme/security"])]
     pub groups: Option<Vec<String>>,
-    /// The protected branches that it is for, by the names of their protections; if there are none,
-    /// it is for all branches. The service shows all of them where
-    /// `applies_to_all_protected_branches` is on.
+    /// The protected branches that the rule applies to, by the names of their protections. Without
+    /// any, it applies to all branches. If `applies_to_all_protected_branches` is on, the service
+    /// shows all protected branches here.
     #[schemars(transform = FIELD.names_entries("protected_branches", "protected_branch_ids").as_set().by_kind(), inner(length(min = 1)), example = &["main"])]
     pub protected_branches: Option<Vec<String>>,
-    /// Whether it is for all protected branches and for no other branch.
-    // An edit that leaves it out switches it off.
+    /// Whether the rule applies to all protected branches and to no other branch.
+    // The service switches it off in an edit without it.
     #[schemars(transform = FIELD.since(15, 3).with_every_edit().by_kind())]
     pub applies_to_all_protected_branches: Option<bool>,
 }
 
-/// Whom a rule is for.
+/// Who can approve under a rule.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum RuleType {
-    /// Those whom it names.
+    /// The users and groups of the rule.
     Regular,
     /// Anybody who may approve.
     AnyApprover,
@@ -80,13 +81,13 @@ pub static KIND: Kind = Kind {
 
 const ANY: &str = "any_approver";
 
-/// What happens to a rule for all protected branches that is to name some.
+/// The effect of naming branches in a rule that applied to all protected branches.
 const NARROWS: &str = "is no longer for all protected branches";
 
-/// The setting of a project of which the service makes the rule "All Members".
+/// The setting of a project from which the service makes the rule "All Members".
 pub const BEFORE_MERGE: &str = "approvals_before_merge";
 
-/// Whether an entry is the rule for any approver, of which there is one.
+/// Whether an entry is the rule for any approver. A project has at most one.
 pub fn is_any(declared: &Fields) -> bool {
     declared.get("rule_type").and_then(Value::text) == Some(ANY)
 }
@@ -95,9 +96,10 @@ struct ApprovalRules;
 
 impl Rules for ApprovalRules {
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
-        // The list of groups is without those that the caller does not see.
+        // Groups that the caller cannot see are missing in the list.
         let is_whole = raw.get("contains_hidden_groups") != Some(&Json::Bool(true));
-        // Where a rule is for all of them, the service shows all of them, and they say nothing.
+        // For a rule that applies to all protected branches, the service lists all of them. The
+        // list is then not a setting.
         if spec.name == BRANCHES && raw.get(ALL) == Some(&Json::Bool(true)) {
             return Some(Json::Array(Vec::new()));
         }
@@ -107,18 +109,19 @@ impl Rules for ApprovalRules {
     fn identify(&self, section: Section, fields: &Object) -> Identity {
         let mut identity = forms::identify(section, fields);
         if fields.get("rule_type").and_then(Json::as_str) == Some(ANY) {
-            // No name has a NUL.
+            // No name contains a NUL.
             identity.keys = vec![format!("\0{ANY}")];
         }
         identity
     }
 
-    // Without a type the service makes a rule that names nobody one for anybody.
+    // Without a type, the service creates a rule without users and groups as the rule for any
+    // approver.
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let with_type = |call: Call| Call { request: with_type(call.request), ..call };
         let calls = match job.act {
             Act::Change(declared, live, changed) if names_branches(declared) => {
-                // An edit repeats what is live, and so would leave it to be for all of them.
+                // An edit repeats the live value, so the rule would still apply to all of them.
                 let mut declared = declared.clone();
                 let is_shown = declared.insert(ALL.to_owned(), Json::Bool(false).into()).is_some();
                 let narrows = !is_shown && live.fields.get(ALL) == Some(&Json::Bool(true));
@@ -159,8 +162,8 @@ fn names_branches(declared: &Fields) -> bool {
     named.is_some_and(|all| !all.is_empty())
 }
 
-/// How `after` protects less than `before`, apart from the number of approvals, each as the end of a
-/// sentence that starts with "would". A rule that requires none protects nothing.
+/// How `after` protects less than `before`, apart from the number of approvals: each as the end of
+/// a sentence that starts with "would". A rule that requires no approval protects nothing.
 fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     let requires_none = before.get("approvals_required").is_some_and(|number| *number == 0);
     if before.is_empty() || requires_none {
@@ -182,7 +185,7 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
             .zip(is.as_ref())
             .is_some_and(|(was, is)| is.iter().any(|new| !was.contains(new)))
     };
-    // The service takes what nobody can approve for approved.
+    // The service treats a rule without possible approvers as approved.
     let is_empty = |list: &Option<Vec<Json>>| list.as_ref().is_some_and(Vec::is_empty);
     let is_nobody = |lists: &[Option<Vec<Json>>; 2]| lists.iter().all(is_empty);
     if is_nobody(&was) {
@@ -197,14 +200,14 @@ fn weaknesses(before: &Object, after: &Object) -> Vec<&'static str> {
     found
 }
 
-/// Which branches a rule is for.
+/// The branches that a rule applies to.
 enum Covered<'r> {
     All,
     Protected,
     These(&'r [Json]),
 }
 
-/// `None` if that is not known.
+/// `None` if unknown.
 fn covered(rule: &Object) -> Option<Covered<'_>> {
     if rule.get(ALL) == Some(&Json::Bool(true)) {
         return Some(Covered::Protected);
@@ -213,7 +216,7 @@ fn covered(rule: &Object) -> Option<Covered<'_>> {
     Some(if named.is_empty() { Covered::All } else { Covered::These(named) })
 }
 
-/// Whether a rule is no longer for a branch that it was for.
+/// Whether a rule no longer applies to a branch.
 fn covers_less(before: &Object, after: &Object) -> bool {
     match (covered(before), covered(after)) {
         (Some(Covered::All), Some(is)) => !matches!(is, Covered::All),
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_created_with_its_type_and_the_ids_of_those_whom_it_names() {
+    fn a_rule_is_created_with_its_type_and_the_ids_of_users_and_groups() {
         let declared = json!({"name": "Security", "approvals_required": 2, "users": ["Alice"], "groups": ["acme/security"]});
         let body = json!({"name": "Security", "approvals_required": 2, "user_ids": [5], "group_ids": [6], "rule_type": "regular"});
         let declared = fields(declared);
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn protected_branches_are_sent_by_their_ids_and_only_then_asked_for() {
+    fn protected_branches_are_sent_by_id() {
         let section = section("approval_rules");
         let ids = |live: Json, declared: Json, names: &Names| {
             let (declared, target) = (fields(declared), target());
@@ -331,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_for_fewer_branches_only_if_one_is_left_out() {
+    fn a_rule_covers_less_only_if_a_branch_is_left_out() {
         let all = json!({BRANCHES: [], ALL: false});
         let protected = json!({BRANCHES: [], ALL: true});
         let named = |names: &[&str]| json!({BRANCHES: names, ALL: false});
@@ -375,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_for_anybody_is_known_by_its_type() {
+    fn the_rule_for_any_approver_is_identified_by_its_type() {
         let section = section("approval_rules");
         let key = |rule: Json| ApprovalRules.identify(section, &object(rule)).keys;
         let any = |name: &str| key(json!({"name": name, "rule_type": ANY}));
@@ -388,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_are_hidden_from_the_caller_leave_the_list_unknown() {
+    fn hidden_groups_leave_the_list_of_groups_unknown() {
         let mut hidden = raw();
         hidden["contains_hidden_groups"] = true.into();
         let groups = |raw| live(section("approval_rules"), raw).fields.get("groups").cloned();

@@ -1,32 +1,33 @@
-//! How merge requests of a project are approved, apart from who has to: see
-//! [`super::approval_rule`]. One document, which is always there; the service changes it by POST.
+//! How merge requests of a project are approved. Approvers are in [`super::approval_rule`]. It is
+//! one object that always exists; the service changes it by POST.
 
 use crate::operation;
 
 use super::prelude::*;
 
-/// How merge requests are approved. The service silently keeps what the installation or a group
-/// above does not let projects decide; then the run says that it was not saved.
+/// How merge requests are approved. If the installation or a group above does not let projects
+/// decide, the service silently keeps the old value, and the run reports that the new one was not
+/// saved.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("minProperties" = 1))]
 pub struct Approvals {
-    /// Whether a push takes back the approvals that a merge request has.
+    /// Whether a push removes all approvals of a merge request.
     #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub reset_approvals_on_push: Option<bool>,
-    /// Whether a push takes back only the approvals of the owners of changed files. Not together
+    /// Whether a push removes only the approvals of the owners of changed files. Cannot be combined
     /// with `reset_approvals_on_push`.
     #[schemars(transform = FIELD.premium().since(16, 3).read_if_present().weakens(When::Off))]
     pub selective_code_owner_removals: Option<bool>,
-    /// Whether the rules cannot be changed in a merge request.
+    /// Whether merge requests cannot change the rules.
     #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub disable_overriding_approvers_per_merge_request: Option<bool>,
     /// Whether authors may approve their own merge requests.
     #[schemars(transform = FIELD.premium().weakens(When::On))]
     pub merge_requests_author_approval: Option<bool>,
-    /// Whether those who have committed to a merge request may not approve it.
+    /// Whether users who committed to a merge request may not approve it.
     #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub merge_requests_disable_committers_approval: Option<bool>,
-    /// Whether approving takes a password.
+    /// Whether approving requires a password.
     #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub require_password_to_approve: Option<bool>,
 }
@@ -47,7 +48,7 @@ pub static KIND: Kind = Kind {
         place: Place::Optional(operation::APPROVALS_GET),
         create: Create::With(operation::APPROVALS_UPDATE),
         change: Change::Edit(operation::APPROVALS_UPDATE),
-        // It has no id; this is what every release shows.
+        // It has no id. Every release shows this field.
         rows: Rows { keys: &["reset_approvals_on_push"], also: &[] },
         ..Home::PLAIN
     }],

@@ -1,12 +1,11 @@
-//! Whether a project is archived: read-only, and out of the lists (reference 2, 4.4).
+//! Whether a project is archived: read-only and hidden from lists (reference 2, 4.4).
 
 use crate::operation;
 
 use super::prelude::*;
 
-/// `archived: true` archives the project, `archived: false` brings it back.
-// The project object carries the switch; what turns it is an operation of its own, never a field of
-// a request.
+/// `archived: true` archives the project, `archived: false` unarchives it.
+// The project's object shows the value, but only separate operations change it.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct State {
@@ -74,7 +73,7 @@ mod tests {
     };
 
     #[test]
-    fn the_switch_is_turned_by_operations() {
+    fn separate_operations_archive_and_unarchive() {
         let (on, off) = (fields(json!({"archived": true})), fields(json!({"archived": false})));
         let turn = |op: Op<Write>| op.request().arg("id", 7);
         assert_eq!(

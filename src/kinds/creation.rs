@@ -1,5 +1,5 @@
-//! How a container comes into being along with its settings: a POST with what a create accepts, a
-//! PUT with what only an edit accepts, and each file on its own.
+//! The creation of a container with its settings: a POST with the fields that a create request
+//! accepts, a PUT with those that only an edit accepts, and a request for each file.
 
 use crate::{
     kind::{Former, Spec, calls::split_files, forms, limits, needs},
@@ -10,22 +10,23 @@ use super::prelude::*;
 
 /// The requests that create a container.
 pub(super) struct Creation<'c> {
-    /// The first, without a body.
+    /// The create request, without a body.
     pub(super) post: Request<Write>,
-    /// Whether it takes a field: by its name, its treatment, and its name in requests.
+    /// Whether the create request accepts a field, given its name, its treatment, and its name in
+    /// requests.
     pub(super) takes: &'c dyn Fn(&str, &Field, &str) -> bool,
-    /// The others.
+    /// The operation of the other requests.
     pub(super) edit: Op<Write>,
-    /// The fields that say where it is created, and what it is called.
+    /// The fields with the namespace and the name.
     pub(super) within: Fields,
 }
 
 impl Creation<'_> {
-    /// The calls that create the container of `job` with what is `declared` of it and of what comes
-    /// into being along with it.
+    /// The calls that create the container of `job` with its `declared` fields and with the
+    /// sections that are created with it.
     ///
     /// # Errors
-    /// If one names something that the service does not know.
+    /// If a field names something that the service does not have.
     pub(super) fn calls(self, job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
         let naming: Vec<_> = self.within.keys().cloned().collect();
         let mut first = self.within.clone();
@@ -42,7 +43,7 @@ impl Creation<'_> {
             }
             let field = section.field(name);
             let takes = self.takes(section, name, declared);
-            // A form with a file cannot carry what is nested.
+            // A form with a file cannot contain nested values.
             let body = if takes && !matches!(value, Value::File(_)) {
                 &mut first
             } else if field.accepted.on(Route::Edit) {
@@ -69,7 +70,7 @@ impl Creation<'_> {
         Ok(calls)
     }
 
-    /// Whether the first request takes a field, and all that limits it.
+    /// Whether the create request accepts a field and all its limits.
     fn takes(&self, section: Section, name: &str, declared: &Fields) -> bool {
         let takes = |name: &str| {
             let field = section.field(name);
@@ -82,8 +83,7 @@ impl Creation<'_> {
     }
 }
 
-/// The request that gives a container the last part of its declared path, and the name that goes
-/// with it.
+/// The request that changes the last part of the path, and the name with it.
 pub(super) fn rename(job: &Job<'_>, edit: Op<Write>, former: &Former) -> Request<Write> {
     let slug = job.target.path.rsplit('/').next().unwrap_or_default();
     let path = Some(("path".to_owned(), slug.into()));
@@ -91,16 +91,16 @@ pub(super) fn rename(job: &Job<'_>, edit: Op<Write>, former: &Former) -> Request
     job.target.addressed(edit.request()).fields(path.into_iter().chain(name).collect())
 }
 
-/// Whether a new container is the same without this: no picture to clear, and a switch of `create:`
-/// that is off. The service has answered a `use_custom_template` of false with an internal error,
-/// so what is off is left out.
+/// Whether the field can be left out of a create request because the result is the same: an empty
+/// avatar, or a switch of `create:` that is off. The service answered `use_custom_template: false`
+/// with an internal error, so switches that are off are left out.
 fn says_nothing(container: Section, section: Section, name: &str, value: &Value) -> bool {
     let is_own = std::ptr::eq(section.kind, container.kind);
     (section.field(name).upload && value.is_null())
         || (is_own && value.plain() == Some(&Json::Bool(false)))
 }
 
-/// The edits that carry `body`: one for data, one for each file.
+/// The edits with `body`: one for the data, and one for each file.
 fn edits(job: &Job<'_>, edit: Op<Write>, body: Fields) -> Vec<Request<Write>> {
     let (files, data) = split_files(body);
     let files = files.into_iter().map(|file| Fields::from([file]));

@@ -1,6 +1,6 @@
-//! Which project a project is a fork of (reference 2, 4.4).
+//! The project that a project is a fork of (reference 2, 4.4).
 //!
-//! A new project comes into being with this relation, as a fork: see [`source`](super::source).
+//! A new project is created as a fork: see [`source`](super::source).
 
 use crate::{
     kind::{HandlePlace, plain_text},
@@ -9,15 +9,15 @@ use crate::{
 
 use super::prelude::*;
 
-/// The name of the section, of its field, and of what `create` says with it.
+/// The name of the section, of its field, and of the same field in `create`.
 pub(super) const FORK_OF: &str = "fork_of";
 
-/// `fork_of: PATH` makes the project a fork of the one at `PATH`, `fork_of: null` one of its own. If
-/// the project is missing and may be created, it is created as that fork.
+/// `fork_of: PATH` makes the project a fork of the one at `PATH`. `fork_of: null` removes the
+/// relation. A missing project that may be created is created as a fork.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Fork {
-    /// The full path of the project that this one is a fork of.
+    /// The full path of the parent project.
     #[schemars(
         transform = FIELD.accepted(Accepted::Never).names(Named::Project, "forked_from_id")
             .read_as("path_with_namespace").in_any_case().harmless(),
@@ -39,7 +39,7 @@ pub static KIND: Kind = Kind {
     homes: &[Home {
         scope: Scope::Project,
         fields: &TABLE,
-        // A fork has the sign whether one sees what it is a fork of or not.
+        // Every fork has this field, even if the caller cannot see the parent.
         place: Place::Part { field: "forked_from_project", sign: "mr_default_target_self" },
         create: Create::Container,
         change: Change::Rules,
@@ -82,7 +82,7 @@ impl Rules for Relation {
     }
 }
 
-/// The request that makes the project a fork of the declared one.
+/// The request that makes the project a fork of the declared parent.
 pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>, Unable> {
     let path = declared.get(FORK_OF).and_then(Value::text).unwrap_or_default();
     let id = job.names.id(Named::Project, path);
@@ -91,7 +91,7 @@ pub(super) fn relate(job: &Job<'_>, declared: &Fields) -> Result<Request<Write>,
     Ok(request.arg_of(UPSTREAM, path, id.known()))
 }
 
-/// The request that makes it a fork of what it was a fork of.
+/// The request that restores the former parent.
 fn relate_again(job: &Job<'_>, live: &LiveEntry) -> Request<Write> {
     let path = live.fields.get(FORK_OF).map(plain_text).unwrap_or_default();
     let request = job.target.addressed(operation::FORK_RELATION_CREATE.request());
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_relation_is_made_replaced_and_removed() {
+    fn a_relation_is_added_replaced_and_removed() {
         let of = section("fork_of");
         let declared = fields(json!({"fork_of": "acme/up"}));
         let relate = |path: &str, id| {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_project_without_the_sign_of_a_fork_is_known_to_be_none() {
+    fn without_the_field_of_forks_a_project_is_not_a_fork() {
         let read = |raw: Json| section("fork_of").read_within(&object(raw), &|_| false);
         let found =
             read(json!({"forked_from_project": upstream(), "mr_default_target_self": false}));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_relation_that_ends_takes_along_is_said() {
+    fn the_effect_of_removing_a_relation_is_shown() {
         let effects = |before: Json, after: Json| {
             Relation.effects(None, &object(before), &object(after)).len()
         };

@@ -1,5 +1,5 @@
-//! The group itself: how one is found, created, renamed, moved (beyond: groups, A.6) and restored
-//! (A.7). undrift never deletes one.
+//! The group itself: how it is found, created, renamed, moved (beyond: groups, A.6) and restored
+//! (A.7). undrift never deletes a group.
 
 use crate::{
     kind::{Facts, Former, Itself, calls::Turn},
@@ -24,7 +24,7 @@ pub static KIND: Kind = Kind {
         scope: Scope::Group,
         place: Place::Itself(&Itself {
             creator: OWNER,
-            // Its projects are a list of their own; here they would cost much and say nothing.
+            // Projects have a list of their own; in this response they would be slow and useless.
             get: |path| {
                 operation::GROUP_GET.request().arg("id", path).query("with_projects", false)
             },
@@ -77,8 +77,8 @@ impl Rules for Group {
     }
 }
 
-/// Renames it where it is, and then moves it: the service has no call for both. Without a group to
-/// move to, it goes to the top.
+/// Renames the group, then moves it: the service cannot do both in one call. Without a parent
+/// group, it becomes a top-level group.
 fn relocate(job: &Job<'_>, former: &Former) -> Vec<Call> {
     let renamed = former.renames.then(|| creation::rename(job, operation::GROUP_UPDATE, former));
     let moved = former.transfers.then(|| {
@@ -90,14 +90,14 @@ fn relocate(job: &Job<'_>, former: &Former) -> Vec<Call> {
     renamed.into_iter().chain(moved).map(Call::from).collect()
 }
 
-/// The field that the service shows to owners only. Its value is never looked at.
+/// A field that the service shows only to owners. Its value is never read.
 const RUNNERS_TOKEN: &str = "runners_token";
 
-/// The fields that a service shows, to everybody, with a licence for Premium only (beyond: groups, F).
+/// Fields that the service shows, to everybody, only with a Premium licence (beyond: groups, F).
 const LICENSED: [&str; 2] = ["ip_restriction_ranges", "wiki_access_level"];
 
-/// What the object of a group says whatever is declared. It does not tell the caller's level, but
-/// what it shows to owners only does.
+/// Facts in the object of a group. It does not contain the caller's level, but fields that only
+/// owners see prove that level.
 fn facts(raw: &Object) -> Facts {
     let mark = raw.get("marked_for_deletion_on").filter(|mark| !mark.is_null());
     Facts {

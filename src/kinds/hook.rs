@@ -1,103 +1,105 @@
-//! Webhooks of a project (reference 1, 2.9; reference 2, 4.5).
+//! Webhooks of a project or group (reference 1, 2.9; reference 2, 4.5).
 //!
-//! The service knows a hook by an id that no manifest can know, and takes two with one URL. So a
-//! manifest may give it a name, which newer releases keep; where they do not, the hook is found by
-//! its URL, or by one that it had before. Its URL may hold a credential and is never shown whole.
+//! The service identifies hooks by an id that manifests do not contain, and accepts two hooks with
+//! one URL. So a manifest may name a hook; newer releases store the name. Without a stored name, a
+//! hook is found by its URL or a former one. A URL may contain a credential and is never shown in
+//! full.
 
 use crate::{kind::Identity, level::OWNER, operation, schema::TextOrSecret, secret::Reference};
 
 use super::prelude::*;
 
-/// A webhook: an address that the service calls when something happens in the project, or
-/// in any project of the group.
-// An edit has to carry the URL, and resets every flag that it leaves out.
+/// A webhook: a URL that the service calls for events of the project, or of any project in the
+/// group.
+// An edit must contain the URL, and resets every flag that it lacks.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Hook {
-    /// Name, by which the hook is found before its URL. A service before release 17.1 does not store
-    /// it: there it is for manifests and plans alone, and when `url` changes, list the old URL in
-    /// `previously`: without it the old hook stays, and a new one is created.
+    /// The name, by which the hook is found before its URL. Releases before 17.1 do not store it:
+    /// there only manifests and plans use it. When `url` changes there, list the old URL in
+    /// `previously`; otherwise the old hook stays and a new one is created.
     #[schemars(transform = FIELD.nullable().with_every_edit().local_before(17, 1).harmless(), length(min = 1, max = 255), example = &"ci")]
     pub name: Option<String>,
-    /// What it is for, for people.
+    /// A description.
     #[schemars(transform = FIELD.nullable().with_every_edit().since(17, 1).harmless(), length(max = 2048))]
     pub description: Option<String>,
-    /// URL to call: text, or a reference to a secret if it holds a credential.
+    /// The URL to call: text, or a reference to a secret if it contains a credential.
     #[schemars(transform = FIELD.secrecy(Secrecy::Address).as_url().with_every_edit().harmless(), example = &"https://ci.example.org/events")]
     pub url: TextOrSecret,
-    /// URLs that the hook had before. If no hook has the new URL, one with an old URL is changed.
+    /// Former URLs of the hook. If no hook has the new URL, a hook with one of these is changed.
     #[schemars(transform = FIELD.local().secrecy(Secrecy::Address).harmless(), example = &["https://old.example.org/events"])]
     pub previously: Option<Vec<String>>,
-    /// Secret sent in the header `X-Gitlab-Token`. The service never returns it, and resets it when
-    /// the URL changes.
+    /// The secret that is sent in the header `X-Gitlab-Token`. The service never returns it, and
+    /// removes it when the URL changes.
     #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference).reset_by("url").harmless())]
     pub token: Option<Reference>,
-    /// Whether the receiver's certificate is verified.
+    /// Whether the certificate of the receiver is verified.
     #[schemars(transform = FIELD.with_every_edit().weakens(When::Off))]
     pub enable_ssl_verification: Option<bool>,
-    /// Whether it is called for pushes to branches.
+    /// Whether pushes to branches trigger it.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub push_events: Option<bool>,
-    /// The branches whose pushes count: a name or a pattern such as `release/*`. `null` is all of
-    /// them.
+    /// The branches whose pushes trigger it: a name or a pattern such as `release/*`. `null` means
+    /// all.
     #[schemars(transform = FIELD.nullable().with_every_edit().limits("push_events").harmless(), example = &"main")]
     pub push_events_branch_filter: Option<String>,
-    /// Whether it is called for pushed tags.
+    /// Whether pushed tags trigger it.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub tag_push_events: Option<bool>,
-    /// Whether it is called for issues.
+    /// Whether issues trigger it.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub issues_events: Option<bool>,
-    /// Whether it is called for confidential issues.
+    /// Whether confidential issues trigger it.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub confidential_issues_events: Option<bool>,
-    /// Whether it is called for merge requests.
+    /// Whether merge requests trigger it.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub merge_requests_events: Option<bool>,
-    /// Whether it is called for comments.
+    /// Whether comments trigger it.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub note_events: Option<bool>,
-    /// Whether it is called for confidential comments.
-    // A new hook has `null` there, which some answers leave out.
+    /// Whether confidential comments trigger it.
+    // It is `null` for a new hook; some responses leave it out.
     #[schemars(transform = FIELD.read_if_present().with_every_edit().harmless())]
     pub confidential_note_events: Option<bool>,
-    /// Whether it is called for jobs.
+    /// Whether jobs trigger it.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub job_events: Option<bool>,
-    /// Whether it is called for pipelines.
+    /// Whether pipelines trigger it.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub pipeline_events: Option<bool>,
-    /// Whether it is called for wiki pages.
+    /// Whether wiki pages trigger it.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub wiki_page_events: Option<bool>,
-    /// Whether it is called for deployments.
+    /// Whether deployments trigger it.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub deployment_events: Option<bool>,
-    /// Whether it is called for releases.
+    /// Whether releases trigger it.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub releases_events: Option<bool>,
-    /// Whether it is called for emoji reactions.
+    /// Whether emoji reactions trigger it.
     #[schemars(transform = FIELD.with_every_edit().since(16, 2).harmless())]
     pub emoji_events: Option<bool>,
-    /// Whether it is called for access tokens that are about to expire.
+    /// Whether access tokens that are about to expire trigger it.
     #[schemars(transform = FIELD.with_every_edit().since(16, 11).harmless())]
     pub resource_access_token_events: Option<bool>,
-    /// Whether it is called for feature flags.
+    /// Whether feature flags trigger it.
     #[schemars(transform = FIELD.with_every_edit().since(17, 5).harmless())]
     pub feature_flag_events: Option<bool>,
-    /// Whether it is called for vulnerabilities.
+    /// Whether vulnerabilities trigger it.
     #[schemars(transform = FIELD.ultimate().with_every_edit().since(17, 7).harmless())]
     pub vulnerability_events: Option<bool>,
-    /// Whether it is called for milestones.
+    /// Whether milestones trigger it.
     #[schemars(transform = FIELD.with_every_edit().since(18, 2).harmless())]
     pub milestone_events: Option<bool>,
-    /// The body of its calls, as JSON with fields such as `{{object_kind}}`. `null` is the usual one.
+    /// The body of the call, as JSON with fields such as `{{object_kind}}`. `null` means the
+    /// default body.
     #[schemars(transform = FIELD.nullable().with_every_edit().since(16, 10).harmless(), length(max = 4096))]
     pub custom_webhook_template: Option<String>,
-    /// Whether it is called for subgroups that come or go.
+    /// Whether subgroups that are created or removed trigger it.
     #[schemars(transform = FIELD.only(Scope::Group).with_every_edit().harmless())]
     pub subgroup_events: Option<bool>,
-    /// Whether it is called for projects that come or go.
+    /// Whether projects that are created or removed trigger it.
     #[schemars(transform = FIELD.only(Scope::Group).with_every_edit().since(18, 2).harmless())]
     pub project_events: Option<bool>,
 }
@@ -146,8 +148,8 @@ pub static KIND: Kind = Kind {
 struct Hooks;
 
 impl Rules for Hooks {
-    // A service that keeps no names cannot say which is which of two hooks with one URL, so that
-    // manifests have each URL once.
+    // Without stored names, the service cannot distinguish two hooks with one URL, so manifests
+    // must not list a URL twice.
     fn identify(&self, _section: Section, fields: &Object) -> Identity {
         let text = |name| fields.get(name).and_then(Json::as_str);
         let url = text("url");
@@ -167,7 +169,7 @@ impl Rules for Hooks {
         }
     }
 
-    // A hook that keeps its name is the same one, with another URL.
+    // A hook with the same name is the same hook, even with another URL.
     fn remember(&self, declared: &Fields, before: &Fields) -> Option<(&'static str, Value)> {
         let text = |fields: &Fields, name| Some(fields.get(name)?.text()?.to_owned());
         let (name, url) = (text(declared, "name")?, text(before, "url")?);
@@ -206,16 +208,16 @@ impl Rules for Hooks {
     }
 }
 
-/// `url` with a `/` at its end, or without the one that it has.
+/// `url` with a final `/` added, or without the one that it has.
 fn with_other_end(url: &str) -> String {
     url.strip_suffix('/').map_or_else(|| format!("{url}/"), str::to_owned)
 }
 
-/// The most characters that the URL of a hook may have.
+/// The maximum number of characters in the URL of a hook.
 const LONGEST: usize = 8192;
 
-/// Whether the service takes `url` as the address of a hook: HTTP or HTTPS in lower case, with a host,
-/// of at most 8192 characters. It takes white space inside.
+/// Whether the service accepts `url` for a hook: `http` or `https` in lower case, with a host, at
+/// most 8192 characters. White space inside is accepted.
 fn valid_url(url: &str) -> Result<(), &'static str> {
     const SCHEME: &str = "must start with `http://` or `https://`, in lower case";
     let (scheme, rest) = url.trim().split_once("://").ok_or(SCHEME)?;
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_is_created_without_the_urls_that_it_had() {
+    fn former_urls_are_not_sent_in_a_create() {
         let mut declared =
             fields(json!({"name": "ci", "url": URL, "previously": [], "push_events": false}));
         declared.insert("token".into(), secret());
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_carries_the_url_every_flag_and_the_token_if_it_would_be_forgotten() {
+    fn an_edit_contains_the_url_and_every_flag_and_the_token_if_it_would_be_removed() {
         let raw = json!({
             "id": 3, "url": URL, "push_events": true, "issues_events": true, "confidential_note_events": null,
             "push_events_branch_filter": "main", "created_at": "x",
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flag_is_carried() {
+    fn an_edit_contains_every_flag() {
         let carried: Vec<_> = OF_PROJECT
             .specs()
             .iter()
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_is_told_by_its_url_in_normal_form_and_by_its_old_ones() {
+    fn a_hook_is_identified_by_its_normalised_url_and_its_former_ones() {
         let keys = |fields| Hooks.identify(section("hooks"), &object(fields)).keys;
         assert_eq!(
             keys(
@@ -336,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_never_holds_a_credential() {
+    fn an_address_of_a_hook_contains_no_credential() {
         let key = |fields| section("hooks").name(&object(fields));
         assert_eq!(key(json!({"name": "ci", "url": URL})), "ci");
         for (url, shown) in [
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_has_to_be_one() {
+    fn an_invalid_url_is_refused() {
         for (url, valid) in [
             ("https://h/x", true),
             ("HTTP://h", false),

@@ -1,7 +1,7 @@
-//! Direct members of a project or a group (reference 1, 2.3 and 4.3).
+//! Direct members of a project or group (reference 1, 2.3 and 4.3).
 //!
-//! Inherited members are never read, so they are never touched. A level is a word in manifests and
-//! in the plan, and a number in requests.
+//! Inherited members are neither read nor changed. A level is a word in manifests and plans, and a
+//! number in requests.
 
 use jiff::civil::Date;
 
@@ -12,41 +12,41 @@ use crate::{
 
 use super::prelude::*;
 
-/// A person who is a member of the project or group itself.
-// An edit has to carry the level, and forgets an expiry that it leaves out. A create names one
-// user: for several the service answers success even where it failed.
+/// A direct member of the project or group.
+// An edit must contain the level, and removes an expiry date that it lacks. A create request names
+// one user: with several, the service reports success even if it failed for some.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Member {
-    /// The username; upper and lower case are the same.
+    /// The username, case-insensitive.
     #[schemars(
         transform = FIELD.accepted(Accepted::OnCreate).names(Named::User, "user_id").read_as("username").access(),
         regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"),
         example = &"alice"
     )]
     pub user: String,
-    /// What the member may do.
+    /// The member's level of access.
     #[schemars(transform = FIELD.level().with_every_edit().access())]
     pub access_level: Option<Level>,
-    /// The day on which the membership ends, as `YYYY-MM-DD`. `null` means never.
+    /// The day on which the membership ends, as `YYYY-MM-DD`. `null` means that it does not end.
     #[schemars(transform = FIELD.nullable().with_every_edit().limits("access_level").access(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
-    /// Whether the level may differ from the one that a directory gives. Only where the group
-    /// follows one.
+    /// Whether the level may differ from the one in the directory. Only for groups that are
+    /// synchronised with a directory.
     #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium().read_if_present().access())]
     pub r#override: Option<bool>,
-    /// Whether the membership counts: `active` approves one that is pending. Top-level groups only.
+    /// Whether the membership is active: `active` approves a pending one. Top-level groups only.
     #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium().access())]
     pub membership: Option<Membership>,
 }
 
-/// Whether a membership counts (reference 1, 3).
+/// The state of a membership (reference 1, 3).
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum Membership {
-    /// It does.
+    /// The membership is active.
     Active,
-    /// It waits for approval, and gives no access until then.
+    /// It waits for approval and gives no access.
     Awaiting,
 }
 
@@ -98,11 +98,11 @@ pub static KIND: Kind = Kind {
     rules: &Members,
 };
 
-/// The list of members tells nobody's membership; that of those who are pending does.
+/// Only the list of pending memberships shows who is pending.
 static PENDING: SideList = SideList {
     field: "membership",
     list: operation::PENDING_MEMBER_LIST,
-    // People who were invited and have no account have no name.
+    // Invited people without an account have no username.
     rows: Rows::with_id(&["approved"]),
     value: |member, pending| {
         let is_it = |row: &&Object| {
@@ -118,8 +118,8 @@ static PENDING: SideList = SideList {
 struct Members;
 
 impl Rules for Members {
-    // Bots of access tokens show up among the members; the service removes them along with their
-    // token and in no other way.
+    // Bot users of access tokens are listed as members. The service removes them only with their
+    // token.
     fn protected(&self, raw: &Object) -> Option<&'static str> {
         let name = raw.get("username").and_then(Json::as_str)?;
         let rest = name.strip_prefix("project_").or_else(|| name.strip_prefix("group_"))?;
@@ -151,7 +151,7 @@ impl Rules for Members {
         };
         let is_wanted = |name: &str| match changed {
             Some(changed) => changed.contains(&name),
-            // A new membership is active, and follows the directory.
+            // A new membership is active and has the level of the directory.
             None => own.contains(&name) && declared.contains_key(name),
         };
         let mut calls = match changed {
@@ -192,12 +192,12 @@ impl Rules for Members {
     }
 }
 
-/// The number of a level of access; 0 is none.
+/// The number of a level of access; 0 means none.
 pub(super) fn level(fields: &Object, name: &str) -> u8 {
     fields.get(name).and_then(Level::parse).map_or(0, |level| level.number)
 }
 
-/// Whether access ends on a day on which it did not end before.
+/// Whether access gets an end date that it did not have.
 pub(super) fn ends(before: &Object, after: &Object) -> bool {
     let day = |fields: &Object| {
         let day = fields.get("expires_at").and_then(Json::as_str);
@@ -206,7 +206,7 @@ pub(super) fn ends(before: &Object, after: &Object) -> bool {
     day(after).is_some() && day(after) != day(before)
 }
 
-/// Whether `expires_at` is a day of the calendar.
+/// Checks that `expires_at` is a valid date.
 pub(super) fn check_day(declared: &Fields, report: &mut dyn FnMut(Fault)) {
     let date = declared.get("expires_at").and_then(Value::text);
     if date.is_some_and(|date| date.parse::<Date>().is_err()) {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_member_reads_in_the_shape_of_a_manifest() {
+    fn a_live_member_has_the_form_of_a_manifest() {
         let member = live(section("members"), raw());
         assert_eq!(
             member.fields,
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_added_by_id_and_not_at_all_if_unknown() {
+    fn a_member_is_added_by_id_and_an_unknown_user_is_refused() {
         let mut names = Names::default();
         names.insert(Named::User, "alice", Some(4));
         names.insert(Named::User, "nobody", None);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn access_that_ends_on_a_day_says_so() {
+    fn an_end_date_of_access_is_an_effect() {
         let effect = |before: Json, after: Json| match Members
             .effects(Some(4), &object(before), &object(after))
             .pop()
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_carries_level_and_expiry() {
+    fn an_edit_contains_level_and_expiry() {
         let put =
             |body| MEMBER_UPDATE.request().arg("id", 7).arg("user_id", 4).fields(fields(body));
         let level = fields(json!({"user": "alice", "access_level": "owner"}));
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn bots_are_left_alone() {
+    fn bot_users_are_never_changed() {
         for (username, bot) in [
             ("project_12_bot", true),
             ("project_12_bot_a1b2", true),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_has_to_be_in_the_calendar() {
+    fn an_invalid_date_is_refused() {
         for (day, valid) in [
             ("2099-01-31", true),
             ("2096-02-29", true),

@@ -1,5 +1,5 @@
-//! Every kind that undrift manages. A new one is a file here and a line in `KINDS`, or a
-//! description (`described`).
+//! Every kind that undrift manages. To add one, add a file here and a line in `KINDS`, or add a
+//! description to `described`.
 
 pub mod above;
 pub mod approval_rule;
@@ -40,7 +40,7 @@ use crate::{
     value::Json,
 };
 
-/// Those that are written in Rust, in the order in which they are shown and documented.
+/// The kinds written in Rust, in the order of output and documentation.
 static KINDS: &[&Kind] = &[
     &project::KIND,
     &group::KIND,
@@ -58,39 +58,39 @@ static KINDS: &[&Kind] = &[
     &archived::KIND,
 ];
 
-/// The kinds of a process: undrift's own, and those that a user describes.
+/// The kinds of this process: built-in ones and those that a user describes.
 pub struct Registry {
     kinds: Vec<&'static Kind>,
     described: Vec<AnyOp>,
-    /// How many of the kinds are undrift's own.
+    /// The number of built-in kinds.
     own: usize,
 }
 
-/// What [`all`] answers from. It is made once: by [`add`], or when the first reader asks.
+/// The result of [`all`]. Set once: by [`add`], or when first read.
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
-/// The kinds were read before others were added; who read them would not know those.
+/// The kinds were read before others were added. The earlier reader would not know them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLate;
 
 impl Registry {
-    /// Those that are written in Rust.
+    /// The kinds written in Rust.
     fn in_rust() -> Self {
         Self { kinds: KINDS.to_vec(), described: Vec::new(), own: KINDS.len() }
     }
 
-    /// Undrift's own kinds.
+    /// The built-in kinds.
     pub fn built_in() -> Self {
         let all = described::built_in().fold(Self::in_rust(), Self::with);
         Self { own: all.kinds.len(), ..all }
     }
 
-    /// Those that a user describes.
+    /// The kinds that a user describes.
     pub fn added(&self) -> &[&'static Kind] {
         self.kinds.get(self.own..).unwrap_or_default()
     }
 
-    /// With one kind more.
+    /// With one more kind.
     #[must_use]
     pub fn with(mut self, described: described::Described) -> Self {
         self.kinds.push(described.kind);
@@ -98,41 +98,41 @@ impl Registry {
         self
     }
 
-    /// The kinds, in the order in which they are shown and documented.
+    /// The kinds, in the order of output and documentation.
     pub fn kinds(&self) -> &[&'static Kind] {
         &self.kinds
     }
 
-    /// The operations of the kinds that are described.
+    /// The operations of described kinds.
     pub fn described(&self) -> &[AnyOp] {
         &self.described
     }
 }
 
-/// Makes `registry` that of the process, before anybody reads the kinds.
+/// Sets the kinds of this process. Must be called before the kinds are read.
 ///
 /// # Errors
-/// If somebody read them.
+/// If the kinds were read already.
 pub fn add(registry: Registry) -> Result<(), TooLate> {
     REGISTRY.set(registry).map_err(|_| TooLate)
 }
 
-/// Every kind, and the operations of those that are described.
+/// Every kind, and the operations of described ones.
 pub fn all() -> &'static Registry {
     REGISTRY.get_or_init(Registry::built_in)
 }
 
-/// What documents of `scope` may hold.
+/// The sections of documents of `scope`.
 pub fn sections(scope: Scope) -> impl Iterator<Item = Section> {
     all().kinds().iter().filter_map(move |kind| kind.in_scope(scope))
 }
 
-/// The section of `scope` that manifests call `name`.
+/// The section `name` of documents of `scope`.
 pub fn section(scope: Scope, name: &str) -> Option<Section> {
     sections(scope).find(|section| section.section == name)
 }
 
-/// A container of `scope` itself.
+/// The kind of the containers of `scope`.
 pub fn container(scope: Scope) -> (Section, &'static Itself) {
     let itself = sections(scope).find_map(|section| match section.home.place {
         Place::Itself(itself) => Some((section, itself)),
@@ -141,12 +141,12 @@ pub fn container(scope: Scope) -> (Section, &'static Itself) {
     itself.expect("every scope has a kind for its containers, as a test holds")
 }
 
-/// Every kind in every scope that has it.
+/// Every kind in each of its scopes.
 pub fn everywhere() -> impl Iterator<Item = Section> {
     Scope::ALL.into_iter().flat_map(sections)
 }
 
-/// The names of all fields of manifests and requests, those within others included.
+/// The names of all fields of manifests and requests, including nested ones.
 static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     fn of_schema(schema: &'static Json, names: &mut BTreeSet<&'static str>) {
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -168,12 +168,12 @@ static NAMES: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     names
 });
 
-/// `name`, if it is that of a field: then it is a word that undrift itself wrote, and no data.
+/// `name`, if it is the name of a field. Then it is a word of undrift's own and not data.
 pub fn name(name: &str) -> Option<&'static str> {
     NAMES.get(name).copied()
 }
 
-/// Serializes what a field is called: as a word, if it is a field that undrift knows, and not one
+/// Serializes the name of a field: as a word if undrift knows the field, as data if it is a key
 /// below `extra:`.
 ///
 /// # Errors
@@ -185,7 +185,7 @@ pub fn serialize_name<S: Serializer>(written: &str, serializer: S) -> Result<S::
     }
 }
 
-/// Serializes what fields are called, each as [`serialize_name`] does.
+/// Serializes names of fields like [`serialize_name`].
 ///
 /// # Errors
 /// Those of `serializer`.

@@ -1,9 +1,9 @@
-//! Every parameter of every operation, and the reference page of them in Markdown.
+//! The parameters of every operation, and the reference page of operations in Markdown.
 //!
-//! The table of operations describes what paths and queries take, and the bodies that no manifest
-//! can say. What a manifest can say too is described once, on the structs of the kinds; the table
-//! only names the section. So the two come together here, one layer above the table: each field
-//! that the request accepts becomes a parameter, under the name that requests use.
+//! The table of operations describes parameters of paths and queries, and bodies that manifests
+//! cannot contain. Fields of manifests are described once, on the structs of the kinds; the table
+//! only names the section. This module, one layer above the table, joins both: each field that the
+//! request accepts becomes a parameter, under its name in requests.
 
 use crate::{
     field::{Codec, Readback},
@@ -14,12 +14,12 @@ use crate::{
 
 use super::prelude::*;
 
-/// Every operation that undrift knows: those of the table, and those of kinds that are described.
+/// Every operation that undrift knows: those of the table and those of described kinds.
 pub fn all() -> impl Iterator<Item = AnyOp> {
     OPERATIONS.iter().chain(super::all().described()).copied()
 }
 
-/// The operation whose id is `id`.
+/// The operation with this id.
 pub fn find(id: &str) -> Option<AnyOp> {
     all().find(|op| op.row().id == id)
 }
@@ -38,12 +38,12 @@ static BODIES: LazyLock<Vec<Body>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Everything that a request for `operation` may say: the path's parameters first, then the
-/// query's, then the body's.
+/// All parameters of a request for `operation`: first those of the path, then of the query, then of
+/// the body.
 pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
     let own = || operation.parameters();
     let body = BODIES.iter().find(|body| operation.fields == Some((body.section, body.route)));
-    // What the row says itself goes before: a key that stands in the path is not in the body.
+    // Parameters of the row win: a key in the path is not in the body.
     let fields = body
         .into_iter()
         .flat_map(|body| &body.parameters)
@@ -53,8 +53,8 @@ pub fn parameters(operation: &Operation) -> Vec<&'static Parameter> {
     all
 }
 
-/// The fields of `section` that `route` accepts; those of what comes with its container too, and of
-/// the container itself.
+/// The fields of `section` that `route` accepts. For a container, they include the fields of the
+/// sections that are created with it.
 fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
     let Some(section) = super::section(scope, section) else { return Vec::new() };
     let container = section.comes_with_container().then(|| super::container(scope).0);
@@ -71,7 +71,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
         .filter(|(_, spec)| spec.field.accepted.on(route))
         .map(|(section, spec)| {
             let all = parameter(&spec.name, &spec.schema, &spec.field);
-            // What replaces it may be none of this request.
+            // The replacing field may not be part of this request.
             let modern = all.replaced_by.and_then(|name| section.table().get(name));
             let is_replaced = modern.is_none_or(|modern| modern.field.accepted.on(route));
             Parameter {
@@ -86,7 +86,7 @@ fn accepted((scope, section): (Scope, &str), route: Route) -> Vec<Parameter> {
         .collect()
 }
 
-/// An edit names the rows of a list by their ids.
+/// An edit identifies rows of a list by their ids.
 fn by_id(value: Type, route: Route) -> Type {
     let (Type::Objects(keys), Route::Edit) = (value, route) else { return value };
     let part = |name, value, about| Parameter::new(Place::Body, name, value, about);
@@ -95,7 +95,7 @@ fn by_id(value: Type, route: Route) -> Type {
     Type::Objects([id].iter().chain(keys).chain([&gone]).copied().collect::<Vec<_>>().leak())
 }
 
-/// An edit needs no more than what it has to repeat.
+/// An edit only requires the fields that it must repeat.
 fn is_required(section: Section, spec: &Spec, route: Route) -> bool {
     if route == Route::Edit && !spec.field.with_every_edit {
         return false;
@@ -114,7 +114,7 @@ fn parameter(name: &'static str, schema: &'static Json, field: &'static Field) -
         administrators: field.administrators,
         deprecated: schema["deprecated"] == true,
         replaced_by: field.replaced_by.as_deref(),
-        // An address that never comes back is one that often holds credentials.
+        // A URL that responses never contain often holds credentials.
         secret: field.secrecy == Secrecy::Reference
             || (field.secrecy == Secrecy::Address && field.read == Readback::Never),
         ..Parameter::new(Place::Body, field.sent_name(name), of_field(schema, field), about)
@@ -124,7 +124,7 @@ fn parameter(name: &'static str, schema: &'static Json, field: &'static Field) -
 fn of_field(schema: &'static Json, field: &Field) -> Type {
     match field {
         Field { upload: true, .. } => Type::File,
-        // Requests carry the id of what manifests name.
+        // Requests contain the id of the thing that manifests name.
         Field { names: Some(_), .. } if schema["type"] == "array" => Type::Integers,
         Field { names: Some(_), .. } => Type::Integer,
         Field { codec: Codec::Level, .. } => Type::Level,
@@ -133,7 +133,7 @@ fn of_field(schema: &'static Json, field: &Field) -> Type {
     }
 }
 
-/// The type of a property. What it leaks is made once a process, with the tables.
+/// The type of a property. It is leaked once per process, like the tables.
 fn value(schema: &'static Json) -> Type {
     if let Some(words) = schema["enum"].as_array() {
         return Type::Word(words.iter().filter_map(Json::as_str).collect::<Vec<_>>().leak());
@@ -144,15 +144,15 @@ fn value(schema: &'static Json) -> Type {
         Some("integer") => Type::Integer,
         Some("array") => keys(&schema["items"]).map_or(Type::Texts, Type::Objects),
         Some("object") => keys(schema).map_or(Type::Text, Type::Object),
-        // A choice between text and a reference to a secret, too.
+        // Also a choice between text and a reference to a secret.
         _ => Type::Text,
     }
 }
 
-/// The keys of the mapping that `schema` describes, if it says which.
+/// The keys of the mapping that `schema` describes, if it lists them.
 fn keys(schema: &'static Json) -> Option<&'static [Parameter]> {
     let properties = schema["properties"].as_object()?.iter();
-    // The service drops a key that is another name in manifests alone.
+    // A key that is only an alias in manifests is not sent.
     let keys = properties.filter(|(_, property)| Field::of(property).replaced_by.is_none());
     Some(keys.map(|(name, property)| nested(name, property)).collect::<Vec<_>>().leak())
 }
@@ -161,14 +161,14 @@ fn nested(name: &'static str, property: &'static Json) -> Parameter {
     parameter(name, property, Box::leak(Box::new(Field::of(property))))
 }
 
-/// How an operation is reached.
+/// How users reach an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// By declaring what is in this section of groups or projects.
+    /// By declaring this section of groups or projects.
     Declaring(Scope, &'static str),
-    /// By what every plan reads.
+    /// Every plan reads with it.
     Reading,
-    /// As an act, with `undrift call` alone.
+    /// As a one-off action, only with `undrift call`.
     Calling,
 }
 
@@ -182,7 +182,7 @@ impl std::fmt::Display for Reach {
     }
 }
 
-/// What is read to find containers, and whom and what they name.
+/// Reads that find containers and the things that manifests name.
 const LOOKED_UP: [Op<Read>; 15] = [
     operation::CURRENT_USER,
     operation::VERSION_GET,
@@ -201,7 +201,7 @@ const LOOKED_UP: [Op<Read>; 15] = [
     operation::USER_PROJECTS,
 ];
 
-/// How `operation` is reached; by what else, `undrift call` takes every operation.
+/// How users reach `operation` apart from `undrift call`, which accepts every operation.
 pub fn reach(operation: &Operation) -> Reach {
     let is_it = |op: &Operation| op == operation;
     let of = |section: &Section| {
@@ -224,7 +224,7 @@ The last column of the table says by what else an operation is reached. Paramete
 This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test operations` writes it anew.
 ";
 
-/// The whole page: an index, then a section for each operation.
+/// The whole page: an index, and a section for each operation.
 pub fn page() -> String {
     let mut page = INTRODUCTION.to_owned();
     page +=
@@ -259,7 +259,7 @@ pub fn page() -> String {
     page
 }
 
-/// What is to be said of an operation besides its parameters, in a few words each.
+/// Short remarks about an operation, apart from its parameters.
 pub fn facts(row: &Operation) -> Vec<String> {
     let answer = match row.answer {
         Answer::One => "returns one object",
@@ -280,7 +280,7 @@ pub fn facts(row: &Operation) -> Vec<String> {
     facts
 }
 
-/// How a parameter differs from one that everybody may always say, in a few words each.
+/// Short remarks about a parameter that is restricted in some way.
 pub fn remarks(parameter: &Parameter) -> Vec<String> {
     let mut remarks = Vec::new();
     if parameter.deprecated {
@@ -306,7 +306,7 @@ fn limits(
     tier.into_iter().chain(since).chain(administrators.then(|| "administrators only".to_owned()))
 }
 
-/// One row for a parameter, and one for each that is nested in it.
+/// One row for a parameter, and one for each nested parameter.
 fn rows(page: &mut String, prefix: &str, parameter: &Parameter) {
     let remarks = remarks(parameter);
     let remarks =

@@ -1,4 +1,4 @@
-//! What most kinds are written with.
+//! Imports that most kinds need.
 
 pub(super) use std::sync::LazyLock;
 

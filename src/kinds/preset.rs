@@ -1,24 +1,24 @@
-//! What the service gives to something new of which nobody says anything, field by field.
+//! The service's defaults for undeclared fields of new things.
 //!
-//! `undrift export` leaves such values out, so that what it writes is what somebody decided. The rule
-//! is the simplest honest one: a value is left out if it stands here, or if it is nothing (`null`,
-//! empty text or an empty list). What an installation or a group above decides for new things, such
-//! as the visibility, does not stand here and is always written; what many projects have in common
-//! then stands in their `Defaults`. What a described kind gives stands in its description. The values are those of the reference (2, 4.3; 1, 2.2, 2.3 and
-//! 2.9; beyond: groups, A.4; collections); a test holds them against the sandbox.
+//! `undrift export` leaves these values out, so that exported manifests contain only decisions. A
+//! value is left out if it is listed here or empty (`null`, empty text or an empty list). Defaults
+//! that an installation or a group above decides, such as the visibility, are not listed and always
+//! written; a value that many projects share then becomes part of their `Defaults`. Defaults of
+//! described kinds are in their descriptions. The values are those of the reference (2, 4.3; 1,
+//! 2.2, 2.3 and 2.9; beyond: groups, A.4; collections); a test compares them with the sandbox.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use crate::{field::Scope, kind::Section, value::Json, yaml};
 
-/// What is known, by scope, section and field. The keys of a mapping within a section follow a dot.
+/// Defaults by scope, section and field. Keys of nested mappings follow a dot.
 static KNOWN: LazyLock<BTreeMap<Scope, Sections>> =
     LazyLock::new(|| yaml::built_in(include_str!("presets.yaml")));
 
 type Sections = BTreeMap<&'static str, BTreeMap<&'static str, Json>>;
 
-/// What the field `name` of a new `section` is in the container at `path`: `null` where nothing is
-/// known. The keys of a mapping within the section follow a dot.
+/// The default of the field `name` in a new `section` of the container at `path`: `null` if
+/// unknown. Keys of nested mappings follow a dot.
 pub fn of(section: Section, name: &str, path: &str) -> Json {
     let known = KNOWN.get(&section.home.scope).and_then(|of| of.get(section.section)?.get(name));
     match known {
@@ -41,7 +41,7 @@ mod tests {
             let of = kinds::section(*scope, section).unwrap();
             for (name, value) in fields {
                 let (field, within) = name.split_once('.').unwrap_or((name, ""));
-                // What only one scope has stands in the rows of both.
+                // Fields of one scope are listed for both.
                 let known =
                     Scope::ALL.into_iter().filter_map(|scope| kinds::section(scope, section));
                 assert!(known.into_iter().any(|of| of.table().get(field).is_some()), "{name}");

@@ -1,5 +1,5 @@
-//! The project itself (reference 2, 4.2 and 4.3): how one is found, created, renamed,
-//! moved, deleted and restored.
+//! The project itself (reference 2, 4.2 and 4.3): how it is found, created, renamed, moved, deleted
+//! and restored.
 
 use crate::{
     kind::{
@@ -18,7 +18,7 @@ use super::{
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&schema::of::<CreateOnly>()));
 
-/// The key `create`: the project itself, with what only its create takes.
+/// The key `create`: the project itself, with the fields that only its create request accepts.
 pub static KIND: Kind = Kind {
     section: "create",
     noun: "project",
@@ -48,7 +48,7 @@ pub static KIND: Kind = Kind {
                 "import_status",
                 "import_error",
                 "mirror",
-                // Which tier the service has, and what is switched off.
+                // The tier of the service, and disabled settings.
                 "merge_method",
                 "approvals_before_merge",
                 "issues_access_level",
@@ -88,10 +88,10 @@ impl Rules for Project {
         }
     }
 
-    /// What is wrong with the `create:` and the `settings:` of one project together.
+    /// Checks `create:` and `settings:` of one project together.
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         check_create(declared, report);
-        // What nobody declares starts as open as the service has it.
+        // An undeclared setting gets the service's default.
         let known = |name: &str| match declared.get(name) {
             Some(value) => value.plain().cloned(),
             None => Some("enabled".into()),
@@ -130,7 +130,7 @@ impl Rules for Project {
     }
 }
 
-/// What the object of a project says whatever is declared.
+/// Facts in the object of a project.
 fn facts(raw: &Object) -> Facts {
     let in_personal = raw.get("namespace").is_some_and(|namespace| namespace["kind"] == "user");
     let owner = raw.get("owner").filter(|_| in_personal);
@@ -151,15 +151,14 @@ fn facts(raw: &Object) -> Facts {
             .filter(|(_, v)| *v == "disabled")
             .map(|(name, _)| name.clone())
             .collect(),
-        // The full form has these with a licence (1, 2.8).
+        // With a licence, the full form has these fields (1, 2.8).
         is_unlicensed: raw.contains_key("merge_method")
             && !["mirror", "approvals_before_merge"].iter().any(|name| raw.contains_key(*name)),
     }
 }
 
-/// How it stands with contents that have not arrived. Of the words of `import_status` the reference
-/// names two (1, 3); what is not known to be an end is none. A mirror is brought up to date again
-/// and again, and says so in the same way.
+/// The state of an import. The reference names two words of `import_status` (1, 3); unknown words
+/// count as running. A pull mirror uses the same field for its regular updates.
 fn arrival(raw: &Object) -> Option<Arrival> {
     let says = |name| raw.get(name).and_then(Json::as_str);
     if raw.get("mirror") == Some(&Json::Bool(true)) {
@@ -176,7 +175,7 @@ fn arrival(raw: &Object) -> Option<Arrival> {
     }
 }
 
-/// The caller's highest level of access; 0 is none.
+/// The caller's highest level of access; 0 means none.
 fn level(permissions: &Json) -> u8 {
     let level = |name| permissions[name]["access_level"].as_u64();
     let level = level("project_access").max(level("group_access"));
@@ -184,8 +183,8 @@ fn level(permissions: &Json) -> u8 {
 }
 
 fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
-    // Without a namespace the service would take the caller's own: rather nothing than a project in
-    // the wrong place.
+    // Without a namespace, the service would use the caller's: the project would be created in the
+    // wrong place.
     let Some(namespace) = &job.target.namespace else { return Err(Unable::Needless) };
     let mut calls = match source::calls(job, namespace, declared) {
         Some(calls) => calls?,
@@ -195,7 +194,7 @@ fn create(job: &Job<'_>, declared: &Fields) -> Result<Vec<Call>, Unable> {
     Ok(calls)
 }
 
-/// Creates a project that the service fills itself, if at all.
+/// Creates a project without contents from elsewhere, except a template of the service.
 fn create_plain(
     job: &Job<'_>,
     namespace: &Namespace,
@@ -222,7 +221,7 @@ fn act(job: &Job<'_>, op: Op<Write>) -> Call {
     job.target.addressed(op.request()).into()
 }
 
-/// Renames it where it is, and then moves it: the service has no call for both.
+/// Renames the project, then moves it: the service cannot do both in one call.
 fn relocate(job: &Job<'_>, former: &Former) -> Result<Vec<Call>, Unable> {
     let renamed = former.renames.then(|| creation::rename(job, operation::PROJECT_UPDATE, former));
     let moved = if former.transfers {
@@ -236,7 +235,7 @@ fn relocate(job: &Job<'_>, former: &Former) -> Result<Vec<Call>, Unable> {
     Ok(renamed.into_iter().chain(moved).map(Call::from).collect())
 }
 
-/// What is wrong with the `settings:` and the `create:` of one project together (reference 2, 4.3).
+/// Faults of `settings:` and `create:` of one project together (reference 2, 4.3).
 fn check_create(declared: &Fields, report: &mut dyn FnMut(Fault)) {
     source::check(&TABLE, declared, report);
     for name in ["template_project_id", "group_with_project_templates_id"] {
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_create_carries_what_it_accepts_and_edits_carry_the_rest() {
+    fn a_create_contains_the_fields_that_it_accepts_and_edits_the_rest() {
         let mut declared = fields(json!({
             "visibility": "private",
             "description": null,
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_create_with_nothing_to_add_is_one_request() {
+    fn a_create_without_other_fields_is_one_request() {
         let declared = fields(json!({"name": "Shop", "avatar": null}));
         let post = PROJECT_CREATE
             .request()
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_branch_waits_unless_the_create_makes_it() {
+    fn the_default_branch_waits_unless_the_create_request_makes_it() {
         let declared = fields(json!({"default_branch": "trunk", "template_name": "rails"}));
         let post = PROJECT_CREATE.request().fields(fields(
             json!({"name": "shop", "path": "shop", "namespace_id": 3, "template_name": "rails"}),
@@ -357,12 +356,12 @@ mod tests {
     }
 
     #[test]
-    fn an_import_status_says_whether_the_contents_are_there() {
+    fn the_import_status_shows_whether_the_contents_arrived() {
         let arrival = |raw: Json| arrival(raw.as_object().unwrap());
         for status in ["none", "finished"] {
             assert_eq!(arrival(json!({"import_status": status})), None);
         }
-        // What is not known is not an end.
+        // An unknown word does not end an import.
         for status in ["scheduled", "started", "something new"] {
             assert_eq!(arrival(json!({"import_status": status})), Some(Arrival::Running));
             assert_eq!(arrival(json!({"import_status": status, "mirror": true})), None);
@@ -379,13 +378,13 @@ mod tests {
     }
 
     #[test]
-    fn a_project_is_never_created_where_nobody_said() {
+    fn a_project_without_a_known_namespace_is_not_created() {
         let target = Target { namespace: None, ..new_target(NamespaceOwner::Group) };
         assert_eq!(create_at(&target, &Fields::new()), []);
     }
 
     #[test]
-    fn a_project_is_renamed_where_it_is_and_then_moved() {
+    fn a_project_is_renamed_first_and_then_moved() {
         let rename = edit(json!({"path": "shop"}));
         let moved = |id: u64| {
             PROJECT_TRANSFER
@@ -413,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn combinations_that_a_create_cannot_have_are_named() {
+    fn combinations_that_a_create_request_does_not_accept_are_named() {
         let import = json!({"import_url": "from elsewhere"});
         let branch = json!({"default_branch": "main"});
         for (settings, create, expected) in [

@@ -1,9 +1,9 @@
-//! Protected branches of a project: who may push to them, merge into them and unprotect them. (Not
-//! in the reference; as the service's documentation and behaviour have it.)
+//! Protected branches of a project: who may push, merge and unprotect. (Not in the reference; based
+//! on the documentation and behaviour of the service.)
 //!
-//! Whom a rule lets is a list of rows: a level, a user or a group. An edit says which rows to add
-//! and which to remove. Where the service has no tiers, it knows one level for each rule, and no
-//! edit of it: then the protection is removed and added anew.
+//! A permission is a list of rows: a level, a user or a group. An edit contains the rows to add and
+//! the ids of rows to remove. Without tiers, the service has one level for each permission and no
+//! edit of it; the protection is then removed and added again.
 
 use crate::{
     kind::{RefRule, forms},
@@ -13,42 +13,42 @@ use crate::{
 
 use super::prelude::*;
 
-/// A branch, or a pattern of branches, with who may do what.
+/// A branch, or a pattern for branches, and who may do what.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ProtectedBranch {
     /// The name of a branch, or a pattern such as `release/*`. The branch need not exist.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).by_kind(), length(min = 1, max = 255), example = &"main")]
     pub name: String,
-    /// Who may push: levels, users and groups. `no_access` alone is nobody.
+    /// Who may push: levels, users and groups. `no_access` alone means nobody.
     #[schemars(transform = FIELD.as_rows("push_access_level").read_as("push_access_levels").by_kind(), length(min = 1))]
     pub allowed_to_push: Option<Vec<Grant>>,
-    /// Who may merge: levels, users and groups. `no_access` alone is nobody.
+    /// Who may merge: levels, users and groups. `no_access` alone means nobody.
     #[schemars(transform = FIELD.as_rows("merge_access_level").read_as("merge_access_levels").by_kind(), length(min = 1))]
     pub allowed_to_merge: Option<Vec<Grant>>,
     /// Who may unprotect the branch: levels, users and groups.
     #[schemars(transform = FIELD.as_rows("unprotect_access_level").read_as("unprotect_access_levels").premium().by_kind(), length(min = 1))]
     pub allowed_to_unprotect: Option<Vec<Grant>>,
-    /// Whether those who may push may force-push.
+    /// Whether everyone who may push may also force-push.
     #[schemars(transform = FIELD.by_kind())]
     pub allow_force_push: Option<bool>,
-    /// Whether code owners have to approve changes of their files.
-    // An edit that leaves it out switches it off.
+    /// Whether code owners must approve changes of their files.
+    // The service switches it off in an edit without it.
     #[schemars(transform = FIELD.premium().with_every_edit().by_kind())]
     pub code_owner_approval_required: Option<bool>,
 }
 
-/// Whom a rule lets: everybody of a level or a higher one, a user, or a group.
+/// Who gets a permission: everybody with a level, a user, or a group.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("minProperties" = 1, "maxProperties" = 1))]
 pub struct Grant {
-    /// Everybody who has this level in the project, or a higher one.
+    /// Everybody with this level in the project or a higher one.
     #[schemars(transform = FIELD.level().by_kind())]
     pub access_level: Option<RuleLevel>,
     /// A user, who must be a member of the project.
     #[schemars(transform = FIELD.names(Named::User, "user_id").premium().by_kind(), regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"), example = &"alice")]
     pub user: Option<String>,
-    /// A group with which the project itself is shared, as developer or more.
+    /// A group. The project must be shared with it directly, as developer or higher.
     #[schemars(transform = FIELD.names(Named::Group, "group_id").premium().by_kind(), length(min = 1), example = &"acme/leads")]
     pub group: Option<String>,
 }
@@ -113,11 +113,11 @@ impl Rules for ProtectedBranches {
 }
 
 impl ProtectedBranches {
-    /// Nobody protects, changes or unprotects what they may not unprotect; administrators are no
-    /// exception.
+    /// Users can protect, change or unprotect a branch only if they may unprotect it. This includes
+    /// administrators.
     ///
     /// # Errors
-    /// If the rows, declared or live, certainly leave the token's user out.
+    /// If the declared or live rows certainly exclude the user of the token.
     fn keeps_the_right(&self, job: &Job<'_>) -> Result<(), Unable> {
         let spec = job.section.table().get(UNPROTECT);
         let declared = |declared: &Fields| {
@@ -148,7 +148,7 @@ impl ProtectedBranches {
 
 const UNPROTECT: &str = "allowed_to_unprotect";
 
-/// Whether `rows` name users only, and not this one.
+/// Whether `rows` name only users, and not this one.
 fn leave_out(rows: &Json, id: u64) -> bool {
     let users: Option<Vec<u64>> = rows
         .as_array()
@@ -156,13 +156,13 @@ fn leave_out(rows: &Json, id: u64) -> bool {
     users.is_some_and(|users| !users.is_empty() && !users.contains(&id))
 }
 
-/// Whether the service has no edit for what changes: without tiers it only edits one flag.
+/// Whether a change needs a replacement: without tiers, the service only edits one flag.
 fn is_replaced(live: &LiveEntry, changed: &[&str]) -> bool {
     live.tier < Tier::Premium && changed.iter().any(|name| *name != "allow_force_push")
 }
 
-/// What becomes of a rule for what `name` says, of which the lists `lets` say who may do what, and of
-/// whom rows of `lists` name.
+/// The effects of changing a rule. `name` is the field with its pattern, `lets` the lists with
+/// permissions, and `lists` the lists whose rows name users and groups.
 pub(super) fn effects(
     name: &str,
     before: &Object,
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_locked_out_in_silence() {
+    fn locking_out_the_caller_is_refused() {
         let of = section("protected_branches");
         let mut names = names().for_caller(4);
         names.insert(Named::User, "me", Some(4));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_told_by_whom_they_name_and_only_then_by_their_level() {
+    fn rows_are_identified_by_user_or_group_before_level() {
         let branch = live(section("protected_branches"), premium());
         assert_eq!(
             branch.fields["allowed_to_push"],
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_says_which_rows_to_add_and_which_to_remove() {
+    fn an_edit_contains_rows_to_add_and_rows_to_remove() {
         let declared = fields(json!({
             "name": "main",
             "allowed_to_push": [{"access_level": "maintainer"}, {"group": "acme/leads"}],
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn without_tiers_a_level_changes_by_replacement_and_the_flag_by_an_edit() {
+    fn without_tiers_a_level_needs_a_replacement_and_the_flag_an_edit() {
         let entry = live(section("protected_branches"), free());
         let changed = |declared: &Fields, changed: &[&str]| {
             act(section("protected_branches"), &names(), Act::Change(declared, &entry, changed))
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(as_sent(&replaced), as_sent(&[remove, add(0), add(40)]));
     }
 
-    /// The service switches the approval of code owners off in an edit that leaves it out.
+    /// The service switches the approval of code owners off in an edit without it.
     #[test]
     fn what_an_edit_would_reset_has_to_be_known_where_there_are_tiers() {
         let why_not = |raw: Json, lacking: &[&str]| {
@@ -351,15 +351,15 @@ mod tests {
         let owners = "code_owner_approval_required";
         assert_eq!(why_not(premium(), &[]), None);
         assert!(matches!(why_not(premium(), &[owners]), Some(Unable::Unseen(_))));
-        // Whom a rule names tells of tiers, too.
+        // A row for a user or group also proves a tier.
         let both = [owners, "unprotect_access_levels"];
         assert!(matches!(why_not(premium(), &both), Some(Unable::Unseen(_))));
         assert_eq!(why_not(free(), &[]), None);
     }
 
-    /// What is not declared stays as it is, also where the service has no edit.
+    /// Undeclared fields keep their values, even without an edit.
     #[test]
-    fn a_replacement_keeps_what_is_not_declared() {
+    fn a_replacement_keeps_undeclared_fields() {
         let mut raw = free();
         raw["merge_access_levels"][0]["access_level"] = 0.into();
         let entry =

@@ -1,51 +1,51 @@
-//! The push rule of a project or a group: what the service refuses to take from a push (reference 2, 4.6;
+//! The push rule of a project or group: which pushes the service refuses (reference 2, 4.6;
 //! reference 1, 2.10).
 
 use crate::operation;
 
 use super::prelude::*;
 
-/// What a push has to look like. `push_rule: null` removes the rule as a whole.
-// The service refuses to create a rule from nothing, hence the least number of properties.
+/// Requirements for pushes. `push_rule: null` removes the whole rule.
+// The service refuses to create an empty rule; hence the minimum number of properties.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, extend("minProperties" = 1))]
 pub struct Rule {
-    /// What every author's e-mail address has to match.
+    /// A pattern that the e-mail address of every author must match.
     #[schemars(transform = FIELD.premium().nullable().expression().weakens(When::Changed), length(max = 511), example = &"@example\\.org$")]
     pub author_email_regex: Option<String>,
-    /// What every branch name has to match.
+    /// A pattern that every branch name must match.
     #[schemars(transform = FIELD.premium().nullable().expression().weakens(When::Cleared), length(max = 511), example = &"^(feature|fix)/")]
     pub branch_name_regex: Option<String>,
-    /// Whether the committer's e-mail address must be a verified one of whoever pushes.
+    /// Whether the committer's e-mail address must be a verified one of the user who pushes.
     #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub commit_committer_check: Option<bool>,
-    /// Whether every author must have the name that the service knows.
+    /// Whether the name of every author must be the user's name on the service.
     #[schemars(transform = FIELD.premium().since(16, 7).weakens(When::Off))]
     pub commit_committer_name_check: Option<bool>,
-    /// What no commit message may match. Before release 16.4 at most 511 characters.
+    /// A pattern that no commit message may match. Before release 16.4 at most 511 characters.
     #[schemars(transform = FIELD.premium().nullable().expression().weakens(When::Cleared), length(max = 2047), example = &"^WIP")]
     pub commit_message_negative_regex: Option<String>,
-    /// What every commit message has to match.
+    /// A pattern that every commit message must match.
     #[schemars(transform = FIELD.premium().nullable().expression().weakens(When::Cleared), length(max = 511), example = &"^(feat|fix): ")]
     pub commit_message_regex: Option<String>,
-    /// Whether a push cannot delete tags.
+    /// Whether tags cannot be deleted by a push.
     #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub deny_delete_tag: Option<bool>,
-    /// What no name of a committed file may match.
+    /// A pattern that no committed file name may match.
     #[schemars(transform = FIELD.premium().nullable().expression().weakens(When::Changed), length(max = 511), example = &"\\.(exe|jar)$")]
     pub file_name_regex: Option<String>,
-    /// The largest size of a file, in megabytes; 0 is no limit.
+    /// The maximum size of a file in megabytes; 0 means no limit.
     #[schemars(transform = FIELD.premium().harmless(), example = &100)]
     pub max_file_size: Option<u32>,
     /// Whether every author must be a user of the service.
     #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub member_check: Option<bool>,
-    /// Whether files that are likely to hold secrets are refused.
+    /// Whether files that probably contain secrets are refused.
     #[schemars(transform = FIELD.premium().weakens(When::Off))]
     pub prevent_secrets: Option<bool>,
-    /// Whether every commit must carry the line `Signed-off-by` of the Developer Certificate of
+    /// Whether every commit must contain the line `Signed-off-by` of the Developer Certificate of
     /// Origin.
-    // One that is off is null, which some answers leave out.
+    // It is null when off; some responses leave it out.
     #[schemars(transform = FIELD.premium().read_if_present().since(17, 1).weakens(When::Off))]
     pub reject_non_dco_commits: Option<bool>,
     /// Whether every commit must be signed.
@@ -90,7 +90,7 @@ pub static KIND: Kind = Kind {
 struct PushRule;
 
 impl Rules for PushRule {
-    // A new project gets a copy of the rule of the next group above.
+    // A new project gets a copy of the rule of the closest group above.
     fn effects(&self, _who: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         if before == after { Vec::new() } else { vec![Effect::HandsDown] }
     }
@@ -111,7 +111,7 @@ mod tests {
     };
 
     #[test]
-    fn a_rule_is_posted_once_and_then_edited_by_what_changes() {
+    fn a_rule_is_created_once_and_later_edited_with_the_changed_fields() {
         let declared =
             fields(json!({"commit_message_regex": null, "max_file_size": 5, "member_check": true}));
         let body =
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_a_rule_is_handed_down_to_new_projects() {
+    fn a_changed_rule_affects_new_projects() {
         let rule = |size: u32| json!({"max_file_size": size}).as_object().cloned().unwrap();
         let none = Object::new();
         for (before, after, expected) in [
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_that_is_not_set_equals_null_and_empty_text() {
+    fn an_unset_expression_equals_null_and_empty_text() {
         for declared in [json!(null), json!("")] {
             assert!(same(Compare::Exact, &declared, &json!(null)));
             assert!(same(Compare::Exact, &declared, &json!("")));

@@ -1,5 +1,5 @@
-//! What is known of every field that manifests may hold, from the schemas and treatments of the
-//! kinds: for a page in Markdown, and for `undrift explain`.
+//! The reference of every field of manifests, from the schemas and treatments of the kinds: for a
+//! Markdown page, and for `undrift explain`.
 
 use crate::{
     field::{Readback, Stake, Word},
@@ -18,16 +18,15 @@ as a reference: `{env: NAME}` for an environment variable, `{file: PATH}` for a 
 This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test kinds` writes it anew.
 ";
 
-/// The page up to the documents that are about no group or project; see [`document`]. `shared` is
-/// about what all documents may hold; `own` gives the schema of the keys of a scope that are no
-/// sections.
+/// The page without the documents that concern no group or project (see [`document`]). `shared` is
+/// the part about keys of all documents; `own` gives the schema of the other keys of a scope.
 pub fn page(shared: &str, own: impl Fn(Scope) -> Json) -> String {
     let mut page = INTRODUCTION.to_owned() + shared;
     for scope in [Scope::Project, Scope::Group] {
         page += &format!("\n# `kind: {}`\n", scope.document());
         page += "\n| key | value | meaning |\n|---|---|---|\n";
         rows(&mut page, "", &own(scope));
-        // A container that is never created has no key of its own.
+        // A container that is never created has no key.
         let written = kinds::sections(scope).filter(|section| !section.table().specs().is_empty());
         for section in written {
             of_section(&mut page, section);
@@ -36,7 +35,7 @@ pub fn page(shared: &str, own: impl Fn(Scope) -> Json) -> String {
     page
 }
 
-/// The part of the page on documents of this `kind`, whose keys are all in one `schema`.
+/// The part of the page for documents of this `kind`. All their keys are in one `schema`.
 pub fn document(kind: &str, schema: &Json) -> String {
     let description = schema["description"].as_str().unwrap_or_default();
     let mut page = format!("\n# `kind: {kind}`\n\n{description}\n");
@@ -46,7 +45,7 @@ pub fn document(kind: &str, schema: &Json) -> String {
     page + "\n" + &table(schema)
 }
 
-/// What is known of the properties of `schema`, as one table in Markdown.
+/// The properties of `schema` as a Markdown table.
 pub fn table(schema: &Json) -> String {
     let mut page = "| key | value | meaning |\n|---|---|---|\n".to_owned();
     rows(&mut page, "", schema);
@@ -64,27 +63,27 @@ fn of_section(page: &mut String, section: Section) {
     rows(page, "", &table.schema);
 }
 
-/// Without what an entry of `section` cannot be created, as a sentence.
+/// The fields that creating an entry of `section` needs, as a sentence.
 pub fn needs(section: Section) -> Option<String> {
     let needed = text::listed(section.required);
     (!needed.is_empty()).then(|| format!("To be created it needs {needed}."))
 }
 
-/// What is known of a field.
+/// The description of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Described {
-    /// What may be written, as Markdown.
+    /// The allowed values, as Markdown.
     pub value: String,
-    /// What it means.
+    /// Its meaning.
     pub meaning: String,
-    /// How it differs from the common case, in a few words each.
+    /// Short remarks about restrictions.
     pub remarks: Vec<String>,
 }
 
-/// What is known of `property`, one of the properties of `schema`.
+/// Describes `property`, one of the properties of `schema`.
 pub fn describe(property: &Json, schema: &Json) -> Described {
     let field = Field::of(property);
-    // What replaces it may have come later than the reference's release.
+    // The replacing field may be newer than the release of the reference.
     let modern = field.replaced_by.as_deref().map(|name| Field::of(&schema["properties"][name]));
     let replaced = modern.and_then(|modern| modern.since).filter(|since| since.is_late());
     Described {
@@ -94,7 +93,7 @@ pub fn describe(property: &Json, schema: &Json) -> Described {
     }
 }
 
-/// One row for each property of `schema`, those within it and in its lists included.
+/// One row for each property of `schema`, including nested ones.
 fn rows(page: &mut String, prefix: &str, schema: &Json) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let Described { value, meaning, remarks } = describe(property, schema);
@@ -107,7 +106,7 @@ fn rows(page: &mut String, prefix: &str, schema: &Json) {
     }
 }
 
-/// What may be written.
+/// The allowed values.
 fn value(schema: &Json) -> String {
     if let Some(words) = schema["enum"].as_array() {
         return words
@@ -117,8 +116,7 @@ fn value(schema: &Json) -> String {
             .join(", ");
     }
     if let Some(choices) = schema["anyOf"].as_array() {
-        // A choice that is only a pattern says in which other ways the words of another one may be
-        // written.
+        // A choice that is only a pattern allows other spellings of the words of another choice.
         let worded = choices.iter().any(|choice| choice["enum"].is_array());
         let choices = choices.iter().filter(|choice| !worded || choice.get("pattern").is_none());
         return choices.map(value).collect::<Vec<_>>().join(" or ");
@@ -143,7 +141,7 @@ fn value(schema: &Json) -> String {
     types.iter().map(of_type).collect::<Vec<_>>().join(" or ")
 }
 
-/// How the field differs from the common case, in a few words each.
+/// Short remarks about restrictions of the field.
 fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<String> {
     let mut remarks = Vec::new();
     let mut remark = |applies: bool, text: &str| {
@@ -184,7 +182,7 @@ fn remarks(field: &Field, schema: &Json, replaced: Option<Release>) -> Vec<Strin
     remarks
 }
 
-/// What a guard asks about a field.
+/// The guard that asks about a field.
 fn guarded(stake: &Stake) -> String {
     let when = match stake {
         Stake::Nothing => return String::new(),

@@ -1,9 +1,9 @@
 //! Pipeline schedules of a project.
 //!
-//! The service knows a schedule by an id that no manifest can know, and takes two with one
-//! description, by which undrift finds it. A schedule runs with the rights of its owner, and only the
-//! owner may change it: undrift becomes the owner of somebody else's before it does. Variables of
-//! schedules are left alone.
+//! The service identifies schedules by an id that manifests do not contain, and accepts two
+//! schedules with one description. undrift finds a schedule by its description. A schedule runs
+//! with the rights of its owner, and only the owner may change it, so undrift takes over a schedule
+//! of another user before it changes it. Variables of schedules are not managed.
 
 use crate::{
     field::Compare,
@@ -13,25 +13,25 @@ use crate::{
 
 use super::prelude::*;
 
-/// A schedule on which a pipeline is started.
+/// A schedule that starts pipelines.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Schedule {
-    /// What it is for, by which it is found. The service takes several with one description; undrift
+    /// The description, by which the schedule is found. The service accepts duplicates; undrift
     /// does not.
     #[schemars(transform = FIELD.harmless(), length(min = 1), example = &"nightly")]
     pub description: String,
-    /// The branch, or a tag as `refs/tags/NAME`. A branch may have `refs/heads/` before it. In an empty
-    /// repository a short name waits for the first branch.
+    /// The branch, or a tag as `refs/tags/NAME`. A branch may start with `refs/heads/`. In an empty
+    /// repository, a short name waits for the first branch.
     #[schemars(rename = "ref", transform = FIELD.as_git_ref().harmless(), length(min = 1), example = &"main")]
     pub reference: Option<String>,
-    /// When it runs, in the five fields of cron.
+    /// When it runs, as a cron expression with five fields.
     #[schemars(transform = FIELD.harmless(), regex(pattern = r"^\S+( +\S+){4}$"), example = &"0 4 * * *")]
     pub cron: Option<String>,
     /// The time zone of `cron`.
     #[schemars(transform = FIELD.harmless(), extend("format" = TIME_ZONE), example = &"Europe/Berlin")]
     pub cron_timezone: Option<String>,
-    /// Whether it runs.
+    /// Whether it is active.
     #[schemars(transform = FIELD.harmless())]
     pub active: Option<bool>,
 }
@@ -68,7 +68,7 @@ const TAKES: &str =
 struct Schedules;
 
 impl Rules for Schedules {
-    // The service looks for a short name among the branches and tags that are there.
+    // The service looks up a short name among the existing branches and tags.
     fn waits(
         &self,
         _section: Section,
@@ -98,7 +98,7 @@ impl Rules for Schedules {
     }
 }
 
-/// The id of the user whose schedule it is, if the service tells.
+/// The id of the owner, if the response contains it.
 fn owner(live: &LiveEntry) -> Option<u64> {
     live.whole.as_ref()?.get("owner")?.get("id").and_then(Json::as_u64)
 }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_somebody_elses_is_taken_before_it_is_changed() {
+    fn a_schedule_of_another_user_is_taken_over_before_a_change() {
         let of = section("pipeline_schedules");
         let declared = fields(json!({"description": "nightly", "cron": "0 5 * * *"}));
         let edit = SCHEDULE_UPDATE.request().arg("id", 7).arg("pipeline_schedule_id", 3);
@@ -134,7 +134,7 @@ mod tests {
             (json!({"id": 4}), Some(4), vec![edit]),
             (json!({"id": 5}), Some(4), both.clone()),
             (json!({"id": 5}), None, both.clone()),
-            // A user who is gone.
+            // A deleted user.
             (Json::Null, Some(4), both.clone()),
             (Json::Null, None, both),
         ] {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_says_whose_it_becomes() {
+    fn the_plan_names_the_new_owner() {
         let of = section("pipeline_schedules");
         let declared = fields(json!({"description": "nightly", "active": false}));
         let there = live(of, raw(json!({"id": 5})));

@@ -1,7 +1,7 @@
-//! The settings of a project (reference 2, 4.3; reference 1, 2.8) and of a group.
+//! The settings of a project (reference 2, 4.3; reference 1, 2.8) or a group.
 //!
-//! They are part of the container's own object and come into being along with it: see
-//! `creation`. The fields are in [`fields`] and [`group`].
+//! They are part of the container's own object and are created with it: see `creation`. The fields
+//! are in [`fields`] and [`group`].
 
 pub mod fields;
 pub mod group;
@@ -57,7 +57,8 @@ pub static KIND: Kind = Kind {
 struct Settings;
 
 impl Rules for Settings {
-    // An installation may leave deprecated fields out; what replaces them says the same.
+    // An installation may leave deprecated fields out. The fields that replace them have the same
+    // value.
     fn decode(&self, spec: &Spec, raw: &Object) -> Option<Json> {
         let live = forms::decode(spec, raw);
         if spec.name == "container_expiration_policy" {
@@ -66,7 +67,8 @@ impl Rules for Settings {
         let modern = spec.field.replaced_by.as_deref();
         let twin = modern.and_then(|name| Some((name, raw.get(name)?)));
         match twin {
-            // It may show what the groups above say, and what replaces it the own value.
+            // The deprecated field may show the value of the groups above; its replacement shows
+            // the own value.
             Some((_, Json::Bool(on))) if spec.field.opposite => {
                 Some(if *on && spec.field.nullable { Json::Null } else { (!on).into() })
             }
@@ -75,8 +77,8 @@ impl Rules for Settings {
         }
     }
 
-    // The service refuses a default branch that is not there. Of an empty repository it shows the
-    // one that the first branch will be, or null.
+    // The service refuses a default branch that does not exist. For an empty repository, it shows
+    // the name of the future first branch, or null.
     fn waits(
         &self,
         section: Section,
@@ -143,14 +145,13 @@ impl Rules for Settings {
     }
 }
 
-/// Whether what a project is created with makes its first branch at once. A fork, an import or a
-/// template does so later, in the background.
+/// Whether the create request also creates the first branch. A fork, an import or a template
+/// creates it later, in the background.
 fn makes_a_branch(declared: &Fields) -> bool {
     declared.get("initialize_with_readme").and_then(Value::flag) == Some(true)
 }
 
-/// The settings of a group of which new projects and groups below get something, or that say who may
-/// create them.
+/// Settings of a group that affect new projects and groups below, or who may create them.
 const FOR_NEW: [&str; 4] = [
     "default_branch",
     "default_branch_protection",
@@ -158,7 +159,7 @@ const FOR_NEW: [&str; 4] = [
     "subgroup_creation_level",
 ];
 
-/// What the deprecated field of `spec` is where `modern`, which replaces it, is `twin`.
+/// The value of the deprecated field of `spec` if its replacement `modern` has the value `twin`.
 fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
     if spec.schema["type"] != "boolean" || twin.is_boolean() {
         Some(twin.clone())
@@ -169,23 +170,23 @@ fn old_form(spec: &Spec, modern: &str, twin: &Json) -> Option<Json> {
     }
 }
 
-/// Whether CI/CD is on, without which the service neither shows nor changes variables; `None` if
-/// nothing says so.
+/// Whether CI/CD is on. If it is off, the service neither shows nor changes variables. `None` if
+/// unknown.
 fn has_ci(fields: &Object) -> Option<bool> {
     let level = fields.get("builds_access_level").and_then(enabled);
     level.or_else(|| fields.get("jobs_enabled").and_then(Json::as_bool))
 }
 
-/// Whether a URL names a user, and with it often a password.
+/// Whether a URL contains a user, and so perhaps a password.
 fn has_user(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    // An address such as `git@host:path` has a user and no password.
+    // In `git@host:path`, the user has no password.
     url.contains("://")
         && rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
-/// The clean-up policy with the keys that can be declared. What the reference shows under two names is
-/// one thing.
+/// The clean-up policy with the keys that manifests can declare. The reference shows one of them
+/// under two names.
 fn policy(live: &Json) -> Json {
     let Some(live) = live.as_object() else { return live.clone() };
     let properties = TABLE.get("container_expiration_policy").map(|s| &s.schema["properties"]);
@@ -218,7 +219,7 @@ mod tests {
     };
 
     #[test]
-    fn what_a_group_says_of_what_is_new_is_handed_down() {
+    fn settings_for_new_projects_are_handed_down() {
         let object = |value: Json| value.as_object().cloned().unwrap();
         for (before, after, hands_down) in [
             (
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_carries_what_changes_and_files_on_their_own() {
+    fn an_edit_contains_changed_fields_and_sends_files_separately() {
         let put = |body| PROJECT_UPDATE.request().arg("id", 7).fields(body);
         let mut declared =
             fields(json!({"description": null, "visibility": "private", "topics": ["a"]}));
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn deprecated_spellings_read_from_what_replaces_them() {
+    fn deprecated_fields_are_read_from_their_replacements() {
         for (level, enabled) in [("disabled", false), ("private", true), ("enabled", true)] {
             let read =
                 live(section("settings"), json!({"builds_access_level": level, "topics": ["a"]}))
@@ -302,7 +303,7 @@ mod tests {
                 (&json!(enabled), &json!(["a"]))
             );
         }
-        // What the service says itself goes before.
+        // A value in the response wins.
         let read = live(
             section("settings"),
             json!({"builds_access_level": "enabled", "jobs_enabled": false}),
@@ -313,15 +314,15 @@ mod tests {
     }
 
     #[test]
-    fn what_a_new_flag_says_is_the_own_value_of_its_old_opposite() {
+    fn a_new_flag_gives_the_own_value_of_the_old_opposite() {
         let of = |scope| kinds::section(scope, "settings").unwrap();
         let disabled = |scope, raw| live(of(scope), raw).fields.get("emails_disabled").cloned();
         let both = |enabled: bool| json!({"emails_disabled": true, "emails_enabled": enabled});
         for (scope, enabled, expected) in [
-            // Off by a group above.
+            // Off because of a group above.
             (Scope::Project, true, json!(false)),
             (Scope::Project, false, json!(true)),
-            // `null` is `false` there.
+            // There, `null` means `false`.
             (Scope::Group, true, json!(null)),
             (Scope::Group, false, json!(true)),
         ] {
@@ -332,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_tells_what_it_replaced_where_an_answer_leaves_that_out() {
+    fn a_role_gives_the_value_of_a_missing_old_field() {
         let role = "ci_pipeline_variables_minimum_override_role";
         for (word, restricted) in [("developer", false), ("maintainer", true), ("owner", true)] {
             let read = live(section("settings"), json!({role: word})).fields;
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clean_up_policy_compares_by_the_keys_that_are_declared() {
+    fn the_clean_up_policy_is_compared_by_its_declared_keys() {
         let raw = json!({"container_expiration_policy": {"cadence": "1d", "name_regex": ".*", "name_regex_keep": null, "next_run_at": "x"}});
         let read = &live(section("settings"), raw).fields["container_expiration_policy"];
         assert_eq!(*read, json!({"cadence": "1d", "name_regex": ".*", "name_regex_keep": null}));
@@ -358,7 +359,7 @@ mod tests {
         ] {
             assert_eq!(same(Compare::Exact, &declared, read), is_same, "{declared}");
         }
-        // The reference's answer has both names.
+        // The reference's example has both names.
         for raw in [
             json!({"name_regex": null, "name_regex_delete": "a"}),
             json!({"name_regex": "a", "name_regex_delete": "a"}),

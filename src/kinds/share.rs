@@ -1,7 +1,7 @@
 //! Groups that a project (reference 2, 4.2 and 4.4) or a group is shared with.
 //!
-//! They are a list in the answer of the project or group itself. The service has no edit: a share that differs is
-//! removed and added anew.
+//! They are a list in the object of the project or group. The service has no edit: a share that
+//! differs is removed and added again.
 
 use crate::{level::Level, operation};
 
@@ -10,21 +10,21 @@ use super::{
     prelude::*,
 };
 
-/// A group whose members have access to the project, or to the group and all that is in it.
+/// A group whose members get access to the project, or to the group and everything in it.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Share {
-    /// The full path of the group; upper and lower case are the same.
+    /// The full path of the group, case-insensitive.
     #[schemars(
         transform = FIELD.accepted(Accepted::OnCreate).names(Named::Group, "group_id").read_as("group_full_path").access(),
         length(min = 1),
         example = &"acme/security"
     )]
     pub group: String,
-    /// The most that its members may do there.
+    /// The highest level of access that its members get.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("group_access_level").level().access())]
     pub group_access: Option<Level>,
-    /// The day on which the share ends, as `YYYY-MM-DD`. `null` means never.
+    /// The day on which the share ends, as `YYYY-MM-DD`. `null` means that it does not end.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).nullable().limits("group_access").access(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
 }
@@ -73,7 +73,7 @@ impl Rules for Shares {
         check_day(declared, report);
     }
 
-    // The service takes what rules grant to a group away along with its share.
+    // When a share is removed, the service also removes all grants to the group from rules.
     fn effects(&self, group: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let people = if after.is_empty() {
             Effect::Takes(Capability::People)
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_share_reads_in_the_shape_of_a_manifest() {
+    fn a_live_share_has_the_form_of_a_manifest() {
         let share = live(section("shares"), raw());
         assert_eq!(
             share.fields,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_that_differs_is_replaced_and_put_back_if_that_fails() {
+    fn a_share_that_differs_is_replaced_and_restored_if_that_fails() {
         let (declared, live) = (
             fields(json!({"group": "acme/security", "group_access": "developer"})),
             live(section("shares"), {

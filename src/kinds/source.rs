@@ -1,5 +1,5 @@
-//! What a new project gets its contents from: nothing, a readme, a template, an address, another
-//! project (reference 2, 4.3 and 4.4) or another host (reference 1, 4.2).
+//! The initial contents of a new project: nothing, a readme, a template, a URL, another project
+//! (reference 2, 4.3 and 4.4) or a repository on another host (reference 1, 4.2).
 
 use crate::{
     kind::{Id, Namespace},
@@ -9,7 +9,7 @@ use crate::{
 
 use super::{creation::Creation, fork::FORK_OF, prelude::*};
 
-/// From where the repository is imported: one of the two.
+/// The host that the repository is imported from: one of the two.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Import {
@@ -25,31 +25,31 @@ pub struct Import {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Extgit {
-    /// The id of the repository there.
+    /// The id of the repository on the host.
     #[schemars(transform = FIELD.local().harmless(), range(min = 1), example = &7)]
     pub repo_id: u64,
     /// The credential for the host.
     #[schemars(transform = FIELD.local().secrecy(Secrecy::Reference).harmless())]
     pub personal_access_token: Reference,
-    /// The host name of an enterprise installation; not for the public host.
+    /// The host name of an enterprise installation. Leave it out for the public host.
     #[schemars(transform = FIELD.local().harmless(), length(min = 1), example = &"git.example.org")]
     pub extgit_hostname: Option<String>,
-    /// What else is imported.
+    /// Further data to import.
     #[schemars(transform = FIELD.local().harmless())]
     pub optional_stages: Option<Stages>,
 }
 
-/// What is imported besides the repository.
+/// Data that is imported in addition to the repository.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Stages {
     /// Events of issues and pull requests.
     #[schemars(transform = FIELD.harmless())]
     pub single_endpoint_issue_events_import: Option<bool>,
-    /// Comments, in a slower and more thorough way.
+    /// Comments, with a slower and more thorough method.
     #[schemars(transform = FIELD.harmless())]
     pub single_endpoint_notes_import: Option<bool>,
-    /// Files attached in Markdown.
+    /// Files that are attached in Markdown.
     #[schemars(transform = FIELD.harmless())]
     pub attachments_import: Option<bool>,
 }
@@ -58,29 +58,29 @@ pub struct Stages {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Extserver {
-    /// The address of the server, without credentials.
+    /// The URL of the server, without credentials.
     #[schemars(
         transform = FIELD.local().harmless(), regex(pattern = "^https?://[^/?#@]+(/[^?#@]*)?$"),
         example = &"https://server.example.org",
     )]
     pub extserver_url: String,
-    /// The user there.
+    /// The user on the server.
     #[schemars(transform = FIELD.local().harmless(), length(min = 1))]
     pub extserver_username: String,
     /// The credential for the server: a token or the user's password.
     #[schemars(transform = FIELD.local().secrecy(Secrecy::Reference).harmless())]
     pub personal_access_token: Reference,
-    /// The key of the project there.
+    /// The key of the project on the server.
     #[schemars(transform = FIELD.local().harmless(), length(min = 1), example = &"SHOP")]
     pub extserver_project: String,
-    /// The name of the repository there.
+    /// The name of the repository on the server.
     #[schemars(transform = FIELD.local().harmless(), length(min = 1), example = &"shop")]
     pub extserver_repo: String,
 }
 
-/// The field that names whose members a new project gets.
+/// The field with the project whose members are copied.
 const MEMBERS_FROM: &str = "members_from";
-/// The field that says from which host a repository is imported.
+/// The field with the host that the repository is imported from.
 pub(super) const IMPORT: &str = "import";
 
 /// The hosts: the field below [`IMPORT`] and the operation.
@@ -89,11 +89,11 @@ const HOSTS: [(&str, Op<Write>); 2] = [
     ("import.extserver.", operation::IMPORT_EXTSERVER),
 ];
 
-/// The calls that create the project of `job` in `namespace` with contents from elsewhere, and wait
+/// The calls that create the project of `job` in `namespace` with contents from elsewhere and wait
 /// for them; `None` if `declared` names no such contents.
 ///
 /// # Errors
-/// If it names something that the service does not know.
+/// If it names something that the service does not have.
 pub(super) fn calls(
     job: &Job<'_>,
     namespace: &Namespace,
@@ -114,7 +114,7 @@ pub(super) fn calls(
     }))
 }
 
-/// The request takes what makes the fork no more visible than declared.
+/// The request contains the declared visibility, so the fork is never more visible.
 fn fork_of(
     job: &Job<'_>,
     namespace: &Namespace,
@@ -135,7 +135,7 @@ fn fork_of(
     Creation { post, takes: &takes, edit: operation::PROJECT_UPDATE, within }.calls(job, declared)
 }
 
-/// The request takes no visibility: an edit sets that right after.
+/// The request has no visibility: an edit sets it right after.
 fn import(
     job: &Job<'_>,
     namespace: &Namespace,
@@ -157,7 +157,7 @@ fn import(
 /// The call that copies the members of another project, if `declared` names one.
 ///
 /// # Errors
-/// If the service does not know it.
+/// If the service does not have it.
 pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, Unable> {
     let Some(from) = declared.get(MEMBERS_FROM).and_then(Value::text) else { return Ok(None) };
     let id = job.names.id(Named::Project, from);
@@ -166,12 +166,12 @@ pub(super) fn members(job: &Job<'_>, declared: &Fields) -> Result<Option<Call>, 
     Ok(Some(request.arg_of("project_id", from, id.known()).into()))
 }
 
-/// Whether a new project is imported from a host by a request that takes no visibility.
+/// Whether a new project is imported by a request without visibility.
 pub(super) fn is_imported(declared: &Object) -> bool {
     declared.keys().any(|name| HOSTS.iter().any(|(prefix, _)| name.starts_with(prefix)))
 }
 
-/// Whether a new project has things in it that nobody declares.
+/// Whether a new project contains things that no field declares.
 pub(super) fn fills(declared: &Object) -> bool {
     let is_there = |name: &str| declared.contains_key(name);
     is_there(FORK_OF) || is_there(MEMBERS_FROM) || is_imported(declared)
@@ -181,7 +181,8 @@ fn is_from(declared: &Fields, prefix: &str) -> bool {
     declared.keys().any(|name| name.starts_with(prefix))
 }
 
-/// Reports contents that exclude each other; `table` has the fields that only a create takes.
+/// Reports contents that exclude each other. `table` has the fields that only a create request
+/// accepts.
 pub(super) fn check(table: &'static Table, declared: &Fields, report: &mut dyn FnMut(Fault)) {
     let is_on = |name: &&str| declared[*name].flag() == Some(true);
     let is_there = |name: &&'static str| declared.contains_key(*name);
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fork_is_asked_for_with_its_visibility_and_waited_for() {
+    fn a_fork_is_requested_with_its_visibility_and_waited_for() {
         let calls = create(json!({
             "fork_of": "acme/up", "visibility": "private", "description": null, "name": "Shop",
             "merge_method": "ff", "mr_default_target_self": true, "default_branch": "trunk",
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_goes_where_it_is_declared_and_its_visibility_comes_right_after() {
+    fn an_import_goes_to_its_namespace_and_gets_its_visibility_right_after() {
         let calls = create(json!({
             "import.extgit.repo_id": 7, "import.extgit.personal_access_token": "t",
             "visibility": "private", "name": "Shop",
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_comes_after_the_group_that_it_goes_to() {
+    fn an_import_comes_after_its_group() {
         let owner = NamespaceOwner::Group;
         let namespace = Some(Namespace { id: Id::OfStep("acme".into()), owner });
         let target = Target { namespace, ..new_target(owner) };
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_does_not_know_is_named() {
+    fn an_unknown_parent_is_named() {
         for declared in [json!({"fork_of": "acme/none"}), json!({"members_from": "acme/none"})] {
             let unable = create_in(&new_target(NamespaceOwner::Group), declared);
             let unknown = matches!(unable, Err(Unable::Because { code: "unknown-project", .. }));

@@ -1,5 +1,5 @@
-//! What holds for every kind: what its home is, and that each field says what a change of it may do,
-//! and guards see it.
+//! Tests of every kind: the derived properties of its home, and that guards see every field change
+//! that matters.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::{
     value::Json,
 };
 
-/// Values of a field from that which protects most, or shows least, to that which does least.
+/// Values of a field, from the one that protects most (or shows least) to the opposite.
 fn from_strict_to_lax(stake: &Stake, schema: &Json) -> Vec<Json> {
     match stake {
         Stake::Weakens(When::Off) => vec![json!(true), json!(false)],
@@ -41,7 +41,7 @@ fn change(section: Section, name: &str, was: Option<&Json>, is: &Json) -> Vec<Ef
 }
 
 #[test]
-fn every_field_says_what_a_change_of_it_may_do() {
+fn every_field_declares_what_a_change_may_do() {
     fn silent(at: &str, schema: &Json, found: &mut Vec<String>) {
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let at = format!("{at}.{name}");
@@ -55,14 +55,14 @@ fn every_field_says_what_a_change_of_it_may_do() {
     for section in kinds::everywhere() {
         silent(section.section, &section.table().schema, &mut found);
     }
-    // Keys of mappings, of which the whole is one field, and of references to secrets.
+    // Skips keys of mappings that are one field as a whole, and of references to secrets.
     let is_within = |at: &String| at.split('.').count() > 2;
     found.retain(|at| !is_within(at));
     assert_eq!(found, [""; 0], "say it with `.harmless()`, `.weakens(...)` or the like");
 }
 
 #[test]
-fn what_weakens_is_seen_in_one_direction_only() {
+fn a_weaker_value_is_seen_in_one_direction_only() {
     for section in kinds::everywhere() {
         for spec in section.table().specs() {
             let values = from_strict_to_lax(&spec.field.stake, &spec.schema);
@@ -73,7 +73,7 @@ fn what_weakens_is_seen_in_one_direction_only() {
                 let valid = jsonschema::validator_for(&spec.schema).unwrap();
                 assert!(valid.is_valid(strict) || *strict == "", "{name}: {strict}");
                 for lax in &values[at + 1..] {
-                    // What is turned on for members only is shown to nobody else.
+                    // A change to members only shows it to nobody else.
                     let is_inside = spec.field.stake == Stake::Shows && *lax == "private";
                     let found = change(section, &spec.name, Some(strict), lax);
                     assert_eq!(found.len(), usize::from(!is_inside), "{name}: {strict} to {lax}");
@@ -96,9 +96,9 @@ fn what_weakens_is_seen_in_one_direction_only() {
     }
 }
 
-/// A second opinion: what sounds like a protection is one.
+/// A second opinion: fields that sound like protections are guarded.
 #[test]
-fn what_sounds_like_a_protection_says_so() {
+fn fields_that_sound_like_protections_are_guarded() {
     const SOUNDS: [&str; 18] = [
         "allow",
         "approv",
@@ -140,7 +140,7 @@ fn what_sounds_like_a_protection_says_so() {
 }
 
 #[test]
-fn what_is_private_shows_nothing_to_others_but_what_is_public() {
+fn in_a_private_project_only_public_parts_are_shown_to_others() {
     let settings = kinds::section(Scope::Project, "settings").unwrap();
     for (visibility, name, level, shows) in [
         ("private", "pages_access_level", json!("enabled"), false),
@@ -158,7 +158,7 @@ fn what_is_private_shows_nothing_to_others_but_what_is_public() {
 }
 
 #[test]
-fn what_a_home_is_follows_from_its_operations() {
+fn properties_of_a_home_follow_from_its_operations() {
     let removable = ["push_rule", "fork_of"];
     let twice = ["hooks", "pipeline_schedules", "badges", "freeze_periods", "remote_mirrors"];
     for of in kinds::sections(Scope::Project) {
@@ -170,7 +170,7 @@ fn what_a_home_is_follows_from_its_operations() {
     assert!(kinds::protected_branch::KIND.in_scope(Scope::Group).is_none());
 }
 
-/// Nothing is left out of a file but what a kind says is secret.
+/// An export leaves out only values that a kind declares confidential.
 #[test]
 fn an_empty_entry_has_nothing_confidential() {
     for section in Scope::ALL.into_iter().flat_map(kinds::sections) {

@@ -10,46 +10,46 @@ use crate::{
 
 use super::prelude::*;
 
-/// A CI/CD variable. Its key and its environment scope together tell it from others.
-// The reference requires the value in an edit and resets what is left out to its default (1, 4.1);
-// so an edit carries the full set.
+/// A CI/CD variable, identified by its key and its environment scope.
+// According to the reference, an edit must contain the value and resets fields that it lacks (1,
+// 4.1). So every edit contains all fields.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Variable {
     /// The name: letters, digits and `_`.
     #[schemars(transform = FIELD.harmless(), regex(pattern = "^[A-Za-z0-9_]{1,255}$"), example = &"DEPLOY_TOKEN")]
     pub key: String,
-    /// The environments that see it: a name, or a pattern such as `review/*`. `*` is every
-    /// environment.
+    /// The environments whose jobs get the variable: a name, or a pattern such as `review/*`. `*`
+    /// means every environment.
     #[schemars(default = "everywhere", transform = FIELD.trimmed().limits("value").harmless(), length(min = 1, max = 255))]
     pub environment_scope: String,
     /// The value: text, or a reference to a secret.
     #[schemars(transform = FIELD.secrecy(Secrecy::Sensitive).with_every_edit().hidden_by("masked_and_hidden").harmless())]
     pub value: Option<TextOrSecret>,
-    /// Whether jobs see the value in the environment or in a file.
+    /// Whether jobs get the value in the environment or as a file.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub variable_type: Option<VariableType>,
-    /// Whether only protected branches and tags see it.
+    /// Whether only jobs on protected branches and tags get it.
     #[schemars(transform = FIELD.with_every_edit().limits("value").weakens(When::Off))]
     pub protected: Option<bool>,
-    /// Whether job logs hide it. The service accepts only values that can be hidden: one line, 8
-    /// characters or more.
+    /// Whether job logs hide the value. The service accepts only values that can be masked: one
+    /// line with at least 8 characters.
     #[schemars(transform = FIELD.with_every_edit().limits("value").weakens(When::Off))]
     pub masked: Option<bool>,
-    /// Whether `$` in the value is kept as it is instead of being expanded.
+    /// Whether `$` in the value is literal instead of expanded.
     #[schemars(transform = FIELD.with_every_edit().harmless())]
     pub raw: Option<bool>,
-    /// What it is for, for people.
+    /// A description.
     #[schemars(transform = FIELD.nullable().with_every_edit().since(16, 2).harmless(), length(max = 255))]
     pub description: Option<String>,
-    /// Whether it is masked and nobody ever sees its value again, not even with `undrift`, which
-    /// sends it once. A variable that is there is removed and added anew to be hidden; one that is
-    /// hidden stays so.
+    /// Whether the variable is masked and the service never shows its value again. undrift sends
+    /// the value once. To hide an existing variable, undrift removes it and adds it again. A hidden
+    /// variable cannot be made visible.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("hidden").limits("value").since(17, 4).weakens(When::Off))]
     pub masked_and_hidden: Option<bool>,
 }
 
-/// How jobs see a variable.
+/// How jobs get a variable.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum VariableType {
@@ -109,15 +109,16 @@ pub static KIND: Kind = Kind {
     rules: &Variables,
 };
 
-/// Several variables may share a key; without the filter the service refuses, or takes another one
-/// than is meant.
+/// Several variables can have the same key. Without the filter, the service refuses the request or
+/// uses the wrong variable.
 const HANDLE: &[Handle] =
     &[Handle::path("key", "key"), Handle::query("environment_scope", "filter[environment_scope]")];
 
-/// The release from which on an edit of a group's variable heeds the filter.
+/// The release since which an edit of a group's variable respects the filter.
 const HEEDS_FILTER: Release = Release::new(16, 9);
 
-/// The field that says that a variable is hidden. A service that shows it heeds the filter.
+/// The field that shows whether a variable is hidden. A service with this field respects the
+/// filter.
 const HIDDEN: &str = "masked_and_hidden";
 
 fn stays_hidden(field: &str) -> Unable {
@@ -147,13 +148,13 @@ impl Rules for Variables {
         let is_hidden = |fields: &Fields| fields.get(HIDDEN).and_then(Value::flag) == Some(true);
         let (declared, live, changed) = match job.act {
             Act::Change(declared, live, changed) => (declared, live, changed),
-            // A service that is too old would keep the value for all to see.
+            // An older service would store the value visibly.
             Act::Create(declared) if is_hidden(declared) && job.release == Known::Hidden => {
                 return Err(may_be_shown());
             }
             Act::Create(_) | Act::Remove(_) | Act::Itself(_) => return job.plain(),
         };
-        // Only a create hides a variable, and nothing shows it again.
+        // Only a create request can hide a variable, and no request can make it visible again.
         if live.fields.get(HIDDEN) == Some(&Json::Bool(true)) {
             if let Some(field) = [HIDDEN, "masked"].iter().find(|field| changed.contains(field)) {
                 return Err(stays_hidden(field));
@@ -164,8 +165,8 @@ impl Rules for Variables {
         if job.is_alone || job.section.home.scope == Scope::Project {
             return job.plain();
         }
-        // An older edit of a group's variable takes any one of those with its key, whatever the
-        // filter says.
+        // In older releases, an edit of a group's variable ignores the filter and changes any
+        // variable with the key.
         let says_so = live.fields.contains_key(HIDDEN);
         match job.release {
             _ if says_so || job.release.has(HEEDS_FILTER) => job.plain(),
@@ -174,7 +175,7 @@ impl Rules for Variables {
         }
     }
 
-    // Files hold what is too long for a value: keys, certificates, configuration with passwords.
+    // Variables of type file hold long values: keys, certificates, configurations with passwords.
     fn confidential(&self, live: &Object) -> Option<&'static str> {
         let is = |name: &str, value: Json| live.get(name) == Some(&value);
         let why = [
@@ -225,11 +226,11 @@ impl Rules for Variables {
     }
 }
 
-/// Whether the service accepts `value` as masked: one line of at least 8 characters; unless `raw`,
-/// of `[a-zA-Z0-9_+=/@:.~-]` only.
+/// Whether the service accepts `value` as masked: one line of at least 8 characters and, unless
+/// `raw`, only `[a-zA-Z0-9_+=/@:.~-]`.
 ///
 /// # Errors
-/// What the value would must be, as the end of a sentence that starts with "a masked value".
+/// The broken rule, as the end of a sentence that starts with "a masked value".
 pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     if value.chars().count() < 8 {
         return Err("must have at least 8 characters");
@@ -264,7 +265,7 @@ mod tests {
     };
 
     #[test]
-    fn an_edit_carries_the_full_set_and_always_says_which_scope() {
+    fn an_edit_contains_all_fields_and_always_the_scope() {
         let declared = fields(json!({"key": "A", "environment_scope": "prod/*", "value": "new"}));
         assert_eq!(
             as_sent(&create(section("variables"), &declared)),
@@ -291,8 +292,8 @@ mod tests {
         assert_eq!(remove(section("variables"), raw), [one(VARIABLE_DELETE)]);
     }
 
-    /// The calls that change a group's variable whose key another one has too, where so much is
-    /// known of the release; or why there are none.
+    /// The number of calls that change a group's variable whose key another variable also has,
+    /// depending on the release; or why there are none.
     fn crowded(raw: Json, changed: &str, release: Known) -> Result<usize, Unable> {
         let section = kinds::section(Scope::Group, "variables").unwrap();
         let declared = fields(json!({"key": "A", "environment_scope": "*", "value": "new"}));
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_variable_of_several_scopes_is_edited_if_the_service_heeds_the_filter() {
+    fn a_group_variable_of_several_scopes_is_edited_if_the_service_respects_the_filter() {
         let raw = json!({"key": "A", "environment_scope": "*", "value": "old", "protected": false, "masked": false, "raw": false, "variable_type": "env_var"});
         let is = |text: &str| Known::Is(text.parse().unwrap());
         assert_eq!(crowded(raw.clone(), "value", Known::NotAsked), Err(Unable::DependsOnRelease));
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_confidential_if_the_service_guards_it_or_it_is_a_file() {
+    fn a_value_is_confidential_if_it_is_masked_or_hidden_or_a_file() {
         let rules = section("variables").rules;
         for (fields, why) in [
             (json!({"masked": true, "protected": true}), Some("masked")),
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_literal_that_is_masked_or_hidden_is_kept_back() {
+    fn a_masked_or_hidden_literal_is_not_shown() {
         let is_kept_back = |values: Json| {
             let of = section("variables");
             crate::kind::forms::is_kept_back(of.field("value"), &fields(values))
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_can_be_masked_or_not() {
+    fn a_value_is_maskable_or_not() {
         for (value, plain, raw) in [
             ("12345678", true, true),
             ("1234567", false, false),

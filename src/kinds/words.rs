@@ -1,7 +1,7 @@
-//! Words that are no fields but are often written as one: names that the service's answers use,
-//! names of other tools, and attributes of releases that are newer than what undrift knows.
+//! Words that are not fields but are often used as fields: names in responses, names of other
+//! tools, and attributes of releases newer than undrift knows.
 //!
-//! The nearest name would often be the wrong hint: `emails_enabled` is the opposite of
+//! The nearest field name would often be wrong: `emails_enabled` is the opposite of
 //! `emails_disabled`.
 
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::yaml;
 
-/// What a word stands for.
+/// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Meant {
@@ -18,34 +18,34 @@ pub enum Meant {
     Field(&'static str),
     /// A boolean field, with the opposite value.
     Opposite(&'static str),
-    /// An access level, of which the word is the boolean form.
+    /// An access level. The word is its boolean form.
     Level(&'static str),
-    /// Something in another form or elsewhere in the document: the end of a sentence that starts
-    /// with "write".
+    /// Something that is written in another form or elsewhere in the document: the end of a
+    /// sentence that starts with "write".
     Write(&'static str),
-    /// An attribute that the service has from this release on.
+    /// An attribute that the service has since this release.
     Since(&'static str),
-    /// Something that the service tells and nobody can set.
+    /// A value that only responses contain; nobody can set it.
     Answer,
     /// Something that undrift does not manage yet.
     NotYet,
-    /// The head of a document of another tool, which is called this.
+    /// The first key of a document of another tool with this name.
     Foreign(&'static str),
 }
 
 use Meant::{Answer, Field, Foreign, Level, NotYet, Opposite, Since, Write};
 
-/// Sections (the top of the document is the empty one), words in them, and what is meant.
+/// Meanings of words by section. The top level of a document is the empty section.
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meant>>> =
     LazyLock::new(|| yaml::built_in(include_str!("words.yaml")));
 
-/// What `word` stands for in `section`, if it is one of those that are known.
+/// The meaning of `word` in `section`, if known.
 pub fn meant(section: &str, word: &str) -> Option<Meant> {
     WORDS.get(section)?.get(word).copied()
 }
 
 impl Meant {
-    /// What to do about it.
+    /// The help text.
     pub fn help(self) -> String {
         match self {
             Field(name) => format!("use `{name}`"),
@@ -63,11 +63,11 @@ impl Meant {
         }
     }
 
-    /// The field that it leads to, if it is in the same mapping.
+    /// The field to use instead, if it is in the same mapping.
     pub fn field(self) -> Option<&'static str> {
         match self {
             Field(name) | Opposite(name) | Level(name) => Some(name),
-            // It starts with the name in backticks.
+            // The text starts with the name in backticks.
             Write(what) => what.trim_start_matches('`').split(['`', ':']).next(),
             _ => None,
         }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_no_fields_and_lead_to_some() {
+    fn no_word_is_a_field_and_each_names_an_existing_one() {
         for (section, words) in WORDS.iter().filter(|(section, _)| !section.is_empty()) {
             let table = of_section(section).unwrap().table();
             for (word, meant) in words {

@@ -1,4 +1,4 @@
-//! Live states for tests, from what the service would answer.
+//! Live states for tests, made from responses of the service.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
 /// The id of [`caller`].
 pub(crate) const CALLER: u64 = 7;
 
-/// An administrator who asks.
+/// An administrator as the caller.
 pub(crate) fn caller() -> Caller {
     Caller { id: CALLER, username: "root".into(), administrator: true }
 }
@@ -24,9 +24,8 @@ pub(crate) fn target(container: &Container) -> Target {
     Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) }
 }
 
-/// What the service has of `section`: an array, an object, or `null`. Of its fields those are read
-/// that are declared, and those for which `more` says so. Flags that edits repeat are off unless it
-/// says otherwise.
+/// The live state of `section`: an array, an object, or `null`. Only declared fields and those that
+/// `more` selects are read. Flags that edits repeat are off by default.
 pub(crate) fn collection(
     section: &DeclaredSection,
     raw: &Json,
@@ -52,12 +51,12 @@ pub(crate) fn collection(
     }
 }
 
-/// `container` as it is there with `sections`, as the service would answer.
+/// The live state of `container`, with the responses in `sections`.
 pub(crate) fn here(container: &Container, sections: &Json) -> Live {
     here_reading(container, sections, &|_| false)
 }
 
-/// The same, with more than the declared fields read.
+/// The same, with more than the declared fields.
 pub(crate) fn here_reading(
     container: &Container,
     sections: &Json,

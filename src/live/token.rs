@@ -1,7 +1,7 @@
-//! What a token is, as far as the service tells: its name, what it is for, until when it lasts; and
-//! the project or group that it is of, if it is a bot's.
+//! What the service shows about a token: its name, scopes and expiry, and the project or group of a
+//! bot's token.
 //!
-//! Only what is certain is concluded: a scope that this does not know may let through anything.
+//! Only certain facts are used: an unknown scope may allow anything.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ use crate::{
     value::{Json, Object},
 };
 
-/// The scope that lets everything through, as far as the role allows it.
+/// The scope that allows everything that the role allows.
 const ALL: &str = "api";
-/// The scope that lets reads through.
+/// The scope that allows reads.
 const READS: &str = "read_api";
-/// Scopes of which none lets a read or a write of groups and projects through.
+/// Scopes that allow neither reads nor writes of groups and projects.
 const OTHERS: [&str; 13] = [
     "read_user",
     "read_repository",
@@ -34,19 +34,19 @@ const OTHERS: [&str; 13] = [
     "self_rotate",
     SUDO,
 ];
-/// Lets an administrator act as anybody, together with another scope.
+/// The scope that lets an administrator act as another user, together with another scope.
 const SUDO: &str = "sudo";
-/// How many days before its end a token is warned of.
+/// The number of days before expiry at which a warning starts.
 const SOON: i64 = 7;
 
-/// What the service tells of a token: never the token.
+/// The properties of a token, without the token itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Token {
-    /// What it was called when it was made.
+    /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its scopes.
     pub scopes: Vec<String>,
-    /// The day from which on it is not valid any more, as `YYYY-MM-DD`; null without such a day.
+    /// The day on which it expires, as `YYYY-MM-DD`; null if never.
     #[serde(serialize_with = "date")]
     #[schemars(with = "Option<String>")]
     pub expires_at: Option<Date>,
@@ -60,7 +60,7 @@ fn date<S: Serializer>(date: &Option<Date>, serializer: S) -> Result<S::Ok, S::E
 }
 
 impl Token {
-    /// What an answer tells; `None` if it is none about a token.
+    /// Reads a response; `None` if it does not describe a token.
     pub fn read(object: &Object) -> Option<Self> {
         let scopes = object.get("scopes")?.as_array()?;
         let expires_at = object.get("expires_at").and_then(Json::as_str);
@@ -75,7 +75,7 @@ impl Token {
         self.scopes.iter().any(|own| own == scope)
     }
 
-    /// Whether all of its scopes are known, and there are some.
+    /// Whether there are scopes and all of them are known.
     fn is_understood(&self) -> bool {
         let known = |scope: &String| {
             [ALL, READS].contains(&scope.as_str()) || OTHERS.contains(&scope.as_str())
@@ -83,29 +83,29 @@ impl Token {
         !self.scopes.is_empty() && self.scopes.iter().all(known)
     }
 
-    /// Whether it is certain that it lets no write through.
+    /// Whether the token certainly allows no write.
     pub fn cannot_write(&self) -> bool {
         self.is_understood() && !self.has(ALL)
     }
 
-    /// Whether it is certain that it lets no read through either.
+    /// Whether the token certainly allows no read.
     pub fn cannot_read(&self) -> bool {
         self.cannot_write() && !self.has(READS)
     }
 
-    /// Whether an administrator's could act as anybody.
+    /// Whether an administrator can act as another user with it.
     pub fn acts_as_others(&self) -> bool {
         self.has(SUDO)
     }
 
-    /// The day of its end, if that is within seven days after `today`.
+    /// The expiry date, if it is within seven days after `today`.
     pub fn ends_soon(&self, today: Date) -> Option<Date> {
         let soon = today.saturating_add(Span::new().days(SOON));
         self.expires_at.filter(|day| *day <= soon)
     }
 }
 
-/// The way in which the head of a report shows it.
+/// The form in the head of a report.
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "token `{}`, {}", self.name, self.scopes.join(" "))?;
@@ -116,8 +116,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// What a bot's token is of, and the most that it reaches: that project, or that group with all
-/// below.
+/// The project or group of a bot's token. The token has no access outside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
     /// Whether it is a project or a group.
@@ -127,8 +126,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// The home of the bot with this username, which the service makes of it: `project_12_bot`,
-    /// with more behind it since there can be several.
+    /// The home of the bot user with this username, which the service generates: `project_12_bot`,
+    /// followed by more text since a home can have several bots.
     pub fn of(username: &str) -> Option<Self> {
         let (scope, rest) = match username.split_once('_')? {
             ("project", rest) => (Scope::Project, rest),
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_certain_is_concluded_from_scopes() {
+    fn only_certain_facts_are_derived_from_scopes() {
         for (scopes, cannot_write, cannot_read) in [
             (&["api"][..], false, false),
             (&["read_api", "api"], false, false),
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_near_for_seven_days() {
+    fn a_token_expires_soon_for_seven_days() {
         let soon = |day| token(&["api"]).ends_soon(day).is_some();
         assert!(soon(date(2030, 1, 1)) && soon(date(2030, 1, 7)) && !soon(date(2029, 12, 31)));
         for (text, expected) in [
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_is_told_by_the_name_that_the_service_gives_a_bot() {
+    fn a_home_is_derived_from_the_username_of_a_bot() {
         let home = |scope, id| Some(Home { scope, id });
         for (username, expected) in [
             ("project_12_bot", home(Scope::Project, 12)),

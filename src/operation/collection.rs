@@ -1,9 +1,9 @@
-//! The operations of a plain collection below a group or a project, made from data.
+//! The operations of a plain collection below a group or project, made from data.
 //!
-//! The data says where the collection is and what its requests take. What a request does follows
-//! from which of the operations it is: a list is read with GET and is an [`Op<Read>`], an entry is
-//! added with POST. So no data can make a plan write, and none can reach the group or project
-//! itself: there is always a fixed segment behind its id.
+//! The data contains the path of the collection and the parameters of its requests. The effect of a
+//! request only depends on the operation: a list is a GET and an [`Op<Read>`], an entry is created
+//! by a write. So data cannot make a plan write, and no path can reach the group or project itself:
+//! a fixed segment always follows its id.
 
 use super::{
     Again, Answer, AnyOp, List, Method, Op, Operation, Parameter, Place, Read, Type, Write,
@@ -14,7 +14,7 @@ use crate::{
     text,
 };
 
-/// Where a collection is: what follows the id of the group or project.
+/// The path of a collection, as the part after the id of the group or project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Below {
     /// The scope of the container.
@@ -22,14 +22,14 @@ pub struct Below {
     segments: Vec<String>,
 }
 
-/// Why a path is none of a collection: the end of a sentence that starts with "the path".
+/// Why a path is not that of a collection: the end of a sentence that starts with "the path".
 pub type NoPath = &'static str;
 
 impl Below {
     /// Reads a path such as `/projects/:id/badges`.
     ///
     /// # Errors
-    /// If it is not below a group or project, or is not made of plain names.
+    /// If the path is not below a group or project, or contains anything but plain names.
     pub fn parse(path: &str) -> Result<Self, NoPath> {
         let below = |scope: Scope| path.strip_prefix(&root(scope));
         let found = Scope::ALL.into_iter().find_map(|scope| Some((scope, below(scope)?)));
@@ -46,7 +46,7 @@ impl Below {
         Ok(Self { scope, segments: rest.split('/').map(str::to_owned).collect() })
     }
 
-    /// The names behind the id of the container; there is at least one.
+    /// The names after the id of the container; at least one.
     pub fn segments(&self) -> &[String] {
         &self.segments
     }
@@ -56,7 +56,7 @@ impl Below {
         format!("{}/{}", root(self.scope), self.segments.join("/"))
     }
 
-    /// Whether `operation` is about what the first of the names stands for.
+    /// Whether `operation` has the same first name in its path.
     pub fn shares_ground_with(&self, operation: &Operation) -> bool {
         let rest = operation.path.strip_prefix(&root(self.scope));
         let first = rest.and_then(|rest| rest.split('/').nth(1));
@@ -69,38 +69,38 @@ fn root(scope: Scope) -> String {
     format!("/{}s/:id", scope.noun())
 }
 
-/// What data says of a collection.
+/// The data of a collection.
 #[derive(Clone, Debug)]
 pub struct Collection {
     /// Where it is.
     pub below: Below,
-    /// The section of a manifest whose fields its requests carry.
+    /// The section of manifests whose fields its requests contain.
     pub section: &'static str,
-    /// What one entry is called in a sentence.
+    /// The noun for one entry.
     pub noun: &'static str,
-    /// What names an entry in its path.
+    /// The parameter of the path that addresses an entry.
     pub entry: Parameter,
-    /// What a list may be asked besides.
+    /// Query parameters of the list request.
     pub query: Vec<Parameter>,
-    /// What an edit takes besides and no manifest says.
+    /// Parameters of the edit request that are not fields of manifests.
     pub edit_parameters: Vec<Parameter>,
     /// Whether entries are edited by PUT.
     pub is_edited: bool,
-    /// Whether the PUT that edits an entry adds it, too.
+    /// Whether the PUT that edits an entry also creates it.
     pub is_put: bool,
-    /// The act that comes before an entry is removed.
+    /// The action that must precede the removal of an entry.
     pub before_removal: Option<&'static str>,
-    /// Whether the service refuses a second entry like one that is there.
+    /// Whether the service refuses duplicates.
     pub is_unique: bool,
-    /// Whether the answer to a write shows the entry as a read would.
+    /// Whether the response to a write shows the entry as a GET does.
     pub write_returns_entry: bool,
-    /// Whether the service answers 401 to who may not.
+    /// Whether the service answers 401 if the caller lacks permission.
     pub denies_with_401: bool,
-    /// Whether one answer has the whole list, without pages.
+    /// Whether one response contains the whole list.
     pub unpaged: bool,
-    /// The lowest tier of the service that has it.
+    /// The lowest tier of the service that has the collection.
     pub tier: Tier,
-    /// The release of the service that brought it.
+    /// The release that added the collection.
     pub since: Option<Release>,
 }
 
@@ -111,13 +111,13 @@ pub struct Operations {
     pub list: Op<Read>,
     /// Reads one entry.
     pub get: Op<Read>,
-    /// Adds one. Where the edit does that, it is the same.
+    /// Creates an entry. The same as `edit` if the edit creates entries.
     pub create: Op<Write>,
-    /// Edits one, if the service does that.
+    /// Edits an entry, if the service can.
     pub edit: Option<Op<Write>>,
-    /// Removes one.
+    /// Removes an entry.
     pub delete: Op<Write>,
-    /// What comes before one is removed.
+    /// Precedes the removal of an entry.
     pub before_removal: Option<Op<Write>>,
 }
 
@@ -132,12 +132,12 @@ impl Operations {
     }
 }
 
-/// A list of parameters that lives as long as the program, as those of the table do.
+/// A list of parameters that lives as long as the program, like those of the table.
 fn kept(parameters: impl IntoIterator<Item = Parameter>) -> List {
     List::Made(Vec::leak(parameters.into_iter().collect()))
 }
 
-/// The names of the operations of a collection of `noun`s, whether it has all of them or not.
+/// All possible ids of operations for a collection of `noun`s.
 pub fn ids(scope: Scope, noun: &str) -> impl Iterator<Item = String> {
     ["list", "get", "create", "edit", "delete"].into_iter().map(move |verb| id(scope, noun, verb))
 }
@@ -148,8 +148,7 @@ fn id(scope: Scope, noun: &str, verb: &str) -> String {
 }
 
 impl Collection {
-    /// Makes its operations. They live as long as the program, as those of the table do; so each
-    /// collection is asked once.
+    /// Makes the operations. They live as long as the program, so each collection is made once.
     pub fn operations(&self) -> Operations {
         let entry = kept([self.entry]);
         let noun = self.noun;
@@ -231,17 +230,17 @@ fn write(row: Operation) -> Op<Write> {
     Op::new(Box::leak(Box::new(row)))
 }
 
-/// What names an entry in its path.
+/// The parameter that addresses an entry.
 pub const fn entry(name: &'static str, about: &'static str) -> Parameter {
     Parameter { required: true, ..Parameter::new(Place::Path, name, Type::IdOrName, about) }
 }
 
-/// What a list may be asked.
+/// A query parameter of the list request.
 pub const fn query_parameter(name: &'static str, value: Type, about: &'static str) -> Parameter {
     Parameter::new(Place::Query, name, value, about)
 }
 
-/// What an edit takes besides.
+/// A parameter of the edit request.
 pub const fn edit_parameter(name: &'static str, about: &'static str) -> Parameter {
     Parameter::new(Place::Body, name, Type::Text, about)
 }

@@ -1,15 +1,15 @@
-//! What is kept of an answer.
+//! The keys of a response that are kept.
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
-/// Which keys of the objects of an answer somebody looks at. The others are not kept: a project has
-/// 130 of them, and a plan needs a handful. A value that is kept is kept whole.
+/// Which keys are kept of the objects in a response. A project has 130 keys, and a plan needs a
+/// few. Values are kept whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Wanted {
     /// All of them.
     #[default]
     All,
-    /// These.
+    /// Only these.
     Keys(Arc<BTreeSet<Cow<'static, str>>>),
 }
 
@@ -19,7 +19,7 @@ impl Wanted {
         Self::Keys(Arc::new(keys.into_iter().map(Into::into).collect()))
     }
 
-    /// These, and `keys`.
+    /// Adds `keys`.
     #[must_use]
     pub fn and(mut self, keys: &[&'static str]) -> Self {
         if let Self::Keys(wanted) = &mut self
@@ -30,7 +30,7 @@ impl Wanted {
         self
     }
 
-    /// Whether `key` is looked at.
+    /// Whether `key` is kept.
     pub fn has(&self, key: &str) -> bool {
         match self {
             Self::All => true,
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_added_is_wanted_too() {
+    fn added_keys_are_kept_too() {
         let wanted = Wanted::keys(["id", "path"]);
         let shared = wanted.clone();
         let more = wanted.and(&["id", "name"]);

@@ -1,16 +1,14 @@
 //! The table of operations of the service, and requests as values.
 //!
-//! There is one constant for each row, [`OPERATIONS`] is all of them, and a [`Parameter`] is
-//! something that a request may say. The rows of plain collections are made from data
-//! ([`collection`]).
+//! Each row is a constant. [`OPERATIONS`] lists them all, and a [`Parameter`] describes a part of a
+//! request. The rows of plain collections are made from data ([`collection`]).
 //!
-//! Every request that undrift sends names one row of this table: its id appears in the journal, in
-//! errors and in counts, its path is a template that only this module fills in, and its type says
-//! whether it reads or writes. A [`Request<Read>`] is all that a planning client accepts, so that
-//! planning cannot write.
+//! Every request names a row of this table: its id is in the journal, in errors and in counts; only
+//! this module fills in its path template; its type shows whether it reads or writes. A planning
+//! client only accepts a [`Request<Read>`], so planning cannot write.
 //!
-//! A request is a value without IO. Its body may still hold secret references; they are resolved
-//! when it is sent.
+//! A request is a value without IO. Its body may contain secret references; they are resolved when
+//! it is sent.
 
 pub mod collection;
 mod kept_keys;
@@ -39,7 +37,7 @@ pub use table::*;
 pub enum Method {
     /// Reads.
     Get,
-    /// Creates, or acts.
+    /// Creates something, or starts an action.
     Post,
     /// Edits.
     Put,
@@ -50,7 +48,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method as it is written on the wire.
+    /// The method in a request.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -71,72 +69,69 @@ impl fmt::Display for Method {
 /// One row of the table. Two rows are equal if their ids are.
 #[derive(Debug)]
 pub struct Operation {
-    /// The name that journal, counts and errors use, for example `variable-update`.
+    /// The name in journal, counts and errors, for example `variable-update`.
     pub id: &'static str,
     /// The HTTP method.
     pub method: Method,
     /// The path below `/api/v4`, for example `/projects/:id/variables/:key`.
     pub path: &'static str,
-    /// What it does, in a few words.
+    /// A short description.
     pub purpose: &'static str,
-    /// Where it is described: `chapter, section` of the reference, or `supporting` for what the
-    /// reference leaves out.
+    /// The source: `chapter, section` of the reference, or `supporting` for what the reference does
+    /// not contain.
     pub source: &'static str,
-    /// What a success brings.
+    /// The response to a success.
     pub answer: Answer,
-    /// What it takes, in lists that may be shared with others.
+    /// The parameters, in lists that operations may share.
     pub parameters: &'static [List],
-    /// The scope and the section of a manifest whose fields its body takes too, and as what kind of
-    /// request. The kinds describe those fields.
+    /// The scope and section whose fields the body also accepts, and the kind of request. The kinds
+    /// describe those fields.
     pub fields: Option<((Scope, &'static str), Route)>,
-    /// Parameters of which at least one has to be there.
+    /// Parameters of which at least one is required.
     pub one_of: &'static [&'static str],
-    /// The lowest tier of the service that has it.
+    /// The lowest tier of the service that has the operation.
     pub tier: Tier,
-    /// The release of the service that brought it.
+    /// The release that added the operation.
     pub since: Option<Release>,
-    /// Whether it is for administrators only.
+    /// Whether only administrators can use it.
     pub administrators: bool,
-    /// What another sending of it would do.
+    /// What happens if it is sent again.
     pub again: Again,
-    /// Whether a 401 says that the caller may not, or that the service has it switched off, and nothing
+    /// Whether a 401 means that the caller lacks permission or that the feature is off, and nothing
     /// about the token.
     pub denies_with_401: bool,
-    /// Of a write: whether its answer shows the object as a read would, so that what it shows need
-    /// not be read back.
+    /// For writes: whether the response shows the object as a GET does, so that it need not be read
+    /// again.
     pub shows: bool,
-    /// Of a write: whether the service answers with 304 where there is nothing to do, which is a
-    /// success.
+    /// For writes: whether the service answers 304 if there is nothing to do. That is a success.
     pub may_be_done: bool,
-    /// Of a delete: whether the service refuses it (412) if what it removes changed after a time that
-    /// the request says (`If-Unmodified-Since`).
+    /// For deletes: whether the service refuses the request (412) if the object changed after the
+    /// time in `If-Unmodified-Since`.
     pub conditional: bool,
-    /// Of a list: whether it can also be read by keyset, behind an id instead of by page number.
+    /// For lists: whether the list can be read by keyset, after an id instead of by page number.
     pub by_keyset: bool,
-    /// How many requests a minute of one user a service that limits requests is known to answer,
-    /// where it does not announce that.
+    /// The known limit in requests per minute and user, if the service does not announce it.
     pub a_minute: Option<u32>,
-    /// Whether the service removes what the caller may not see from a page after it cut the list
-    /// into pages. A page may then be short, or empty, anywhere, so that such a list is never known
-    /// to be whole.
+    /// Whether the service removes objects that the caller may not see after it divided the list
+    /// into pages. Then any page may be short or empty, so the list is never known to be complete.
     pub filtered_after_paging: bool,
-    /// Of a list: whether one answer has all of it, whatever page is asked for, and says nothing of
-    /// pages.
+    /// For lists: whether one response contains the whole list, ignores the requested page, and has
+    /// no paging headers.
     pub unpaged: bool,
 }
 
-/// What another sending of a request would do, after one whose answer was lost.
+/// What happens if a request is sent again after its response was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
     /// Nothing: it reads.
     Reads,
-    /// Nothing more: it says how things shall be.
+    /// Nothing more: the request describes the wanted state.
     Same,
-    /// It would be refused if the first was carried out: the service keeps what it creates unique.
+    /// It is refused if the first one succeeded: the service keeps objects unique.
     Refused,
-    /// It would create a second object.
+    /// It creates a second object.
     Second,
-    /// It would start something that must not start twice.
+    /// It starts something that must not start twice.
     Never,
 }
 
@@ -148,7 +143,7 @@ impl PartialEq for Operation {
 
 impl Eq for Operation {}
 
-/// What the answer to a success holds.
+/// The content of a successful response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// One object.
@@ -159,12 +154,12 @@ pub enum Answer {
     Map,
     /// Nothing.
     Nothing,
-    /// The reference does not say.
+    /// Not documented.
     Unsaid,
 }
 
 impl Operation {
-    /// A row with nothing special about it.
+    /// A row with default properties.
     const fn new(
         id: &'static str,
         method: Method,
@@ -179,7 +174,7 @@ impl Operation {
             Method::Put | Method::Patch | Method::Delete => Again::Same,
             Method::Post => Again::Second,
         };
-        // What a delete names may be absent already: a project that is no fork, for example.
+        // The object of a delete may be absent already, for example the fork relation of a project.
         let may_be_done = matches!(method, Method::Delete);
         Self {
             id,
@@ -206,37 +201,37 @@ impl Operation {
         }
     }
 
-    /// What it takes, without what a manifest can say too.
+    /// The parameters, without the fields of manifests.
     pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> {
         self.parameters.iter().flat_map(|list| list.parameters())
     }
 
-    /// Services that limit requests answer so many a minute.
+    /// Limited to so many requests a minute.
     const fn at_most(self, a_minute: u32) -> Self {
         Self { a_minute: Some(a_minute), ..self }
     }
 
-    /// Another sending does something else than with most operations of its method.
+    /// With another effect of sending it again than most operations of its method.
     const fn again(self, again: Again) -> Self {
         Self { again, ..self }
     }
 
-    /// Its answer shows the object as a read would.
+    /// With the object in the response, as a GET shows it.
     const fn shows(self) -> Self {
         Self { shows: true, ..self }
     }
 
-    /// It may have nothing to do, which is answered with 304.
+    /// May have nothing to do, which is answered with 304.
     const fn may_be_done(self) -> Self {
         Self { may_be_done: true, ..self }
     }
 
-    /// It can be refused if what it removes changed meanwhile.
+    /// Refused if the object changed meanwhile.
     const fn conditional(self) -> Self {
         Self { conditional: true, ..self }
     }
 
-    /// Its list can be read by keyset.
+    /// With a list that can be read by keyset.
     const fn by_keyset(self) -> Self {
         Self { by_keyset: true, ..self }
     }
@@ -265,21 +260,21 @@ impl Operation {
         Self { administrators: true, ..self }
     }
 
-    /// The service filters its list after paging.
+    /// With a list that the service filters after paging.
     const fn filtered_after_paging(self) -> Self {
         Self { filtered_after_paging: true, ..self }
     }
 }
 
-/// Marks an operation that changes nothing.
+/// Marks an operation that only reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read;
 
-/// Marks an operation that may change something.
+/// Marks an operation that may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write;
 
-/// A row of the table together with its effect, [`Read`] or [`Write`].
+/// A row of the table with its effect, [`Read`] or [`Write`].
 #[derive(Clone, Copy, Debug)]
 pub struct Op<E> {
     row: &'static Operation,
@@ -291,28 +286,28 @@ impl<E: Copy> Op<E> {
         Self { row, effect: PhantomData }
     }
 
-    /// The row itself.
+    /// The row.
     pub const fn row(self) -> &'static Operation {
         self.row
     }
 
-    /// A request for this operation without arguments.
+    /// A request without arguments.
     pub const fn request(self) -> Request<E> {
         Request::of(self.row)
     }
 }
 
-/// An operation that is found by its name, with its effect.
+/// An operation of either effect.
 #[derive(Clone, Copy, Debug)]
 pub enum AnyOp {
-    /// It changes nothing.
+    /// It reads.
     Read(Op<Read>),
-    /// It may change something.
+    /// It may write.
     Write(Op<Write>),
 }
 
 impl AnyOp {
-    /// The row itself.
+    /// The row.
     pub const fn row(self) -> &'static Operation {
         match self {
             Self::Read(op) => op.row,
@@ -334,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_says_what_another_sending_would_do() {
+    fn each_operation_has_an_effect_of_a_second_sending() {
         let rows = |again, method| {
             let rows = OPERATIONS
                 .iter()
@@ -413,8 +408,8 @@ mod tests {
         }
     }
 
-    /// Held against what the service is known to answer; what starts something in the background,
-    /// or answers with a status only, is not among them.
+    /// Compared with the behaviour of the service. Writes that start background work or only answer
+    /// with a status are not listed.
     #[test]
     fn these_writes_show_what_they_wrote() {
         let rows = || OPERATIONS.iter().map(|op| op.row());

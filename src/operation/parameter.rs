@@ -1,7 +1,6 @@
-//! What an operation takes: one [`Parameter`] for each thing that a request for it may say.
+//! The parameters of operations.
 //!
-//! A row of the table names lists of parameters, so that what several operations take is written
-//! once.
+//! A row of the table names lists of parameters, so that operations can share them.
 
 use std::fmt;
 
@@ -9,28 +8,28 @@ use serde::{Deserialize, Deserializer};
 
 use crate::{field::Tier, release::Release};
 
-/// Something that a request may say.
+/// A parameter of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// The name that the service knows it by.
+    /// Its name.
     pub name: &'static str,
-    /// Where in a request it stands.
+    /// Its place in a request.
     #[serde(rename = "in")]
     pub place: Place,
-    /// What may be said.
+    /// The type of its values.
     #[serde(rename = "type")]
     pub value: Type,
-    /// Whether the service refuses a request without it.
+    /// Whether the service requires it.
     #[serde(default)]
     pub required: bool,
     /// The lowest tier of the service that has it.
     #[serde(default)]
     pub tier: Tier,
-    /// The release of the service that brought it.
+    /// The release that added it.
     #[serde(default)]
     pub since: Option<Release>,
-    /// Whether only administrators may say it.
+    /// Whether only administrators may use it.
     #[serde(default)]
     pub administrators: bool,
     /// Whether it is deprecated.
@@ -39,14 +38,14 @@ pub struct Parameter {
     /// The parameter to use instead, if it is deprecated and there is one.
     #[serde(default)]
     pub replaced_by: Option<&'static str>,
-    /// Whether it is a secret, which no command line may hold.
+    /// Whether it is a secret, which must not be on a command line.
     #[serde(default)]
     pub secret: bool,
-    /// What it means, in a sentence or two.
+    /// A description, in a sentence or two.
     pub about: &'static str,
 }
 
-/// Where in a request a parameter stands.
+/// The place of a parameter in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
@@ -59,7 +58,7 @@ pub enum Place {
     Body,
 }
 
-/// What may be said (reference 1, 1 and 2).
+/// The type of a parameter (reference 1, 1 and 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case", bound(deserialize = "'de: 'static"))]
 pub enum Type {
@@ -75,9 +74,9 @@ pub enum Type {
     Date,
     /// A point in time, as `YYYY-MM-DDTHH:MM:SSZ` (ISO 8601).
     Time,
-    /// An id, or what the service accepts in its place: a full path or a username.
+    /// An id, or an accepted replacement: a full path or a username.
     IdOrName,
-    /// A level of access: its number, or its word (reference 1, 2.1).
+    /// A level of access: its number or its word (reference 1, 2.1).
     Level,
     /// Any number of texts.
     Texts,
@@ -85,11 +84,11 @@ pub enum Type {
     Words(#[serde(deserialize_with = "kept")] &'static [&'static str]),
     /// Any number of whole numbers.
     Integers,
-    /// An object with these keys, each said on its own.
+    /// An object with these keys, each given separately.
     Object(#[serde(deserialize_with = "kept")] &'static [Parameter]),
     /// Any number of objects with these keys.
     Objects(#[serde(deserialize_with = "kept")] &'static [Parameter]),
-    /// An object whose keys nobody knows beforehand; its values are texts.
+    /// An object with arbitrary keys and texts as values.
     Map,
     /// A file to upload.
     File,
@@ -103,7 +102,7 @@ fn kept<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 }
 
 impl Type {
-    /// The words that it is limited to, if it is.
+    /// The allowed words, if it is limited to some.
     pub const fn words(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Word(words) | Self::Words(words) => Some(words),
@@ -111,7 +110,7 @@ impl Type {
         }
     }
 
-    /// The keys of an object, or of each of several.
+    /// The keys of an object, or of each object in a list.
     pub const fn keys(self) -> &'static [Parameter] {
         match self {
             Self::Object(keys) | Self::Objects(keys) => keys,
@@ -119,13 +118,13 @@ impl Type {
         }
     }
 
-    /// Whether several values may be given.
+    /// Whether it accepts several values.
     pub const fn is_list(self) -> bool {
         matches!(self, Self::Texts | Self::Words(_) | Self::Integers | Self::Objects(_))
     }
 }
 
-/// What may be said, in the words of documentation; the words of an enumeration are not among them.
+/// The type in the words of documentation, without the words of an enumeration.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -159,7 +158,7 @@ impl fmt::Display for Place {
 }
 
 impl Parameter {
-    /// A parameter that may be left out, on every tier, for everybody.
+    /// An optional parameter for every tier and everybody.
     pub const fn new(place: Place, name: &'static str, value: Type, about: &'static str) -> Self {
         Self {
             name,

@@ -5,16 +5,16 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use super::Parameter;
 use crate::yaml;
 
-/// The lists by name. They are read when the first operation is asked what it takes.
+/// The lists by name, read when the first operation's parameters are needed.
 static LISTS: LazyLock<BTreeMap<&str, Vec<Parameter>>> =
     LazyLock::new(|| yaml::built_in(include_str!("parameters.yaml")));
 
 /// A list of parameters of an operation.
 #[derive(Clone, Copy, Debug)]
 pub enum List {
-    /// The one of the file that is called so.
+    /// The list with this name in the file.
     Named(&'static str),
-    /// One that was made for an operation of its own.
+    /// A list made for one operation.
     Made(&'static [Parameter]),
 }
 
@@ -36,7 +36,7 @@ mod tests {
     use crate::operation::OPERATIONS;
 
     #[test]
-    fn every_list_is_named_and_every_name_is_one_of_a_list() {
+    fn every_list_of_the_file_is_used_and_every_used_list_is_in_the_file() {
         let lists = OPERATIONS.iter().flat_map(|op| op.row().parameters);
         let named: BTreeSet<_> = lists
             .filter_map(|list| match list {

@@ -1,7 +1,7 @@
-//! Ids that are not known yet: of what the same run creates.
+//! Ids that are not known yet because the same run creates the things.
 //!
-//! A plan names what is still to be created by its path. Where a request carries the id of such a
-//! thing, [`id_of`] stands for it until the request is sent.
+//! A plan refers to such things by path. In a request, [`id_of`] takes the place of the id until
+//! the request is sent.
 
 use serde_json::json;
 
@@ -9,17 +9,17 @@ use crate::value::Json;
 
 const ID_OF: &str = "id_of";
 
-/// What stands for the id of what is created at `path`.
+/// A placeholder for the id of the thing that is created at `path`.
 pub fn id_of(path: &str) -> Json {
     json!({ ID_OF: path })
 }
 
-/// The path of what `json` stands for the id of, if it does.
+/// The path in the placeholder `json`, if it is one.
 pub fn created_at(json: &Json) -> Option<&str> {
     json.as_object().filter(|object| object.len() == 1)?.get(ID_OF)?.as_str()
 }
 
-/// The paths of everything that `json` waits for.
+/// The paths of all placeholders in `json`.
 pub(super) fn paths(json: &Json) -> Vec<&str> {
     match json {
         Json::Array(items) => items.iter().flat_map(paths).collect(),
@@ -31,7 +31,7 @@ pub(super) fn paths(json: &Json) -> Vec<&str> {
     }
 }
 
-/// Puts ids in place of what stands for them; fails with a path of which `id` knows none.
+/// Replaces placeholders by ids. Fails with a path whose id is not known.
 pub(super) fn fill_in(json: &mut Json, id: &impl Fn(&str) -> Option<u64>) -> Result<(), String> {
     if let Some(path) = created_at(json) {
         *json = id(path).ok_or_else(|| path.to_owned())?.into();
@@ -53,7 +53,7 @@ mod tests {
     };
 
     #[test]
-    fn what_a_path_names_is_sent_by_its_id_and_shown_by_its_path() {
+    fn a_named_thing_is_sent_by_its_id_and_shown_by_its_path() {
         let fork = |id| PROJECT_FORK.request().arg_of("id", "acme/up", id);
         let known = fork(Some(7));
         assert_eq!((known.path(), known.waits_for().count()), ("/projects/7/fork".to_owned(), 0));
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_step_creates_gets_its_id_when_the_request_is_sent_and_nothing_goes_by_a_path() {
+    fn a_created_thing_gets_its_id_when_the_request_is_sent() {
         let to = |id| VARIABLE_CREATE.request().of_container("acme/new", id);
         assert_eq!(
             to(Some(7)).with_ids(Some(8), |_| None).unwrap().path(),
@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_by_its_path_in_a_body_may_have_to_come_first() {
+    fn a_thing_that_a_body_names_by_path_may_have_to_come_first() {
         let import = IMPORT_EXTGIT.request().after("acme/neo");
         assert_eq!(import.waits_for().collect::<Vec<_>>(), ["acme/neo"]);
         assert!(import.with_ids(None, |_| None).is_ok(), "nothing is filled in");
     }
 
     #[test]
-    fn an_id_is_filled_in_wherever_one_is_named_and_nowhere_else() {
+    fn an_id_is_only_filled_in_where_one_is_named() {
         let rows = json!([{"group_id": id_of("acme/neo")}, {"access_level": 40}]);
         let body = |rows: &Json, id: &Json, other: Json| {
             let fields = [("rows", rows.clone()), ("group_id", id.clone()), ("other", other)];

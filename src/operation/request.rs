@@ -1,4 +1,4 @@
-//! A request as a value: what it is for, what it says, and what it waits for.
+//! A request as a value: its operation, its contents, and the things that it waits for.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -9,7 +9,7 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// What a request carries. Its `Debug` shows names only.
+/// The body of a request. Its `Debug` shows names only.
 #[derive(Clone, Default, PartialEq)]
 pub enum Body {
     /// Nothing.
@@ -32,7 +32,7 @@ impl fmt::Debug for Body {
     }
 }
 
-/// Live values, of which `Debug` shows the names only.
+/// Live values. Their `Debug` shows names only.
 #[derive(Clone, PartialEq)]
 struct Sealed(Vec<(String, Json)>);
 
@@ -45,37 +45,36 @@ impl fmt::Debug for Sealed {
 /// A request not yet sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request<E> {
-    /// The row of the table that it is for.
+    /// Its row of the table.
     pub operation: &'static Operation,
     arguments: Vec<(&'static str, String)>,
-    /// The arguments that name something by its path, each with the id that is sent for it, once it
-    /// is known.
+    /// The arguments that name something by path, each with the id to send, once known.
     named: Vec<(&'static str, Option<u64>)>,
-    /// Whether `:id` stands for the container that its own step creates, and whose id is missing.
+    /// Whether `:id` is the id of the container that its own step creates.
     is_pending: bool,
-    /// The paths of what has to be created first and is named by its path.
+    /// The paths of things that must be created first.
     after: Vec<String>,
-    /// Fixed segments of the path that this service calls otherwise.
+    /// Fixed segments of the path that this service calls by another name.
     renamed: Vec<(&'static str, String)>,
     query: Vec<(Cow<'static, str>, String)>,
-    /// What it carries.
+    /// The body.
     pub body: Body,
-    /// Live values that the body repeats besides, because the service would reset what an edit
-    /// leaves out. They go stale.
+    /// Live values that the body also contains, because the service would reset fields that an edit
+    /// lacks. They become stale.
     repeated: Sealed,
-    /// The fields of the body whose values no text may quote, even where they are plain.
+    /// The fields of the body whose values must not be quoted, even plain ones.
     sensitive: Vec<String>,
-    /// The fields of the body that name things by an id that is still missing.
+    /// The fields of the body that contain an id which is not known yet.
     naming: Vec<String>,
-    /// Whether a second sending may undo what comes after the first.
+    /// Whether sending it again could undo later requests.
     once: bool,
-    /// What is kept of the objects of the answer.
+    /// The keys to keep of the objects in the response.
     wanted: Wanted,
     effect: PhantomData<E>,
 }
 
 impl<E> Request<E> {
-    /// One without arguments.
+    /// A request without arguments.
     pub(super) const fn of(operation: &'static Operation) -> Self {
         Self {
             operation,
@@ -95,7 +94,7 @@ impl<E> Request<E> {
         }
     }
 
-    /// Fills in `:name` of the path template; `value` is percent-encoded when the path is built.
+    /// Sets `:name` of the path template; `value` is percent-encoded when the path is built.
     #[must_use]
     pub fn arg(mut self, name: &'static str, value: impl ToString) -> Self {
         debug_assert!(
@@ -107,16 +106,16 @@ impl<E> Request<E> {
         self
     }
 
-    /// Fills in `:name` of the path template with the `id` of what is at `path`; if that is missing,
-    /// it is filled in when the request is sent.
+    /// Sets `:name` of the path template to the `id` of the thing at `path`. An unknown id is
+    /// filled in when the request is sent.
     #[must_use]
     pub fn arg_of(mut self, name: &'static str, path: &str, id: Option<u64>) -> Self {
         self.named.push((name, id));
         self.arg(name, path)
     }
 
-    /// Fills in `:id` of the path template with the `id` of the container at `path` that it is for. If
-    /// that is missing, because its own step creates it, it is filled in when the request is sent.
+    /// Sets `:id` of the path template to the `id` of the container at `path`. If its own step
+    /// creates the container, the id is filled in when the request is sent.
     #[must_use]
     pub fn of_container(mut self, path: &str, id: Option<u64>) -> Self {
         match id {
@@ -128,16 +127,16 @@ impl<E> Request<E> {
         }
     }
 
-    /// Says that what is at `path`, which it names by that, has to be created first.
+    /// Makes it wait for the thing at `path`, which must be created first.
     #[must_use]
     pub fn after(mut self, path: &str) -> Self {
         self.after.push(path.to_owned());
         self
     }
 
-    /// Calls the fixed segment `neutral` of the path, and what starts with it among the fields of
-    /// the body, by `name`: the reference has neutral words for two hosts that services call by
-    /// name (reference 1, 1).
+    /// Replaces the fixed segment `neutral` of the path, and the same prefix of body fields, by
+    /// `name`: the reference uses neutral words for two hosts that services call by name (reference
+    /// 1, 1).
     #[must_use]
     pub fn rename(mut self, neutral: &'static str, name: &str) -> Self {
         if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
@@ -161,7 +160,7 @@ impl<E> Request<E> {
         self.query.iter().any(|(n, _)| n == name)
     }
 
-    /// Adds a query parameter, or replaces it.
+    /// Sets a query parameter.
     #[must_use]
     pub fn query(mut self, name: impl Into<Cow<'static, str>>, value: impl ToString) -> Self {
         let (name, value) = (name.into(), value.to_string());
@@ -172,7 +171,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// Carries `fields` as JSON, or as a form if one of them is a file.
+    /// Sets the body: JSON, or a form if one of the fields is a file.
     #[must_use]
     pub fn fields(mut self, fields: Fields) -> Self {
         let files = fields.values().any(|v| matches!(v, Value::File(_)));
@@ -180,47 +179,46 @@ impl<E> Request<E> {
         self
     }
 
-    /// Repeats live values, as they are there, in the body too; what [`fields`](Self::fields) says
-    /// wins.
+    /// Also sends these live values. Values of [`fields`](Self::fields) take precedence.
     #[must_use]
     pub fn repeating(mut self, live: Object) -> Self {
         self.repeated = Sealed(live.into_iter().collect());
         self
     }
 
-    /// Keeps of the objects of the answer only what is `wanted`.
+    /// Keeps only the `wanted` keys of the objects in the response.
     #[must_use]
     pub fn keeping(mut self, wanted: Wanted) -> Self {
         self.wanted = wanted;
         self
     }
 
-    /// Keeps `keys` of the objects of the answer too.
+    /// Also keeps `keys` of the objects in the response.
     #[must_use]
     pub fn keeping_also(self, keys: &[&'static str]) -> Self {
         Self { wanted: self.wanted.and(keys), ..self }
     }
 
-    /// What is kept of the objects of the answer.
+    /// The keys to keep of the objects in the response.
     pub const fn wanted(&self) -> &Wanted {
         &self.wanted
     }
 
-    /// Keeps the values of these fields of the body out of every text, also where they are plain.
-    /// Secrets are kept out anyway.
+    /// Marks fields of the body whose values must not be quoted, even plain ones. Secrets are never
+    /// quoted.
     #[must_use]
     pub fn sensitive(mut self, fields: impl IntoIterator<Item = String>) -> Self {
         self.sensitive.extend(fields);
         self
     }
 
-    /// Whether no text may quote the value of this field.
+    /// Whether the value of this field must not be quoted.
     pub fn is_sensitive(&self, field: &str) -> bool {
         self.sensitive.iter().any(|name| name == field)
     }
 
-    /// Says which fields of the body, as it is now, name things by their id: there, what
-    /// [`pending::id_of`] makes stands for an id that is filled in when the request is sent.
+    /// Marks the fields of the current body that contain ids of named things. Placeholders of
+    /// [`pending::id_of`] in them are replaced when the request is sent.
     #[must_use]
     pub fn naming(mut self, fields: impl IntoIterator<Item = String>) -> Self {
         let waits = |name: &String| {
@@ -231,7 +229,7 @@ impl<E> Request<E> {
         self
     }
 
-    /// The paths of what has to be created before it can be sent.
+    /// The paths of the things that must be created before it can be sent.
     pub fn waits_for(&self) -> impl Iterator<Item = &str> {
         let named = self.naming.iter().filter_map(|name| self.body_fields()?.get(name)?.plain());
         let missing = self.named.iter().filter(|(_, id)| id.is_none());
@@ -240,34 +238,34 @@ impl<E> Request<E> {
         named.flat_map(pending::paths).chain(arguments).chain(after)
     }
 
-    /// The paths of what its own path names, whether their ids are known or not.
+    /// The paths that its arguments name, whether their ids are known or not.
     pub fn named(&self) -> impl Iterator<Item = &str> {
         self.named.iter().filter_map(|(name, _)| self.argument(name))
     }
 
-    /// What `:name` of the path stands for.
+    /// The path that the argument `:name` names.
     fn argument(&self, name: &str) -> Option<&str> {
         let found = self.arguments.iter().find(|(own, _)| *own == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The id of the one thing that it asks for, if it asks by that.
+    /// The id of the only thing that it reads, if it reads by id.
     pub fn own_id(&self) -> Option<u64> {
         let name = self.operation.path.rsplit('/').next()?.strip_prefix(':')?;
         self.argument(name)?.parse().ok()
     }
 
-    /// How a request without a body is sent by hand.
+    /// A command that sends this request, which has no body.
     pub fn as_command(&self) -> String {
         let arguments = self.arguments.iter().map(|(name, value)| format!(" {name}={value}"));
         format!("undrift call {}{}", self.operation.id, arguments.collect::<String>())
     }
 
-    /// The same with the ids that it waits for: `own` is that of its container. What is sent to a
-    /// container goes by the id: another one may have the path by now.
+    /// The request with the ids that it waits for; `own` is the id of its container. A write to a
+    /// container uses the id, because another container may have the path by now.
     ///
     /// # Errors
-    /// The path of something whose id is not known.
+    /// The path of a thing whose id is not known.
     pub fn with_ids(
         mut self,
         own: Option<u64>,
@@ -293,7 +291,7 @@ impl<E> Request<E> {
         if self.goes_by_path() { Err(self.path()) } else { Ok(self) }
     }
 
-    /// Whether it goes to a group or project by something else than its id.
+    /// Whether it addresses a group or project by path instead of by id.
     pub fn goes_by_path(&self) -> bool {
         let path = self.operation.path;
         let goes = path.starts_with("/projects/:id") || path.starts_with("/groups/:id");
@@ -301,21 +299,21 @@ impl<E> Request<E> {
         goes && !own()
     }
 
-    /// Whether it is right only as long as what it was built from is there: it repeats live values,
-    /// or would create a second object beside one that somebody else created meanwhile.
+    /// Whether it becomes wrong when live state changes: it repeats live values, or it would create
+    /// a duplicate of something that was created meanwhile.
     pub fn goes_stale(&self) -> bool {
         self.again() == Again::Second || self.repeated().next().is_some()
     }
 
-    /// Keeps a second sending off for as long as the first can arrive: what it removes is added
-    /// anew in between, and would be removed again.
+    /// Prevents a second sending while the first may still arrive: what it removes is added again
+    /// afterwards, and would be removed again.
     #[must_use]
     pub fn once(mut self) -> Self {
         self.once = true;
         self
     }
 
-    /// What another sending would do.
+    /// What happens if it is sent again.
     pub fn again(&self) -> Again {
         if self.once && !Bug::RemoveTwice.is_planted() {
             Again::Second
@@ -335,13 +333,13 @@ impl<E> Request<E> {
             .map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The names of everything that its body says.
+    /// The names of everything in its body.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let fields = self.body_fields().into_iter().flat_map(Fields::keys);
         fields.map(String::as_str).chain(self.repeated().map(|(name, _)| name))
     }
 
-    /// The fields that it carries.
+    /// The fields in its body.
     pub const fn body_fields(&self) -> Option<&Fields> {
         match &self.body {
             Body::None => None,
@@ -349,12 +347,12 @@ impl<E> Request<E> {
         }
     }
 
-    /// The path below `/api/v4` with every argument in place, without the query.
+    /// The path below `/api/v4` with every argument, without the query.
     pub fn path(&self) -> String {
         self.path_by(|name| self.named.iter().find(|(own, _)| *own == name)?.1)
     }
 
-    /// The path, with the ids of things that are named by their path where `id` tells them.
+    /// The path, with ids instead of paths where `id` knows them.
     fn path_by(&self, id: impl Fn(&str) -> Option<u64>) -> String {
         let segments = self.operation.path.split('/').map(|segment| {
             let Some(name) = segment.strip_prefix(':') else {
@@ -376,8 +374,8 @@ impl<E> Request<E> {
         self.path() + &self.query_text()
     }
 
-    /// The same as plans show it, with paths instead of ids that only the sending of a request needs:
-    /// they are the same before and after something is created.
+    /// The target as plans show it, with paths instead of ids that are only needed for sending. It
+    /// is the same before and after the thing is created.
     pub fn shown_target(&self) -> String {
         self.path_by(|_| None) + &self.query_text()
     }
@@ -392,7 +390,7 @@ impl<E> Request<E> {
     }
 }
 
-/// The method and the path, as errors and plans show a request: never its body.
+/// The method and the path, for errors and plans; never the body.
 impl<E> fmt::Display for Request<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.operation.method, self.target())
@@ -422,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_argument_is_one_segment_whatever_it_holds() {
+    fn a_path_argument_is_always_one_segment() {
         let request = VARIABLE_UPDATE
             .request()
             .arg("id", "acme/my.shop")

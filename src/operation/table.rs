@@ -1,8 +1,8 @@
 //! Every operation, one row each: `EFFECT CONSTANT = "id" METHOD PATH, purpose, source, answer,
-//! [parameters] and what is special`.
+//! [parameters] and other properties`.
 //!
-//! The parameters are lists of `parameters.yaml`. The source is the chapter and section of the reference, or `supporting` for what the reference
-//! leaves out and undrift needs.
+//! The parameters are lists of `parameters.yaml`. The source is the chapter and section of the
+//! reference, or `supporting` for operations that undrift needs and the reference does not contain.
 
 use super::{Again, Answer, AnyOp, List, Method, Op, Operation, Read, Write};
 use crate::field::{Route, Scope};
@@ -127,7 +127,7 @@ operations! {
     Write PROJECT_UPDATE = "project-edit" Put "/projects/:id", "edit a project, or upload its avatar", "2, 4.3", One,
         [project, project_path].fields("settings", Route::Edit).shows();
 
-    // The reference names it as a gap (2, 4.7).
+    // The reference calls this a gap (2, 4.7).
     Write PROJECT_TRANSFER = "project-transfer" Put "/projects/:id/transfer", "move a project to another namespace", "supporting", One,
         [project, new_namespace].again(Again::Refused).shows();
 
@@ -176,7 +176,7 @@ operations! {
         "get a protected branch or wildcard", "supporting", One, [project, protected_branch];
     Write PROTECTED_BRANCH_CREATE = "protected-branch-add" Post "/projects/:id/protected_branches", "protect a branch or wildcard",
         "supporting", One, [project, new_protection].again(Again::Refused).shows();
-    // A grant that is there already is refused, and so is an id that has gone.
+    // The service refuses a grant that exists already, and an id that does not exist.
     Write PROTECTED_BRANCH_UPDATE = "protected-branch-edit" Patch "/projects/:id/protected_branches/:name",
         "edit a protected branch or wildcard", "supporting", One,
         [project, protected_branch, changed_protection].since(15, 6).again(Again::Refused).shows();

@@ -1,48 +1,48 @@
-//! Why a list could not be read as a whole.
+//! Reasons why a list could not be read to its end.
 
-/// Why a collection could not be read to its end.
+/// Why a list could not be read to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
-    /// The answers do not fit together. Reading the list again may help.
+    /// The responses contradict each other. Reading the list again may help.
     #[error(transparent)]
     Contradiction(#[from] Contradiction),
-    /// An entry lacks what tells it from others, or has null there.
+    /// An entry lacks an identifying key, or the key is null.
     #[error("an entry on page {page} of the list has no `{key}`")]
     Unidentified {
         /// The page, counted from 1.
         page: u64,
-        /// What is missing.
+        /// The missing key.
         key: &'static str,
     },
-    /// The list is longer than what is kept, which is said here: 100,000 entries, 64 MiB of JSON,
-    /// or 1,000 pages that may be empty.
+    /// The list exceeds a limit, which is given here: 100,000 entries, 64 MiB of JSON, or 1,000
+    /// pages that may be empty.
     #[error("the list has more than {0}")]
     TooLong(&'static str),
-    /// The operation's list cannot prove that something is absent.
+    /// The list of this operation cannot prove that an entry is absent.
     #[error("the service filters the pages of this list, so it cannot be proven complete")]
     Filtered,
-    /// The end was not reached.
+    /// The end of the list was not reached.
     #[error("the list was not read to its end")]
     Unfinished,
 }
 
-/// Two things that the service said of one list and that exclude each other: the list changed while
-/// it was read, or something between here and the service changed an answer. Pages count from 1.
-/// Its text holds nothing of any entry.
+/// Two statements of the service about one list that exclude each other: the list changed while it
+/// was read, or a proxy changed a response. Pages are counted from 1. The text contains no data of
+/// entries.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Contradiction {
-    /// Another page than the one that was asked for.
+    /// The response contains another page than requested.
     #[error("page {page} of the list says that it is page {said}")]
     OtherPage {
-        /// The page that was asked for.
+        /// The requested page.
         page: u64,
         /// `X-Page`.
         said: u64,
     },
-    /// The page that is said to follow is not the next one.
+    /// The announced next page has a wrong number.
     #[error("page {page} of the list says that page {said} follows")]
     OtherNext {
-        /// The page that says so.
+        /// The page that announces it.
         page: u64,
         /// `X-Next-Page`, or the page of the `Link`.
         said: u64,
@@ -50,70 +50,70 @@ pub enum Contradiction {
     /// One header announces another page, the other the end.
     #[error("the `Link` and `X-Next-Page` headers of page {0} of the list contradict each other")]
     Announcements(u64),
-    /// The link to the next page leads to entries that came already.
+    /// The link to the next page leads to entries that were received already.
     #[error("the `Link` header of page {0} of the list leads backwards")]
     Backwards(u64),
     /// A page that the page before it announced has no entries.
     #[error("page {0} of the list is empty although it was announced")]
     Empty(u64),
-    /// A page that another follows has fewer entries than a page holds.
+    /// A page is not full although another page follows.
     #[error(
         "page {page} of the list has {entries} of {size} entries although another page follows"
     )]
     Short {
         /// The page.
         page: u64,
-        /// How many entries it has.
+        /// The number of its entries.
         entries: usize,
-        /// How many a page holds.
+        /// The number of entries in a full page.
         size: usize,
     },
-    /// A page has more entries than a page holds.
+    /// A page has too many entries.
     #[error("page {page} of the list has {entries} entries, more than the {size} of a page")]
     Overfull {
         /// The page.
         page: u64,
-        /// How many entries it has.
+        /// The number of its entries.
         entries: usize,
-        /// How many a page holds.
+        /// The number of entries in a full page.
         size: usize,
     },
-    /// There are entries after the page that was the last.
+    /// There are entries after the last page.
     #[error("page {0} of the list has entries although the page before it was the last")]
     Beyond(u64),
     /// `X-Per-Page` changed.
     #[error("page {page} of the list says {said} entries per page, earlier pages {before}")]
     PageSize {
-        /// The page that says something else.
+        /// The page with the other value.
         page: u64,
-        /// How many entries a page held so far.
+        /// The page size so far.
         before: usize,
         /// `X-Per-Page` of this page.
         said: usize,
     },
-    /// Fewer entries than `X-Total` says, or more.
+    /// The number of entries differs from `X-Total`.
     #[error("the service said {said} entries and sent {sent}")]
     Total {
         /// The last `X-Total`.
         said: u64,
-        /// How many entries came.
+        /// The number of received entries.
         sent: u64,
     },
-    /// `X-Total` is lower than it was: what was removed meanwhile moved others to a page that was
-    /// read before.
+    /// `X-Total` became lower: a removal may have moved other entries to a page that was read
+    /// already.
     #[error("page {page} of the list says {said} entries in all, earlier pages {before}")]
     Fewer {
-        /// The page that says something else.
+        /// The page with the lower value.
         page: u64,
-        /// What was said before.
+        /// The value before.
         before: u64,
         /// `X-Total` of this page.
         said: u64,
     },
-    /// As many entries came as `X-Total` says, and another page is announced.
+    /// Another page is announced although all entries of `X-Total` were received.
     #[error("page {page} of the list announces another page although all {said} entries were sent")]
     Surplus {
-        /// The page that announces.
+        /// The page with the announcement.
         page: u64,
         /// The last `X-Total`.
         said: u64,
@@ -121,15 +121,15 @@ pub enum Contradiction {
     /// An entry came twice.
     #[error("page {0} of the list repeats an entry")]
     Repeated(u64),
-    /// An entry of a list by keyset has no id, or not a greater one than the entry before it.
+    /// An entry of a list by keyset has no id, or an id that is not greater than the one before.
     #[error("the ids on page {0} of the list do not ascend")]
     Unordered(u64),
-    /// A header cannot be understood.
+    /// A header is malformed.
     #[error("the `{header}` header of page {page} of the list cannot be understood")]
     Header {
         /// The page.
         page: u64,
-        /// The header's name.
+        /// The name of the header.
         header: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! What the headers of a page say of the list.
+//! The paging headers of a response.
 
 use std::{num::NonZeroUsize, str::FromStr};
 
@@ -7,17 +7,17 @@ use percent_encoding::percent_decode_str;
 
 use super::Contradiction;
 
-/// What the headers of one page say. `None` is what they do not say; an empty header says nothing,
-/// except `X-Next-Page`.
+/// The values of the paging headers of one page. `None` if a header is missing. An empty header
+/// counts as missing, except `X-Next-Page`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
-    /// `X-Page`: which page this is.
+    /// `X-Page`: the number of the page.
     pub(super) page: Option<u64>,
-    /// `X-Per-Page`: how many entries a full page has.
+    /// `X-Per-Page`: the number of entries in a full page.
     pub(super) size: Option<usize>,
-    /// `X-Total`: how many entries the list has.
+    /// `X-Total`: the number of entries in the list.
     pub(super) total: Option<u64>,
-    /// `X-Total-Pages`: how many pages the list has.
+    /// `X-Total-Pages`: the number of pages in the list.
     pub(super) total_pages: Option<u64>,
     /// `X-Next-Page`: the next page, or that there is none.
     pub(super) next: Option<Option<u64>>,
@@ -25,8 +25,8 @@ pub(super) struct Said {
     pub(super) link: Option<Option<Link>>,
 }
 
-/// The parameters of a link that say where its page begins. Its address is never used: a service
-/// whose links point at another host must not be able to send the token there.
+/// The parameters of a link that give the position of its page. The URL is never used: a link to
+/// another host must not receive the token.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) page: Option<u64>,
@@ -34,7 +34,7 @@ pub(super) struct Link {
     pub(super) cursor: Option<String>,
 }
 
-/// A header cannot be understood.
+/// A header is malformed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Unclear;
 
@@ -53,7 +53,7 @@ impl Said {
     }
 }
 
-/// The value of a header; several are one if they are equal.
+/// The value of a header. Several equal ones count as one.
 fn value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Unclear> {
     let mut values = headers
         .get_all(name)
@@ -73,8 +73,8 @@ fn next_page(headers: &HeaderMap) -> Result<Option<Option<u64>>, Unclear> {
     Ok(value(headers, "X-Next-Page")?.map(|_| number))
 }
 
-/// What all `Link` headers (RFC 8288) say of the next page: a link to it, or only links to others
-/// (`Some(None)`), or nothing.
+/// The `Link` headers (RFC 8288): a link to the next page, only other links (`Some(None)`), or
+/// none.
 fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Unclear> {
     let mut found = None;
     for value in headers.get_all("Link") {
@@ -103,7 +103,7 @@ fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Unclear> {
 }
 
 impl Link {
-    /// Reads the query of a link's target.
+    /// Reads the query of a link target.
     fn parse(target: &str) -> Result<Self, Unclear> {
         let query = target
             .split('#')
@@ -128,7 +128,7 @@ impl Link {
     }
 }
 
-/// The relations that a link's parameters, such as `; rel="next last"`, name.
+/// The relations in the parameters of a link, such as `; rel="next last"`.
 fn relations(parameters: &str) -> impl Iterator<Item = &str> {
     let mut rest = parameters;
     let each = std::iter::from_fn(move || {
@@ -143,7 +143,7 @@ fn relations(parameters: &str) -> impl Iterator<Item = &str> {
         .flat_map(|(_, value)| value.trim().trim_matches('"').split_ascii_whitespace())
 }
 
-/// Splits at the first `separator` that stands outside of double quotes.
+/// Splits at the first `separator` outside of double quotes.
 fn split_outside_quotes(text: &str, separator: char) -> (&str, &str) {
     let mut quoted = false;
     for (at, c) in text.char_indices() {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_read_as_the_standard_says() {
+    fn a_link_is_read_according_to_the_standard() {
         let table = [
             (r#"<https://h/x?page=2>; rel="next""#, Some(Some(link(2)))),
             ("</x?page=2>;REL=next", Some(Some(link(2)))),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_header_says_nothing_but_that_no_page_follows() {
+    fn an_empty_header_counts_as_missing_except_next_page() {
         let empty = headers(
             &["x-page", "x-per-page", "x-total", "x-total-pages", "x-next-page", "link"]
                 .map(|name| (name, "")),

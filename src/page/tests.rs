@@ -1,5 +1,5 @@
-//! The pager against hand-made pages, and against a model of the service: honest, and with every
-//! single damage.
+//! Tests of the pager with hand-made pages, and with a model of the service: correct, and with
+//! every single fault.
 
 mod model;
 
@@ -31,7 +31,7 @@ fn hooks() -> Pager {
     Pager::new(HOOK_LIST.request().arg("id", 1), Rows::with_id(&[])).unwrap()
 }
 
-/// The headers of `text`, one `name: value` a line.
+/// Headers from `text`, one `name: value` per line.
 fn said(text: &str) -> HeaderMap {
     let pairs: Vec<_> = text
         .lines()
@@ -41,7 +41,7 @@ fn said(text: &str) -> HeaderMap {
     headers(&pairs)
 }
 
-/// What becomes of a list of hooks whose answers are `pages`.
+/// The result of reading a list of hooks whose responses are `pages`.
 fn read(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
     let mut pager = hooks();
     for (text, page) in pages {
@@ -52,7 +52,7 @@ fn read(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
 }
 
 #[test]
-fn what_does_not_fit_is_named_with_its_page() {
+fn each_contradiction_is_named_with_its_page() {
     let first = || ("x-per-page: 2\nx-next-page: 2", ids(1..=2));
     let table = [
         (
@@ -116,8 +116,8 @@ fn what_does_not_fit_is_named_with_its_page() {
     }
 }
 
-/// Every first page of up to three entries under every set of headers, against the law written down
-/// once more; and what may follow it.
+/// Every first page of up to three entries with every set of headers, compared with a second
+/// implementation of the rules; and which page may follow.
 #[test]
 fn the_first_page_decides_what_may_follow() {
     let count = every_first_page(|entries, said| {
@@ -165,7 +165,7 @@ fn every_first_page(mut each: impl FnMut(u64, &First)) -> usize {
     count
 }
 
-/// What a first page says.
+/// The headers of a first page.
 #[derive(Debug)]
 struct First {
     size: Option<u64>,
@@ -234,7 +234,7 @@ fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
         |query: &str| format!("<https://evil.example/x?{query}&private_token=y>; rel=\"next\"");
     let target =
         |pager: &Pager| pager.next().unwrap().target().split_once("sort=asc").unwrap().1.to_owned();
-    // Whatever a link says of where the next page begins, no entry is left out.
+    // Wherever the links lead, no entry is skipped.
     for (query, next) in [
         ("id_after=7", "&id_after=7"),
         ("id_after=90", "&id_after=7"),
@@ -276,7 +276,7 @@ fn a_list_by_keyset_ascends_and_ends_with_an_empty_page() {
 }
 
 #[test]
-fn a_list_that_is_only_looked_through_is_not_kept_and_proves_nothing() {
+fn a_passed_list_is_not_kept_and_proves_nothing() {
     let mut pager = Pager::passing(HOOK_LIST.request().arg("id", 1));
     let pairs =
         |next| headers(&[("x-next-page", next), ("x-per-page", "2"), ("x-total-pages", "2")]);
@@ -312,7 +312,7 @@ fn a_contradiction_ends_a_search_without_an_error() {
 }
 
 #[test]
-fn a_search_asks_for_no_more_than_there_is() {
+fn a_search_requests_no_more_pages_than_exist() {
     let hooks = HOOK_LIST.request().arg("id", 1);
     let projects = PROJECT_LIST.request();
     let table = [
@@ -338,7 +338,7 @@ fn a_search_asks_for_no_more_than_there_is() {
 }
 
 #[test]
-fn an_entry_of_a_kept_list_has_to_say_what_it_is() {
+fn an_entry_of_a_kept_list_needs_its_identity() {
     let variable = |scope: &Json, value: &str| {
         object(&json!({"key": "K", "environment_scope": scope, "value": value}))
     };
@@ -359,7 +359,7 @@ fn an_entry_of_a_kept_list_has_to_say_what_it_is() {
         variables(&["key", "environment_scope"]).accept(&total, unknown).map(drop).unwrap_err();
     assert_eq!(error.to_string(), "an entry on page 1 of the list has no `environment_scope`");
     assert_eq!(error, PageError::Unidentified { page: 1, key: "environment_scope" });
-    // What is only shown may be anything, once.
+    // A value that is only shown may be anything.
     let star = |user: u64| object(&json!({"id": null, "user": {"id": user}}));
     let mut shown = variables(&[]);
     assert_eq!(shown.accept(&total, vec![star(1), star(2)]).unwrap().len(), 2);
@@ -368,7 +368,7 @@ fn an_entry_of_a_kept_list_has_to_say_what_it_is() {
 }
 
 #[test]
-fn a_list_without_end_ends() {
+fn a_list_without_end_is_given_up() {
     let page = |n: u64, bytes: usize| {
         let mut page = ids((n - 1) * 100 + 1..=n * 100);
         page[0].insert("url".to_owned(), "x".repeat(bytes).into());
@@ -391,7 +391,7 @@ fn a_list_without_end_ends() {
 }
 
 #[test]
-fn what_is_kept_is_counted_as_the_json_that_it_would_be() {
+fn the_size_of_kept_entries_is_counted_as_json() {
     for object in [
         json!({}),
         json!({"id": 12345, "url": "https://h", "on": true, "rows": [{"a": null}, "x"]}),
@@ -410,7 +410,7 @@ fn a_list_that_is_filtered_after_paging_is_never_whole() {
     assert_eq!(pager.finish(), Err(PageError::Unfinished));
 }
 
-/// What is shown of a list that the service filters, whose answers are `pages`.
+/// The entries of a list that the service filters, with the responses `pages`.
 fn shown(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
     let mut pager = Pager::shown(NOTE_LIST.request().arg("id", 1), Rows::with_id(&[]));
     for (text, page) in pages {
@@ -421,7 +421,7 @@ fn shown(pages: &[(&str, Vec<Object>)]) -> Result<Vec<Object>, PageError> {
 }
 
 #[test]
-fn a_list_that_is_filtered_is_read_as_far_as_the_answers_announce() {
+fn a_filtered_list_is_read_as_far_as_the_responses_announce() {
     let none = || ids([]);
     for (pages, expected) in [
         (vec![("x-next-page:\nx-total: 100", ids([1]))], Ok(ids([1]))),
@@ -433,9 +433,9 @@ fn a_list_that_is_filtered_is_read_as_far_as_the_answers_announce() {
             ],
             Ok(ids([7])),
         ),
-        // By the total alone: it counts what was filtered.
+        // By the total alone, which includes filtered entries.
         (vec![("x-total: 101", ids([1])), ("x-total: 101", none())], Ok(ids([1]))),
-        // Without a word, the first page without entries is the end.
+        // Without any header, the first empty page is the end.
         (vec![("", ids([1])), ("", ids([2])), ("", none())], Ok(ids([1, 2]))),
         (vec![("x-next-page: 2", ids([1]))], Err(PageError::Unfinished)),
         (
@@ -447,7 +447,7 @@ fn a_list_that_is_filtered_is_read_as_far_as_the_answers_announce() {
             vec![("x-next-page: 2", ids([1])), ("x-next-page:", ids([1]))],
             Err(Contradiction::Repeated(2).into()),
         ),
-        // An entry that was removed meanwhile moved another one to a page that was read.
+        // A removal moved an entry to a page that was read already.
         (
             vec![("x-total: 300", ids([1])), ("x-total: 299", ids([2]))],
             Err(Contradiction::Fewer { page: 2, before: 300, said: 299 }.into()),
@@ -464,7 +464,7 @@ fn a_list_that_is_filtered_is_read_as_far_as_the_answers_announce() {
 }
 
 #[test]
-fn a_service_that_goes_round_in_circles_is_left() {
+fn a_service_that_repeats_pages_is_given_up() {
     let full = || ids(1..=100);
     let table = [
         (
@@ -492,7 +492,7 @@ fn a_service_that_goes_round_in_circles_is_left() {
 }
 
 #[test]
-fn an_order_that_was_asked_for_is_kept() {
+fn a_requested_order_is_kept() {
     let target = |request: Request<Read>| Pager::passing(request).next().unwrap().target();
     let keyset = "pagination=keyset&order_by=id&sort=asc";
     assert_eq!(
@@ -518,7 +518,7 @@ fn without_its_last_page_no_list_is_complete() {
 }
 
 #[test]
-fn the_total_that_was_said_last_counts() {
+fn the_last_total_counts() {
     let page = |text, from, to| (text, ids(from..=to));
     let first = || page("x-per-page: 2\nx-total: 3", 1, 2);
     assert_eq!(
@@ -532,8 +532,9 @@ fn the_total_that_was_said_last_counts() {
 }
 
 #[test]
-fn a_list_that_gets_shorter_may_have_lost_more_than_what_was_removed() {
-    // The first of five is removed after the first page, so that the third is on that page by then.
+fn a_list_that_becomes_shorter_may_have_lost_other_entries_too() {
+    // The first of five entries is removed after the first page; the third entry then moves to that
+    // page.
     let pages = [("x-per-page: 2\nx-total: 5", ids(1..=2)), ("x-total: 4", ids(4..=5))];
     assert!(matches!(
         read(&pages),
@@ -542,7 +543,7 @@ fn a_list_that_gets_shorter_may_have_lost_more_than_what_was_removed() {
 }
 
 #[test]
-fn what_is_derived_from_a_complete_collection_is_complete() {
+fn a_collection_derived_from_a_complete_one_is_complete() {
     let mut pager = hooks();
     pager.accept(&headers(&[("x-total", "2")]), ids(1..=2)).unwrap();
     let found = pager
@@ -563,7 +564,7 @@ proptest! {
 }
 
 #[test]
-fn a_row_whose_path_is_no_text_is_no_row() {
+fn a_row_without_a_text_as_path_is_refused() {
     for path in [json!(5), json!(true), json!(["acme/shop"]), json!({}), json!(null)] {
         let rows = Rows::with_id(&["path_with_namespace"]);
         let mut pager = Pager::new(PROJECT_LIST.request(), rows).unwrap();
@@ -573,10 +574,10 @@ fn a_row_whose_path_is_no_text_is_no_row() {
     }
 }
 
-/// A service sends some lists whole, whatever page is asked for. What its headers say of pages still
-/// counts.
+/// The service sends some lists whole, whatever page is requested. Their paging headers are still
+/// checked.
 #[test]
-fn a_list_in_one_answer_is_whole_after_it() {
+fn an_unpaged_list_is_complete_after_one_response() {
     let collection = Collection { unpaged: true, ..plain("/projects/:id/odd") };
     let op = collection.operations().list;
     for (text, sent, is_whole) in [

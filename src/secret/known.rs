@@ -1,9 +1,8 @@
-//! Texts that must not be shown, and where in other texts they are: as they are, escaped, broken
-//! into lines or encoded.
+//! Finds secrets in texts: unchanged, escaped, broken into lines, or encoded.
 //!
-//! Escapes are taken off the text ([`View`]), and what may be base64 or hex is decoded, wherever in
-//! it the secret begins; then again, in what came out. The secrets themselves are kept with their
-//! escapes and without, because some hold what looks like one.
+//! Escapes are removed from the text ([`View`]), and parts that may be base64 or hex are decoded,
+//! wherever the secret begins in them; then both are repeated on the result. Secrets are stored
+//! with and without their escapes, because some contain text that looks like an escape.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,41 +14,41 @@ use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::view::View;
 
-/// What stands in the place of a secret.
+/// The replacement for a secret.
 pub const MARK: &str = "[secret]";
 
-/// Shorter texts are not struck, in bytes: they would hit innocent words. Types protect the secrets
-/// behind them.
+/// The minimum length in bytes: shorter texts would match ordinary words. Types protect shorter
+/// secrets.
 const SHORTEST: usize = 6;
 
-/// From this length on, in bytes, a secret is known in any case and without its white space.
+/// From this length in bytes on, a secret is matched in any case and without its white space.
 const DISTINCT: usize = 16;
 
-/// How much of a form is looked for, in bytes; what follows is compared. A large file would else
-/// become a larger automaton.
+/// The number of bytes of a form in the automaton; the rest is compared directly. Otherwise a large
+/// file would need a larger automaton.
 const LOOKED_FOR: usize = 64;
 
-/// How many layers of escapes, and how many of encodings, are told apart.
+/// The maximum number of nested escapes, and of nested encodings.
 const DEEPEST: usize = 3;
 
 /// A set of secrets.
 #[derive(Clone, Default)]
 pub(super) struct Known {
     forms: BTreeSet<Arc<[u8]>>,
-    /// Made when it is first needed, because secrets are learnt one by one.
+    /// Built when first needed, because secrets are added one by one.
     finder: OnceLock<Finder>,
 }
 
 impl Known {
     /// Adds `secret`.
     pub(super) fn learn(&mut self, secret: &str) {
-        // Whoever repeats a secret may leave out the white space around it, or show it by lines.
+        // A copy may lack the surrounding white space, or contain single lines.
         let parts = [secret, secret.trim()].into_iter().chain(secret.lines().map(str::trim));
         self.forms.extend(parts.flat_map(forms).map(Arc::from));
         self.finder = OnceLock::new();
     }
 
-    /// Adds each run of `length` characters of `secret`, in bytes at least [`SHORTEST`].
+    /// Adds each run of `length` characters of `secret` that has at least [`SHORTEST`] bytes.
     pub(super) fn learn_pieces(&mut self, secret: &str, length: usize) {
         let folded =
             String::from_utf8_lossy(View::of(secret.as_bytes()).folded().bytes()).into_owned();
@@ -61,7 +60,7 @@ impl Known {
         self.finder = OnceLock::new();
     }
 
-    /// Where secrets are in `text`: ordered and apart. Those that overlap are one.
+    /// The ranges of secrets in `text`, ordered and merged.
     pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
         if self.forms.is_empty() || text.len() < SHORTEST {
             return Vec::new();
@@ -76,18 +75,18 @@ impl Known {
         if search.found.is_empty() {
             return search.found;
         }
-        // A mark is one of them, so that a secret which is part of it is not struck from it, and
-        // striking twice is striking once.
+        // Marks are included, so that a secret which is a part of the mark is not replaced in it,
+        // and a second redaction changes nothing.
         let marks = text.match_indices(MARK).map(|(at, mark)| at..at + mark.len());
         apart(text, search.found.into_iter().chain(marks).collect())
     }
 }
 
-/// What `secret` looks like in a text, in one without escapes, and in one without line breaks too.
+/// The forms of `secret`: unchanged, without escapes, and without line breaks.
 fn forms(secret: &str) -> Vec<Vec<u8>> {
     let raw = View::of(secret.as_bytes());
     let mut folded = raw.folded().bytes().to_vec();
-    // With what follows, this may be an escape.
+    // Together with following text, this could be an escape.
     while folded.pop_if(|byte| matches!(byte, b'%' | b'&')).is_some() {}
     let with_plus = folded.iter().map(|byte| if *byte == b' ' { b'+' } else { *byte }).collect();
     let solid = solid(&raw).bytes().to_vec();
@@ -107,7 +106,7 @@ fn solid(view: &View<'_>) -> View<'static> {
     view.without(|byte| byte.is_ascii_whitespace())
 }
 
-/// `found` in whole characters of `text`, ordered, and one where they overlap.
+/// `found` extended to whole characters of `text`, ordered and merged.
 fn apart(text: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
     for range in &mut found {
         while !text.is_char_boundary(range.start) {
@@ -128,12 +127,12 @@ fn apart(text: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
     found
 }
 
-/// Finds forms by their beginnings. Without an automaton, which can only be too large, everything
-/// is taken for secret.
+/// Finds forms by their beginnings. If the automaton cannot be built because it is too large,
+/// everything counts as secret.
 #[derive(Clone)]
 struct Finder {
     automaton: Option<AhoCorasick>,
-    /// For each beginning the forms that begin so, in any case.
+    /// The forms by their beginning, in any case.
     forms: Vec<Vec<Arc<[u8]>>>,
     /// The length of the shortest form.
     shortest: usize,
@@ -158,16 +157,17 @@ impl Finder {
 
 /// An encoding of bytes as digits.
 struct Encoding {
-    /// How many bits a digit holds.
+    /// The number of bits per digit.
     bits: usize,
-    /// How many digits a whole number of bytes takes: the first may begin at any of them.
+    /// The number of digits that encode whole bytes: the first digit may be at any of these
+    /// offsets.
     group: usize,
     digit: fn(u8) -> Option<u8>,
-    /// What may stand between two digits.
+    /// Bytes that may separate two digits.
     separates: fn(u8) -> bool,
 }
 
-/// Both alphabets of base64, and hexadecimal digits with what is put between bytes.
+/// Both alphabets of base64, and hexadecimal digits with common separators.
 const ENCODINGS: [Encoding; 2] = [
     Encoding { bits: 6, group: 4, digit: base64_digit, separates: |_| false },
     Encoding { bits: 4, group: 2, digit: hex_digit, separates: |b| matches!(b, b':' | b'-') },
@@ -194,7 +194,7 @@ const fn hex_digit(byte: u8) -> Option<u8> {
 }
 
 impl Encoding {
-    /// The bytes that `digits` encode, without a rest that is none.
+    /// The bytes that `digits` encode, without an incomplete rest.
     fn decode(&self, digits: &[u8]) -> Vec<u8> {
         let (mut held, mut count) = (0_u32, 0);
         let mut bytes = Vec::with_capacity(digits.len() * self.bits / 8);
@@ -209,7 +209,7 @@ impl Encoding {
         bytes
     }
 
-    /// Which digits a range of bytes is in.
+    /// The range of digits that encodes a range of bytes.
     const fn digits(&self, bytes: &Range<usize>) -> Range<usize> {
         8 * bytes.start / self.bits..(8 * bytes.end).div_ceil(self.bits)
     }
@@ -219,12 +219,12 @@ impl Encoding {
 struct Search<'f> {
     finder: &'f Finder,
     automaton: &'f AhoCorasick,
-    /// Where they are.
+    /// The ranges found so far.
     found: Vec<Range<usize>>,
 }
 
 impl Search<'_> {
-    /// Looks into `view`, and into what it is an encoding of.
+    /// Searches `view` and everything encoded in it.
     fn layers(&mut self, view: &View<'_>, depth: usize) {
         let plain = self.escaped(view, 0);
         let solid = solid(plain.as_ref().unwrap_or(view));
@@ -238,8 +238,8 @@ impl Search<'_> {
         }
     }
 
-    /// Looks into `view` as it is and below each layer of escapes. What is without them is returned,
-    /// if it is something else.
+    /// Searches `view`, and again after removing each level of escapes. Returns the view without
+    /// escapes, if it had any.
     fn escaped(&mut self, view: &View<'_>, layer: usize) -> Option<View<'static>> {
         self.look(view.bytes(), |range| view.source(range));
         if !view.has_escapes() {
@@ -251,7 +251,7 @@ impl Search<'_> {
         Some(self.escaped(&below, layer + 1).unwrap_or(below))
     }
 
-    /// Looks for forms in `bytes`, of which `source` says where they came from.
+    /// Searches `bytes` for forms. `source` gives the range in the original text.
     fn look(&mut self, bytes: &[u8], source: impl Fn(Range<usize>) -> Range<usize>) {
         for beginning in self.automaton.find_overlapping_iter(bytes) {
             let (start, end) = (beginning.start(), beginning.end());
@@ -261,7 +261,7 @@ impl Search<'_> {
         }
     }
 
-    /// Looks into all that may be encoded in `view`.
+    /// Searches everything that may be encoded in `view`.
     fn encoded(&mut self, view: &View<'_>, encoding: &Encoding, depth: usize) {
         let bytes = view.bytes();
         let mut end = 0;
@@ -273,7 +273,7 @@ impl Search<'_> {
             if digits.len() * encoding.bits < 8 * self.finder.shortest {
                 continue;
             }
-            // Padding belongs to what it pads.
+            // Padding is part of the encoded text.
             let padding = bytes[end..].iter().take_while(|byte| **byte == b'=').count();
             for skipped in 0..encoding.group {
                 let decoded = encoding.decode(&digits[skipped..]);
@@ -291,7 +291,7 @@ impl Search<'_> {
         }
     }
 
-    /// Looks into what of `bytes` is text, and may be escaped or encoded again.
+    /// Searches the text in `bytes`, which may be escaped or encoded again.
     fn decode_again(
         &mut self,
         bytes: &[u8],
@@ -316,8 +316,8 @@ impl Search<'_> {
     }
 }
 
-/// How many bytes `text` and `form` begin with in common, if `form` counts there; the first
-/// `looked_for` are the same but for the case.
+/// The length of the common beginning of `text` and `form`, if it is long enough. The first
+/// `looked_for` bytes are known to be equal apart from case.
 fn agreeing(text: &[u8], form: &[u8], looked_for: usize) -> Option<usize> {
     if form.len() < DISTINCT {
         return text.starts_with(form).then_some(form.len());
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlaps_is_struck_whole() {
+    fn overlapping_secrets_are_redacted_as_one() {
         let known = known(["abcdefgh", "efghijkl", "abcdefghijklmnop"]);
         for (text, result) in [
             ("abcdefgh", "[secret]"),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_looks_like_the_mark_is_struck_once() {
+    fn a_secret_that_looks_like_the_mark_is_redacted_once() {
         for secret in ["secret", "[secret]", "[secret", "secret]"] {
             let known = known([secret, "another one"]);
             for text in [
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_large_secret_is_struck_too() {
+    fn the_beginning_of_a_large_secret_is_redacted_too() {
         let secret: String = (0..9_000).map(|i| format!("{i}é")).collect();
         let known = known([secret.as_str(), "0é1é2é3é4é5é and something else"]);
         for (text, rest) in [
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_put_together_once_and_not_for_every_text() {
+    fn forms_are_prepared_once_and_not_for_every_text() {
         let mut known = known(["one secret"]);
         let finder = |known: &Known| known.finder.get().map(std::ptr::from_ref);
         assert_eq!((finder(&known), struck(&known, "one secret")), (None, MARK.to_owned()));
@@ -404,8 +404,7 @@ mod tests {
 
     type Writing = (&'static str, fn(&str) -> String);
 
-    /// Ways in which others write a text, each of which is tried alone and on top of others. Long, because it is
-    /// a list.
+    /// Ways to write a text, each tested alone and combined. Long, because it is a list.
     fn writings() -> Vec<Writing> {
         fn bytes(text: &str, byte: impl Fn(u8) -> String) -> String {
             text.bytes().map(byte).collect()
@@ -469,7 +468,7 @@ mod tests {
         ]
     }
 
-    /// What of `text` is not struck, if something is.
+    /// The part of `text` that is not redacted, if any.
     fn left(known: &Known, text: &str) -> Option<String> {
         let found = known.find(text);
         let all = struck(known, text);
@@ -477,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_known_in_every_writing_and_in_two() {
+    fn a_secret_is_found_in_every_form_and_in_two_combined() {
         let secret = "k3y&<é l'on\"g>/s%25cr\\et+c?n~ry=";
         let known = known([secret]);
         for (outer, write_outer) in writings() {
@@ -491,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_not_looked_for() {
+    fn short_secrets_are_not_searched() {
         for secret in ["abc", "", "\n", "      \n", "%41%42"] {
             let text = format!("is {secret}, abc, 616263, YWJj, AB and      all that");
             assert!(secret == "      \n" || struck(&known([secret]), &text).contains("all that"));
@@ -499,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_text_stays() {
+    fn ordinary_text_is_unchanged() {
         let known = known([
             "secret-of-acme",
             "production",

@@ -1,9 +1,9 @@
-//! What looks like a secret, by its name or by itself. In doubt it is one: a value that is left out
-//! costs a line, and one that is written into Git is lost.
+//! Recognises probable secrets by name or value. In doubt, a value counts as a secret: leaving it
+//! out costs a line, but a secret in Git is compromised.
 
 use crate::text::mask_url;
 
-/// Words of names that stand for secrets, in upper case.
+/// Words in names of secrets, in upper case.
 const WORDS: [&str; 26] = [
     "APIKEY",
     "AUTH",
@@ -32,7 +32,7 @@ const WORDS: [&str; 26] = [
     "SECRETS",
     "TOKEN",
 ];
-/// How tokens of well-known services begin, and nothing that people write.
+/// The beginnings of tokens of well-known services. Ordinary text does not start like this.
 const TOKENS: [&str; 16] = [
     "AKIA",
     "AIza",
@@ -51,11 +51,11 @@ const TOKENS: [&str; 16] = [
     "xoxp-",
     "xoxs-",
 ];
-/// Addresses that let whoever knows them write.
+/// URLs that allow anyone who knows them to write.
 const ADDRESSES: [&str; 2] = ["hooks.slack.com/services/", "discord.com/api/webhooks/"];
-/// What a password in a URL is called.
+/// The word for a password in a URL.
 pub const PASSWORD: &str = "a password";
-/// How else secrets begin.
+/// Other beginnings of secrets.
 const BEGINNINGS: [&str; 14] = [
     "-----BEGIN",
     "AKIA",
@@ -72,14 +72,14 @@ const BEGINNINGS: [&str; 14] = [
     "sk_",
     "xox",
 ];
-/// How long a run of letters and digits is that may be a secret.
+/// The minimum length of a run of letters and digits that may be a secret.
 const LONG: usize = 20;
-/// How long one is that has only hexadecimal digits.
+/// The minimum length if all of them are hexadecimal digits.
 const LONG_HEX: usize = 32;
-/// How many bits a character of a secret has at least.
+/// The minimum entropy of a secret in bits per character.
 const BITS: f64 = 3.5;
 
-/// Whether `name` is what secrets are called: one of its words, or what it ends with.
+/// Whether `name` is a typical name of a secret: it contains or ends with one of the words.
 pub fn is_named_so(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
@@ -87,8 +87,8 @@ pub fn is_named_so(name: &str) -> bool {
     words.any(|word| WORDS.contains(&word) || ends.iter().any(|end| word.ends_with(end)))
 }
 
-/// Whether `value` looks like a secret: a key, an address with credentials, or a text so irregular
-/// that nobody made it up.
+/// Whether `value` looks like a secret: a key, a URL with credentials, or a text that is too
+/// irregular to be written by a person.
 pub fn looks_so(value: &str) -> bool {
     value.contains("PRIVATE KEY")
         || mask_url(value) != value && value.contains("://")
@@ -100,13 +100,12 @@ fn begins_so(word: &str) -> bool {
     BEGINNINGS.iter().any(|beginning| goes_on(word, beginning, 8))
 }
 
-/// Whether `word` begins so, and has at least so many bytes behind.
+/// Whether `word` starts with `beginning` and has at least `least` more bytes.
 fn goes_on(word: &str, beginning: &str, least: usize) -> bool {
     word.strip_prefix(beginning).is_some_and(|rest| rest.len() >= least)
 }
 
-/// What certainly is a credential in `value`: a word for it, as the end of a sentence that starts with
-/// "it has".
+/// The sort of certain credential in `value`, as the end of a sentence that starts with "it has".
 pub fn credential(value: &str) -> Option<&'static str> {
     let is_token = |word: &str| TOKENS.iter().any(|beginning| goes_on(word, beginning, 12));
     let has_password = |url: &url::Url| url.password().is_some_and(|password| !password.is_empty());
@@ -127,7 +126,7 @@ fn is_of_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || "+/=_-".contains(c)
 }
 
-/// Whether a run of letters, digits and what else is in tokens is random.
+/// Whether a run of letters, digits and other characters of tokens is random.
 fn is_random(run: &str) -> bool {
     let hex: String = run.chars().filter(|c| *c != '-').collect();
     let has = |test: fn(&char) -> bool| run.chars().any(|c| test(&c));
@@ -135,14 +134,14 @@ fn is_random(run: &str) -> bool {
     if is_hex {
         return has(char::is_ascii_digit);
     }
-    // Words with something between them, as in paths, are no run.
+    // Words joined by separators, as in paths, are not a run.
     let longest = run.split(['/', '-', '_']).max_by_key(|part| part.len()).unwrap_or_default();
     let kinds = [char::is_ascii_lowercase, char::is_ascii_uppercase, char::is_ascii_digit];
     let kinds = kinds.into_iter().filter(|kind| longest.chars().any(|c| kind(&c))).count();
     longest.len() >= LONG && kinds >= 2 && has(char::is_ascii_digit) && bits(longest) >= BITS
 }
 
-/// How many bits each character of `text` has, going by how often each occurs.
+/// The entropy of `text` in bits per character, from the frequency of its characters.
 fn bits(text: &str) -> f64 {
     let mut counts = [0_u32; 128];
     text.bytes().filter(u8::is_ascii).for_each(|byte| counts[usize::from(byte)] += 1);
@@ -156,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_secrets_are_known_by_their_words() {
+    fn names_of_secrets_are_recognised_by_their_words() {
         for name in [
             "DEPLOY_TOKEN",
             "deploy_token",
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_secrets_are_known_by_what_they_are() {
+    fn secret_values_are_recognised() {
         for value in [
             "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
             "glpat-abcDEF123456",
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_is_told_from_a_word() {
+    fn credentials_and_words_are_distinguished() {
         let slack = "https://hooks.slack.com/services/T0/B0/abcdefgh";
         for (value, expected) in [
             ("glpat-abcDEF123456789", Some("a token")),

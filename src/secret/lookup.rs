@@ -1,4 +1,4 @@
-//! Looking secrets up: in the environment and in files, within the limits of who names them.
+//! Resolves secrets from the environment and files. A manifest may name fewer than a command line.
 
 use std::{
     borrow::Borrow,
@@ -11,19 +11,19 @@ use std::{
 
 use super::{Allowed, Reference, Secret, is_reserved, known::Known, names::TOKEN_NAMES, struck};
 
-/// The largest file that a manifest's reference may name, in MiB.
+/// The maximum size of a file that a manifest refers to, in MiB.
 const MAX_FILE: u64 = 1;
 
-/// The largest file that a command line may name, in MiB: what the service takes as an attachment.
+/// The maximum size of a file on a command line, in MiB: the limit of the service for attachments.
 const MAX_TYPED_FILE: u64 = 10;
 
-/// What a reference could not be resolved for.
+/// Why a reference could not be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
     /// The environment variable is not set, or is not text.
     #[error("environment variable `{0}` is not set")]
     Env(String),
-    /// What was found is the empty text: whatever was to set it did not.
+    /// The value is empty, so something failed to set it.
     #[error("`{0}` is empty")]
     Empty(Reference),
     /// The name belongs to the CI system or to undrift.
@@ -31,10 +31,10 @@ pub enum Missing {
         "environment variable `{0}` belongs to the CI system or to undrift and must not be a value"
     )]
     Reserved(String),
-    /// Manifests may name only some environment variables, and this is none of them.
+    /// Manifests may only name certain environment variables, and not this one.
     #[error("environment variable `{0}` must not be a value: `--allow-env` does not allow it")]
     NotAllowed(String),
-    /// It is, or contains, undrift's own token.
+    /// It is or contains undrift's own token.
     #[error("`{0}` holds undrift's own token and must not be a value")]
     OwnToken(Reference),
     /// The file cannot be read.
@@ -42,18 +42,18 @@ pub enum Missing {
     File {
         /// The path as written.
         path: String,
-        /// What the system or the rules for files said.
+        /// The error of the system, or the broken rule for files.
         why: String,
     },
 }
 
 impl Missing {
-    /// Whether it must never be a value, wherever it is set.
+    /// Whether it must never be used as a value.
     pub const fn is_refused(&self) -> bool {
         matches!(self, Self::Reserved(_) | Self::OwnToken(_))
     }
 
-    /// The code of a diagnostic that reports it.
+    /// The code of the diagnostic.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Reserved(_) => "reserved-variable",
@@ -65,10 +65,10 @@ impl Missing {
     }
 }
 
-/// Looks secrets up, remembers them, and strikes them from text.
+/// Resolves secrets, stores them, and redacts them in texts.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    /// The folder below which files are; `None` if they are wherever a person says.
+    /// The folder that contains all files; `None` if files may be anywhere.
     root: Option<PathBuf>,
     environment: BTreeMap<String, Secret>,
     allowed: Allowed,
@@ -77,17 +77,17 @@ pub struct Secrets {
     known: Known,
 }
 
-/// undrift's own token, to be recognised.
+/// undrift's own token, to recognise it.
 #[derive(Clone)]
 struct OwnToken {
     token: Secret,
     known: Known,
-    /// The file that it came from, as the system knows it.
+    /// The canonical path of its file.
     file: Option<PathBuf>,
 }
 
 impl OwnToken {
-    /// Whether `value` is the token, or holds it in whatever form.
+    /// Whether `value` is the token or contains it in any form.
     fn is_in(&self, value: &[u8]) -> bool {
         let value = String::from_utf8_lossy(value);
         value.trim() == self.token.expose().trim() || !self.known.find(&value).is_empty()
@@ -107,8 +107,8 @@ impl fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Looks up what manifests name: files below `root`, and names in `environment` but those that
-    /// are reserved.
+    /// Resolves references of manifests: files below `root`, and names in `environment` that are
+    /// not reserved.
     pub fn new(
         root: impl Into<PathBuf>,
         environment: impl IntoIterator<Item = (String, String)>,
@@ -118,14 +118,12 @@ impl Secrets {
         Self { root: Some(root.into()), environment, ..Self::default() }
     }
 
-    /// Looks up what a person named on a command line: files wherever they are, and names in
-    /// `environment`.
+    /// Resolves references of a command line: files anywhere, and names in `environment`.
     pub fn of_command_line(environment: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { root: None, ..Self::new("", environment) }
     }
 
-    /// Never takes undrift's own `token` for a value, nor the `file` that it came from; and strikes
-    /// it from text.
+    /// Never uses undrift's own `token`, nor its `file`, as a value; and redacts it.
     #[must_use]
     pub fn with_own_token(mut self, token: Secret, file: Option<&Path>) -> Self {
         let mut known = Known::default();
@@ -136,23 +134,23 @@ impl Secrets {
         self
     }
 
-    /// Lets manifests name only the environment variables that `allowed` holds.
+    /// Lets manifests only name the environment variables in `allowed`.
     #[must_use]
     pub fn allowing(self, allowed: Allowed) -> Self {
         Self { allowed, ..self }
     }
 
-    /// Strikes `secret` from text too.
+    /// Also redacts `secret`.
     pub fn also_redact(&mut self, secret: Secret) {
         self.known.learn(secret.expose());
     }
 
-    /// Strikes each run of `length` characters of `secret` from text too.
+    /// Also redacts each run of `length` characters of `secret`.
     pub fn also_redact_pieces(&mut self, secret: &Secret, length: usize) {
         self.known.learn_pieces(secret.expose(), length);
     }
 
-    /// Looks up each of `references` once.
+    /// Resolves each of `references` once.
     pub fn resolve(&mut self, references: impl IntoIterator<Item = impl Borrow<Reference>>) {
         for reference in references {
             let reference = reference.borrow();
@@ -163,7 +161,7 @@ impl Secrets {
         }
     }
 
-    /// Looks at each of the files to upload once, for undrift's own token.
+    /// Searches each upload once for undrift's own token.
     pub fn look_through(&mut self, uploads: impl IntoIterator<Item = impl AsRef<str>>) {
         for path in uploads {
             let path = path.as_ref();
@@ -173,7 +171,7 @@ impl Secrets {
         }
     }
 
-    /// The secret that a resolved reference names; `None` if it is missing or was never asked for.
+    /// The secret of a resolved reference; `None` if it is missing or was not requested.
     pub fn get(&self, reference: &Reference) -> Option<&Secret> {
         self.found.get(reference)?.as_ref().ok()
     }
@@ -188,12 +186,11 @@ impl Secrets {
         self.found.iter().filter_map(|(reference, found)| Some((reference, found.as_ref().err()?)))
     }
 
-    /// The bytes of a file to upload: regular and at most 10 MiB; inside the root, if there is one,
-    /// no symbolic link, and at most 1 MiB.
+    /// The bytes of an upload. It must be a regular file of at most 10 MiB; with a root, it must be
+    /// inside, not a symbolic link, and at most 1 MiB.
     ///
     /// # Errors
-    /// [`Missing::File`] with what stands in the way; [`Missing::OwnToken`] if undrift's token is
-    /// in it.
+    /// [`Missing::File`] with the reason; [`Missing::OwnToken`] if it contains undrift's token.
     pub fn read_file(&self, path: &str) -> Result<Vec<u8>, Missing> {
         let bytes = self.bytes(path)?;
         let reference = Reference::File(path.to_owned());
@@ -204,7 +201,7 @@ impl Secrets {
         }
     }
 
-    /// Looks `reference` up. What was found is struck from text from now on, of use or not.
+    /// Resolves `reference`. The value is redacted from now on, even if it is refused.
     fn look_up(&mut self, reference: &Reference) -> Result<Secret, Missing> {
         let secret = self.read(reference)?;
         if secret.expose().is_empty() {
@@ -243,7 +240,7 @@ impl Secrets {
         read.map_err(|why| Missing::File { path: path.to_owned(), why })
     }
 
-    /// Whether `value`, which `reference` leads to, is or holds undrift's own token.
+    /// Whether `value`, from `reference`, is or contains undrift's own token.
     fn is_own_token(&self, reference: &Reference, value: &[u8]) -> bool {
         let Some(own) = &self.own else { return false };
         let root = self.root.as_deref().unwrap_or(Path::new(""));
@@ -251,8 +248,8 @@ impl Secrets {
             || matches!(reference, Reference::File(path) if own.is_from(&root.join(path)))
     }
 
-    /// Whether an environment variable may be a value at all. A person at a command line may name
-    /// more than a manifest.
+    /// Whether the environment variable may be used at all. A command line may name more than a
+    /// manifest.
     fn check_name(&self, name: &str) -> Result<(), Missing> {
         match self.root {
             None if TOKEN_NAMES.contains(&name) => {
@@ -265,13 +262,13 @@ impl Secrets {
         }
     }
 
-    /// Where secrets are in `text`, in whatever form: ordered and apart.
+    /// The ranges of secrets in `text`, in any form, ordered and merged.
     pub fn find(&self, text: &str) -> Vec<Range<usize>> {
         self.known.find(text)
     }
 
-    /// `text` with every known secret struck out, as it is, escaped and encoded. Striking twice is
-    /// the same as striking once.
+    /// `text` with every known secret redacted: unchanged, escaped or encoded. A second redaction
+    /// changes nothing.
     pub fn redact(&self, text: &str) -> String {
         struck(text, &self.find(text))
     }
@@ -297,7 +294,7 @@ fn read_below(root: &Path, path: &str) -> Result<Vec<u8>, String> {
 
 /// The bytes of a regular file of at most `limit` MiB.
 fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
-    // Asked before it is opened: a pipe would wait for a writer.
+    // Checked before it is opened: opening a pipe would wait for a writer.
     let metadata = std::fs::metadata(path).map_err(|e| plain_io(&e))?;
     if !metadata.is_file() {
         return Err("it is not a regular file".into());
@@ -311,7 +308,7 @@ fn read_regular(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// What the system said, without its number.
+/// The error of the system without its number.
 fn plain_io(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".into(),
@@ -340,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_struck_out_in_every_form() {
+    fn a_secret_is_redacted_in_every_form() {
         let secrets = secrets(&[("A", "p@ss \"w0rd\"/é")]);
         let base64 = "eHggcEBzcyAidzByZCIvw6kgeXk="; // of `xx SECRET yy`
         for text in [
@@ -360,8 +357,8 @@ mod tests {
 
     const TOKEN: &str = "glpat-token/of+undrift";
 
-    /// Why `reference` is missing below `folder`, where the environment holds `variables` and the
-    /// token came from the file `token`.
+    /// Why `reference` is missing below `folder`, if the environment contains `variables` and the
+    /// token comes from the file `token`.
     fn refused(
         folder: &Path,
         reference: &Reference,
@@ -377,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_token_is_never_a_value_whatever_its_name() {
+    fn the_own_token_is_never_a_value_under_any_name() {
         let folder = tempfile::tempdir().unwrap();
         let alias = Reference::Env("ADMIN".into());
         let own = Some(Missing::OwnToken(alias.clone()));
@@ -407,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_the_own_token_is_never_a_value_whatever_its_path() {
+    fn the_file_of_the_own_token_is_never_a_value_under_any_path() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("sub")).unwrap();
         std::fs::write(folder.path().join("token"), "rotated meanwhile\n").unwrap();
@@ -429,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_name_only_what_is_theirs_and_allowed() {
+    fn manifests_only_name_allowed_variables() {
         let nowhere = Path::new("/nowhere");
         for name in ["CI_JOB_TOKEN", "GITLAB_TOKEN", "UNDRIFT_TOKEN"] {
             let refused =
@@ -456,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_no_use_is_struck_all_the_same() {
+    fn a_refused_value_is_redacted_too() {
         let value = format!("machine gitlab.example.org password {TOKEN} login somebody-else");
         let mut secrets = Secrets::new("/nowhere", [("NETRC".to_owned(), value.clone())])
             .with_own_token(Secret::new(TOKEN), None);
@@ -487,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_loses_one_newline_and_cannot_leave_the_folder() {
+    fn one_newline_is_stripped_and_a_file_cannot_be_outside_the_folder() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), "line\n\n").unwrap();
         let mut secrets = Secrets::new(folder.path(), []);
@@ -502,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_may_name_any_regular_file_up_to_ten_megabytes() {
+    fn a_command_line_may_name_any_regular_file_up_to_ten_megabytes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("large");
         let secrets = Secrets::of_command_line([]);

@@ -1,30 +1,30 @@
-//! Which environment variables a manifest may name.
+//! The environment variables that a manifest may name.
 
 use crate::address::Glob;
 
-/// The beginnings of the names that belong to the CI system and to undrift. Some of them hold
-/// tokens.
+/// Prefixes that belong to the CI system and to undrift. Some of these variables hold tokens.
 const RESERVED: [&str; 3] = ["CI_", "GITLAB_", "UNDRIFT_"];
 
-/// The environment variables that hold undrift's own token. No command line sends them anywhere.
+/// The environment variables with undrift's own token. They are never sent, not even from a command
+/// line.
 pub(super) const TOKEN_NAMES: [&str; 3] =
     ["UNDRIFT_TOKEN", "GITLAB_TOKEN", "UNDRIFT_SANDBOX_TOKEN"];
 
-/// Whether `name` belongs to the CI system or to undrift, so that no manifest may name it.
+/// Whether `name` belongs to the CI system or undrift, so that manifests must not name it.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// The environment variables that manifests may name, besides what is reserved: some, by globs, or
-/// all.
+/// The environment variables, apart from reserved ones, that manifests may name: those that match
+/// globs, or all.
 #[derive(Clone, Debug, Default)]
 pub struct Allowed(Option<Vec<Glob>>);
 
 impl Allowed {
-    /// Only those that one of `globs` matches.
+    /// Only names that one of `globs` matches.
     ///
     /// # Errors
-    /// What is wrong with a glob, as text.
+    /// What is wrong with a glob.
     pub fn only<S: AsRef<str>>(globs: impl IntoIterator<Item = S>) -> Result<Self, String> {
         let glob = |written: S| {
             Glob::over_names(written.as_ref())
@@ -33,7 +33,7 @@ impl Allowed {
         globs.into_iter().map(glob).collect::<Result<_, _>>().map(|globs| Self(Some(globs)))
     }
 
-    /// Whether `name` is one of them.
+    /// Whether `name` is allowed.
     pub(super) fn holds(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|globs| globs.iter().any(|glob| glob.matches(name)))
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_belongs_to_others_is_reserved() {
+    fn names_of_the_ci_system_and_undrift_are_reserved() {
         for name in
             ["CI_JOB_TOKEN", "GITLAB_USER_LOGIN", "UNDRIFT_TOKEN"].into_iter().chain(TOKEN_NAMES)
         {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_allow_what_they_match_and_nothing_else() {
+    fn globs_allow_only_matching_names() {
         let allowed = Allowed::only(["SHOP_*", "{A,B}_TOKEN"]).unwrap();
         let held = ["SHOP_KEY", "SHOP_", "shop_key", "MY_SHOP_KEY", "B_TOKEN", "C_TOKEN"]
             .map(|name| allowed.holds(name));

@@ -1,15 +1,16 @@
-//! A text without its escapes and encodings, which still knows where each of its bytes came from.
+//! A text without its escapes and encodings. Each of its bytes still has its position in the
+//! original text.
 //!
-//! Whoever repeats a text may have escaped it, several times and by several rules. No list of
-//! spellings is complete; but every escape of JSON, programming languages, URLs and HTML says by
-//! itself what it stands for.
+//! A copy of a text may be escaped several times, by several rules. A list of all forms cannot be
+//! complete, but each escape of JSON, programming languages, URLs and HTML can be recognised by
+//! itself.
 
 use std::{borrow::Cow, ops::Range};
 
-/// The longest escape that is recognised, in bytes.
+/// The maximum length of an escape in bytes.
 const LONGEST: usize = 12;
 
-/// HTML's names for the characters that mean something in a text around a value.
+/// The names of HTML entities for characters that have a meaning in formats around a value.
 const ENTITIES: &[(&str, char)] = &[
     ("amp", '&'),
     ("apos", '\''),
@@ -51,26 +52,26 @@ const ENTITIES: &[(&str, char)] = &[
     ("vert", '|'),
 ];
 
-/// Bytes, each with the place in a text that it stands for.
+/// Bytes, each with its range in a text.
 #[derive(Clone, Debug)]
 pub(super) struct View<'t> {
     bytes: Cow<'t, [u8]>,
-    /// Beginnings and ends in the text; `None` if the bytes are the text.
+    /// Ranges in the text; `None` if the bytes are the text.
     spans: Option<Vec<(u32, u32)>>,
 }
 
 impl<'t> View<'t> {
-    /// `text` as it is, of which offsets count in 32 bits.
+    /// The unchanged `text`. Offsets have 32 bits.
     pub(super) const fn of(text: &'t [u8]) -> Self {
         Self { bytes: Cow::Borrowed(text), spans: None }
     }
 
-    /// What stands here.
+    /// The bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Where in the text `range`, which is not empty, came from.
+    /// The range in the text of the non-empty `range`.
     pub(super) fn source(&self, range: Range<usize>) -> Range<usize> {
         match &self.spans {
             None => range,
@@ -83,7 +84,7 @@ impl<'t> View<'t> {
         self.spans.as_ref().map_or((offset(at), offset(at + 1)), |spans| spans[at])
     }
 
-    /// With every escape taken off once; `None` if there is none.
+    /// Removes one level of escapes; `None` if there are none.
     pub(super) fn unescaped(&self) -> Option<View<'static>> {
         let mut plain = Building::default();
         let (mut settled, mut any) = (0, false);
@@ -98,10 +99,9 @@ impl<'t> View<'t> {
         any.then(|| plain.into())
     }
 
-    /// Without escapes, however deep, for comparing: what an escape stands for is looked at as if it
-    /// had been written, and may be part of an escape itself. How many backslashes there are says
-    /// how often a text was escaped, so none is left, and a control character counts as the letter
-    /// that it is written as.
+    /// Removes all levels of escapes, for comparing. The result of an escape may be part of another
+    /// escape. All backslashes are removed, because their number depends on the levels, and a
+    /// control character becomes the letter of its escape.
     pub(super) fn folded(&self) -> View<'static> {
         let mut plain = Building::default();
         for (at, byte) in self.bytes.iter().enumerate() {
@@ -120,7 +120,7 @@ impl<'t> View<'t> {
         self.bytes.iter().any(|byte| matches!(byte, b'\\' | b'%' | b'&'))
     }
 
-    /// Without the bytes that are `left_out`.
+    /// Without the bytes that `left_out` selects.
     pub(super) fn without(&self, left_out: impl Fn(u8) -> bool) -> View<'static> {
         let mut rest = Building::default();
         for (at, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !left_out(**byte)) {
@@ -160,7 +160,7 @@ impl Building {
         self.spans.push(span);
     }
 
-    /// Puts what is `meant` in the place of the last `length` bytes.
+    /// Replaces the last `length` bytes by `meant`.
     fn replace_end(&mut self, length: usize, meant: &Meant) {
         let from = self.bytes.len() - length;
         let span = (self.spans[from].0, self.spans[self.spans.len() - 1].1);
@@ -176,13 +176,13 @@ impl Building {
     }
 }
 
-/// What an escape stands for.
+/// The result of an escape.
 enum Meant {
     Byte(u8),
     Char(char),
 }
 
-/// The escape that `bytes` end with: how long it is and what it stands for.
+/// The escape at the end of `bytes`: its length and its result.
 fn escape_at_end(bytes: &[u8]) -> Option<(usize, Meant)> {
     match bytes {
         [.., b'\\', last] if last.is_ascii_punctuation() || *last == b' ' => {
@@ -196,7 +196,7 @@ fn escape_at_end(bytes: &[u8]) -> Option<(usize, Meant)> {
     }
 }
 
-/// The escape by number or name that `bytes` end with: how long it is and what it stands for.
+/// The escape by number or name at the end of `bytes`: its length and its result.
 fn number_at_end(bytes: &[u8]) -> Option<(usize, Meant)> {
     match bytes.last()? {
         b';' => entity(bytes),
@@ -206,7 +206,7 @@ fn number_at_end(bytes: &[u8]) -> Option<(usize, Meant)> {
     }
 }
 
-/// The control characters that are written as a letter behind a backslash.
+/// Control characters that are escaped as a backslash and a letter.
 const LETTERS: [(u8, u8); 8] = [
     (b'n', b'\n'),
     (b'r', b'\r'),
@@ -218,7 +218,7 @@ const LETTERS: [(u8, u8); 8] = [
     (b'e', 0x1b),
 ];
 
-/// `byte`, or the letter that it is written as.
+/// `byte`, or the letter of its escape.
 fn letter(byte: u8) -> u8 {
     LETTERS.iter().find(|(_, meant)| *meant == byte).map_or(byte, |(letter, _)| *letter)
 }
@@ -247,7 +247,8 @@ fn braced(bytes: &[u8]) -> Option<(usize, Meant)> {
     Some((tail.len() - open + 3, Meant::Char(c)))
 }
 
-/// `%3c`, `%u003c`, `\x3c`, `\u003c`, `\U0000003c`, `\074`, and the two of a pair like `\ud83d\ude00`.
+/// `%3c`, `%u003c`, `\x3c`, `\u003c`, `\U0000003c`, `\074`, and surrogate pairs such as
+/// `\ud83d\ude00`.
 fn numbered(bytes: &[u8]) -> Option<(usize, Meant)> {
     let tail = |length: usize| bytes.get(bytes.len().checked_sub(length)?..);
     if let Some([b'%', digits @ ..]) = tail(3)
@@ -280,7 +281,7 @@ fn numbered(bytes: &[u8]) -> Option<(usize, Meant)> {
     None
 }
 
-/// The value of at most eight hexadecimal digits.
+/// The value of up to eight hexadecimal digits.
 fn hex(digits: &[u8]) -> Option<u32> {
     let all = (1..=8).contains(&digits.len()) && digits.iter().all(u8::is_ascii_hexdigit);
     u32::from_str_radix(str::from_utf8(digits).ok().filter(|_| all)?, 16).ok()
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn every_escape_is_taken_off_once() {
+    fn every_escape_is_removed_once() {
         for (text, meant) in [
             (r"a\u0026\u003cb\u{3e}\x{3e}\U0000002a\x2b\053%u003f", "a&<b>>*++?"),
             (r#"\"\/\\\n\t\r\'\#\$\ "#, "\"/\\\n\t\r'#$ "),
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_of_escapes_are_folded() {
+    fn nested_escapes_are_removed() {
         for text in [
             "%252F",
             "%25252F",
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_escape_stays() {
+    fn other_text_is_unchanged() {
         for text in [
             "",
             "100 %",
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_known_where_each_byte_comes_from() {
+    fn each_byte_keeps_its_position() {
         let text = r"a%25252Fb\u00e9";
         let view = View::of(text.as_bytes()).folded();
         assert_eq!(view.bytes(), "a/bé".as_bytes());

@@ -1,6 +1,6 @@
 //! Numbers of YAML's core schema.
 
-/// A number of the YAML 1.2 core schema that JSON can hold; `None` if the text is not one.
+/// A number of the YAML 1.2 core schema that JSON can represent; `None` if the text is not one.
 pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static str> {
     const TOO_LARGE: &str = "a number that 64 bits cannot hold";
     let radix = match text.as_bytes() {

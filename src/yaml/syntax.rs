@@ -1,11 +1,11 @@
-//! Errors of YAML's syntax in words.
+//! Messages for syntax errors of YAML.
 
 use std::borrow::Cow;
 
 use granit_parser::ErrorKind;
 
-/// Whether the error is a tab. The parser reports it where it last saw something else, which may be
-/// a line earlier.
+/// Whether the error is a tab. The parser reports it at the position of the token before, which may
+/// be a line earlier.
 pub(super) const fn is_tab(kind: &ErrorKind) -> bool {
     matches!(
         kind,
@@ -16,8 +16,8 @@ pub(super) const fn is_tab(kind: &ErrorKind) -> bool {
     )
 }
 
-/// An error of syntax in words, and what usually lies behind it. The parser's own words never quote
-/// the text either.
+/// The message for a syntax error, and its usual cause. Messages of the parser do not quote the
+/// text either.
 pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
     const BRACKET: Option<&str> = Some("close the bracket, or put a text that holds one in quotes");
     const INDENT: Option<&str> = Some("check the indentation");

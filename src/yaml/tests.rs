@@ -56,7 +56,7 @@ fn scalars_follow_yaml_1_2() {
 }
 
 #[test]
-fn what_is_forbidden_has_a_code_and_leaves_the_rest_readable() {
+fn forbidden_yaml_has_a_code_and_the_rest_stays_readable() {
     for (text, code) in [
         ("a: 1\nb: 2\na: 3\n", "duplicate-key"),
         ("{<<: {a: 1}, <<: {b: 2}}", "duplicate-key"),
@@ -89,7 +89,7 @@ fn what_is_forbidden_has_a_code_and_leaves_the_rest_readable() {
 }
 
 #[test]
-fn a_duplicate_shows_both_places_and_the_first_counts() {
+fn a_duplicate_shows_both_places_and_the_first_one_counts() {
     let parsed = parse("a: 1\nb: 2\na: 3\n");
     assert_eq!(
         (parsed.faults[0].span.clone(), parsed.faults[0].first.clone()),
@@ -99,7 +99,7 @@ fn a_duplicate_shows_both_places_and_the_first_counts() {
 }
 
 #[test]
-fn broken_syntax_hides_no_other_document() {
+fn broken_syntax_does_not_hide_other_documents() {
     let parsed = parse("a: 1\n---\nb: [1, 2\n---\nc: 1\nc: 2\n---\nd: 'x\n");
     assert!(parsed.is_broken);
     assert_eq!(
@@ -133,7 +133,7 @@ fn every_broken_text_is_a_fault() {
 }
 
 #[test]
-fn what_is_written_wins_over_what_is_merged() {
+fn written_keys_win_over_merged_ones() {
     let text = "x: &x {p: 1, q: 2}\nz: &z {q: 8, r: 9}\ny: {<<: [*x, *z], p: 3}\n";
     assert_eq!(good(text)["y"], json!({"p": 3, "q": 2, "r": 9}));
     assert_eq!(good("{'<<': 1}"), json!({"<<": 1}), "a quoted key is a key");
@@ -165,7 +165,7 @@ fn depth_is_bounded() {
     for unit in ["[", "{a: ", "- ", "[[{a: "] {
         assert_eq!(codes(&unit.repeat(100_000)), ["yaml-limit"], "{unit}");
     }
-    // Aliases may not reach deeper than brackets.
+    // Aliases have the same depth limit as brackets.
     let chain = |links: usize| {
         (1..links).map(|i| format!("a{i}: &a{i} [*a{}]\n", i - 1)).collect::<String>()
     };
@@ -176,7 +176,7 @@ fn depth_is_bounded() {
 }
 
 #[test]
-fn a_node_knows_where_it_stands() {
+fn a_node_knows_its_position() {
     let text = "\u{feff}kind: Pröject\r\nspec:\r\n  topics: [a, \"b c\"]\r\n";
     let parsed = parse(text);
     let (key, topics) = parsed.documents[0].get("spec").unwrap().1.get("topics").unwrap();
@@ -188,13 +188,13 @@ fn a_node_knows_where_it_stands() {
 }
 
 #[test]
-fn files_may_be_empty_or_hold_several_documents() {
+fn files_may_be_empty_or_contain_several_documents() {
     assert_eq!(parse("").documents.len(), 0);
     assert_eq!(parse("# only a comment\n").documents.len(), 0);
     assert_eq!(parse("a: 1\n---\na: 2\n...\n---\na: 3").documents.len(), 3);
 }
 
-/// JSON that has only what both readers take for the same.
+/// JSON values that both readers read equally.
 fn any_json() -> impl Strategy<Value = Json> {
     let text = proptest::string::string_regex("[ -~äß☃\n\t]{0,12}").unwrap();
     let leaf = prop_oneof![

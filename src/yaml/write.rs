@@ -1,37 +1,38 @@
-//! YAML as a person would write it: short things on one line, long ones on many, and quotes only
-//! where a reader of YAML 1.1 or 1.2 would else take a text for something else. What is said about a
-//! value stands above it or, aligned, beside it.
+//! Writes YAML as a person would: short values on one line, long ones on several, and quotes only
+//! where a reader of YAML 1.1 or 1.2 would otherwise misread a text. Comments are above a value or,
+//! aligned, after it.
 
 use crate::{text::is_unsafe, value::Json};
 
-/// How wide a line may be.
+/// The maximum width of a line.
 const WIDTH: usize = 100;
-/// How many fields of a mapping stand on one line at most, where its key stands there too.
+/// The maximum number of fields of a mapping that is written on one line with its key.
 const SHORT: usize = 3;
-/// Comments beside lines are aligned up to this column; a longer line pushes its own to the right.
+/// Comments after values are aligned up to this column. A longer line moves its own comment to the
+/// right.
 const COLUMN: usize = 60;
 
 /// Something to write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
-    /// A value, on one line unless it is a text of many.
+    /// A value, on one line unless it is a text with several.
     Value(Json),
     /// A mapping.
     Map(Vec<Item>),
-    /// A list of mappings, each with what is said about it.
+    /// A list of mappings, each with a comment.
     List(Vec<(Vec<Item>, Option<String>)>),
 }
 
-/// A key of a mapping with what it has, and what is said about it.
+/// A key of a mapping with its value and its comments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
     /// The key.
     pub key: String,
-    /// What it has.
+    /// The value.
     pub node: Node,
-    /// Lines of comment above it.
+    /// Comment lines above it.
     pub above: Vec<String>,
-    /// A comment beside it.
+    /// A comment after it.
     pub beside: Option<String>,
 }
 
@@ -41,19 +42,19 @@ impl Item {
         Self::new(key, Node::Value(value.into()))
     }
 
-    /// A key with what it has.
+    /// A key with its value.
     pub fn new(key: impl Into<String>, node: Node) -> Self {
         Self { key: key.into(), node, above: Vec::new(), beside: None }
     }
 
-    /// With a comment beside it.
+    /// Adds a comment after it.
     #[must_use]
     pub fn beside(self, comment: impl Into<String>) -> Self {
         Self { beside: Some(comment.into()), ..self }
     }
 }
 
-/// A line, and what stands beside it.
+/// A line and the comment after it.
 #[derive(Debug)]
 struct Line {
     text: String,
@@ -61,7 +62,7 @@ struct Line {
 }
 
 impl Line {
-    /// Whether its comment fits behind `column`.
+    /// Whether its comment fits after `column`.
     fn has_room(&self, column: usize) -> bool {
         self.beside.as_ref().is_none_or(|beside| column + width(beside) + 4 <= WIDTH)
     }
@@ -74,21 +75,21 @@ pub fn document(items: &[Item]) -> String {
     text(&lines)
 }
 
-/// The lines of one key with what it has, `indent` characters from the left.
+/// The lines of a key with its value, indented by `indent`.
 pub fn item(item: &Item, indent: usize) -> String {
     let mut lines = Vec::new();
     write_item(&mut lines, item, indent);
     text(&lines)
 }
 
-/// The lines of an entry of a list, the dash of which is `indent` characters from the left.
+/// The lines of a list entry whose dash is at `indent`.
 pub fn entry(items: &[Item], about: Option<&str>, indent: usize) -> String {
     let mut lines = Vec::new();
     write_entry(&mut lines, items, about, indent);
     text(&lines)
 }
 
-/// The lines with their comments, one below the other where they have room there.
+/// The lines with their comments, aligned where possible.
 fn text(lines: &[Line]) -> String {
     let commented = lines.iter().filter(|line| line.beside.is_some());
     let widths = commented.map(|line| (line, width(&line.text)));
@@ -101,7 +102,7 @@ fn text(lines: &[Line]) -> String {
     text
 }
 
-/// A line with its comment at `column` if that has room there, else further to the left, or above.
+/// A line with its comment at `column` if it fits; otherwise further to the left, or above.
 fn write_line(out: &mut String, line: &Line, column: usize) {
     let own = width(&line.text);
     match &line.beside {
@@ -118,7 +119,7 @@ fn write_line(out: &mut String, line: &Line, column: usize) {
     out.push('\n');
 }
 
-/// Lines of comment, each no wider than a line may be. Nothing in `text` can end a comment.
+/// Comment lines within the maximum width. `text` cannot end the comment.
 pub fn comment(text: &str, indent: usize) -> String {
     comment_lines(text, indent).into_iter().map(|line| line.text + "\n").collect()
 }
@@ -141,7 +142,7 @@ fn comment_lines(text: &str, indent: usize) -> Vec<Line> {
     lines.iter().map(|line| plain(format!("{margin}# {line}"))).collect()
 }
 
-/// A line with nothing beside it.
+/// A line without a comment.
 const fn plain(text: String) -> Line {
     Line { text, beside: None }
 }
@@ -193,7 +194,7 @@ fn write_item(out: &mut Vec<Line>, item: &Item, indent: usize) {
     }
 }
 
-/// An entry of a list, on one line if it fits.
+/// A list entry, on one line if it fits.
 fn write_entry(out: &mut Vec<Line>, items: &[Item], about: Option<&str>, indent: usize) {
     let margin = " ".repeat(indent);
     let line = flow_map(items).map(|flow| flow.after(&format!("{margin}- ")));
@@ -213,7 +214,7 @@ fn write_entry(out: &mut Vec<Line>, items: &[Item], about: Option<&str>, indent:
             let mut block = Vec::new();
             items.iter().for_each(|item| write_item(&mut block, item, indent + 2));
             if let Some(first) = block.first_mut() {
-                // The first key stands beside the dash.
+                // The first key is on the line of the dash.
                 first.text.replace_range(indent..=indent, "-");
             }
             out.append(&mut block);
@@ -229,7 +230,7 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Something on one line, with the one comment that stands beside all of it.
+/// A value on one line, with the one comment for all of it.
 struct Flow {
     text: String,
     beside: Option<String>,
@@ -241,7 +242,7 @@ impl Flow {
         Line { text: format!("{head}{}", self.text), beside: self.beside }
     }
 
-    /// With what stands beside `item`, unless that is something else.
+    /// Adds the comment of `item`; `None` if there is a different one already.
     fn with(self, item: &Item) -> Option<Self> {
         let own = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
         let is_one = own.is_none() || self.beside.is_none() || own == self.beside;
@@ -249,8 +250,8 @@ impl Flow {
     }
 }
 
-/// `node` on one line; nothing if it holds a text of many lines, if something has to be said about
-/// a part of it, or different things stand beside its parts.
+/// `node` on one line. `None` if it contains a text with several lines, if a part has a comment
+/// above, or if parts have different comments.
 fn flow(node: &Node, within: bool) -> Option<Flow> {
     let bare = |text: String| Flow { text, beside: None };
     match node {
@@ -273,7 +274,7 @@ fn flow_map(items: &[Item]) -> Option<Flow> {
     is_one.then(|| Flow { text: format!("{{{}}}", texts.join(", ")), beside })
 }
 
-/// Whether a text of many lines is in `value`.
+/// Whether `value` contains a text with several lines.
 fn has_literal(value: &Json) -> bool {
     match value {
         Json::String(text) => is_literal(text),
@@ -283,7 +284,7 @@ fn has_literal(value: &Json) -> bool {
     }
 }
 
-/// `value` on one line, whatever it holds, within brackets or not.
+/// `value` on one line, within brackets or not.
 pub(crate) fn inline(value: &Json, within: bool) -> String {
     match value {
         Json::String(text) => scalar(text, within),
@@ -301,8 +302,8 @@ pub(crate) fn inline(value: &Json, within: bool) -> String {
     }
 }
 
-/// Whether `text` reads best as a literal block: it has many lines, all of which come back as they
-/// are, also past editors that strip white space from the end of lines.
+/// Whether `text` should be a literal block: it has several lines that all survive reading, also
+/// after an editor stripped trailing white space.
 fn is_literal(text: &str) -> bool {
     let body = text.strip_suffix('\n').unwrap_or(text);
     body.contains('\n')
@@ -312,7 +313,7 @@ fn is_literal(text: &str) -> bool {
         && body.lines().all(|line| !line.ends_with(' '))
 }
 
-/// A text as a scalar on one line, within brackets or not.
+/// A text as a one-line scalar, within brackets or not.
 pub fn scalar(text: &str, within: bool) -> String {
     if is_plain(text, within) {
         text.to_owned()
@@ -343,7 +344,7 @@ pub(crate) fn double_quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// Whether `text` needs no quotes: every reader takes it for this text.
+/// Whether `text` needs no quotes because every reader reads it as this text.
 fn is_plain(text: &str, within: bool) -> bool {
     const INDICATORS: &[char] = &[
         '-', '?', ':', ',', '[', ']', '{', '}', '#', '&', '*', '!', '|', '>', '\'', '"', '%', '@',
@@ -355,7 +356,7 @@ fn is_plain(text: &str, within: bool) -> bool {
             && !within);
     let is_edged = text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
     let has_end = text.contains(": ") || text.contains(" #") || text.ends_with(':');
-    // Older readers end a key at `:?` within brackets.
+    // Within brackets, older readers end a key at `:?`.
     let has_bracket = within && (text.contains([',', '[', ']', '{', '}']) || text.contains(":?"));
     !text.is_empty()
         && starts_well
@@ -367,7 +368,7 @@ fn is_plain(text: &str, within: bool) -> bool {
         && !is_other(text)
 }
 
-/// Whether some reader takes a plain `text` for something else than a text.
+/// Whether some reader reads a plain `text` as something else.
 fn is_other(text: &str) -> bool {
     const WORDS: [&str; 13] =
         ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~", "=", "<<", ".nan"];
@@ -375,8 +376,8 @@ fn is_other(text: &str) -> bool {
     WORDS.contains(&&*lower) || is_number(&lower)
 }
 
-/// Whether some reader takes `text`, in lower case, for a number, a day or a time: also with
-/// underscores, with base 60, and the hexadecimal, octal and binary ones.
+/// Whether some reader reads the lower-case `text` as a number, a date or a time: including
+/// underscores, base 60, and hexadecimal, octal and binary numbers.
 fn is_number(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     if unsigned == ".inf" {
@@ -402,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_quoted_only_where_some_reader_needs_it() {
+    fn texts_are_only_quoted_where_some_reader_needs_it() {
         for plain in [
             "main",
             "Signs people in",
@@ -484,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_stands_on_many_lines() {
+    fn long_values_have_several_lines() {
         let long = "x".repeat(40);
         let entry = |fields: &[(&str, Json)]| -> Vec<Item> {
             fields.iter().map(|(key, value)| Item::value(*key, value.clone())).collect()
@@ -521,8 +522,7 @@ mod tests {
         assert_eq!(document(&items), expected);
     }
 
-    /// What undrift's own reader and another one, of YAML 1.1 in what it takes for other types, make
-    /// of `text`.
+    /// The results of undrift's reader and another reader, which follows YAML 1.1 in its types.
     fn read_back(written: &str) -> [Json; 2] {
         let parsed = crate::yaml::parse(written);
         assert!(parsed.faults.is_empty(), "{written:?}: {:?}", parsed.faults);

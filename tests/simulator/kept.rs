@@ -32,7 +32,7 @@
 //! | an answer that trickles beyond the deadline | waited for | reads are cut, a write is unknown | `deadline-in-a-read`, `deadline-in-a-write` |
 //! | projects of which a section is forbidden | ended the run | incomplete, the others go on | `forbidden-sections` |
 //! | a person cannot be looked up | ended the plan | incomplete, the others go on | `user-not-found-out` |
-//! | undrift's own token under another name, or its file | a variable's value | refused | `the_own_token_is_never_a_value_whatever_its_name` |
+//! | undrift's own token under another name, or its file | a variable's value | refused | `the_own_token_is_never_a_value_under_any_name` |
 //! | a hook's URL is a secret that is not set here | the live URL was shown | masked | `no_report_shows_a_live_secret` |
 //! | a secret that is wrapped to the terminal | shown in two pieces | struck before | `a_secret_is_struck_from_the_line_whatever_its_pieces_and_their_colours` |
 //! | a secret of several lines, or a common word, in a JSON report | broken, or keys renamed | struck in values | `a_report_is_what_it_is_whatever_the_secrets_are` |

@@ -1,4 +1,4 @@
-//! What tells values and entries apart: when two values are the same, and what an entry is called.
+//! When two values are equal, and how entries are identified.
 
 use std::{
     borrow::Cow,
@@ -19,8 +19,8 @@ use crate::{
     value::{Json, Object},
 };
 
-/// What tells an entry from others: its identity, in which names are the same in any case, and each
-/// other text is as it is compared. What may hold a credential is shown without it.
+/// The identity of an entry. Names are compared in any case, other texts by the comparison of their
+/// field. Values that may contain a credential are shown without it.
 pub fn identify(section: Section, fields: &Object) -> Identity {
     let part = |name: &&str| {
         let (field, text) = (section.field(name), plain_text(fields.get(*name)?));
@@ -40,7 +40,7 @@ pub fn identify(section: Section, fields: &Object) -> Identity {
     Identity { keys: vec![keys.join("@")], name: shown.join("@"), ..Identity::default() }
 }
 
-/// Text in the one form of all texts that `compare` takes for the same.
+/// The normal form of a text: equal for all texts that `compare` treats as equal.
 fn normal(compare: Compare, text: &str) -> Cow<'_, str> {
     match compare {
         Compare::Url => text::normal_url(text).into(),
@@ -52,8 +52,8 @@ fn normal(compare: Compare, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a declared and a live value, both comparable, are the same: mappings by the keys that
-/// are declared; `null` is what is not set, so it equals empty text, and a live one equals `false`.
+/// Whether a declared and a live value, both comparable, are equal. Mappings are compared by the
+/// declared keys. `null` means "not set": it equals empty text, and a live `null` equals `false`.
 pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
     match (declared, live) {
         (Json::Null, Json::String(text)) | (Json::String(text), Json::Null) => text.is_empty(),
@@ -87,13 +87,13 @@ pub fn same(compare: Compare, declared: &Json, live: &Json) -> bool {
     }
 }
 
-/// Topics as the service tells them apart.
+/// Topics in the form in which the service compares them.
 fn topics(list: &[Json]) -> BTreeSet<String> {
     let texts = list.iter().filter_map(Json::as_str).flat_map(|text| text.split(','));
     texts.map(|text| text.trim().to_lowercase()).filter(|text| !text.is_empty()).collect()
 }
 
-/// The name of a branch alone; anything else as it is.
+/// The name of a branch without `refs/heads/`; any other text is returned unchanged.
 fn short_ref(name: &str) -> &str {
     name.strip_prefix("refs/heads/").unwrap_or(name)
 }
@@ -103,7 +103,7 @@ fn public_key(text: &str) -> String {
     text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
-/// What tools for SSH call a key; the key itself, if it is none.
+/// The fingerprint of an SSH key, as SSH tools show it; the key itself if it is not valid.
 fn fingerprint(key: &str) -> String {
     let material = key.split_once(' ').and_then(|(_, material)| STANDARD.decode(material).ok());
     let digest =
@@ -119,7 +119,7 @@ mod tests {
     use crate::kind::testing::{object, section};
 
     #[test]
-    fn an_entry_is_told_by_its_identity() {
+    fn an_entry_is_known_by_its_identity() {
         let name = |of: &str, fields: Json| section(of).name(&object(fields));
         let variable = json!({"key": "A", "environment_scope": "prod/*"});
         assert_eq!(name("variables", variable), "A@prod/*");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn two_values_are_the_same_as_their_field_says() {
+    fn each_comparison_has_its_own_rules() {
         for (compare, declared, live, is_same) in [
             (Compare::Exact, json!("a"), json!("A"), false),
             (Compare::AnyCase, json!("a"), json!("A"), true),

@@ -1,4 +1,4 @@
-//! What requests carry: of what is declared, and of what is live where an edit would reset it.
+//! The contents of requests: declared values, and live values that an edit would reset.
 
 use super::plain_text;
 use crate::{
@@ -11,11 +11,11 @@ use crate::{
     value::{Fields, Json, Object, Value},
 };
 
-/// Declared to sent: the fields that `route` accepts, under the names and in the form that requests
+/// Declared to sent: the fields that `route` accepts, with the names and the form that requests
 /// use.
 ///
 /// # Errors
-/// If one names something that the service does not know.
+/// If a field names something that the service does not have.
 pub fn body(
     section: Section,
     declared: &Fields,
@@ -27,8 +27,8 @@ pub fn body(
     accepted.into_iter().map(|(name, value)| sent(section, name, value, names)).collect()
 }
 
-/// `fields` without those that say nothing and whose request the service would refuse for what
-/// stands beside them ([`Field::not_with`]).
+/// `fields` without those that are unset and that the service would refuse together with another
+/// field ([`Field::not_with`]).
 fn without_unset_twins<'d>(
     section: Section,
     fields: Vec<(&'d String, &'d Value)>,
@@ -40,8 +40,8 @@ fn without_unset_twins<'d>(
     fields.iter().copied().filter(is_kept).collect()
 }
 
-/// The body of an edit: what changes, what is declared of what the service would reset, and what it
-/// would forget.
+/// The body of an edit: the changed fields, and the declared values of fields that the service
+/// would reset.
 ///
 /// # Errors
 /// As [`body`].
@@ -54,7 +54,7 @@ pub fn edit_body(
 ) -> Result<Fields, Unable> {
     let sent_fields = declared.iter().filter(|(name, _)| {
         let field = section.field(name);
-        // What cannot be compared is not changed along with something else.
+        // A field that cannot be compared is not sent with other changes.
         field.accepted.on(Route::Edit)
             && (changed.contains(&name.as_str())
                 || (field.with_every_edit && !is_hidden(field, live))
@@ -80,7 +80,7 @@ pub fn edit_body(
     Ok(body)
 }
 
-/// Adds to the body of an edit what its fields are refused without, as far as it is `known`.
+/// Adds to the body of an edit the `known` fields that the service requires with its fields.
 pub fn add_needed(
     section: Section,
     body: &mut Fields,
@@ -101,36 +101,36 @@ pub fn add_needed(
     Ok(())
 }
 
-/// Whether a change of `changed` makes the service forget a field.
+/// Whether the service resets `field` when `changed` fields change.
 pub fn is_reset(field: &Field, changed: &[&str]) -> bool {
     field.reset_by.as_deref().is_some_and(|other| changed.contains(&other))
         && !Bug::ForgetToken.is_planted()
 }
 
-/// Whether an edit that changes `changed` switches on what a field limits.
+/// Whether an edit that changes `changed` turns on a switch that `field` limits.
 fn goes_along(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
     let Some(limits) = &field.limits else { return false };
     changed.contains(&&*limits.switch) && declared.get(&*limits.switch).is_some_and(is_on)
 }
 
-/// Whether the service shows `null` in the place of the value that a field of `live` has.
+/// Whether responses contain `null` instead of the value of the field.
 pub fn is_hidden(field: &Field, live: &LiveEntry) -> bool {
     let hides = |flag| live.fields.get(flag) == Some(&Json::Bool(true));
     field.hidden_by.as_deref().is_some_and(hides)
 }
 
-/// Whether a literal value of `field`, declared along with `values`, is not shown although it is in
-/// Git: whoever wants it masked in job logs does not want it in undrift's output either.
+/// Whether a literal value of `field` is not shown although it is in Git: a value that is masked in
+/// job logs must not appear in undrift's output either.
 pub fn is_kept_back(field: &Field, values: &Fields) -> bool {
     let is_on = |flag: &str| values.get(flag).and_then(Value::flag) == Some(true);
     field.secrecy == Secrecy::Sensitive
         && (is_on("masked") || field.hidden_by.as_deref().is_some_and(is_on))
 }
 
-/// What an edit has to repeat of `live`, because the service would reset it.
+/// The fields of `live` that an edit must repeat, because the service would reset them.
 ///
 /// # Errors
-/// If the answer lacks some of that, and nobody declares it.
+/// If the response lacks such a field and it is not declared.
 pub fn repeated(
     section: Section,
     declared: &Fields,
@@ -154,9 +154,9 @@ pub fn repeated(
     Ok(repeated.collect())
 }
 
-/// Which of the fields that `has_to_be_known` the service has and the answer lacks all the same, if
-/// there are any. What may be null is null where it is left out; what came after the reference's
-/// release is not there where it is left out. See also [`LiveEntry::tier`].
+/// The fields that `has_to_be_known` selects, that the service has, and that the response lacks. A
+/// nullable field may be left out, and so may a field that is newer than the release of the
+/// reference. See also [`LiveEntry::tier`].
 pub fn lacking(
     section: Section,
     live: &LiveEntry,
@@ -174,8 +174,8 @@ pub fn lacking(
     (!lacking.is_empty()).then(|| format!("the service's answer lacks {}", text::listed(&lacking)))
 }
 
-/// Says each list of a new entry that is a single level by the parameter for that, which the service
-/// has without tiers too.
+/// Replaces each list of a new entry that is a single level by the parameter for a single level,
+/// which also works without tiers.
 pub fn send_single_level(section: Section, body: &mut Fields) {
     for Spec { name, field, .. } in section.table().specs() {
         let list = body.get(field.sent_name(name)).and_then(Value::list).map(Vec::as_slice);
@@ -188,7 +188,7 @@ pub fn send_single_level(section: Section, body: &mut Fields) {
     }
 }
 
-/// One field as requests carry it.
+/// One field in the form of requests.
 pub fn sent(
     section: Section,
     name: &str,
@@ -236,8 +236,8 @@ fn entries_sent(section: &str, named: &[Json], names: &Names, field: &str) -> Re
     named.iter().map(id).collect::<Result<Vec<_>, _>>().map(Json::Array)
 }
 
-/// `null` is sent as empty text: both clear a text, and clients of the service that send `null`
-/// mean "not set" by it. So it is within a mapping.
+/// `null` is sent as empty text. Both clear a text, but client libraries of the service send `null`
+/// for "not set". Likewise within mappings.
 fn cleared(value: &Json) -> Json {
     match value {
         Json::Null => "".into(),
@@ -248,14 +248,14 @@ fn cleared(value: &Json) -> Json {
     }
 }
 
-/// The fields of a body whose values no text may quote.
+/// The fields of a body whose values must not be quoted.
 pub fn sensitive(section: Section) -> Vec<String> {
     let specs = section.table().specs().iter();
     let secret = specs.filter(|spec| spec.field.secrecy != Secrecy::Open);
     secret.map(|spec| spec.field.sent_name(&spec.name).to_owned()).collect()
 }
 
-/// The fields of a body that name things by their id.
+/// The fields of a body that contain ids of named things.
 pub fn naming(section: Section) -> Vec<String> {
     let specs = section.table().specs().iter();
     let naming = specs.filter(|Spec { field, .. }| {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_by_name_is_no_call_but_a_reason() {
+    fn an_unknown_name_gives_a_reason_instead_of_a_call() {
         let push = |row: Json| json!({"name": "x", "allowed_to_push": [row]});
         for (of, declared, at, code) in [
             ("members", json!({"user": "nobody", "access_level": "guest"}), "user", "unknown-user"),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_comes_by_itself() {
+    fn a_file_is_sent_in_a_request_of_its_own() {
         let mut declared = fields(json!({"description": "new", "name": "Shop"}));
         declared.insert("avatar".into(), Value::File("shop.png".into()));
         let raw = json!({"description": "old", "name": "Shop", "avatar_url": null});
@@ -327,12 +327,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_removed_needs_no_call() {
+    fn an_entry_that_is_never_removed_needs_no_call() {
         let gone = calls(section("settings"), Act::Remove(&live(section("settings"), json!({}))));
         assert_eq!(gone, Err(Unable::Needless));
     }
 
-    /// Why a live thing without the field `lacks` is not changed to what is declared, if so.
+    /// Why a live entry without the field `lacks` cannot be changed, if so.
     fn why_not(of: &str, declared: &Json, raw: &Json, lacks: &str) -> Option<String> {
         let mut raw = with_flags(section(of), object(raw.clone()));
         raw.remove(lacks);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_change_would_reset_has_to_be_known() {
+    fn fields_that_a_change_would_reset_must_be_known() {
         let there = json!({"id": 3, "url": "https://h/x", "push_events_branch_filter": "main"});
         let pushes = json!({"push_events": false});
         assert_eq!(why_not("hooks", &pushes, &there, "created_at"), None);

@@ -1,4 +1,4 @@
-//! The rows of a list, such as those of who may push: each names a user, a group, or a level.
+//! The rows of a list, such as who may push: each names a user, a group, or a level.
 
 use serde_json::json;
 
@@ -16,14 +16,14 @@ impl Spec {
         self.field.compare == Compare::Rows
     }
 
-    /// The keys of a row that hold a level.
+    /// The keys of a row with a level.
     pub(super) fn levels(&self) -> impl Iterator<Item = (&str, &Field)> {
         let levels = self.parts.iter().filter(|(_, field)| field.codec == Codec::Level);
         levels.map(|(name, field)| (name.as_str(), field))
     }
 
-    /// A live row in comparable form: what it names, by id, and only without that its level, which
-    /// the service also gives to rows of users and groups.
+    /// A live row in comparable form: the id of the user or group that it names. Only a row without
+    /// one keeps its level, because the service also shows a level in rows of users and groups.
     pub(super) fn live_row(&self, row: &Json) -> Json {
         let mut fields: Vec<_> = self.parts.iter().collect();
         fields.sort_by_key(|(_, field)| field.names.is_none());
@@ -37,7 +37,7 @@ impl Spec {
         id.into_iter().chain(told).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// A declared row in comparable form: what it names, by its id where that is known.
+    /// A declared row in comparable form: named users and groups become ids where known.
     pub(super) fn comparable_row(&self, row: &Json, names: &Names) -> Json {
         let fields = self.parts.iter().filter_map(|(name, field)| {
             let value = row.get(name)?;
@@ -47,7 +47,7 @@ impl Spec {
         Json::Object(fields.collect())
     }
 
-    /// A comparable row as people read it: what it names, by what that is `called`.
+    /// A comparable row in the form that people read. `called` gives names.
     pub(super) fn shown_row(
         &self,
         row: &Json,
@@ -66,7 +66,7 @@ impl Spec {
         Json::Object(fields.collect())
     }
 
-    /// Rows as requests carry them.
+    /// Rows in the form of requests.
     pub(super) fn rows_sent(&self, rows: &[Json], names: &Names) -> Result<Json, Unable> {
         let row = |row: &Json| {
             let mut fields = Object::new();
@@ -85,8 +85,8 @@ impl Spec {
         rows.iter().map(row).collect::<Result<Vec<_>, _>>().map(Json::Array)
     }
 
-    /// What turns the live rows into those that are `wanted`: those to add, and those to remove by
-    /// their id. A row that is not mentioned stays.
+    /// The rows that change the live list to the `wanted` one: rows to add, and ids of rows to
+    /// remove. The service keeps rows that are not mentioned.
     pub(super) fn delta(&self, wanted: &Json, live: Option<&Json>) -> Json {
         let live: Vec<_> = live.and_then(Json::as_array).into_iter().flatten().collect();
         let wanted: Vec<_> = wanted.as_array().into_iter().flatten().collect();
@@ -106,7 +106,7 @@ impl Spec {
         removed.chain(added.map(|row| (*row).clone())).collect()
     }
 
-    /// Takes the rows that name one of `ids` out of a comparable value.
+    /// Removes the rows that name one of `ids` from a comparable value.
     pub fn drop_rows_of(&self, comparable: &mut Json, named: Named, ids: &[u64]) {
         let of_named = self.parts.iter().filter(|(_, field)| field.names == Some(named));
         let keys: Vec<_> = of_named.map(|(name, field)| field.sent_name(name)).collect();
@@ -116,8 +116,7 @@ impl Spec {
         }
     }
 
-    /// The highest tier that whom a live row names tells of: of a field of rows that only this tier
-    /// has.
+    /// The highest tier that a live row proves: only that tier has rows for users and groups.
     pub fn tier_of_rows(&self, raw: &Object) -> Option<Tier> {
         let rows = self.field.live_name(&self.name).and_then(|name| raw.get(name)?.as_array());
         let rows = rows.filter(|_| self.has_rows())?;
@@ -145,7 +144,7 @@ mod tests {
     };
 
     #[test]
-    fn a_live_row_is_told_by_what_it_names_and_only_then_by_its_level() {
+    fn a_live_row_is_identified_by_user_or_group_before_level() {
         let there = live(section("protected_branches"), branch());
         let rows = json!([{"id": 1, "user_id": 3}, {"id": 2, "access_level": "no_access"}, {"id": 4, "group_id": 5}]);
         assert_eq!(there.fields["allowed_to_push"], rows);

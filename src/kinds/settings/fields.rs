@@ -1,5 +1,5 @@
-//! What people may write below `settings:` and `create:`, field by field (reference 2, 4.3; how
-//! each reads back: reference 1, 2.8).
+//! The fields of `settings:` and `create:` of a project (reference 2, 4.3; how responses show them:
+//! reference 1, 2.8).
 
 use std::collections::BTreeSet;
 
@@ -11,109 +11,107 @@ use crate::{
     schema::TextOrSecret,
 };
 
-/// The settings of a project. One that is not written is not managed.
+/// The settings of a project. A setting that is left out is not managed.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ProjectSettings {
-    /// The name that people see; it may differ from the last part of the path. A new project
-    /// without one is called like that part.
+    /// The display name; it may differ from the last part of the path. Default for a new project:
+    /// the last part of the path.
     #[schemars(transform = FIELD.harmless(), length(min = 1, max = 255), example = &"Web shop")]
     pub name: Option<String>,
-    /// What the project is about, in a sentence or two.
+    /// The description, in a sentence or two.
     #[schemars(transform = FIELD.nullable().harmless())]
     pub description: Option<String>,
-    /// The branch that clones and merge requests start from. It must exist; as long as the
-    /// repository is empty it is not sent, and a note in the plan says so.
+    /// The default branch, for clones and merge requests. It must exist. While the repository is
+    /// empty, it is not sent, and the plan contains a note.
     #[schemars(transform = FIELD.harmless(), length(min = 1), example = &"main")]
     pub default_branch: Option<String>,
-    /// Who can see the project: not more people than can see its group.
+    /// Who can see the project. Must not be wider than the visibility of its group.
     #[schemars(transform = FIELD.bounded_by("visibility").shows())]
     pub visibility: Option<Visibility>,
-    /// The address that the repository is imported or mirrored from: text, or a reference to a
-    /// secret if it holds credentials.
+    /// The URL to import or mirror the repository from: text, or a reference to a secret if it
+    /// contains credentials.
     #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Address).harmless(), example = &"https://git.example.org/upstream.git")]
     pub import_url: Option<TextOrSecret>,
-    /// Labels to find the project by. The list replaces the one that is there; its order does not
-    /// matter. All projects of an installation share them: the first spelling of a topic wins.
+    /// The topics of the project. The list replaces the live list; its order does not matter. All
+    /// projects of an installation share topics: the first spelling of a topic wins.
     #[schemars(transform = FIELD.as_topics().ascii_from(18, 9).harmless(), inner(length(max = 255)), example = &["rust", "shop"])]
     pub topics: Option<BTreeSet<String>>,
     /// The old name of `topics`.
     #[schemars(transform = FIELD.as_topics().ascii_from(18, 9).use_instead("topics").harmless(), inner(length(max = 255)))]
     pub tag_list: Option<BTreeSet<String>>,
-    /// The picture of the project, as a file below the manifest folder. `null` removes it (from
-    /// release 15.4). The service shows whether there is one, and not which: another picture in the
-    /// place of one that is there is sent with `--resend`.
+    /// The avatar of the project: a file below the manifest folder. `null` removes it (from release
+    /// 15.4). The service shows whether there is an avatar, but not which: use `--resend` to
+    /// replace it by another file.
     #[schemars(transform = FIELD.upload().read_as("avatar_url").nullable().harmless())]
     pub avatar: Option<FileReference>,
 
-    /// Whether a skipped pipeline counts as a successful one when merging requires success.
+    /// Whether a skipped pipeline counts as successful when merging requires a successful pipeline.
     #[schemars(transform = FIELD.weakens(When::On))]
     pub allow_merge_on_skipped_pipeline: Option<bool>,
-    /// Whether merging waits for every external status check. The service hides this behind a
+    /// Whether merging requires all external status checks to pass. The service has this behind a
     /// feature flag.
     #[schemars(transform = FIELD.ultimate().since(15, 5).weakens(When::Off))]
     pub only_allow_merge_if_all_status_checks_passed: Option<bool>,
-    /// Whether merging waits until every discussion is resolved.
+    /// Whether merging requires all discussions to be resolved.
     #[schemars(transform = FIELD.weakens(When::Off))]
     pub only_allow_merge_if_all_discussions_are_resolved: Option<bool>,
-    /// Whether merging waits for a successful pipeline.
+    /// Whether merging requires a successful pipeline.
     #[schemars(transform = FIELD.weakens(When::Off))]
     pub only_allow_merge_if_pipeline_succeeds: Option<bool>,
-    /// How many people have to approve a merge request unless a rule says otherwise.
+    /// How many approvals a merge request needs unless a rule requires something else.
     #[schemars(transform = FIELD.premium().weakens(When::Lower))]
     pub approvals_before_merge: Option<u32>,
     /// How merge requests are merged.
     #[schemars(transform = FIELD.harmless())]
     pub merge_method: Option<MergeMethod>,
-    /// The text of merge commits; placeholders such as `%{title}` are filled in.
+    /// The text of merge commits, with placeholders such as `%{title}`.
     #[schemars(
         transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(14, 5).nullable().harmless(),
         example = &"%{title} (%{reference})"
     )]
     pub merge_commit_template: Option<String>,
-    /// The text of squash commits; placeholders such as `%{title}` are filled in.
+    /// The text of squash commits, with placeholders such as `%{title}`.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(14, 6).nullable().harmless(), example = &"%{title}")]
     pub squash_commit_template: Option<String>,
     /// Whether the commits of a merge request are squashed into one.
     #[schemars(transform = FIELD.harmless())]
     pub squash_option: Option<SquashOption>,
-    /// The text of commits that apply suggestions; placeholders such as `%{file_path}` are filled
-    /// in.
+    /// The text of commits that apply suggestions, with placeholders such as `%{file_path}`.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).nullable().harmless(), example = &"Apply suggestion to %{file_path}")]
     pub suggestion_commit_message: Option<String>,
-    /// The name of branches that are created from issues; placeholders such as `%{id}` are filled
-    /// in.
+    /// The name of branches that are created from issues, with placeholders such as `%{id}`.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).since(15, 6).nullable().harmless(), example = &"%{id}-%{title}")]
     pub issue_branch_template: Option<String>,
     /// Whether pipelines run on the result of a merge instead of on the branch.
-    // A create drops it.
+    // A create request ignores it.
     #[schemars(transform = FIELD.on_edit().read_if_present().harmless())]
     pub merge_pipelines_enabled: Option<bool>,
-    /// Whether merge requests queue up so that each is tested on top of those before it. It has no
-    /// effect, and reads `false`, until `merge_pipelines_enabled` is on too.
+    /// Whether merge requests are queued, and each is tested together with those before it. It has
+    /// no effect, and is shown as `false`, until `merge_pipelines_enabled` is on.
     #[schemars(transform = FIELD.on_edit().read_if_present().needs_in_request("merge_pipelines_enabled").harmless())]
     pub merge_trains_enabled: Option<bool>,
-    /// Whether only what names an issue of Jira is merged.
+    /// Whether merging requires the merge request to mention a Jira issue.
     #[schemars(transform = FIELD.ultimate().since(16, 7).weakens(When::Off))]
     pub prevent_merge_without_jira_issue: Option<bool>,
-    /// Whether new merge requests are set to delete their branch once they are merged.
+    /// Whether new merge requests delete their branch after the merge by default.
     #[schemars(transform = FIELD.harmless())]
     pub remove_source_branch_after_merge: Option<bool>,
-    /// Whether a push resolves the discussions about the lines that it changes.
+    /// Whether a push resolves the discussions on the lines that it changes.
     #[schemars(transform = FIELD.harmless())]
     pub resolve_outdated_diff_discussions: Option<bool>,
-    /// Whether commits and merge requests that say so close issues.
+    /// Whether commits and merge requests that mention an issue with a closing word close it.
     #[schemars(transform = FIELD.harmless())]
     pub autoclose_referenced_issues: Option<bool>,
-    /// Whether a push from the command line answers with a link that opens a merge request.
+    /// Whether a push from the command line prints a link that opens a merge request.
     #[schemars(transform = FIELD.harmless())]
     pub printing_merge_request_link_enabled: Option<bool>,
-    /// Whether merge requests of a fork aim at the fork itself instead of its upstream project.
-    /// Forks only: others refuse it.
+    /// Whether merge requests of a fork target the fork itself instead of its parent. Only for
+    /// forks: other projects refuse it.
     #[schemars(transform = FIELD.on_edit().harmless())]
     pub mr_default_target_self: Option<bool>,
 
-    /// Whether a newer pipeline cancels the waiting ones of the same branch.
+    /// Whether a new pipeline cancels the waiting pipelines of the same branch.
     #[schemars(transform = FIELD.harmless())]
     pub auto_cancel_pending_pipelines: Option<Switch>,
     /// Whether projects without a pipeline file are built and deployed automatically.
@@ -125,75 +123,76 @@ pub struct ProjectSettings {
     /// How jobs get the repository.
     #[schemars(transform = FIELD.read_if_present().harmless())]
     pub build_git_strategy: Option<GitStrategy>,
-    /// The longest time that a job may run, in seconds.
+    /// The maximum duration of a job, in seconds.
     #[schemars(transform = FIELD.harmless(), range(min = 1), example = &3600)]
     pub build_timeout: Option<u32>,
     /// Where the pipeline file is: a path, a URL, or a path in another project. `null` means the
-    /// usual place.
+    /// default path.
     #[schemars(transform = FIELD.nullable().harmless(), example = &".ci/pipeline.yml", example = &"pipeline.yml@acme/templates")]
     pub ci_config_path: Option<String>,
-    /// How many commits jobs fetch; 0 fetches all of them.
+    /// How many commits jobs fetch; 0 means all.
     #[schemars(transform = FIELD.on_edit().harmless(), range(max = 1000), example = &20)]
     pub ci_default_git_depth: Option<u32>,
-    /// Whether a deployment job that is older than the latest deployment is refused.
+    /// Whether a deployment job is refused if a newer deployment exists.
     #[schemars(transform = FIELD.on_edit().harmless())]
     pub ci_forward_deployment_enabled: Option<bool>,
-    /// Whether a deployment job may be run again although the latest deployment is newer.
+    /// Whether a deployment job may be retried if a newer deployment exists.
     #[schemars(transform = FIELD.on_edit().since(16, 9).harmless())]
     pub ci_forward_deployment_rollback_allowed: Option<bool>,
-    /// Whether members may run pipelines in this project for merge requests that come from forks.
-    /// Such pipelines see its variables.
+    /// Whether members may run pipelines in this project for merge requests from forks. Such
+    /// pipelines have access to the project's variables.
     #[schemars(transform = FIELD.on_edit().since(15, 3).weakens(When::On))]
     pub ci_allow_fork_pipelines_to_run_in_parent_project: Option<bool>,
-    /// Whether protected branches have caches of their own.
+    /// Whether protected branches have separate caches.
     #[schemars(transform = FIELD.on_edit().weakens(When::Off))]
     pub ci_separated_caches: Option<bool>,
-    /// Whether the artifacts of the latest successful pipeline are kept past their expiry.
+    /// Whether the artifacts of the latest successful pipeline are kept after their expiry.
     #[schemars(transform = FIELD.on_edit().harmless())]
     pub keep_latest_artifact: Option<bool>,
-    /// After how many seconds pipelines are removed. `null` is never. Owners only.
+    /// After how many seconds pipelines are deleted. `null` means never. Owners only.
     #[schemars(transform = FIELD.on_edit().nullable().since(17, 11).harmless(), range(min = 86_400), example = &2_592_000)]
     pub ci_delete_pipelines_in_seconds: Option<u64>,
-    /// What the subject of ID tokens consists of, in this order; `project_path` comes first.
+    /// The components of the subject of ID tokens, in this order; `project_path` must be first.
     #[schemars(transform = FIELD.on_edit().since(17, 10).harmless(), length(min = 1), example = &["project_path", "ref_type", "ref"])]
     pub ci_id_token_sub_claim_components: Option<Vec<String>>,
-    /// From which level on somebody may pass variables to a pipeline that they start. Only owners may
-    /// choose, or leave, `owner`. Releases 17.1 to 17.6 heed it only beside
+    /// The lowest role that may pass variables when it starts a pipeline. Only owners may set
+    /// `owner` or change it. Releases 17.1 to 17.6 respect it only together with
     /// `restrict_user_defined_variables`.
     #[schemars(transform = FIELD.on_edit().since(17, 7).weakens_towards_the_last(&["no_one_allowed", "owner", "maintainer", "developer"]))]
     pub ci_pipeline_variables_minimum_override_role: Option<OverrideRole>,
-    /// Whether the token of a job may push to the repository.
+    /// Whether job tokens may push to the repository.
     #[schemars(transform = FIELD.on_edit().since(17, 2).weakens(When::On))]
     pub ci_push_repository_for_job_token_allowed: Option<bool>,
-    /// From which level on somebody may cancel pipelines and jobs.
+    /// The lowest role that may cancel pipelines and jobs.
     #[schemars(transform = FIELD.premium().on_edit().since(16, 8).weakens_towards_the_last(&["no_one", "maintainer", "developer"]))]
     pub ci_restrict_pipeline_cancellation_role: Option<CancellationRole>,
-    /// Whether pipelines that others trigger may approve deployments.
+    /// Whether the user who triggered a pipeline may approve its deployments.
     #[schemars(transform = FIELD.premium().on_edit().since(17, 0).weakens(When::On))]
     pub allow_pipeline_trigger_approve_deployment: Option<bool>,
-    /// The largest size of the artifacts of a job, in megabytes. `null` leaves it to the group.
+    /// The maximum size of the artifacts of a job, in megabytes. `null` means the value of the
+    /// group.
     #[schemars(transform = FIELD.on_edit().administrators().nullable().since(17, 9).harmless(), range(min = 1))]
     pub max_artifacts_size: Option<u32>,
-    /// In which order jobs of one resource group run.
+    /// The order in which jobs of one resource group run.
     #[schemars(transform = FIELD.since(18, 4).harmless())]
     pub resource_group_default_process_mode: Option<ProcessMode>,
-    /// Whether people who are not members may see pipelines and jobs.
+    /// Whether users who are not members may see pipelines and jobs.
     #[schemars(transform = FIELD.since(16, 5).shows())]
     pub public_jobs: Option<bool>,
     /// The old name of `public_jobs`.
     #[schemars(transform = FIELD.read_as("public_jobs").use_instead("public_jobs").shows())]
     pub public_builds: Option<bool>,
-    /// Whether only maintainers may pass variables to a pipeline that they start. From release 17.7
-    /// on the old form of `ci_pipeline_variables_minimum_override_role`: `false` is `developer`.
+    /// Whether only maintainers may pass variables when they start a pipeline. From release 17.7 on
+    /// the old form of `ci_pipeline_variables_minimum_override_role`: `false` is `developer`.
     #[schemars(transform = FIELD.on_edit().use_instead("ci_pipeline_variables_minimum_override_role").weakens(When::Off))]
     pub restrict_user_defined_variables: Option<bool>,
-    /// Whether the runners of the whole installation take jobs of this project.
+    /// Whether instance runners take jobs of this project.
     #[schemars(transform = FIELD.bounded_by("shared_runners_setting").harmless())]
     pub shared_runners_enabled: Option<bool>,
-    /// Whether the runners of the group take jobs of this project.
+    /// Whether group runners take jobs of this project.
     #[schemars(transform = FIELD.since(15, 9).harmless())]
     pub group_runners_enabled: Option<bool>,
-    /// How old images are removed from the container registry. Only the keys that are written are
+    /// The policy that deletes old images from the container registry. Only the declared keys are
     /// managed.
     #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreateAndEdit).send_as("container_expiration_policy_attributes").harmless())]
     pub container_expiration_policy: Option<ExpirationPolicy>,
@@ -201,7 +200,7 @@ pub struct ProjectSettings {
     /// Who can use analytics.
     #[schemars(transform = FIELD.shows())]
     pub analytics_access_level: Option<AccessLevel>,
-    /// Who can use pipelines and jobs: not more people than can see the repository.
+    /// Who can use pipelines and jobs. Must not be wider than `repository_access_level`.
     #[schemars(transform = FIELD.at_most("repository_access_level").shows())]
     pub builds_access_level: Option<AccessLevel>,
     /// Who can use the container registry.
@@ -213,7 +212,7 @@ pub struct ProjectSettings {
     /// Who can use issues.
     #[schemars(transform = FIELD.shows())]
     pub issues_access_level: Option<AccessLevel>,
-    /// Who can use merge requests: not more people than can see the repository.
+    /// Who can use merge requests. Must not be wider than `repository_access_level`.
     #[schemars(transform = FIELD.at_most("repository_access_level").shows())]
     pub merge_requests_access_level: Option<AccessLevel>,
     /// Who can see the repository.
@@ -234,7 +233,7 @@ pub struct ProjectSettings {
     /// Who can see feature flags.
     #[schemars(transform = FIELD.read_if_present().shows())]
     pub feature_flags_access_level: Option<AccessLevel>,
-    /// Who can see the pages about infrastructure.
+    /// Who can see infrastructure pages.
     #[schemars(transform = FIELD.read_if_present().shows())]
     pub infrastructure_access_level: Option<AccessLevel>,
     /// Who can see monitoring.
@@ -247,22 +246,23 @@ pub struct ProjectSettings {
     #[schemars(transform = FIELD.since(16, 7).shows())]
     pub model_registry_access_level: Option<AccessLevel>,
     /// Who can use the package registry.
-    // A create may leave it on in spite of `disabled`.
+    // A create request may leave it on despite `disabled`.
     #[schemars(transform = FIELD.on_edit().since(18, 4).shows())]
     pub package_registry_access_level: Option<PublicAccessLevel>,
-    /// Who can see what is now divided into releases, environments, feature flags, infrastructure
-    /// and monitoring. Deprecated in release 15.8: use their levels instead.
+    /// Who can see releases, environments, feature flags, infrastructure and monitoring. Deprecated
+    /// in release 15.8: use their separate levels instead.
     #[deprecated]
     #[schemars(transform = FIELD.read_if_present().until(16, 0).shows())]
     pub operations_access_level: Option<AccessLevel>,
     /// Who can see the published pages.
     #[schemars(transform = FIELD.shows())]
     pub pages_access_level: Option<PublicAccessLevel>,
-    /// Who can use requirements. Unlike pages they cannot be `public`.
-    // The reference contradicts itself on `public`; what both of its descriptions allow is safe.
+    /// Who can use requirements. Must not be `public`.
+    // The reference contradicts itself about `public`; the values here are in both of its
+    // descriptions.
     #[schemars(transform = FIELD.shows())]
     pub requirements_access_level: Option<AccessLevel>,
-    /// Who can use the pages about security and compliance.
+    /// Who can see security and compliance pages.
     #[schemars(transform = FIELD.since(14, 9).shows())]
     pub security_and_compliance_access_level: Option<AccessLevel>,
 
@@ -291,10 +291,10 @@ pub struct ProjectSettings {
     /// The old form of `emails_enabled`, and the opposite.
     #[schemars(transform = FIELD.read_if_present().use_opposite("emails_enabled").harmless())]
     pub emails_disabled: Option<bool>,
-    /// Whether uploaded files are shown only to people who may see the project.
+    /// Whether uploaded files are shown only to users who can see the project.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreateForUserAndEdit).weakens(When::Off))]
     pub enforce_auth_checks_on_uploads: Option<bool>,
-    /// The label by which an external service decides who has access.
+    /// The label that an external authorization service uses to decide about access.
     #[schemars(transform = FIELD.premium().nullable().weakens(When::Changed))]
     pub external_authorization_classification_label: Option<String>,
     /// Whether large files are stored outside the repository (Git LFS).
@@ -304,84 +304,83 @@ pub struct ProjectSettings {
     /// `package_registry_access_level`: `true` follows the visibility.
     #[schemars(transform = FIELD.use_instead("package_registry_access_level").shows())]
     pub packages_enabled: Option<bool>,
-    /// Whether users may ask to become members.
+    /// Whether users may request to become members.
     #[schemars(transform = FIELD.harmless())]
     pub request_access_enabled: Option<bool>,
-    /// Whether e-mails about pushes and merge requests show what changed. It is shown from release
-    /// 18.4 on, together with what the group says.
+    /// Whether e-mails about pushes and merge requests contain the diff. Shown from release 18.4
+    /// on, combined with the value of the group.
     #[schemars(transform = FIELD.bounded_by("show_diff_preview_in_email").read_if_present().since(16, 3).harmless())]
     pub show_diff_preview_in_email: Option<bool>,
-    /// Whether characters that may hide something in source code are marked.
+    /// Whether characters that could hide something in source code are marked.
     #[schemars(transform = FIELD.since(16, 3).weakens(When::Off))]
     pub warn_about_potentially_unwanted_characters: Option<bool>,
-    /// Whether e-mails to the project's service desk become issues.
+    /// Whether e-mails to the service desk of the project become issues.
     #[schemars(transform = FIELD.on_edit().harmless())]
     pub service_desk_enabled: Option<bool>,
-    /// The storage that the repository is on. The service ignores it from anybody but an
-    /// administrator.
+    /// The storage of the repository. The service ignores it unless the caller is an administrator.
     #[schemars(transform = FIELD.administrators().harmless(), length(min = 1), example = &"default")]
     pub repository_storage: Option<String>,
 
-    /// Whether the project regularly pulls from `import_url`.
+    /// Whether the service regularly pulls from `import_url`.
     #[schemars(transform = FIELD.premium().harmless())]
     pub mirror: Option<bool>,
-    /// Whether what is pulled starts pipelines.
+    /// Whether pulls start pipelines.
     #[schemars(transform = FIELD.premium().needs_in_request("mirror").weakens(When::On))]
     pub mirror_trigger_builds: Option<bool>,
-    /// Whether a pull overwrites branches that have diverged here.
+    /// Whether a pull overwrites branches that diverged in this project.
     #[schemars(transform = FIELD.premium().on_edit().needs_in_request("mirror").weakens(When::On))]
     pub mirror_overwrites_diverged_branches: Option<bool>,
-    /// The id of the user who pulls, for administrators to set.
+    /// The id of the user who pulls. Only administrators can set it.
     #[schemars(transform = FIELD.premium().on_edit().administrators().needs_in_request("mirror").harmless(), range(min = 1))]
     pub mirror_user_id: Option<u64>,
     /// Whether only protected branches are pulled.
     #[schemars(transform = FIELD.premium().on_edit().limits("mirror").needs_in_request("mirror").harmless())]
     pub only_mirror_protected_branches: Option<bool>,
-    /// What a new issue's description starts with, in Markdown.
+    /// The default description of new issues, in Markdown.
     #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable().needs("issues_access_level").harmless())]
     pub issues_template: Option<String>,
-    /// What a new merge request's description starts with, in Markdown.
+    /// The default description of new merge requests, in Markdown.
     #[schemars(transform = FIELD.premium().on_edit().since(13, 10).nullable().needs("merge_requests_access_level").harmless())]
     pub merge_requests_template: Option<String>,
 }
 
-/// What a project is created from. Read only when the project is missing; nothing of it can be
-/// changed or seen later.
+/// Fields for creating the project. They are only used if the project is missing; they cannot be
+/// changed or read later.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct Create {
-    /// Whether the repository starts with a first commit that holds a readme. Not together with
+    /// Whether the repository starts with a commit that contains a readme. Cannot be combined with
     /// another source of contents.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().harmless())]
     pub initialize_with_readme: Option<bool>,
-    /// The format of the repository's objects.
+    /// The object format of the repository.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().since(16, 9).harmless())]
     pub repository_object_format: Option<ObjectFormat>,
-    /// The template to start from: a built-in one or, with `use_custom_template`, one of the
+    /// The template of the project: a built-in one or, with `use_custom_template`, one of the
     /// installation or of a group.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().harmless(), length(min = 1), example = &"rails")]
     pub template_name: Option<String>,
-    /// The id of the project to use as template, with `use_custom_template`. It outranks
-    /// `template_name`.
+    /// The id of the project to use as template, with `use_custom_template`. It takes precedence
+    /// over `template_name`.
     #[schemars(transform = FIELD.accepted(Accepted::OnOwnCreate).write_only().premium().harmless(), range(min = 1))]
     pub template_project_id: Option<u64>,
-    /// Whether the template is one of the installation or of a group instead of a built-in one.
+    /// Whether the template belongs to the installation or a group instead of being built in.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium().harmless())]
     pub use_custom_template: Option<bool>,
-    /// The id of the group that has the template, with `use_custom_template`; without it the
-    /// template is the installation's.
+    /// The id of the group that has the template, with `use_custom_template`. Without it, the
+    /// template belongs to the installation.
     #[schemars(transform = FIELD.accepted(Accepted::OnCreate).write_only().premium().harmless(), range(min = 1))]
     pub group_with_project_templates_id: Option<u64>,
-    /// The full path of the project to fork; not together with another source of contents. `fork_of`
-    /// beside `create` says the same, and keeps it so.
+    /// The full path of the project to fork. Cannot be combined with another source of contents.
+    /// The section `fork_of` does the same and also keeps the relation.
     #[schemars(transform = FIELD.local().names(Named::Project, "forked_from_id").harmless(), length(min = 1), example = &"acme/shop")]
     pub fork_of: Option<String>,
-    /// From where the repository is imported; not together with another source of contents. Until an
-    /// edit right after sets its visibility, the project has the one that the service gives it.
+    /// Where the repository is imported from. Cannot be combined with another source of contents.
+    /// The new project has the service's default visibility until an edit right after sets the
+    /// declared one.
     #[schemars(transform = FIELD.spread().harmless())]
     pub import: Option<Import>,
-    /// The full path of the project whose members are copied, once: what changes there later changes
-    /// nothing here.
+    /// The full path of a project whose members are copied once, at creation.
     #[schemars(transform = FIELD.local().names(Named::Project, "project_id").access(), length(min = 1), example = &"acme/template")]
     pub members_from: Option<String>,
 }
@@ -390,36 +389,36 @@ pub struct Create {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct FileReference {
-    /// The path below the manifest folder.
+    /// The path, relative to the manifest folder.
     #[schemars(transform = FIELD.harmless(), length(min = 1), example = &"avatars/shop.png")]
     pub file: String,
 }
 
-/// How images are removed from the container registry (reference 1, 2.8).
+/// How old images are deleted from the container registry (reference 1, 2.8).
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ExpirationPolicy {
-    /// Whether images are removed at all.
+    /// Whether the policy is on.
     #[schemars(transform = FIELD.harmless())]
     pub enabled: Option<bool>,
-    /// How often.
+    /// How often it runs.
     #[schemars(transform = FIELD.harmless())]
     pub cadence: Option<Cadence>,
-    /// How many tags of each image are kept whatever their age.
+    /// How many tags of each image are always kept.
     #[schemars(transform = FIELD.limits("enabled").harmless(), range(min = 1), example = &10)]
     pub keep_n: Option<u32>,
-    /// The age from which tags are removed.
+    /// The minimum age of tags that are deleted.
     #[schemars(transform = FIELD.limits("enabled").harmless(), length(min = 1), example = &"14d", example = &"90d")]
     pub older_than: Option<String>,
-    /// Which tags may be removed, as a regular expression; `.*` for all. A policy that is on has to
-    /// say it.
+    /// A regular expression for the tags that may be deleted; `.*` for all. Required if the policy
+    /// is on.
     #[schemars(transform = FIELD.nullable().has_to_limit("enabled").harmless(), example = &"^review-.*")]
     pub name_regex: Option<String>,
-    /// Another name of `name_regex`, which the service's reference recommends and the service drops:
-    /// undrift sends `name_regex`.
+    /// Another name of `name_regex`. The reference of the service recommends it, but the service
+    /// ignores it: undrift sends `name_regex`.
     #[schemars(transform = FIELD.use_instead("name_regex").nullable().harmless())]
     pub name_regex_delete: Option<String>,
-    /// Which tags are kept whatever else is said, as a regular expression.
+    /// A regular expression for the tags that are always kept.
     #[schemars(transform = FIELD.nullable().limits("enabled").harmless(), example = &"^v.*")]
     pub name_regex_keep: Option<String>,
 }
@@ -444,7 +443,7 @@ pub enum Cadence {
     Quarterly,
 }
 
-/// Who can see a project.
+/// Who can see a project or group.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum Visibility {
@@ -524,7 +523,7 @@ pub enum Switch {
 pub enum DeployStrategy {
     /// At once.
     Continuous,
-    /// To staging at once, to production when somebody says so.
+    /// To staging at once, to production by hand.
     Manual,
     /// Step by step, with a pause after each.
     TimedIncremental,
@@ -534,13 +533,13 @@ pub enum DeployStrategy {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum GitStrategy {
-    /// They reuse the last copy and fetch what is new.
+    /// Jobs reuse the last copy and fetch new commits.
     Fetch,
-    /// They clone it each time.
+    /// Jobs clone the repository each time.
     Clone,
 }
 
-/// From which level on somebody may pass variables to pipelines.
+/// The lowest role that may pass variables to pipelines.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum OverrideRole {
@@ -554,7 +553,7 @@ pub enum OverrideRole {
     NoOneAllowed,
 }
 
-/// From which level on somebody may cancel pipelines.
+/// The lowest role that may cancel pipelines.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum CancellationRole {
@@ -566,11 +565,11 @@ pub enum CancellationRole {
     NoOne,
 }
 
-/// In which order jobs of one resource group run.
+/// The order in which jobs of one resource group run.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum ProcessMode {
-    /// In any.
+    /// In any order.
     Unordered,
     /// The oldest first.
     OldestFirst,
@@ -584,8 +583,8 @@ pub enum ProcessMode {
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 pub enum ObjectFormat {
-    /// The one that every Git reads.
+    /// SHA-1, which every Git version reads.
     Sha1,
-    /// The one with longer names.
+    /// SHA-256.
     Sha256,
 }
