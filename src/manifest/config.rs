@@ -1,7 +1,7 @@
-//! `undrift.yaml`: how to run, beside the manifests that say what to declare.
+//! `undrift.yaml`: how to run, next to the manifests that declare the state.
 //!
-//! It never supplies the address of the service: whoever edits a manifest must not be able to send
-//! the token elsewhere.
+//! It never sets the address of the service: a person who can edit a manifest must not be able to
+//! send the token elsewhere.
 
 use std::{
     io::ErrorKind,
@@ -34,7 +34,7 @@ use crate::{
 /// The name of the file.
 pub const FILE: &str = "undrift.yaml";
 
-/// A name that is easily written instead.
+/// A common wrong name of the file.
 pub(super) const MISNAMED: &str = "undrift.yml";
 
 /// How to run.
@@ -44,55 +44,55 @@ pub struct Config {
     /// The version of this format: 1.
     #[schemars(range(min = 1, max = 1))]
     pub version: u32,
-    /// The service that the manifests are for.
+    /// The service of the manifests.
     #[serde(default)]
     pub service: Service,
     /// Limits that stop a run before its first write.
     #[serde(default)]
     pub guards: Guards,
-    /// The groups and projects that these manifests are about, so that several repositories can share
-    /// one service: to declare anything else is an error. Without it they may be about everything.
+    /// The groups and projects that these manifests may declare, so that several repositories can
+    /// share one service. Declaring anything else is an error. Default: everything.
     #[serde(default)]
     #[schemars(with = "Option<Vec<Managed>>")]
     pub manages: Option<Manages>,
-    /// How loud warnings about manifests are. The last one about a code and a file counts; with a base, the
-    /// louder of both sides.
+    /// Levels of warnings about manifests. The last matching rule applies; with a base, the
+    /// stricter level of both sides.
     #[serde(default)]
     pub lints: Vec<Lint>,
-    /// How many requests are in flight at once.
+    /// The number of concurrent requests.
     #[serde(default)]
     #[schemars(range(min = 1, max = 64))]
     pub concurrency: Option<u16>,
 }
 
-/// Groups and projects that these manifests are about.
+/// Groups and projects that these manifests may declare.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Managed {
-    /// A glob over full paths: `*` matches within a part of a path, `**` across.
+    /// A glob for full paths: `*` stays within a path segment, `**` crosses segments.
     #[schemars(length(min = 1), example = &"acme/**")]
     pub path: String,
-    /// Paths that are not meant.
+    /// Excluded paths.
     #[serde(default)]
     pub except: Vec<String>,
-    /// The only sections that may be declared there; all of them if it is left out.
+    /// The only sections that these manifests may declare there. Default: all sections.
     #[serde(default)]
     pub sections: Option<Vec<String>>,
 }
 
 impl Managed {
-    /// Whether `section` may be declared there.
+    /// Whether these manifests may declare `section` there.
     pub(super) fn has(&self, section: &str) -> bool {
         self.sections.as_ref().is_none_or(|sections| sections.iter().any(|own| own == section))
     }
 }
 
-/// All groups and projects that these manifests are about, with the globs made ready once.
+/// All groups and projects that these manifests may declare, with compiled globs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "Vec<Managed>")]
 pub struct Manages {
     all: Vec<Managed>,
-    /// The paths and the exceptions of each. A glob that is broken matches nothing.
+    /// The paths and exceptions of each. A broken glob matches nothing.
     globs: Vec<(Globs, Globs)>,
     by_path: Ends,
 }
@@ -117,7 +117,7 @@ impl PartialEq for Manages {
 }
 
 impl Manages {
-    /// What holds the group or project at `path`.
+    /// The rules that allow the group or project at `path`.
     pub(super) fn holding(&self, path: &str) -> Vec<&Managed> {
         let path = path.to_lowercase();
         let holds = |at: &usize| {
@@ -129,7 +129,7 @@ impl Manages {
 }
 
 impl Config {
-    /// What of `container` is outside of what these manifests manage, and a sentence that says so.
+    /// The first part of `container` that these manifests may not declare, and a sentence about it.
     pub fn outside(&self, container: &Container) -> Option<(Address, String)> {
         let manages = self.manages.as_ref()?;
         let mut paths = std::iter::once(&*container.path).chain(container.former());
@@ -145,24 +145,25 @@ impl Config {
     }
 }
 
-/// The service that the manifests are for.
+/// The service of the manifests.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Service {
-    /// Its address. It only confirms: a run against another one is refused.
+    /// Its address, only to confirm it: a run with another service is refused.
     #[schemars(regex(pattern = "^https?://[^/?#@]+(/[^?#@]*)?$"), example = &"https://gitlab.example.org")]
     pub url: Option<String>,
-    /// Its tier; fields that need a higher one are errors.
+    /// Its tier. Fields that need a higher tier are errors.
     pub tier: Option<Tier>,
-    /// Its release, as text: `'18.2'`. Fields that it does not have are errors, and old spellings
-    /// that it does not replace yet are no warnings. A run that needs to know asks the service.
+    /// Its release, as text: `'18.2'`. Fields that it does not have are errors; there are no
+    /// warnings about deprecated fields whose replacement it does not have. A run that needs the
+    /// release asks the service.
     pub release: Option<Release>,
-    /// What it calls the hosts that projects are imported from.
+    /// The names of the hosts that projects are imported from.
     pub import_hosts: ImportHosts,
 }
 
-/// What the service calls the hosts for which the reference has neutral words (reference 1, 1), in
-/// every request for an import. Without a name the neutral word itself is sent.
+/// The names that the service uses, in import requests, for two hosts with neutral words in its
+/// reference (reference 1, 1). Without a name, the neutral word is sent.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ImportHosts {
@@ -177,7 +178,7 @@ pub struct ImportHosts {
 }
 
 impl ImportHosts {
-    /// The neutral words with what the service calls them.
+    /// The neutral words with their replacements.
     pub fn names(&self) -> Vec<(&'static str, String)> {
         let names = [("extgit", &self.extgit), ("extserver", &self.extserver)];
         names.into_iter().filter_map(|(neutral, name)| Some((neutral, name.clone()?))).collect()
@@ -188,36 +189,37 @@ impl ImportHosts {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Guards {
-    /// How much may be removed at once.
+    /// How much may be removed in one run.
     pub removals: Removals,
-    /// How much may change at once of what only a rule brings in (`undeclared: include`).
+    /// How much may change in one run because of rules that include undeclared groups and projects
+    /// (`undeclared: include`).
     pub reach: Reach,
 }
 
-/// How much may change at once of what only a rule brings in; what is left out has its default.
+/// How much may change in one run because of rules that include undeclared groups and projects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reach {
-    /// At most so many groups and projects (default: 50).
+    /// The maximum number of groups and projects (default: 50).
     pub count: Option<u32>,
-    /// At most this share of them, from 0 to 1 (default: 0.1); 5 of them always may.
+    /// The maximum share of them, from 0 to 1 (default: 0.1). Five may always change.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub share: Option<f64>,
 }
 
-/// How much may be removed at once; what is left out has its default.
+/// How much may be removed in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Removals {
-    /// At most so many objects.
+    /// The maximum number of objects.
     pub count: Option<u32>,
-    /// At most this share of what is there, from 0 to 1.
+    /// The maximum share of the live entries, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub share: Option<f64>,
 }
 
-/// Reads the file that counts in `folder`: its own, or the nearest one upwards in the repository.
-/// With it comes the folder that it is in, or `folder` if there is none.
+/// Reads the file for `folder`: its own, or the nearest one above in the repository. Also returns
+/// the folder of the file, or `folder` if there is none.
 pub fn find(
     folder: &Path,
     around: &Surroundings,
@@ -228,8 +230,8 @@ pub fn find(
     (root.folder, config)
 }
 
-/// Reads the file of `root`, if there is one. It holds the guards, so what cannot be read is not
-/// passed over.
+/// Reads the file of `root`, if there is one. It contains the guards, so an unreadable file is an
+/// error.
 pub(super) fn load(root: &Root, diagnostics: &mut Diagnostics) -> Config {
     let path = root.folder.join(FILE);
     let name = root.name(&path);
@@ -258,7 +260,7 @@ pub(super) fn load(root: &Root, diagnostics: &mut Diagnostics) -> Config {
             }
             Config::default()
         }
-        // What stands in the way is said by who reads it, or by who reads the folder.
+        // Errors are reported when the file or the folder is read.
         Err(_) => read(&path, &name, diagnostics),
     }
 }
@@ -303,7 +305,7 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
     config.unwrap_or_default()
 }
 
-/// Says what is wrong with the globs and the sections of one thing that is managed.
+/// Checks the globs and sections of one rule of `manages`.
 fn check_managed(managed: &Node, findings: &mut Findings) {
     let under = |key| managed.get(key).map(|(_, node)| node);
     let except = under("except").map_or(&[][..], Node::items);

@@ -1,7 +1,7 @@
-//! The kinds that files describe which the command line names (`--kinds`).
+//! Kinds from the description files that the command line names (`--kinds`).
 //!
-//! They say which requests undrift sends. So they are never looked for, and not taken from the
-//! folder of the manifests: whoever opens a merge request can change what is in it.
+//! Descriptions decide which requests undrift sends. So they are only read if named, and never from
+//! the folder of the manifests, which the author of a merge request can change.
 
 use std::{
     ops::Range,
@@ -28,8 +28,8 @@ use crate::{
     yaml::{self, Data, Node},
 };
 
-/// Undrift's own kinds and those that `described`, each file one, say. `named` is the folder or file
-/// of the manifests of the run, if it has any.
+/// The built-in kinds and those of the files `described`. `named` is the folder or file of
+/// manifests of this run, if any.
 pub fn load(
     described: &[PathBuf],
     named: Option<&Path>,
@@ -54,7 +54,7 @@ pub fn load(
     })
 }
 
-/// Reads the file at `path`; `None` if something is wrong with it.
+/// Reads the file at `path`; `None` if it has a fault.
 fn read(
     path: &Path,
     name: &FileName,
@@ -115,8 +115,8 @@ fn make(document: &Node, known: &Registry, findings: &mut Findings) -> Option<De
     }
 }
 
-/// Where in the file `pointer` leads: to a value that stands in a line, or to its key. What is not
-/// written is in what it belongs to.
+/// The range in the file for `pointer`: a value on one line, or its key. For a missing value, the
+/// range is that of its parent.
 fn place_of(document: &Node, pointer: &str) -> Range<usize> {
     let first_key = |node: &Node, otherwise: Range<usize>| match &node.data {
         Data::Map(entries) => entries.first().map_or(otherwise, |(key, _)| key.span.clone()),

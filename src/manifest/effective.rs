@@ -1,8 +1,8 @@
-//! A group or project as its layers come to it, as one document with the place of everything beside
+//! The merged declaration of a group or project as one document, with the place of each value after
 //! it.
 //!
-//! The text can be read again, and declares the same without any rule. Only what must not be shown
-//! is left out, and said to be.
+//! The text is a valid document that declares the same without any rule. Values that must not be
+//! shown are left out, and a comment mentions them.
 
 use super::{
     layer::Trace,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Trace {
-    /// What the layers come to, as a document of its own.
+    /// The merged declaration as a document.
     pub fn to_yaml(&self) -> String {
         let merged = &self.merged;
         let Body { unlisted, watch, .. } = &merged.body;
@@ -45,7 +45,7 @@ impl Trace {
         write::document(&items)
     }
 
-    /// What becomes of it as a whole.
+    /// The fields of the whole container.
     fn life(&self) -> Vec<Item> {
         let life = &self.merged.life;
         let mut items = Vec::new();
@@ -90,7 +90,7 @@ impl Trace {
             (_, None) => Node::Map(Vec::new()),
         };
         let item = Item { above: hidden, ..Item::new(of.section, node) };
-        // Where everything in it has a place of its own, the section need not have one.
+        // If every value in it has a place, the section needs none.
         let is_alone = match &item.node {
             Node::Value(_) => true,
             Node::Map(items) => items.is_empty(),
@@ -99,7 +99,7 @@ impl Trace {
         if is_alone { item.beside(self.place(&section.origin)) } else { item }
     }
 
-    /// An entry of a list, and what has to be said about it.
+    /// A list entry with its comment.
     fn entry(&self, of: kind::Section, part: &Part) -> (Vec<Item>, Option<String>) {
         let (mut items, hidden) = self.fields(of, part);
         let state = match part.state {
@@ -111,7 +111,7 @@ impl Trace {
         (items, (!hidden.is_empty()).then(|| hidden.join("; ")))
     }
 
-    /// The fields of an entry, and what is not shown of them.
+    /// The fields of an entry, and the names of fields that are not shown.
     fn fields(&self, of: kind::Section, part: &Part) -> (Vec<Item>, Vec<String>) {
         let (mut items, mut extra, mut hidden) = (Vec::new(), Vec::new(), Vec::new());
         let values = part.fields.values();
@@ -153,7 +153,7 @@ impl Trace {
         (items, hidden)
     }
 
-    /// A value; of a mapping that several layers may say, each leaf with its own place.
+    /// A value. In a mapping that several layers may set, each leaf has its own place.
     fn leaves(
         &self,
         of: kind::Section,
@@ -178,12 +178,12 @@ impl Trace {
         }
     }
 
-    /// A value that is written at `origin`.
+    /// A value with the origin `origin`.
     fn value(&self, key: impl Into<String>, value: impl Into<Json>, origin: &Origin) -> Item {
         Item::value(key, value).beside(self.place(origin))
     }
 
-    /// Where something is written: file and line, and which rule it is if it is one.
+    /// The place of a value: file and line, and the rule if it comes from one.
     fn place(&self, origin: &Origin) -> String {
         let Origin { file, line, .. } = origin;
         match self.rule_at(origin) {
@@ -193,7 +193,7 @@ impl Trace {
     }
 }
 
-/// A declared value as it may be shown; or why it may not.
+/// A declared value in the form that may be shown, or the reason why it must not be shown.
 fn shown(field: &Field, value: &Value, beside: &Fields) -> Result<Json, &'static str> {
     match value {
         Value::Plain(_) if forms::is_kept_back(field, beside) => {

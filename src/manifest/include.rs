@@ -1,9 +1,9 @@
-//! What rules with `undeclared: include` bring in, once it is known what exists.
+//! Rules with `undeclared: include`, applied once the existing groups and projects are known.
 //!
-//! [`Includes`] are the rules, kept after everything that is declared was merged and checked. They
-//! say [what has to be known](Includes::ask) of the service; what they [bring in](Includes::bring_in)
-//! is put together and checked like everything else. It reads no service: whoever does hands the
-//! roster over.
+//! [`Includes`] keeps the rules after everything declared was merged and checked. It knows [what to
+//! ask](Includes::ask) the service. The containers that it [includes](Includes::bring_in) are
+//! merged and checked like declared ones. It does not read the service: the caller passes the
+//! roster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,13 +24,13 @@ use crate::{
     value::Value,
 };
 
-/// Rules that bring in what nobody declares.
+/// Rules that include undeclared groups and projects.
 #[derive(Debug)]
 pub struct Includes {
     rules: Rules,
     context: Context,
     files: Vec<File>,
-    /// The paths of everything that is declared, named or not, in lower case.
+    /// The lower-case paths of everything declared, named or not.
     declared: BTreeSet<String>,
 }
 
@@ -45,7 +45,7 @@ impl Includes {
         includes.then_some(Self { rules, context, files, declared })
     }
 
-    /// What has to be known of what exists beside what is `desired`.
+    /// The part of the service that must be listed, in addition to `desired`.
     pub fn ask<'a>(&'a self, desired: &'a Desired) -> Ask<'a> {
         Ask {
             globs: self
@@ -59,7 +59,7 @@ impl Includes {
         }
     }
 
-    /// The fields that may be declared of what they bring in.
+    /// The fields that included containers may declare.
     fn fields(&self) -> Vec<(Section, BTreeSet<String>)> {
         let mut fields: BTreeMap<_, (Section, BTreeSet<String>)> = BTreeMap::new();
         for (scope, body) in self.rules.bodies() {
@@ -73,14 +73,14 @@ impl Includes {
         fields.into_values().collect()
     }
 
-    /// The secrets and the files to upload that rules name.
+    /// The secrets and uploads that rules name.
     pub fn named(&self) -> impl Iterator<Item = Value> {
         let parts = self.rules.bodies().flat_map(|(_, body)| &body.sections);
         let fields = parts.flat_map(|section| &section.parts).map(|part| &part.fields);
         fields.flat_map(|fields| fields.named().map(|named| named.value))
     }
 
-    /// What is at `path`, where `desired` says that it was elsewhere before too.
+    /// How manifests treat `path`. `desired` has the former paths of declared containers.
     fn standing(&self, desired: &Desired, scope: Scope, path: &str) -> Standing {
         let home = desired.moves.home(path);
         if self.declared.contains(&home.to_lowercase()) {
@@ -92,12 +92,12 @@ impl Includes {
         }
     }
 
-    /// `desired` with what the rules bring in of `roster`. Where something was looked for and nothing
-    /// is, the roster is incomplete, unless the caller sees everything or declares what is to be
-    /// there.
+    /// `desired` with the containers that the rules include from `roster`. If a searched group or
+    /// user does not exist, the roster counts as incomplete, unless the caller sees everything or
+    /// the manifests declare it.
     ///
     /// # Errors
-    /// What is wrong with rules where they hold for what they bring in. Their warnings were told when
+    /// The faults of rules in the containers that they include. Their warnings were reported when
     /// the manifests were loaded.
     pub fn bring_in(
         &self,

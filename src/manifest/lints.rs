@@ -1,7 +1,7 @@
-//! How loud warnings about manifests are: `lints` of `undrift.yaml`.
+//! Levels of warnings about manifests: `lints` of `undrift.yaml`.
 //!
-//! An error is never less than one. With a base the louder of both sides counts, so that no branch silences what it
-//! brings.
+//! Errors cannot be changed. With a base, the stricter level of both sides applies, so a branch
+//! cannot silence its own warnings.
 
 use std::collections::BTreeMap;
 
@@ -16,43 +16,44 @@ use crate::{
     yaml::Node,
 };
 
-/// How loud warnings of one code are.
+/// The level of warnings with one code.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lint {
-    /// The code, as it stands in the brackets of a warning.
+    /// The code, as in the brackets of a warning.
     #[schemars(example = &"literal-secret")]
     pub code: String,
-    /// A glob over the manifests in which this counts, by their paths from the folder of this file; all
-    /// if it is left out.
+    /// A glob for the paths of manifests, relative to the folder of this file. Default: all
+    /// manifests.
     #[serde(default, rename = "in")]
     #[schemars(length(min = 1), example = &"legacy/**")]
     pub files: Option<String>,
-    /// How loud.
+    /// The level.
     pub level: Level,
 }
 
-/// How loud a warning is; of two the later one is louder.
+/// The level of a warning, from the least strict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// It is not shown.
+    /// Not shown.
     Allow,
-    /// It is shown.
+    /// Shown.
     Warn,
-    /// It is an error.
+    /// An error.
     Deny,
 }
 
-/// What is always said: where something was is what keeps it from being taken for something else.
+/// Warnings that are always shown. Without `previously`, a container may be mistaken for another
+/// one.
 const FIRM: [&str; 2] = ["previously", "too-many-faults"];
 
-/// The warnings of manifests as they were found, each with its file and how loud it is told.
+/// The original warnings of manifests, each with its file and its level.
 #[derive(Debug, Default)]
 pub struct Warnings(Vec<(Diagnostic, String, Level)>);
 
-/// Makes each warning of `diagnostics` as loud as `lints` say. Where there is one, `paths` says where the
-/// files are from the root, in lower case.
+/// Applies `lints` to the warnings of `diagnostics`. `paths` has the lower-case paths of the files,
+/// relative to the root.
 pub(super) fn apply(
     lints: &[Lint],
     diagnostics: &mut Diagnostics,
@@ -79,12 +80,12 @@ pub(super) fn apply(
 }
 
 impl Warnings {
-    /// Drops those that are not `wanted`.
+    /// Removes those that are not `wanted`.
     pub fn retain(&mut self, wanted: impl Fn(&Diagnostic) -> bool) {
         self.0.retain(|(warning, ..)| wanted(warning));
     }
 
-    /// What is told louder by the `lints` of a base than by those of the branch.
+    /// The warnings whose level is stricter in the `lints` of a base than in those of the branch.
     pub fn louder_at(self, lints: &[Lint]) -> Diagnostics {
         let globs = globs(lints);
         let louder = self.0.into_iter().filter_map(|(warning, file, own)| {
@@ -96,13 +97,13 @@ impl Warnings {
     }
 }
 
-/// The globs of `lints`; one that is broken matches nothing.
+/// The globs of `lints`. A broken glob matches nothing.
 fn globs(lints: &[Lint]) -> Vec<Option<Glob>> {
     let glob = |lint: &Lint| lint.files.as_deref().and_then(|files| Glob::over_paths(files).ok());
     lints.iter().map(glob).collect()
 }
 
-/// What the last of `lints` says that is about this code and this file.
+/// The level in the last of `lints` that matches the code and the file.
 fn level(lints: &[Lint], globs: &[Option<Glob>], code: &str, file: &str) -> Level {
     let is_about = |(lint, glob): &(&Lint, &Option<Glob>)| {
         lint.code == code
@@ -120,7 +121,7 @@ fn told(warning: Diagnostic, level: Level) -> Option<Diagnostic> {
     }
 }
 
-/// Says what is wrong with one of `lints`.
+/// Checks one of `lints`.
 pub(super) fn check(lint: &Node, findings: &mut Findings) {
     let under = |key| lint.get(key).and_then(|(_, node)| Some((node.text()?, node.span.clone())));
     if let Some((files, span)) = under("in")

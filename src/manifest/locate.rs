@@ -1,8 +1,8 @@
-//! Faults that are known by where something is written, shown with the line of text.
+//! Adds the line of text to faults that only have an origin.
 //!
-//! When a fault is found that spans fields or documents, the texts are long gone: they are opened
-//! once more, only those that a fault points into, and read again to know what in them is secret.
-//! A file that has changed meanwhile is shown as it is now, with its secrets hidden all the same.
+//! Faults that span fields or documents are found when the texts are gone. The files with such
+//! faults are read again, also to know which parts are secret. A file that changed meanwhile is
+//! shown as it is now, with its secrets hidden.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,12 +16,10 @@ use crate::{
     yaml,
 };
 
-/// What is known of the faults of each file when `files` were read: how many are shown already, and
-/// how many are not.
+/// For each file that was read: how many faults are shown already, and how many are not.
 pub(super) type Counts = BTreeMap<FileName, (usize, More)>;
 
-/// The faults with their places, the same one once, and how many there are beyond those that are
-/// shown of a file.
+/// The faults with their places, without duplicates, and how many of each file are not shown.
 pub(super) fn place(faults: Faults, mut counts: Counts, files: &[File]) -> Vec<Diagnostic> {
     let faults = limited(faults, &mut counts);
     let mut spots: BTreeMap<FileName, BTreeSet<&Spot>> = BTreeMap::new();
@@ -40,8 +38,8 @@ pub(super) fn place(faults: Faults, mut counts: Counts, files: &[File]) -> Vec<D
     faults.into_iter().map(|fault| fault.place(place)).chain(more).collect()
 }
 
-/// The first faults of each file. The same fault counts once: what is merged in from an anchor
-/// stands in one place and counts in several.
+/// The first faults of each file. A fault in an anchor that is merged into several places counts
+/// once.
 fn limited(faults: Faults, counts: &mut Counts) -> Vec<Finding<Spot>> {
     let mut faults = faults.0;
     let key = |fault: &Finding<Spot>| {
@@ -62,7 +60,7 @@ fn limited(faults: Faults, counts: &mut Counts) -> Vec<Finding<Spot>> {
     faults
 }
 
-/// Where `spots` are in the file `name`.
+/// The places of `spots` in the file `name`.
 fn in_file(name: &FileName, spots: BTreeSet<&Spot>, files: &[File]) -> Vec<(Spot, Place)> {
     let file = files.binary_search_by(|file| file.name.cmp(name)).ok().map(|at| &files[at]);
     let text = file.and_then(|file| file.read().ok()).unwrap_or_default();

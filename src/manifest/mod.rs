@@ -1,12 +1,12 @@
-//! What people write: read, layered and checked, up to [`Desired`].
+//! Manifests: read, layered and checked, up to [`Desired`].
 //!
-//! [`load`] looks for the root, which is the folder of `undrift.yaml`, and takes all manifests below
-//! it through three parts. `read` makes located documents of each file, `layer` merges them into
-//! groups and projects, `check` finds what is wrong with the whole and makes [`Desired`] of it. What
-//! was named, a folder or a file, only says which groups and projects the run is about.
+//! [`load`] finds the root, which is the folder of `undrift.yaml`, and processes all manifests
+//! below it in three parts. `read` parses each file into documents with positions, `layer` merges
+//! them into groups and projects, and `check` finds faults of the whole and makes [`Desired`]. The
+//! folder or file that was named only selects the groups and projects of the run.
 //!
-//! Every fault of every file is reported in one run, with its place and its line, and none of them
-//! shows a secret (`mask`). The order of files and documents never matters.
+//! Every fault of every file is reported in one run, with its place and its line and without
+//! secrets (`mask`). The order of files and documents never matters.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,36 +53,36 @@ use crate::{
     yaml,
 };
 
-/// What was found in a folder or a file.
+/// The result of loading a folder or file.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The folder that paths of file secrets are relative to: that of `undrift.yaml`, or the one
-    /// that was named.
+    /// The folder that paths of file secrets are relative to: the folder of `undrift.yaml`, or the
+    /// named one.
     pub root: PathBuf,
-    /// What messages call the root, if it is not what was named.
+    /// The name of the root in messages, if it is not the named folder.
     root_name: Option<String>,
-    /// The manifests that were read, in the order of their names.
+    /// The manifests that were read, ordered by name.
     pub files: Vec<FileName>,
-    /// Where these files are, in the same order.
+    /// The paths of these files, in the same order.
     paths: Vec<PathBuf>,
-    /// How many of them were named, or are in the folder that was.
+    /// The number of manifests that were named or are in the named folder.
     pub named: usize,
-    /// What those that were named declare; `None` if something is wrong with any manifest.
+    /// The declarations of those; `None` if any manifest has an error.
     pub desired: Option<Desired>,
-    /// The rules that bring in more, of those that were named, if there are any.
+    /// Their rules that include undeclared groups and projects, if any.
     pub includes: Option<Includes>,
-    /// What `undrift.yaml` says, or the defaults.
+    /// The content of `undrift.yaml`, or the defaults.
     pub config: Config,
-    /// Everything that is wrong, and every warning that is told.
+    /// All errors, and the warnings that are shown.
     pub diagnostics: Diagnostics,
-    /// How loud warnings are.
+    /// All warnings with their levels.
     pub warnings: Warnings,
-    /// How what was named is put together, where somebody asked for that.
+    /// How the layers were merged, for those that were requested.
     pub traces: Vec<Trace>,
 }
 
 impl Loaded {
-    /// Drops the warnings at places that are not `wanted`.
+    /// Removes the warnings at places that are not `wanted`.
     pub fn retain_warnings(&mut self, wanted: impl Fn(&Place) -> bool) {
         let is_wanted = |diagnostic: &Diagnostic| {
             diagnostic.severity == Severity::Error || diagnostic.place.as_ref().is_none_or(&wanted)
@@ -91,31 +91,29 @@ impl Loaded {
         self.warnings.retain(is_wanted);
     }
 
-    /// Where the files are, by what messages call them.
+    /// The paths of the files by their names in messages.
     pub fn paths(&self) -> BTreeMap<FileName, PathBuf> {
         self.files.iter().cloned().zip(self.paths.iter().cloned()).collect()
     }
 }
 
-/// Reads the manifests that belong together with what is in `named`, a folder or a file, and the
-/// `undrift.yaml` that counts for them.
+/// Reads all manifests that belong to `named`, a folder or a file, and their `undrift.yaml`.
 pub fn load(named: &Path, around: &Surroundings) -> Loaded {
     load_with(named, around, &Options::default())
 }
 
-/// How manifests are loaded where that is not the usual way.
+/// Options for loading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
-    /// Other texts than what files of these names hold, and more files, if there are none of these
-    /// names.
+    /// Texts that replace the content of files with these names, or are added as files.
     pub instead: Option<&'a BTreeMap<FileName, String>>,
-    /// A [`Trace`] of each group and project of which the path matches one of these.
+    /// Requests a [`Trace`] of each group and project whose path matches one of these.
     pub traced: &'a [Glob],
-    /// Whether the files that manifests name are elsewhere, so that none of them is missed.
+    /// Whether files that manifests name are elsewhere, so missing ones are not reported.
     pub without_files: bool,
 }
 
-/// The same as `options` say.
+/// Loads with `options`.
 pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> Loaded {
     let mut diagnostics = Diagnostics::default();
     let folder = files::folder_of(named);
@@ -147,7 +145,7 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         files.iter().cloned().zip(paths.iter().map(from_root)).collect()
     });
     if desired.containers.is_empty() && includes.is_none() && !diagnostics.has_errors() {
-        // What came out empty is a slip, and "nothing to do" would hide it.
+        // An empty result is probably a mistake, which "nothing to do" would hide.
         let name = only.unwrap_or_else(empty);
         let message = "no manifest here declares a group or project";
         let none = Diagnostic::error("no-manifests", message).at(Place::file(name));
@@ -168,10 +166,10 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
     }
 }
 
-/// What manifests of these `texts` declare, without any others.
+/// The declarations of manifests with these `texts` only.
 ///
 /// # Errors
-/// What is wrong with them.
+/// Their faults.
 pub fn of_texts(
     texts: impl IntoIterator<Item = (FileName, String)>,
     today: Date,
@@ -184,8 +182,7 @@ pub fn of_texts(
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
 }
 
-/// The text of a manifest as it may be shown: without what is secret in it, but for texts that are
-/// known to be `plain`.
+/// The text of a manifest without its secrets. Texts in `plain` are shown.
 pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
     let parsed = yaml::parse(text);
     let mut source = Source::new("", text);
@@ -196,8 +193,8 @@ pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
     })
 }
 
-/// What is wrong with a file that is to hold one document of `schema` and is no manifest, without any of
-/// its lines: nothing marks what is secret in it.
+/// The faults of a file with one document of `schema` that is not a manifest. They have no lines of
+/// text, because secrets in it are not marked.
 pub fn faults_of(text: &str, name: FileName, schema: Json) -> Diagnostics {
     let parsed = yaml::parse(text);
     let mut findings = Findings::default();
@@ -214,14 +211,14 @@ pub fn faults_of(text: &str, name: FileName, schema: Json) -> Diagnostics {
     faults.into_iter().chain(more.diagnostic(name)).collect()
 }
 
-/// What manifests come to.
+/// The result of the three parts.
 struct Read {
     desired: Desired,
     includes: Option<Includes>,
     traces: Vec<Trace>,
 }
 
-/// Reads, layers and checks `files`, and traces what is at `traced`.
+/// Reads, layers and checks `files`, and traces the containers at `traced`.
 fn through_the_parts(
     files: Vec<File>,
     context: Context,
@@ -244,7 +241,7 @@ fn through_the_parts(
     let (desired, faults) = check::check(layered, &context);
     diagnostics.extend(locate::place(faults, counts, &files));
     match Includes::of(rules, context, files, paths) {
-        // What an acknowledgement is about may be brought in yet.
+        // The object of an acknowledgement may be included later.
         Some(includes) => Read { desired, includes: Some(includes), traces },
         None => Read { desired: desired.without_idle_acknowledgements(), includes: None, traces },
     }

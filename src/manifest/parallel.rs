@@ -1,4 +1,4 @@
-//! Work on many things at once, on all processors.
+//! Parallel work on all processors.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use crate::steps;
 
-/// `work` on every item, each of which is gone when it is done; the results in the order of the
+/// Does `work` on every item and drops the item afterwards. The results have the order of the
 /// items.
 pub(super) fn for_each<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_come_in_the_order_of_the_items() {
+    fn results_have_the_order_of_the_items() {
         let items: Vec<_> = (0..1000).collect();
         let doubled: Vec<_> = items.iter().map(|item| item * 2).collect();
         assert_eq!(for_each(items, |item| item * 2), doubled);

@@ -1,4 +1,4 @@
-//! What `undrift check` says about what was loaded.
+//! The output of `undrift check`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::{Loaded, Surroundings, load};
 use crate::{desired::Desired, diagnostic::Style, field::Scope, text};
 
 impl Loaded {
-    /// What `undrift check` prints, and its exit code: 3 if something is wrong, else 0.
+    /// The output of `undrift check`, and its exit code: 3 if there are errors, otherwise 0.
     pub fn report(&self, style: Style) -> (String, u8) {
         let mut report = self.diagnostics.render(style);
         let summary = self.diagnostics.summary();
@@ -25,7 +25,7 @@ impl Loaded {
         (report, code)
     }
 
-    /// The files that were named, and of how many.
+    /// The number of selected files, of all files.
     fn selected(&self) -> String {
         match &self.root_name {
             Some(_) => format!("{} of {}", self.named, self.all()),
@@ -33,7 +33,7 @@ impl Loaded {
         }
     }
 
-    /// All files that were read.
+    /// The number of all files that were read.
     fn all(&self) -> String {
         let files = text::count(self.files.len(), "file");
         match &self.root_name {
@@ -43,7 +43,7 @@ impl Loaded {
     }
 }
 
-/// How many containers are declared, in words: the scopes that have some, and projects at least.
+/// The number of declared containers in words: at least projects, and other scopes that have some.
 pub fn counted(desired: &Desired) -> String {
     let count = |scope: Scope| text::count(desired.count(scope), scope.noun());
     match desired.count(Scope::Group) {

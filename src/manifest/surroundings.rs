@@ -1,9 +1,8 @@
-//! What loading depends on besides the files that are named: where the reader stands, and which day
-//! it is.
+//! The working directory and the date, which loading depends on.
 //!
-//! Both are injected. Places are shown as seen from the working directory, so that they can be
-//! opened from there; and the root of the manifests is looked for upwards, so that naming a
-//! subfolder does not lose what `undrift.yaml` and other folders say.
+//! Both are injected. Places are shown relative to the working directory, so that they can be
+//! opened from there. The root of the manifests is searched upwards, so that naming a subfolder
+//! keeps `undrift.yaml` and the manifests of other folders.
 
 use std::{
     io::ErrorKind,
@@ -14,10 +13,10 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 use super::config::{FILE, MISNAMED};
 
-/// Where the reader stands, and which day it is.
+/// The working directory and the date.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// The working directory. Relative paths are those of the process.
+    /// The working directory. Relative paths are relative to the directory of the process.
     pub folder: PathBuf,
     /// Today, in UTC.
     pub today: Date,
@@ -30,35 +29,35 @@ impl Surroundings {
         Self { folder, today: Timestamp::now().to_zoned(TimeZone::UTC).date() }
     }
 
-    /// `path` as it is seen from the working directory, with `/` between its parts.
+    /// `path` relative to the working directory, with `/` between its parts.
     pub(super) fn seen(&self, path: &Path) -> String {
         let inner = path.strip_prefix(&self.folder).unwrap_or(path);
         shown(inner.components().filter(|part| *part != Component::CurDir))
     }
 }
 
-/// The root of manifests: the folder of `undrift.yaml`, or the one that was named.
+/// The root of the manifests: the folder of `undrift.yaml`, or the named one.
 #[derive(Clone, Debug)]
 pub(super) struct Root {
     /// The folder.
     pub(super) folder: PathBuf,
-    /// Whether it has an `undrift.yaml`: then everything below it belongs together.
+    /// Whether it has an `undrift.yaml`. Then everything below it belongs together.
     pub(super) is_configured: bool,
     seen: Seen,
 }
 
-/// How files of the root are called.
+/// How messages name files below the root.
 #[derive(Clone, Debug)]
 enum Seen {
-    /// The root is what was named, by this name.
+    /// By the name of the root, which is what was named.
     Named(String),
-    /// The root is above, as the system knows it, and is seen from this folder.
+    /// Relative to this folder, because the root is above.
     From(PathBuf),
 }
 
 impl Root {
-    /// The root of what is in `named`: the first folder upwards with an `undrift.yaml`, up to the
-    /// root of the repository.
+    /// The root of the manifests in `named`: the closest folder with an `undrift.yaml`, searched
+    /// upwards to the root of the repository.
     pub(super) fn of(named: &Path, around: &Surroundings) -> Self {
         let own = |is_configured| Self {
             folder: named.to_owned(),
@@ -82,7 +81,7 @@ impl Root {
         own(false)
     }
 
-    /// What messages call `path`, which is the root or below it.
+    /// The name in messages of `path`, which is the root or below it.
     pub(super) fn name(&self, path: &Path) -> String {
         match &self.seen {
             Seen::Named(name) => {
@@ -97,19 +96,19 @@ impl Root {
         }
     }
 
-    /// What messages call the root, unless it is what was `named`.
+    /// The name of the root in messages, unless it is `named`.
     pub(super) fn name_unless(&self, named: &Path) -> Option<String> {
         (self.is_configured && self.folder != named).then(|| self.name(&self.folder))
     }
 }
 
-/// `path` as seen from `here`, upwards only if `here` is deeper than what they share.
+/// `path` relative to `here`. Only goes upwards from folders that are deeper than the common one.
 fn seen_from(here: &Path, path: &Path) -> String {
     if let Ok(inner) = path.strip_prefix(here) {
         return shown(inner.components());
     }
     let shared = here.components().zip(path.components()).take_while(|(a, b)| a == b).count();
-    // Two places that have only `/` in common are not told from each other.
+    // Paths that share only `/` are not made relative.
     if shared < 2 {
         return shown(path.components());
     }
@@ -123,7 +122,7 @@ fn shown<'p>(parts: impl Iterator<Item = Component<'p>>) -> String {
     if text.is_empty() { ".".to_owned() } else { text }
 }
 
-/// Whether something is at `path`. What cannot be looked at counts: who reads it says why.
+/// Whether something exists at `path`. An error counts as yes: reading it reports the reason.
 fn is_anything(path: &Path) -> bool {
     let absent = |error: std::io::Error| {
         matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)

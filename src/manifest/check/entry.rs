@@ -1,4 +1,4 @@
-//! Entries: one as a whole, and those of a list among each other.
+//! Checks of an entry, and of the entries of a list together.
 
 use std::collections::HashMap;
 
@@ -17,8 +17,8 @@ use crate::{
 };
 
 impl Check<'_> {
-    /// An entry, and what tells it from others; its kind looks at it only if its schema accepts it
-    /// and nothing is missing.
+    /// The entry and its identity. Its kind checks it only if its schema accepts it and nothing is
+    /// missing.
     pub(super) fn entry(&mut self, of: Section, part: Part) -> (Entry, Identity) {
         self.fields(of, &part.fields);
         let is_complete = self.required(of, &part);
@@ -44,7 +44,7 @@ impl Check<'_> {
         (Entry { key: identity.name.clone(), origin, state, fields }, identity)
     }
 
-    /// Whether everything is there that an entry has to have: of an absent one, what it is found by.
+    /// Whether all required fields are declared. An absent entry only needs its identity.
     fn required(&mut self, of: Section, part: &Part) -> bool {
         if of.shape != Shape::List && part.state == State::Absent {
             return true;
@@ -65,11 +65,11 @@ impl Check<'_> {
         missed.is_empty()
     }
 
-    /// What its kind finds wrong with an entry.
+    /// Reports the faults that its kind finds.
     fn rules(&mut self, of: Section, part: &Part, values: &Fields) {
         of.check(values, true, &mut |fault| {
             let at = match part.fields.origin(fault.field) {
-                // A value that should not be written is not pointed at.
+                // A value that should not be in the manifest is not marked.
                 Some(field) if fault.code == "literal-secret" => Spot::key(&field),
                 Some(field) => Spot::value(&field),
                 None => Spot::key(&part.origin),
@@ -78,7 +78,7 @@ impl Check<'_> {
         });
     }
 
-    /// The names of entries that are somebody else's.
+    /// The names of entries that others manage.
     pub(super) fn unmanaged(&mut self, of: Section, part: &Part) -> Option<Glob> {
         self.identity_only(of, part, "unmanaged");
         if !self.required(of, part) {
@@ -92,15 +92,16 @@ impl Check<'_> {
         glob.ok()
     }
 
-    /// An entry that is `state` says only what it is found by.
+    /// An entry with this `state` only declares its identity.
     fn identity_only(&mut self, of: Section, part: &Part, state: &str) {
         let has_meaning = |name: &str| match of.table().get(name) {
-            // What is never sent tells the entry from others, as a hook's earlier addresses do.
+            // Fields that are never sent also belong to the identity, such as former URLs of a
+            // hook.
             Some(spec) => of.identity.contains(&name) || spec.field.accepted == Accepted::Never,
             None => false,
         };
         for (name, field) in part.fields.iter().filter(|(name, _)| !has_meaning(name)) {
-            // What is below `extra:` may be anything, and is not quoted.
+            // Keys below `extra:` may be anything and are not quoted.
             let name = if of.table().get(name).is_some() { name } else { "extra" };
             let message = format!("`{name}` has no meaning for an {state} {}", of.noun);
             let idle = self.faults.error("absent", message, Spot::key(&field.origin));
@@ -108,13 +109,14 @@ impl Check<'_> {
         }
     }
 
-    /// Two entries that are the same thing are an error at both places.
+    /// Reports two entries with one identity, at both places.
     pub(super) fn twice(&mut self, of: Section, entries: &[Entry], identities: Vec<Identity>) {
         let mut seen: HashMap<String, usize> = HashMap::new();
         let told = entries.iter().zip(identities).enumerate();
         for (at, (entry, identity)) in told.filter(|(_, (entry, _))| !entry.key.is_empty()) {
             let on_service = identity.keys.into_iter().next().unwrap_or_default();
-            // Where manifests may give a name of their own, the service has another identity.
+            // If manifests may name an entry themselves, its identity on the service is another
+            // one.
             let is_named = on_service != entry.key;
             let keys = [(format!("by name {}", entry.key), false), (on_service, is_named)];
             let twice = keys.into_iter().find_map(|(key, on_service)| {
@@ -136,7 +138,7 @@ impl Check<'_> {
     }
 }
 
-/// Fields as the service calls what is within them: deprecated names were reported.
+/// Fields with the current names of nested keys. Deprecated names were reported before.
 fn modern(of: Section, fields: Declared) -> Declared {
     let is_mapping = |name: &str| {
         of.table()

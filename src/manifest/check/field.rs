@@ -1,4 +1,4 @@
-//! Fields: what can be told from one, and from one beside its twin.
+//! Checks of single fields and of pairs of fields.
 
 use jiff::civil::Date;
 
@@ -17,7 +17,7 @@ use crate::{
 };
 
 impl Check<'_> {
-    /// Checks the fields of one thing that the table of its kind knows.
+    /// Checks the fields that the table of the kind has.
     pub(super) fn fields(&mut self, of: Section, fields: &Declared) {
         for (name, field) in fields.iter() {
             let Some(spec) = of.table().get(name) else { continue };
@@ -38,18 +38,18 @@ impl Check<'_> {
         }
     }
 
-    /// A field must exist on the tier that the service is said to have.
+    /// The field must exist in the declared tier.
     fn tier(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
         if field.value.plain().is_some_and(|value| Some(value) == spec.schema.get("default")) {
             return;
         }
-        // Where the service lacks the section as a whole, that is said once.
+        // A section that the tier lacks is reported once.
         if spec.field.tier > of.tier() {
             self.lacks(&spec.name, spec.field.tier, &field.origin);
         }
     }
 
-    /// What `name` stands for must exist on the tier that the service is said to have.
+    /// `name` must exist in the declared tier.
     pub(super) fn lacks(&mut self, name: &str, needed: Tier, at: &Origin) {
         let Some(tier) = self.context.tier.filter(|tier| *tier < needed) else { return };
         let message = format!("`{name}` needs the {needed} tier; `service.tier` is `{tier}`");
@@ -57,7 +57,7 @@ impl Check<'_> {
         fault.help(format!("leave it out, or correct `service.tier` in {}", config::FILE));
     }
 
-    /// A field must exist in the release that the service is said to have.
+    /// The field must exist in the declared release.
     fn release(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
         let Some(release) = self.context.release else { return };
         if let Some(unfit) = of.table().unfit(spec, &field.value, release) {
@@ -67,7 +67,7 @@ impl Check<'_> {
         }
     }
 
-    /// Two spellings of one thing must not stand beside each other.
+    /// A field must not be declared together with its deprecated form.
     fn both_spellings(
         &mut self,
         spec: &Spec,
@@ -82,8 +82,7 @@ impl Check<'_> {
             .help(format!("leave out `{name}`, the deprecated one"));
     }
 
-    /// What holds of a field and another one: what it needs is on, and what it may not exceed shows as
-    /// much.
+    /// The field that another one needs must be on, and a level must not exceed its limit.
     fn beside(&mut self, spec: &Spec, field: &Sourced<Value>, fields: &Declared) {
         let name = &spec.name;
         let Some(value) = field.value.plain() else { return };
@@ -107,7 +106,7 @@ impl Check<'_> {
         }
     }
 
-    /// Text of which later releases take only ASCII.
+    /// Text that later releases only accept as ASCII.
     fn ascii(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let Some(from) = spec.field.ascii_from else { return };
         let texts = field.value.plain().and_then(Json::as_array).into_iter().flatten();
@@ -127,7 +126,7 @@ impl Check<'_> {
         fault.help("write it with the letters a to z");
     }
 
-    /// What holds of the keys of a mapping: none twice, and no switch without what has to limit it.
+    /// The keys of a mapping must not repeat each other, and a switch needs its required limit.
     fn within(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let Some(object) = field.value.plain().and_then(Json::as_object) else { return };
         let at = |key: &str| Spot {
@@ -160,7 +159,7 @@ impl Check<'_> {
         }
     }
 
-    /// Warns of a deprecated field, and of those within its value. What replaces it must be there.
+    /// Warns of a deprecated field, also within a value. The field that replaces it must exist.
     fn deprecated(&mut self, of: Section, spec: &Spec, field: &Sourced<Value>) {
         let modern = spec.field.replaced_by.as_deref().and_then(|name| of.table().get(name));
         let since = modern.and_then(|modern| modern.field.since).filter(|since| since.is_late());
@@ -189,7 +188,7 @@ impl Check<'_> {
         }
     }
 
-    /// What can be said about a secret or a file without looking for it.
+    /// Checks of a secret or a file that need no access to it.
     fn reference(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let (name, at) = (&spec.name, Spot::key(&field.origin));
         match &field.value {
@@ -214,12 +213,11 @@ impl Check<'_> {
         }
     }
 
-    /// Warns of a text that looks like a reference to an environment variable, where undrift has
-    /// another form for those.
+    /// Warns of a text that looks like a reference to an environment variable in another syntax.
     fn dollar(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let takes_text = matches!(spec.field.secrecy, Secrecy::Sensitive | Secrecy::Address);
         if takes_text && field.value.text().is_some_and(is_dollar_name) {
-            // The name is not quoted: a password may look like one.
+            // The name is not quoted, because it may be a password.
             let message = format!(
                 "`{}` is sent as written: `$` does not refer to an environment variable of undrift",
                 spec.name
@@ -229,14 +227,12 @@ impl Check<'_> {
         }
     }
 
-    /// A day on which something ends should not be over: the service refuses to create such an
-    /// entry.
+    /// An end date should not be in the past: the service refuses to create such an entry.
     fn day(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let text = field.value.text().filter(|_| spec.schema["format"] == "date");
         let day = text.and_then(|day| day.parse::<Date>().ok());
         if day.is_some_and(|day| day < self.context.today) {
-            // A warning: what was right yesterday must not keep all other projects from being
-            // applied today.
+            // A warning only: a date that has passed must not block all other projects.
             let message = format!("`{}` is in the past", spec.name);
             let past = self.faults.warning("date", message, Spot::key(&field.origin));
             past.help("write a later day or `null`; write `state: absent` if the access has ended");
@@ -244,10 +240,10 @@ impl Check<'_> {
     }
 }
 
-/// A deprecated field: its name, the one to use instead, and the names on the way to it.
+/// A deprecated field: its name, its replacement, and the names that lead to it.
 type Deprecated = (String, Option<String>, Vec<String>);
 
-/// Adds the field `name` of `schema` if it is deprecated, and those within its `value`.
+/// Adds the field `name` of `schema` if it is deprecated, and deprecated fields within `value`.
 fn deprecated_in(
     name: &str,
     schema: &Json,
@@ -268,14 +264,14 @@ fn deprecated_in(
     }
 }
 
-/// Whether `name` can be the name of an environment variable.
+/// Whether `name` is a valid name of an environment variable.
 fn is_variable(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Whether `text` is nothing but `$NAME` or `${NAME}`.
+/// Whether `text` consists of `$NAME` or `${NAME}` only.
 fn is_dollar_name(text: &str) -> bool {
     let Some(name) = text.strip_prefix('$') else { return false };
     is_variable(name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name))

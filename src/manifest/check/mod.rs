@@ -1,9 +1,9 @@
-//! The third part: merged groups and projects to [`Desired`].
+//! The third part: makes [`Desired`] from merged groups and projects.
 //!
-//! In come the merged containers. Out come those that the run is about, and every fault that can be
-//! told without the service: what spans fields, entries or documents, and what kinds find. A fault
-//! is reported by origin, so it points into the document that says it, whichever that is. This part
-//! reads no manifest: texts and trees are gone. It knows no live state.
+//! Its input are merged containers. Its output are the containers of the run and every fault that
+//! can be found without the service: faults that span fields, entries or documents, and those that
+//! kinds find. A fault has an origin, so it points into the right document. This part reads no
+//! manifest (the texts are gone) and knows no live state.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,28 +40,28 @@ mod path;
 
 pub(super) use named::is_below;
 
-/// What checks depend on besides what is declared.
+/// Facts for checks apart from the declarations.
 #[derive(Debug)]
 pub(super) struct Context {
-    /// The tier of the service, if `undrift.yaml` says it.
+    /// The tier of the service, if `undrift.yaml` sets it.
     pub(super) tier: Option<Tier>,
-    /// The groups and projects that may be declared; all of them if nothing is said.
+    /// The groups and projects that may be declared; all by default.
     pub(super) manages: Option<Manages>,
-    /// Its release, if `undrift.yaml` says it.
+    /// The release, if `undrift.yaml` sets it.
     pub(super) release: Option<Release>,
     pub(super) today: Date,
-    /// The files of the root, if what manifests name is there.
+    /// Access to files that manifests name, unless they are elsewhere.
     pub(super) files: Option<Secrets>,
 }
 
 impl Context {
-    /// Whether these manifests may be about the group or project at `path`.
+    /// Whether these manifests may declare the group or project at `path`.
     pub(super) fn manages(&self, path: &str) -> bool {
         self.manages.as_ref().is_none_or(|managed| !managed.holding(path).is_empty())
     }
 }
 
-/// Checks everything. What was named becomes [`Desired`].
+/// Checks everything. The named containers become [`Desired`].
 pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     let Layered { containers, invented, acknowledged, mut faults, .. } = layered;
     let checked = for_each(containers, |merged| {
@@ -85,7 +85,7 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     (Desired { containers, acknowledgements, moves }, faults)
 }
 
-/// Settings for which a declared group above says otherwise.
+/// Reports settings that a declared group above does not allow.
 fn above(containers: &[Container], context: &Context, faults: &mut Faults) {
     let groups: BTreeMap<_, _> = containers
         .iter()
@@ -100,7 +100,7 @@ fn above(containers: &[Container], context: &Context, faults: &mut Faults) {
     }
 }
 
-/// Reports the settings of `container` for which `group`, above it, says otherwise.
+/// Reports settings of `container` that `group`, above it, does not allow.
 fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
     let settings = |container| {
         let section = Container::section(container, kinds::settings::KIND.section)?;
@@ -132,12 +132,12 @@ fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
     }
 }
 
-/// Checks what rules would bring in. What is wrong at one place is told once, and not again where it
-/// was found in something declared.
+/// Checks the containers that rules would include. A fault at a place is reported once, and not if
+/// a declared container has the same fault.
 fn invented(invented: Vec<(Merged, Faults)>, context: &Context, faults: &mut Faults) {
     let key = |fault: &Finding<Spot>| (fault.at.clone(), fault.code);
     let mut known: BTreeSet<_> = faults.0.iter().map(key).collect();
-    // What these manifests are not about is never brought in.
+    // Rules never include containers outside of `manages`.
     for (merged, of_layers) in
         invented.into_iter().filter(|(merged, _)| context.manages(&merged.path.value))
     {
@@ -148,7 +148,7 @@ fn invented(invented: Vec<(Merged, Faults)>, context: &Context, faults: &mut Fau
     }
 }
 
-/// Checks what a rule brings in.
+/// Checks a container that a rule includes.
 pub(super) fn included(included: Included, context: &Context) -> (Container, Faults) {
     let (container, faults) = one(included.merged, context);
     (Container { brought_in: Some(included.by), ..container }, faults)
@@ -159,8 +159,7 @@ fn one(merged: Merged, context: &Context) -> (Container, Faults) {
     (check.container(merged), check.faults)
 }
 
-/// An acknowledgement that is over acknowledges nothing, which must not stop a run. Planning passes
-/// over it without another word.
+/// An expired acknowledgement must not stop a run. Planning ignores it.
 fn acknowledge(document: Acknowledge, context: &Context, faults: &mut Faults) -> Acknowledgement {
     let is_over = document.known.is_over(context.today);
     if let Some(until) = document.until.filter(|_| is_over) {
@@ -171,7 +170,7 @@ fn acknowledge(document: Acknowledge, context: &Context, faults: &mut Faults) ->
     document.known
 }
 
-/// What a kind found, at its place.
+/// A fault of a kind with its place.
 fn found(fault: Fault, at: Spot) -> Finding<Spot> {
     let Fault { severity, code, message, help, .. } = fault;
     Finding { severity, help: Some(help), ..Finding::error(code, message, at) }
@@ -220,14 +219,14 @@ impl Check<'_> {
         container
     }
 
-    /// What is declared has to be inside of what these manifests are about.
+    /// The declared container must be within `manages`.
     fn boundary(&mut self, path: &Sourced<Arc<str>>, life: &Life, sections: &[Section]) {
         let Some(manages) = &self.context.manages else { return };
         let mut outside = |message: String, at: Spot| {
             let outside = self.faults.error("outside", message, at);
             outside.help(format!("declare it elsewhere, or extend `manages` in {}", config::FILE));
         };
-        // Whoever names an earlier path takes what is there.
+        // A former path also declares the container that is there.
         for path in std::iter::once(path).chain(&life.previously) {
             if manages.holding(&path.value).is_empty() {
                 let message = format!("`{}` is outside of what these manifests manage", path.value);
@@ -244,7 +243,7 @@ impl Check<'_> {
         }
     }
 
-    /// What is wrong with a rule may be so only where it holds for this one.
+    /// Adds the path of the container: the fault of a rule may only exist in this container.
     fn label(&mut self, path: &str) {
         let of_a_rule = |fault: &&mut Finding<Spot>| fault.at.origin.layer <= Layer::Profile;
         for fault in self.faults.0.iter_mut().filter(of_a_rule) {
@@ -252,7 +251,7 @@ impl Check<'_> {
         }
     }
 
-    /// What is to be gone has nothing else declared, and is no group.
+    /// An absent container must not declare anything else, and must not be a group.
     fn gone(
         &mut self,
         life: &Life,
@@ -276,7 +275,7 @@ impl Check<'_> {
         }
     }
 
-    /// What the kind of the container says about everything that it is created with.
+    /// Checks all fields of the create request together.
     fn created_with(&mut self, own: kind::Section, sections: &[Section]) {
         let section = |name: &str| sections.iter().find(|section| section.of.section == name);
         let along = kinds::sections(self.scope).filter(|section| section.comes_with_container());
@@ -301,7 +300,7 @@ impl Check<'_> {
         });
     }
 
-    /// The service makes a rule of `approvals_before_merge`, which nothing else may be to decide.
+    /// The service makes a rule from `approvals_before_merge`, so both must not be declared.
     fn approvals(
         &mut self,
         sections: &[Section],
@@ -333,7 +332,7 @@ impl Check<'_> {
             .help(format!("leave out `{name}`, and declare a rule with `rule_type: any_approver`"));
     }
 
-    /// What is kept as declared has to be what the container is created with.
+    /// A section that is part of the creation must be equal to the fields of `create`.
     fn said_twice(&mut self, own: kind::Section, create: &Part, along: Option<&Section>) {
         let Some((along, part)) = along.and_then(|along| Some((along, along.parts.first()?)))
         else {
@@ -353,7 +352,7 @@ impl Check<'_> {
         }
     }
 
-    /// Whether the container may be created, and with what.
+    /// Whether the container may be created, and with which fields.
     fn creation(&mut self, section: Section) -> Creation {
         let part = section.parts.into_iter().next();
         let Some(part) = part.filter(|part| part.state == State::Present) else {
@@ -367,7 +366,7 @@ impl Check<'_> {
         let Section { of, origin, parts } = section;
         self.lacks(of.section, of.tier(), &origin);
         let (mut identities, mut unmanaged) = (Vec::new(), Vec::new());
-        // `unzip` would set aside room for entries that never come.
+        // `unzip` would reserve memory for entries that never come.
         let mut entries: Vec<_> = parts
             .into_iter()
             .filter_map(|part| {

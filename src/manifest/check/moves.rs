@@ -1,7 +1,7 @@
-//! Former paths: whether all of them together can be true.
+//! Checks that all former paths together are possible.
 //!
-//! What is at a path has to be known from paths alone, before a run and after it, whether that ended
-//! or not.
+//! The container at a path must be known from paths alone, before and after a run, even if the run
+//! was interrupted.
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -55,7 +55,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
             twice.related(Spot::value(first), "first named here");
             twice.help("keep it where it is true: one path leads to one group or project");
         }
-        // Whatever is at a path has to be told from what was there before.
+        // Each path must have one container only.
         let other = at.get(&before).filter(|other| {
             other.former().next().is_none() && !matches!(other.create, Creation::Allowed(_))
         });
@@ -69,7 +69,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
             ));
         }
     }
-    // What follows from a former path that cannot be true says nothing more.
+    // Consequences of an impossible former path are not reported.
     if !is_sound {
         return moves;
     }
@@ -81,14 +81,14 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
     moves
 }
 
-/// Each former path with the container that had it.
+/// Each former path with its container.
 fn former(containers: &[Container]) -> impl Iterator<Item = (&Container, &Sourced<Arc<str>>)> {
     containers.iter().flat_map(|container| {
         container.life.previously.iter().map(move |former| (container, former))
     })
 }
 
-/// Two that change places look the same before and after.
+/// Two containers that swap paths look the same before and after.
 fn circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     let Some(circle) = moves.circle() else { return };
     let first = former(containers).find(|(container, _)| circle.contains(&&container.path));
@@ -99,8 +99,8 @@ fn circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
     circle.help("move one of them out of the way first, in a run of its own");
 }
 
-/// What names a former path is wrong as soon as the path is left: where groups are named for certain,
-/// in other texts probably.
+/// Reports names of former paths, which become wrong when the path changes: certain in fields that
+/// name groups and projects, probable in other texts.
 fn still_former(container: &Container, moves: &Moves, formers: &Formers<'_>, faults: &mut Faults) {
     let write = |now: &str| format!("write `{now}`");
     if let Some(now) = moves.now(&container.path) {
@@ -132,8 +132,8 @@ fn still_former(container: &Container, moves: &Moves, formers: &Formers<'_>, fau
     }
 }
 
-/// Former paths, and what finds all of them in a text at once. Without an automaton, which can only be
-/// too large, nothing is found: what it finds is only warned of.
+/// Former paths, with an automaton that finds all of them in a text. If the automaton cannot be
+/// built because it is too large, nothing is found: the result is only used for warnings.
 struct Formers<'f> {
     paths: Vec<&'f str>,
     automaton: Option<AhoCorasick>,
@@ -144,7 +144,7 @@ impl<'f> Formers<'f> {
         Self { automaton: AhoCorasick::new(&paths).ok(), paths }
     }
 
-    /// The first that a text of `value` names.
+    /// The first former path in a text of `value`.
     fn first_in(&self, value: &Json) -> Option<&'f str> {
         self.numbers(value).map(|number| self.paths[number])
     }
@@ -164,7 +164,7 @@ impl<'f> Formers<'f> {
     }
 }
 
-/// Whether what is at `span` of `text` is there as a path: a single word only where more of a path
+/// Whether the match at `span` of `text` is a path. A single word only counts if more of a path
 /// follows.
 fn is_named(text: &str, span: Range<usize>) -> bool {
     let path = &text[span.clone()];

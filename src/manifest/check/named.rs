@@ -1,4 +1,4 @@
-//! Files that manifests name: whether they can be read.
+//! Checks that files which manifests name can be read.
 
 use std::path::{Component, Path};
 
@@ -6,9 +6,9 @@ use super::Check;
 use crate::{desired::Container, manifest::faults::Spot, secret::Reference, value::Value};
 
 impl Check<'_> {
-    /// Files to upload are in Git beside the manifests: one that cannot be read is a slip, which
-    /// nobody should meet halfway through an apply. A file that holds a secret may be made later, in
-    /// the job that applies, so its absence is a warning.
+    /// Files to upload are in Git next to the manifests. An unreadable one is an error, so that it
+    /// is not found in the middle of an apply. A secret file may be created later, in the job that
+    /// applies, so a missing one is a warning.
     pub(super) fn named_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
         for (address, origin, value) in container.named() {
@@ -17,7 +17,7 @@ impl Check<'_> {
                 Value::Secret(Reference::File(path)) => (path, true),
                 Value::Secret(Reference::Env(_)) | Value::Plain(_) => continue,
             };
-            // One outside the folder is an error of its own.
+            // A file outside the folder is reported as another error.
             let why = files.read_file(path).err().filter(|_| is_below(path));
             let (Some(why), at) = (why, Spot::key(&origin)) else { continue };
             let missing = if is_secret {

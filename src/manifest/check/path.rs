@@ -1,22 +1,22 @@
-//! What the full path of a group or project may look like.
+//! Rules for full paths of groups and projects.
 
 use crate::field::Scope;
 
-/// The characters that may stand between letters and digits.
+/// Characters that are allowed between letters and digits.
 const SPECIAL: [char; 3] = ['.', '-', '_'];
 
-/// Names below a namespace that lead to pages of the service.
+/// Names that the service uses for its own pages below a namespace.
 const RESERVED: &str = "\
     - badges blame blob builds commits create create_dir edit files find_file new preview raw \
     refs tree update wikis";
 
-/// Names of top-level groups that lead to pages of the service.
+/// Names that the service uses for its own top-level pages.
 const RESERVED_AT_THE_TOP: &str = "\
     - admin api assets dashboard explore files groups health_check help import jwt login oauth \
     profile projects public s search sitemap snippets unsubscribes uploads users v2";
 
-/// Checks a full path. The rules for new paths hold only if it may be created; what is older keeps
-/// the path that it has. Projects have stricter ones (reference 1, 8: from release 14.9 on).
+/// Checks a full path. Rules for new paths only apply if the container may be created; existing
+/// containers keep their paths. Projects have stricter rules (reference 1, 8: since release 14.9).
 ///
 /// # Errors
 /// What is wrong, as a fragment that follows "the path".

@@ -1,4 +1,4 @@
-//! Where a schema's error is: in the tree and in the schema.
+//! Finds the position of a schema error, in the tree and in the schema.
 
 use std::ops::Range;
 
@@ -8,20 +8,20 @@ use crate::{
     yaml::{Data, Key, Node},
 };
 
-/// Where an error is: in the tree and in the schema.
+/// The position of an error, in the tree and in the schema.
 pub(super) struct Located<'d> {
     pub(super) node: &'d Node,
-    /// The key that the value belongs to, or the list that it is in.
+    /// The key of the value, or of the list that contains it.
     pub(super) key: Option<&'d Key>,
     pub(super) is_item: bool,
     pub(super) depth: usize,
-    /// The first key on the way to it; empty at the top.
+    /// The first key of the path to it; empty at the top.
     pub(super) section: String,
     pub(super) schema: &'d Json,
     pub(super) root: &'d Json,
 }
 
-/// Follows a JSON pointer through the tree and the schema, up to a secret at most.
+/// Follows a JSON pointer through the tree and the schema. Stops at a secret.
 pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> Option<Located<'d>> {
     let mut spot = Located {
         node: document,
@@ -64,7 +64,7 @@ pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> O
 }
 
 impl Located<'_> {
-    /// What is pointed at: the value if it fits into a line, else its key or its first key.
+    /// The range to mark: the value if it is on one line, otherwise its key or its first key.
     pub(super) fn span(&self) -> Range<usize> {
         match (&self.node.data, self.key) {
             (Data::Map(entries), _) if self.is_item || self.key.is_none() => {
@@ -77,7 +77,7 @@ impl Located<'_> {
         }
     }
 
-    /// What the value is called.
+    /// The name of the value.
     pub(super) fn name(&self) -> String {
         match (self.key, self.is_item) {
             (Some(key), false) => format!("`{}`", key.name),
@@ -96,7 +96,7 @@ impl Located<'_> {
     }
 }
 
-/// The properties that a schema knows.
+/// The properties of a schema.
 pub(super) fn names(schema: &Json) -> Vec<&str> {
     schema
         .get("properties")
@@ -112,7 +112,7 @@ pub(super) fn first_sentence(schema: &Json) -> Option<String> {
     let end = text.find(". ").unwrap_or(text.len());
     let sentence = text[..end].trim_end_matches('.').replace('\n', " ");
     let mut characters = sentence.chars();
-    // Hints are fragments; a word that is all capitals stays as it is.
+    // Help texts start in lower case, except a word in capitals.
     let first = characters.next()?;
     let rest = characters.as_str();
     let lower = rest.starts_with(|c: char| c.is_lowercase() || c == ' ');

@@ -1,9 +1,9 @@
-//! What is wrong with manifests, before it has a place.
+//! Faults of manifests before they have a place.
 //!
-//! While a file is read, a [`Finding`] points at bytes, and a file's [`Findings`] are placed while
-//! its text is at hand. What is found later, when the texts are gone, points at a [`Spot`]: where
-//! something is written, from which [`locate`](super::locate) finds the line again. Messages quote
-//! names, never values: the line of text below shows the value, unless it is secret.
+//! While a file is read, a [`Finding`] has a byte range; the [`Findings`] of a file get their
+//! places while its text is available. Faults that are found later have a [`Spot`], from which
+//! [`locate`](super::locate) finds the line again. Messages contain names, never values: the line
+//! of text shows the value unless it is secret.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -24,11 +24,11 @@ mod spot;
 pub(super) use sentences::missing;
 pub(super) use spot::{Part, Spot, Written};
 
-/// More faults than these in one file are counted, not shown: one slip often has many followers,
-/// and the first ones say enough.
+/// The maximum number of faults that are shown of a file. The rest is counted: many are
+/// consequences of the first ones.
 pub(super) const MOST: usize = 100;
 
-/// One fault at a place of the form `A`.
+/// A fault at a position of type `A`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Finding<A = Range<usize>> {
     pub(super) severity: Severity,
@@ -70,7 +70,7 @@ impl<A> Finding<A> {
         self
     }
 
-    /// The fault with its place, given where things are.
+    /// The fault with its place.
     pub(super) fn place(self, place: impl Fn(&A) -> Place) -> Diagnostic {
         let diagnostic = Diagnostic {
             severity: self.severity,
@@ -84,7 +84,7 @@ impl<A> Finding<A> {
     }
 }
 
-/// Faults whose file is known by where they are.
+/// Faults that have spots.
 #[derive(Debug, Default)]
 pub(super) struct Faults(pub(super) Vec<Finding<Spot>>);
 
@@ -109,7 +109,7 @@ impl Faults {
         self.push(Finding::warning(code, message, at))
     }
 
-    /// Adds one.
+    /// Adds a fault.
     pub(super) fn push(&mut self, fault: Finding<Spot>) -> &mut Finding<Spot> {
         self.0.push(fault);
         let last = self.0.len() - 1;
@@ -117,7 +117,7 @@ impl Faults {
     }
 }
 
-/// How many faults of a file are not shown.
+/// The faults of a file that are not shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct More {
     pub(super) count: usize,
@@ -126,13 +126,13 @@ pub(super) struct More {
 }
 
 impl More {
-    /// Counts faults of which the worst is as bad as `severity`.
+    /// Counts faults. `severity` is the worst of them.
     pub(super) fn add(&mut self, count: usize, severity: Severity) {
         self.count += count;
         self.has_errors |= count > 0 && severity == Severity::Error;
     }
 
-    /// Says how many faults of `file` are not shown, if there are any.
+    /// A diagnostic about the number of faults of `file` that are not shown, if any.
     pub(super) fn diagnostic(self, file: FileName) -> Option<Diagnostic> {
         let message = format!("{} more faults in `{}` are not shown", self.count, escape(&file));
         let report = if self.has_errors { Diagnostic::error } else { Diagnostic::warning };
@@ -140,7 +140,7 @@ impl More {
     }
 }
 
-/// Every fault of one file, while its text is at hand.
+/// All faults of one file, while its text is available.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     findings: Vec<Finding>,
@@ -153,12 +153,12 @@ impl Findings {
         self.findings.is_empty()
     }
 
-    /// Adds one.
+    /// Adds a fault.
     pub(super) fn push(&mut self, finding: Finding) -> &mut Finding {
         if self.findings.len() >= MOST
             && let Some(last) = self.findings.pop()
         {
-            // The last one gives way; how many there are is said by another.
+            // The last one is removed; a separate diagnostic shows the number.
             self.more.add(1, last.severity);
         }
         self.findings.push(finding);
@@ -171,7 +171,7 @@ impl Findings {
         MOST.saturating_sub(self.findings.len())
     }
 
-    /// Counts errors that are not even put into words.
+    /// Counts errors without a message.
     pub(super) fn skip(&mut self, errors: usize) {
         self.more.add(errors, Severity::Error);
     }
@@ -186,7 +186,7 @@ impl Findings {
         self.push(Finding::error(code, message, at))
     }
 
-    /// Adds what is wrong with the YAML.
+    /// Adds the faults of the YAML.
     pub(super) fn add_yaml(&mut self, parsed: &Parsed) {
         for fault in &parsed.faults {
             let yaml::Fault { code, message, help, span, first } = fault.clone();
@@ -197,8 +197,8 @@ impl Findings {
         }
     }
 
-    /// Adds what `checker` refuses in `document`, whose JSON form is `json`. The pointers of the
-    /// refused values.
+    /// Adds the errors that `checker` finds in `document`, whose JSON form is `json`. Returns the
+    /// pointers of the refused values.
     pub(super) fn add_schema(
         &mut self,
         document: &Node,
@@ -216,14 +216,14 @@ impl Findings {
         refused
     }
 
-    /// The faults with their places in `source`, without the lines, and how many more there are.
+    /// The faults with their places in `source`, without lines of text, and the number of others.
     pub(super) fn place_without_text(self, source: &Source<'_>) -> (Vec<Diagnostic>, More) {
         let at = |span: &Range<usize>| Place::from(&source.origin(span.start, Layer::Project));
         (self.findings.into_iter().map(|finding| finding.place(at)).collect(), self.more)
     }
 
-    /// The faults with their places in `source`, which knows what must not be shown, and how many
-    /// more there are.
+    /// The faults with their places in `source`, which knows the hidden ranges, and the number of
+    /// others.
     pub(super) fn place(self, source: &Source<'_>) -> (Vec<Diagnostic>, More) {
         let place = |finding: Finding| finding.place(|span| source.place(span));
         (self.findings.into_iter().map(place).collect(), self.more)

@@ -1,4 +1,4 @@
-//! What a schema refuses, in words that say what to do.
+//! Messages for schema errors, with help.
 
 mod value;
 
@@ -23,14 +23,14 @@ use crate::{
     yaml::{Data, Node},
 };
 
-/// The most names that a hint lists.
+/// The maximum number of names in a help text.
 const MOST_NAMES: usize = 12;
 
-/// The most places that a hint names for one name.
+/// The maximum number of places for one name in a help text.
 const MOST_HOMES: usize = 3;
 
-/// Puts `error` into words. Of several at one place only the first is told (`is_new`), except where
-/// each tells something else.
+/// The message for `error`. Of several errors at one place only the first is reported (`is_new`),
+/// unless each has its own message.
 pub(super) fn explain(
     error: &ValidationError<'_>,
     document: &Node,
@@ -75,7 +75,7 @@ pub(super) fn explain(
     }
 }
 
-/// A field that has to be there and is not; `schema` is that of what it should be in.
+/// A missing required field. `schema` is that of its parent.
 pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> Finding<A> {
     let mut finding = Finding::error("missing", format!("`{property}` is missing"), at);
     finding.help_if(schema["properties"].get(property).and_then(first_sentence));
@@ -132,7 +132,7 @@ impl Located<'_> {
         finding
     }
 
-    /// What to write instead of `name`, with the level that is written there.
+    /// Help for `name`, with the level that was written.
     fn with_level(&self, name: &str, help: String) -> String {
         let written = self.node.get(name).and_then(|(_, value)| {
             let number = || Some(Level::parse(&value.to_json())?.word);
@@ -146,7 +146,7 @@ impl Located<'_> {
         }
     }
 
-    /// Of the document of another tool, what it is.
+    /// The name of the tool, if the document belongs to another tool.
     fn foreign(&self) -> Option<Finding> {
         let mut entries = self.node.entries().iter();
         entries.find_map(|(key, _)| match self.meant(&key.name) {
@@ -160,7 +160,7 @@ impl Located<'_> {
         })
     }
 
-    /// Whether an unknown name stands for `property`, which is missing: that is told once.
+    /// Whether an unknown name probably means the missing `property`. That is reported once.
     fn has_another_name_for(&self, property: &str) -> bool {
         let known = self.property_names();
         self.node.entries().iter().map(|(key, _)| key.name.as_str()).any(|name| {
@@ -173,7 +173,8 @@ impl Located<'_> {
         })
     }
 
-    /// Which document has the section `name`, or the field of this section, if not this one.
+    /// The scope whose documents have the section `name`, or this field of the section, if it is
+    /// not this scope.
     fn of_other_scope(&self, name: &str) -> Option<String> {
         let is_container = self.root["properties"].get("unlisted").is_some();
         let mut everywhere = kinds::everywhere().filter(|_| is_container);
@@ -187,15 +188,15 @@ impl Located<'_> {
         Some(format!("only a {} has this field", other.home.scope.noun()))
     }
 
-    /// Whether it is what a section holds, or one of its entries.
+    /// Whether the position is a section or one of its entries.
     fn is_of_section(&self) -> bool {
         self.depth == usize::from(!self.section.is_empty()) + usize::from(self.is_item)
     }
 
-    /// What may have been meant by an unknown name.
+    /// The known name that an unknown one probably means.
     fn known_instead_of(&self, name: &str) -> Option<String> {
         let known = self.property_names();
-        // `unlisted` has the sections for its fields, but not all of them.
+        // `unlisted` has some of the sections as its keys.
         let homes = if self.key.is_some_and(|key| key.name == "unlisted") {
             Vec::new()
         } else {
@@ -214,7 +215,7 @@ impl Located<'_> {
         }
     }
 
-    /// What an unknown key is known to stand for.
+    /// The known meaning of an unknown key.
     fn meant(&self, name: &str) -> Option<Meant> {
         let is_config = self.root["properties"].get("kind").is_none();
         let is_planned = match self.depth {
@@ -234,14 +235,15 @@ impl Located<'_> {
     }
 }
 
-/// Says that `what` is to come.
+/// The fault of a planned feature.
 fn not_supported(what: String, span: Range<usize>) -> Finding {
     let mut finding = Finding::error("not-supported", format!("{what} is not supported yet"), span);
     finding.help("leave it out; this release does not read it");
     finding
 }
 
-/// Where else in a document a key is known, as the end of a sentence that starts with "it belongs".
+/// Other places of a document where a key is known, as the end of a sentence that starts with "it
+/// belongs".
 fn homes(name: &str, root: &Json) -> Vec<String> {
     let knows = |schema: &Json| schema["properties"].get(name).is_some();
     let mut homes = Vec::new();

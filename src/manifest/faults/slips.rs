@@ -1,11 +1,10 @@
-//! Slips of the pen that YAML takes for something else: what they were, at the faults that come of
-//! them.
+//! Typing errors that YAML reads as something else, recognised from the faults that they cause.
 
 use std::ops::Range;
 
 use super::Findings;
 
-/// What looks like a blank and is none.
+/// Characters that look like a blank.
 const ODD_BLANKS: [(char, &str); 7] = [
     ('\u{a0}', "a no-break space (U+00A0)"),
     ('\u{2007}', "a figure space (U+2007)"),
@@ -16,14 +15,14 @@ const ODD_BLANKS: [(char, &str); 7] = [
     ('\u{feff}', "a byte order mark (U+FEFF)"),
 ];
 
-/// Quotes of prose.
+/// Typographic quotes.
 const QUOTES: &str = "‘’‚‛“”„‟«»";
 
-/// The faults of a second document that has no `---` in front.
+/// The code of the faults of a second document without `---` before it.
 const TWICE: &str = "duplicate-key";
 
 impl Findings {
-    /// Says of faults which slip they come of, where the lines show it.
+    /// Adds the typing error to faults, if the lines show it.
     pub(in crate::manifest) fn explain_slips(&mut self, text: &str) {
         self.second_documents(text);
         for finding in &mut self.findings {
@@ -34,7 +33,7 @@ impl Findings {
         }
     }
 
-    /// Makes one fault of all that a second `kind` and what follows it bring.
+    /// Joins the faults that a second `kind` and the keys after it cause.
     fn second_documents(&mut self, text: &str) {
         let is_first =
             |at: &Range<usize>| text[..at.start].chars().next_back().is_none_or(|c| c == '\n');
@@ -53,7 +52,7 @@ impl Findings {
     }
 }
 
-/// What was slipped on where a fault with this code was found, and what to do about it.
+/// The typing error at the position of a fault with this code, and help.
 fn slip(text: &str, code: &str, at: &Range<usize>) -> Option<String> {
     let number = text.get(..at.start)?.matches('\n').count();
     let line = |number: usize| text.lines().nth(number).unwrap_or_default();
@@ -83,7 +82,7 @@ fn slip(text: &str, code: &str, at: &Range<usize>) -> Option<String> {
     })
 }
 
-/// A value that is empty because a `#` in front made it a comment.
+/// A value that is empty because `#` made it a comment.
 fn comment(text: &str, at: &Range<usize>) -> Option<String> {
     let value = text.get(at.end..)?.lines().next()?.trim_start().strip_prefix(": ")?;
     let comment = value.trim_start().strip_prefix('#')?;
@@ -91,7 +90,7 @@ fn comment(text: &str, at: &Range<usize>) -> Option<String> {
     is_value.then(|| "put it in quotes, as in `'#ff0000'`: ` #` starts a comment".to_owned())
 }
 
-/// A line that is a key, a colon and a value without a blank between them. The value is not said.
+/// A line with a key, a colon and a value without a blank between them. The value is not quoted.
 fn joined(line: &str, number: usize) -> Option<String> {
     let (key, value) = line.trim_start_matches([' ', '-']).split_once(':')?;
     let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_');

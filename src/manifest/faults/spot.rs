@@ -1,4 +1,4 @@
-//! Where something is written, without the text around it.
+//! A position in a manifest, without its text.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -9,22 +9,22 @@ use crate::{
     yaml::{Data, Key, Node, Parsed},
 };
 
-/// What is meant at a place: enough to find it in the file again.
+/// A position that can be found again in the file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) struct Spot {
-    /// Where the key is, or the thing itself if it has none.
+    /// The position of the key, or of the value if it has no key.
     pub(in crate::manifest) origin: Origin,
     pub(in crate::manifest) part: Part,
 }
 
-/// Which part of a key with its value is meant.
+/// The part of a key and its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::manifest) enum Part {
     /// The key.
     Key,
-    /// The value, or the key if the value is no scalar.
+    /// The value, or the key if the value is not a scalar.
     Value,
-    /// A key within the value: the names on the way to it.
+    /// A key within the value: the names that lead to it.
     Inner(Vec<String>),
 }
 
@@ -39,7 +39,7 @@ impl Spot {
         Self { origin: origin.clone(), part: Part::Value }
     }
 
-    /// Where it is in a text that holds what is `written`.
+    /// The range in a text with the positions `written`.
     pub(in crate::manifest) fn find(
         &self,
         source: &Source<'_>,
@@ -60,7 +60,7 @@ impl Spot {
     }
 }
 
-/// A field's value, or its key if the value is no scalar.
+/// The range of a field's value, or of its key if the value is not a scalar.
 fn visible(key: &Key, value: &Node) -> Range<usize> {
     if matches!(value.data, Data::List(_) | Data::Map(_) | Data::Null) {
         key.span.clone()
@@ -69,10 +69,10 @@ fn visible(key: &Key, value: &Node) -> Range<usize> {
     }
 }
 
-/// Everything in a text, by the byte at which it begins.
+/// All keys and values of a text, by the byte at which they begin.
 #[derive(Default)]
 pub(in crate::manifest) struct Written<'p> {
-    /// Each key with its value. Of what is merged in more than once, the outermost.
+    /// Each key with its value. Of merged ones, the outermost.
     keys: HashMap<usize, (&'p Key, &'p Node)>,
     /// The outermost value.
     nodes: HashMap<usize, &'p Node>,

@@ -1,10 +1,9 @@
-//! What rules with `undeclared: include` bring in: groups and projects that exist and that no
-//! document declares.
+//! The groups and projects that rules with `undeclared: include` include: they exist, and no
+//! document declares them.
 //!
-//! Every rule that matches such a path holds for it, as for one that is declared; there is no
-//! document above them. `create` is for documents: what is brought in exists. The service alone
-//! knows the paths, so that offline each rule is tried on one invented path, which finds what is
-//! wrong with it.
+//! Every rule that matches such a path applies, as for a declared container, but there is no
+//! document above the rules. `create` is only for documents, because included containers exist.
+//! Only the service knows the paths, so offline each rule is checked at an invented path.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -21,17 +20,17 @@ use crate::{
     origin::Sourced,
 };
 
-/// What one rule brings in.
+/// A container that a rule includes.
 #[derive(Debug)]
 pub(in crate::manifest) struct Included {
     pub(in crate::manifest) merged: Merged,
-    /// The glob by which the rule does.
+    /// The glob of the rule.
     pub(in crate::manifest) by: Arc<str>,
 }
 
 impl Rules {
-    /// What exists at `path` and no document declares, put together from the rules, if one of those
-    /// that were named brings it in.
+    /// The container at `path`, merged from the rules, if a named rule includes it. It exists and
+    /// no document declares it.
     pub(in crate::manifest) fn include(
         &self,
         scope: Scope,
@@ -42,12 +41,12 @@ impl Rules {
         Some((Included { merged, by: glob.written().into() }, faults))
     }
 
-    /// Whether a rule that was named brings in what exists at `path`, if nobody declares it.
+    /// Whether a named rule includes the undeclared container at `path`.
     pub(in crate::manifest) fn includes(&self, scope: Scope, path: &str) -> bool {
         self.including(scope, &path.to_lowercase(), true).is_some()
     }
 
-    /// Below which globs what exists is brought in by rules that were named.
+    /// The globs of named rules that include existing containers.
     pub(in crate::manifest) fn including_globs(&self) -> impl Iterator<Item = (Scope, &Glob)> {
         self.all().filter(|rule| rule.includes && rule.is_named).flat_map(|rule| {
             let paths = match &rule.holds {
@@ -58,13 +57,13 @@ impl Rules {
         })
     }
 
-    /// What any rule says, with the scope that it is for.
+    /// The body of each rule, with its scope.
     pub(in crate::manifest) fn bodies(&self) -> impl Iterator<Item = (Scope, &Body)> {
         self.all().map(|rule| (rule.scope, &rule.body))
     }
 }
 
-/// What `rules` say of what exists at `path`, which `rule` brings in.
+/// The merged rules for the container at `path`, which `rule` includes.
 fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Merged, Faults) {
     let container = Container {
         scope,
@@ -79,8 +78,8 @@ fn merge(rules: &Rules, scope: Scope, path: &Arc<str>, rule: &Rule) -> (Merged, 
     (merged, faults)
 }
 
-/// What rules would bring in at one invented path for each rule, also for those that hold only of
-/// what others bring in; not where something is declared. What is wrong comes with it.
+/// Merges the rules at one invented path for each rule, also for rules that only apply to
+/// containers of other rules. Paths that are declared are skipped. The result contains the faults.
 pub(super) fn invented(rules: &Rules, layered: &mut Layered) {
     let declared: BTreeSet<String> =
         layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
@@ -99,7 +98,7 @@ pub(super) fn invented(rules: &Rules, layered: &mut Layered) {
     }
 }
 
-/// Paths in lower case that `glob` matches: where it leaves something open, that says what it is.
+/// Lower-case paths that `glob` matches, with invented text for its wildcards.
 fn invent(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
     let own = format!("some-undeclared-{}", scope.noun());
     let across = [own.clone(), format!("some-undeclared-group/{own}"), String::new()];
@@ -122,9 +121,9 @@ fn invent(scope: Scope, glob: &Glob) -> impl Iterator<Item = String> {
     })
 }
 
-/// The globs without `{a,b}` that `glob` stands for; a [`Glob`] has a limit for them.
+/// The globs without `{a,b}` that `glob` expands to. A [`Glob`] limits their number.
 fn choices(glob: &str) -> Vec<String> {
-    // The first one that closes holds no other.
+    // The first `}` closes an innermost brace.
     let innermost = glob.split_once('}').and_then(|(start, after)| {
         let (before, inner) = start.rsplit_once('{')?;
         Some((before, inner, after))
@@ -133,7 +132,7 @@ fn choices(glob: &str) -> Vec<String> {
     inner.split(',').flat_map(|choice| choices(&format!("{before}{choice}{after}"))).collect()
 }
 
-/// The shortest text that a segment of a glob without choices is likely to match.
+/// The shortest text that a segment of a glob without choices probably matches.
 fn literal(segment: &str) -> String {
     let mut text = String::new();
     let mut chars = segment.chars();
@@ -157,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_invented_for_any_usual_glob() {
+    fn a_path_can_be_invented_for_any_usual_glob() {
         let first = |scope, glob: &str| invent(scope, &Glob::over_paths(glob).unwrap()).next();
         for (glob, path) in [
             ("acme/**", "acme/some-undeclared-project"),
@@ -171,7 +170,7 @@ mod tests {
             assert_eq!(first(Scope::Project, glob).as_deref(), Some(path), "{glob}");
         }
         assert_eq!(first(Scope::Group, "acme/*").as_deref(), Some("acme/some-undeclared-group"));
-        // A project is never at the top.
+        // A project is never at the top level.
         let paths: Vec<_> = invent(Scope::Project, &Glob::over_paths("**").unwrap()).collect();
         assert_eq!(paths, ["some-undeclared-group/some-undeclared-project"]);
     }

@@ -1,8 +1,8 @@
-//! What several layers say, put together.
+//! Merges several layers.
 //!
-//! What ranks is a slot: a leaf of a field, an entry's state, what is unlisted of a section, `watch`.
-//! Layers are taken in from the lowest to the highest, and the highest one that says something of a
-//! slot decides. Two of equal rank that differ are an error, unless a higher one decides.
+//! Ranks are compared for each slot: a leaf of a field, the state of an entry, the policy of a
+//! section, `watch`. Layers are added from the lowest to the highest, and the highest one that sets
+//! a slot decides. Different values of equal rank are an error unless a higher layer decides.
 
 use std::{
     borrow::Cow,
@@ -34,7 +34,7 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-/// What `layers` and the document itself, which says `own`, come to.
+/// The result of `layers` and the document `own`.
 pub(super) fn merge(
     path: &Sourced<Arc<str>>,
     layers: &Layers<'_>,
@@ -60,19 +60,19 @@ pub(super) fn merge(
 }
 
 impl Body {
-    /// Whether it says something of the section `name`.
+    /// Whether it sets anything of the section `name`.
     pub(super) fn has(&self, name: &str) -> bool {
         self.sections.iter().any(|section| section.of.section == name)
     }
 
-    /// Whether nothing in it has to be filled in or put together.
+    /// Whether it contains no templates and no changes of lists.
     pub(super) fn is_closed(&self) -> bool {
         let mut parts = self.sections.iter().flat_map(|section| &section.parts);
         parts.all(|part| !part.is_open && part.state != State::Unmanaged)
     }
 }
 
-/// A group or project that is being put together.
+/// A group or project during merging.
 struct Merging<'m> {
     path: &'m str,
     words: Words<'m>,
@@ -83,25 +83,25 @@ struct Merging<'m> {
     faults: &'m mut Faults,
 }
 
-/// A section that is being put together.
+/// A section during merging.
 struct Merged<'m> {
     of: kind::Section,
     rank: usize,
     origin: Origin,
     entries: BTreeMap<String, Entry<'m>>,
-    /// What a document says twice, which is an error that is told later.
+    /// Duplicate entries of a document. They are an error that is reported later.
     twice: Vec<Part>,
 }
 
-/// An entry that is being put together.
+/// An entry during merging.
 struct Entry<'m> {
-    /// Of the highest layer that says something of it.
+    /// The rank of the highest layer that sets it.
     rank: usize,
-    /// Which of the layers of that rank it was.
+    /// The number of the layer within that rank.
     layer: usize,
     origin: Origin,
     state: State,
-    /// Where another layer of the same rank has another state for it.
+    /// The origin of a different state in a layer of the same rank.
     other: Option<Origin>,
     is_sound: bool,
     is_open: bool,
@@ -110,9 +110,9 @@ struct Entry<'m> {
 
 /// The fields of an entry.
 enum Fields<'m> {
-    /// As one layer says them.
+    /// From one layer.
     Whole(Cow<'m, Declared>),
-    /// Of several layers.
+    /// From several layers.
     Slots(BTreeMap<String, Slot>),
 }
 
@@ -120,22 +120,22 @@ enum Fields<'m> {
 #[derive(Clone)]
 pub(super) struct Slot {
     rank: usize,
-    /// The names that lead to it, as they are written. Its key has deprecated ones replaced, so that
-    /// both spellings are one slot.
+    /// The written names that lead to it. The key of the slot has the current names instead of
+    /// deprecated ones, so that both are one slot.
     pub(super) names: Vec<String>,
     pub(super) value: Value,
-    /// What lower layers say, where the value changes that.
+    /// The value of lower layers, if this value changes that.
     below: Option<Value>,
     pub(super) origin: Origin,
-    /// Where another layer of the same rank says something else.
+    /// The origin of a different value in a layer of the same rank.
     other: Option<Origin>,
 }
 
-/// Stands between the names of a slot's key.
+/// Separates the names in the key of a slot.
 pub(super) const WITHIN: char = '\0';
 
 impl<'m> Merging<'m> {
-    /// Takes in layers of equal rank; the ones before were lower.
+    /// Adds layers of equal rank. Earlier ones were lower.
     fn take(&mut self, rank: usize, bodies: &[&'m Body]) {
         for section in bodies.iter().flat_map(|body| &body.ignores) {
             self.sections.remove(section);
@@ -180,11 +180,12 @@ impl<'m> Merging<'m> {
         }
     }
 
-    /// What all layers came to.
+    /// The result of all layers.
     fn finish(mut self) -> Body {
         let mut body = Body::default();
         for (name, claim) in std::mem::take(&mut self.unlisted) {
-            // A rule may say it for whoever has such a section; a document's own is checked later.
+            // A rule may set it for containers that have the section; in a document, it is checked
+            // later.
             let is_known = name == PROJECTS || self.sections.contains_key(name);
             if is_known || claim.value.origin.layer > Layer::Profile {
                 self.differs(
@@ -209,7 +210,7 @@ impl<'m> Merging<'m> {
         body
     }
 
-    /// Two layers of equal rank say different things of `what`.
+    /// Reports that two layers of equal rank set `what` differently.
     fn differs(&mut self, what: &str, first: &Origin, other: Option<&Origin>) {
         if let Some(other) = other {
             ambiguous(what, self.path, first, other, self.faults);
@@ -228,7 +229,7 @@ impl<'m> Merging<'m> {
         Part { origin, state, is_sound, is_open: false, fields, key }
     }
 
-    /// The fields that `slots` come to, with every template filled in.
+    /// The fields of `slots`, with every template filled in.
     fn values(
         &mut self,
         of: kind::Section,
@@ -263,7 +264,7 @@ impl<'m> Merging<'m> {
 }
 
 impl<'m> Merged<'m> {
-    /// Takes in what a layer says of the entry `key`.
+    /// Adds the entry `key` of a layer.
     fn entry(
         &mut self,
         rank: usize,
@@ -303,14 +304,14 @@ impl<'m> Merged<'m> {
         } else if entry.rank < rank {
             *entry = new(fields);
         } else if part.state != entry.state {
-            // Whichever it is of the two, it is an error.
+            // With either of the two, it is an error.
             entry.other = Some(part.origin.clone());
         }
     }
 }
 
 impl<'m> Entry<'m> {
-    /// Takes in more fields.
+    /// Adds fields.
     fn combine(
         &mut self,
         of: kind::Section,
@@ -337,8 +338,8 @@ impl<'m> Entry<'m> {
     }
 }
 
-/// What tells `part` from others, and its fields, in which what tells it is filled in; nothing if that
-/// is a fault.
+/// The identity of `part`, and its fields with the templates of the identity filled in; `None` if
+/// that is a fault.
 pub(super) fn told<'p>(
     of: kind::Section,
     part: &'p Part,
@@ -360,7 +361,7 @@ pub(super) fn told<'p>(
     is_sound.then(|| (key, Cow::Owned(fields.into_iter().collect())))
 }
 
-/// Fills in every template in the field `name`; whether what it comes to makes sense.
+/// Fills in every template in the field `name`. Returns whether the result is valid.
 fn fill(
     of: kind::Section,
     name: &str,
@@ -396,7 +397,7 @@ pub(super) fn slots(of: kind::Section, fields: &Declared, rank: usize) -> BTreeM
     slots
 }
 
-/// The slot to which `names` lead in an entry of `of`, in the parts of its key.
+/// The slot for `names` in an entry of `of`, as the parts of its key.
 pub(super) fn slot(of: kind::Section, names: &[String]) -> Vec<String> {
     let Some((field, within)) = names.split_first() else { return Vec::new() };
     let mut schema = of.table().get(field).map_or(&Json::Null, |spec| &spec.schema);
@@ -408,12 +409,12 @@ pub(super) fn slot(of: kind::Section, names: &[String]) -> Vec<String> {
     slot
 }
 
-/// What a field is called in a slot's key: deprecated spellings and their successors are one.
+/// The name of a field in the key of a slot: the same for a deprecated field and its replacement.
 fn slot_name(name: &str, schema: &Json) -> String {
     Field::of(schema).replaced_by.map_or_else(|| name.to_owned(), Cow::into_owned)
 }
 
-/// Adds the leaves of `slot`, the value of which is of `schema`.
+/// Adds the leaves of `slot`, whose value has `schema`.
 fn leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<String, Slot>) {
     match &slot.value {
         Value::Plain(Json::Object(object))
@@ -428,7 +429,7 @@ fn leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<String, S
                 leaves(key, schema, slot, slots);
             }
         }
-        // Both spellings in one document are an error that is told later.
+        // Both forms of a field in one document are an error that is reported later.
         _ if slots.contains_key(&key) => {
             slots.insert(format!("{key}{WITHIN}"), slot);
         }
@@ -438,14 +439,14 @@ fn leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<String, S
     }
 }
 
-/// Takes in what a layer says of a leaf; ranks never fall.
+/// Adds the leaf of a layer. Ranks must not decrease.
 fn claim(of: kind::Section, slots: &mut BTreeMap<String, Slot>, key: String, mut new: Slot) {
-    // A mapping as a whole, as `null`, and what is within it exclude each other.
+    // A whole mapping, such as `null`, and a key within it exclude each other.
     let is_within = |a: &str, b: &str| {
         a.strip_prefix(b).is_some_and(|rest| rest.len() > 1 && rest.starts_with(WITHIN))
     };
     let is_empty = |slot: &Slot| slot.value.plain().is_some_and(|json| *json == json!({}));
-    // `{}` says nothing of what is within.
+    // `{}` sets nothing within the mapping.
     if is_empty(&new) && slots.keys().any(|other| is_within(other, &key)) {
         return;
     }
@@ -464,7 +465,7 @@ fn claim(of: kind::Section, slots: &mut BTreeMap<String, Slot>, key: String, mut
     if slot.rank < new.rank {
         if is_change(&new.value) {
             let lower = slot.clone();
-            // Nothing can be added to a condition on what is live.
+            // A condition on live values cannot be changed.
             let is_condition =
                 matches!(&lower.value, Value::Plain(Json::Object(_))) && !is_change(&lower.value);
             new.other = lower.other.or_else(|| is_condition.then(|| lower.origin.clone()));
@@ -484,8 +485,8 @@ fn claim(of: kind::Section, slots: &mut BTreeMap<String, Slot>, key: String, mut
     }
 }
 
-/// What `{add: [...], remove: [...]}` adds and removes, if `value`, that of the field `name`, is
-/// such a change.
+/// The `add` and `remove` lists in `value` of the field `name`, if it is `{add: [...], remove:
+/// [...]}`.
 pub(super) fn change<'v>(
     of: kind::Section,
     name: &str,
@@ -498,7 +499,7 @@ pub(super) fn change<'v>(
     object.keys().all(|key| CHANGE.contains(&key.as_str())).then_some(lists)
 }
 
-/// What `value` comes to above `below`: the same, unless it is a change of a list.
+/// `value` applied to the value `below` it: `value` itself, unless it changes a list.
 fn changed(of: kind::Section, name: &str, value: Value, below: Option<Value>) -> Value {
     let Some([added, removed]) = change(of, name, &value) else { return value };
     let mut list = match below {
@@ -512,8 +513,8 @@ fn changed(of: kind::Section, name: &str, value: Value, below: Option<Value>) ->
     Json::Array(list).into()
 }
 
-/// Two changes of one list as one, in an order that does not depend on which was first; nothing if
-/// one of them adds what the other one removes.
+/// Two changes of one list as one, in an order that does not depend on which comes first; `None` if
+/// one adds an item that the other removes.
 fn united(first: Option<&Json>, second: Option<&Json>) -> Option<Json> {
     let list = |name: &str| {
         let lists = [first, second].map(|change| change?.get(name)?.as_array());

@@ -1,4 +1,4 @@
-//! Which rules hold for a group or project, and in which order.
+//! Selects the rules that apply to a group or project, and orders them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -23,37 +23,37 @@ use crate::{
 /// All rules.
 #[derive(Debug, Default)]
 pub(in crate::manifest) struct Rules {
-    /// Ordered by where they are written.
+    /// Ordered by origin.
     rules: Vec<Known>,
-    /// Where profiles are among the rules.
+    /// The positions of profiles in `rules`.
     profiles: BTreeMap<(Scope, Arc<str>), usize>,
-    /// Where rules are among the rules, by the globs over paths.
+    /// The positions of rules in `rules`, by glob.
     by_path: Ends,
 }
 
-/// How many names on each side are looked at for the one that somebody meant.
+/// The number of names on each side that are compared with a misspelled one.
 const AROUND: usize = 100;
 
-/// A rule, and what came of it.
+/// A rule and its use.
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) rule: Rule,
     is_used: AtomicBool,
-    /// The sections of its `unlisted` that something declares where it holds.
+    /// The sections of its `unlisted` that are declared where the rule applies.
     declared: BTreeMap<&'static str, AtomicBool>,
 }
 
-/// How literal a glob is: its literal parts, its partly literal ones, and those that are `*`.
+/// The precision of a glob: its numbers of literal parts, partly literal parts, and `*`.
 type Rank = (usize, usize, usize);
 
-/// What holds for one group or project.
+/// The layers of one group or project.
 #[derive(Debug, Default)]
 pub(super) struct Layers<'r> {
-    /// The rules, the higher outranking the lower; two with the same number have equal rank.
+    /// The rules with their ranks. A higher rank wins; two rules can have equal rank.
     pub(super) rules: Vec<(usize, &'r Rule)>,
-    /// Where they are among all rules.
+    /// Their positions in all rules.
     indices: Vec<usize>,
-    /// What templates fill in, the document's own included.
+    /// The parameters for templates, including those of the document itself.
     pub(super) params: BTreeMap<Arc<str>, Sourced<Arc<str>>>,
 }
 
@@ -64,7 +64,7 @@ impl Layers<'_> {
 }
 
 impl Rules {
-    /// Takes in all rules, and says what is wrong between them.
+    /// Adds all rules, and reports faults between them.
     pub(super) fn new(mut rules: Vec<Rule>, faults: &mut Faults) -> Self {
         rules.sort_by(|a, b| a.origin.cmp(&b.origin));
         let mut profiles = BTreeMap::new();
@@ -99,7 +99,7 @@ impl Rules {
         all
     }
 
-    /// The profile that is called `name`, if there is one.
+    /// The profile `name`, if it exists.
     fn profile(
         &self,
         scope: Scope,
@@ -125,7 +125,8 @@ impl Rules {
         found
     }
 
-    /// The names of profiles around `name` in their order: all of them, unless there are very many.
+    /// The names of profiles around `name` in alphabetical order: all of them, unless there are
+    /// very many.
     fn near(&self, scope: Scope, name: &Arc<str>) -> impl Iterator<Item = &str> {
         let at = (scope, name.clone());
         let before = self.profiles.range(..at.clone()).rev().take(AROUND);
@@ -133,11 +134,11 @@ impl Rules {
         names.filter(move |((of, _), _)| *of == scope).map(|((_, name), _)| &**name)
     }
 
-    /// Profiles that use each other in a circle.
+    /// Reports profiles that use each other in a circle.
     fn circles(&self, faults: &mut Faults) {
         let mut done = BTreeSet::new();
         for start in self.profiles.values().copied().collect::<BTreeSet<_>>() {
-            // The way to where one is, and at each place the profiles that are still to be followed.
+            // The current path, with the profiles still to follow at each step.
             let mut way: Vec<(usize, Vec<usize>)> = vec![(start, self.used_by(start))];
             while let Some((at, left)) = way.last_mut() {
                 let Some(next) = left.pop() else {
@@ -183,7 +184,7 @@ impl Rules {
             .collect()
     }
 
-    /// What holds for the group or project at `path`, whose own document says `own`.
+    /// The layers of the group or project at `path`, whose document is `own`.
     pub(super) fn of(
         &self,
         scope: Scope,
@@ -236,12 +237,12 @@ impl Rules {
         layers
     }
 
-    /// The profiles called `names` with all that they use, the lowest first: what a profile uses is
-    /// below it, and each is there once, at its last place.
+    /// The profiles `names` with all that they use, lowest first. A profile is above those that it
+    /// uses, and is only listed at its last position.
     fn flat(&self, scope: Scope, names: &[Sourced<Arc<str>>]) -> Vec<(usize, Sourced<Arc<str>>)> {
         let mut seen = BTreeSet::new();
         let mut flat = Vec::new();
-        // From the end, so that the last place is the first that is met.
+        // From the end, so that the last position is found first.
         let mut left: Vec<&Sourced<Arc<str>>> = names.iter().collect();
         while let Some(name) = left.pop() {
             let at = self.profiles.get(&(scope, name.value.clone())).copied();
@@ -254,14 +255,13 @@ impl Rules {
         flat
     }
 
-    /// All of them.
+    /// All rules.
     pub(super) fn all(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter().map(|known| &known.rule)
     }
 
-    /// The rule that brings in what exists at `path`, in lower case, if nobody declares it, and the
-    /// glob by which it does: of several the one that outranks the others. Only one that was named,
-    /// if `named`.
+    /// The rule that includes the undeclared container at the lower-case `path`, and its glob. Of
+    /// several, the one with the highest rank. Only named rules if `named`.
     pub(super) fn including(
         &self,
         scope: Scope,
@@ -279,12 +279,12 @@ impl Rules {
         Some((rule, glob))
     }
 
-    /// Whether `rule` holds for `path`, in lower case.
+    /// Whether `rule` applies to the lower-case `path`.
     pub(super) fn holds(&self, rule: &Rule, path: &str) -> bool {
         matches!(&rule.holds, Holds::Where { paths, except } if rank(path, paths, except).is_some())
     }
 
-    /// Notes what became of the rules that hold for something that is put together to `body`.
+    /// Marks the rules that apply to the merged `body` as used.
     pub(super) fn count(&self, layers: &Layers<'_>, body: &Body) {
         for known in layers.indices.iter().map(|at| &self.rules[*at]) {
             known.is_used.store(true, Ordering::Relaxed);
@@ -293,11 +293,11 @@ impl Rules {
         }
     }
 
-    /// Says which rules come to nothing.
+    /// Reports rules without effect.
     pub(super) fn idle(&self, faults: &mut Faults) {
         for (at, Known { rule, is_used, declared }) in self.rules.iter().enumerate() {
-            // What it brings in is known to the service alone; of two profiles of one name nobody can
-            // tell which is used.
+            // Only the service knows what it includes; and of two profiles with one name, it is
+            // unknown which one is used.
             let is_second = match &rule.holds {
                 Holds::Whoever { name, .. } => {
                     self.profiles.get(&(rule.scope, name.clone())) != Some(&at)
@@ -333,8 +333,7 @@ impl Rules {
     }
 }
 
-/// How literal the best match is that `path`, in lower case, has among `paths`, if it has one and
-/// none among `except`.
+/// The precision of the best match for the lower-case `path` in `paths`, unless `except` matches.
 fn rank(path: &str, paths: &Globs, except: &Globs) -> Option<Rank> {
     best(path, paths, except).map(|(rank, _)| rank)
 }
@@ -346,7 +345,7 @@ fn best<'g>(path: &str, paths: &'g Globs, except: &Globs) -> Option<(Rank, &'g G
     (!except.matches(path)).then_some(best)
 }
 
-/// How literal a glob is.
+/// The precision of a glob.
 fn literality(glob: &str) -> Rank {
     let mut rank = (0, 0, 0);
     for segment in glob.split('/') {
@@ -360,7 +359,7 @@ fn literality(glob: &str) -> Rank {
     rank
 }
 
-/// The names of the profiles that something uses whose document is `own`.
+/// The names of the profiles that the document `own` uses.
 fn used(
     rules: &[(usize, &Rule)],
     own: &Body,
@@ -394,7 +393,7 @@ fn used(
     used
 }
 
-/// What templates fill in for something whose document is `own`.
+/// The parameters for templates in the document `own`.
 fn params(
     rules: &[(usize, &Rule)],
     own: &Body,
@@ -417,17 +416,17 @@ fn params(
     claims.into_iter().map(param).collect()
 }
 
-/// What the highest layers so far say of one thing.
+/// The value in the highest layers so far.
 #[derive(Debug)]
 pub(super) struct Claim<T> {
     rank: usize,
     pub(super) value: Sourced<T>,
-    /// Where another layer of the same rank says something else.
+    /// The origin of a different value in a layer of the same rank.
     pub(super) other: Option<Origin>,
 }
 
 impl<T: Clone + PartialEq> Claim<T> {
-    /// Takes in what a layer of `rank` says; ranks never fall.
+    /// Adds the value of a layer with `rank`. Ranks must not decrease.
     pub(super) fn add<K: Ord>(of: Entry<'_, K, Self>, rank: usize, value: &Sourced<T>) {
         let new = || Self { rank, value: value.clone(), other: None };
         let claim = of.or_insert_with(new);
@@ -439,7 +438,7 @@ impl<T: Clone + PartialEq> Claim<T> {
     }
 }
 
-/// Two layers of equal rank say different things of `what`, and none above them decides.
+/// Reports that two layers of equal rank set `what` differently and no higher one decides.
 pub(super) fn ambiguous(
     what: &str,
     path: &str,
@@ -460,7 +459,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_more_literal_match_outranks() {
+    fn the_more_precise_match_wins() {
         let ordered = [
             "**",
             "**/*",
@@ -487,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_counts_by_its_best_match() {
+    fn the_best_match_of_a_list_counts() {
         let globs = |texts: &[&str]| -> Globs {
             texts.iter().map(|text| Glob::over_paths(text).unwrap()).collect()
         };

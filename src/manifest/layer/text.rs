@@ -1,8 +1,8 @@
 //! Templates: `{text: 'https://{name}.example.org:{port}'}`.
 //!
-//! `{name}` stands for what it names, `{{` and `}}` for a brace. There is nothing else: no
-//! functions, no conditions, no secrets and nothing of the environment. Where a field takes no text,
-//! what the template comes to is read as a number or as `true` or `false`.
+//! `{name}` is replaced by a parameter; `{{` and `}}` are braces. There are no functions,
+//! conditions, secrets or environment variables. If the field does not accept text, the result is
+//! read as a number or a boolean.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     value::{Json, Value},
 };
 
-/// What templates of one group or project fill in.
+/// The parameters of one group or project.
 #[derive(Debug)]
 pub(super) struct Words<'w> {
     path: &'w str,
@@ -39,7 +39,7 @@ impl<'w> Words<'w> {
         self.path
     }
 
-    /// What `name` stands for.
+    /// The value of the parameter `name`.
     fn word(&self, name: &str) -> Option<String> {
         let (group, own) = self.path.rsplit_once('/').unwrap_or(("", self.path));
         match name {
@@ -51,10 +51,10 @@ impl<'w> Words<'w> {
         }
     }
 
-    /// The text that `template` comes to.
+    /// The text of `template` with its parameters filled in.
     ///
     /// # Errors
-    /// If it names what is not there, or has a brace that stands for nothing.
+    /// If a parameter is missing, or a brace is not part of a parameter.
     pub(super) fn fill(&self, template: &str) -> Result<String, Unfilled> {
         let mut filled = String::with_capacity(template.len());
         let mut rest = template;
@@ -95,7 +95,7 @@ impl<'w> Words<'w> {
         }
     }
 
-    /// Fills in every template in `value`, that of the field `name` of `of`.
+    /// Fills in every template in `value`, the value of the field `name` of `of`.
     ///
     /// # Errors
     /// As [`fill`](Self::fill).
@@ -142,13 +142,13 @@ impl<'w> Words<'w> {
     }
 }
 
-/// The template that stands instead of a value of `schema`.
+/// The template in place of a value of `schema`.
 fn template<'j>(schema: &Json, json: &'j Json) -> Option<&'j str> {
     let object = json.as_object().filter(|object| object.len() == 1)?;
     object.get("text").filter(|_| schema.get("properties").is_none())?.as_str()
 }
 
-/// Whether a template stands in a value of `schema`.
+/// Whether a value of `schema` contains a template.
 pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
     if template(schema, json).is_some() {
         return true;
@@ -165,7 +165,7 @@ pub(super) fn has_template(schema: &Json, json: &Json) -> bool {
     }
 }
 
-/// `text` as a value of `schema`: text, unless that takes only numbers or booleans.
+/// `text` as a value of `schema`: a number or boolean if the schema does not accept text.
 fn read_as(schema: &Json, text: String) -> Json {
     let choices = schema["anyOf"].as_array().or(schema["oneOf"].as_array());
     let one = std::slice::from_ref(schema);
@@ -181,8 +181,8 @@ fn read_as(schema: &Json, text: String) -> Json {
     read.unwrap_or_else(|| text.into())
 }
 
-/// A path as a part of an address: lower case, at most 63 characters, and nothing but letters,
-/// digits and `-` within.
+/// A path as a part of a host name: lower case, at most 63 characters, only letters, digits and
+/// `-`.
 fn slug(path: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let slug: String = path.chars().map(plain).take(63).collect();
@@ -216,7 +216,7 @@ mod tests {
             ("{{{port}}}", "{8080}"),
             ("{{port}}", "{port}"),
             ("[0-9]{{3}}{empty}", "[0-9]{3}"),
-            // What is filled in is not filled in again.
+            // Inserted text is not a template.
             ("{brace}", "{port}"),
             ("ä{port}ö", "ä8080ö"),
         ] {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_filled_in_says_why() {
+    fn the_reason_why_a_template_cannot_be_filled_in_is_given() {
         let params = params(&[]);
         let words = Words::new("acme", &params);
         for (template, message) in [
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slug_is_a_part_of_an_address() {
+    fn a_slug_is_a_valid_part_of_a_host_name() {
         assert_eq!(slug("A/b.C_d"), "a-b-c-d");
         assert_eq!(slug(&format!("{}/{}", "a".repeat(62), "b")), "a".repeat(62));
     }

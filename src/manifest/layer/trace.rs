@@ -1,8 +1,8 @@
-//! How a group or project was put together, for whoever asks.
+//! Shows how a group or project was merged.
 //!
-//! The merge keeps only what decides. A [`Trace`] adds what each layer says, in the slots of the
-//! merge, whose one rule then tells what decides: the highest layer that says something of a slot. A
-//! test holds that what a trace names is what the merge has taken.
+//! The merge only keeps the deciding values. A [`Trace`] adds the value of each layer, by the slots
+//! of the merge; the highest layer that sets a slot decides. A test compares traces with the
+//! results of the merge.
 
 use std::sync::Arc;
 
@@ -25,93 +25,92 @@ use crate::{
     value::Value,
 };
 
-/// What every layer says of one group or project, and what that comes to.
+/// The values of every layer for one group or project, and the result.
 #[derive(Debug)]
 pub struct Trace {
-    /// The layers, the lowest first. The last is its own document.
+    /// The layers, lowest first. The last one is its own document.
     pub layers: Vec<Told>,
-    /// What they come to.
+    /// The result.
     pub(in crate::manifest) merged: Merged,
 }
 
-/// What one layer says.
+/// One layer.
 #[derive(Debug)]
 pub struct Told {
-    /// Two of the same rank do not outrank each other.
+    /// Layers of equal rank do not outrank each other.
     pub rank: usize,
-    /// What it is called: `Defaults acme/**`, `Profile service`, `Project`.
+    /// Its name: `Defaults acme/**`, `Profile service`, `Project`.
     pub name: String,
-    /// Where it says what it is about.
+    /// Its place.
     pub origin: Origin,
-    /// What it says of sections and what is in them.
+    /// Its values.
     pub said: Vec<Said>,
-    /// Whether it says that nothing is written.
+    /// Whether it sets `watch`.
     pub watch: Option<Sourced<bool>>,
 }
 
-/// What a layer says of one thing.
+/// A value in a layer.
 #[derive(Debug)]
 pub struct Said {
     /// The section.
     pub section: &'static str,
-    /// What tells the entry from others: empty if a section has one of them, nothing if it is said of
-    /// the section as a whole.
+    /// The key of the entry: empty if the section has only one, `None` for the section as a whole.
     pub entry: Option<String>,
-    /// The names that lead to a value, in the one spelling that both spellings have.
+    /// The current names that lead to a value, without deprecated ones.
     pub slot: Vec<String>,
-    /// These names as they are written.
+    /// The written names.
     pub names: Vec<String>,
-    /// What it says.
+    /// The value.
     pub what: What,
-    /// Where.
+    /// Its place.
     pub origin: Origin,
 }
 
-/// What one layer says of a thing that somebody asks about, and what became of it.
+/// The value of one layer for a requested slot, and its effect.
 #[derive(Debug)]
 pub struct Link<'t> {
     /// The layer.
     pub layer: &'t Told,
-    /// What it says.
+    /// The value.
     pub what: &'t What,
-    /// The names that lead to a value, as they are written.
+    /// The written names that lead to a value.
     pub names: &'t [String],
-    /// Where it says so.
+    /// Its place.
     pub origin: &'t Origin,
-    /// What became of it.
+    /// Its effect.
     pub fate: Fate,
 }
 
-/// What became of what a layer says.
+/// The effect of a layer's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Nothing above it says otherwise.
+    /// No layer above sets the slot.
     Decides,
-    /// A layer above it adds to the list, or removes from it.
+    /// A layer above adds to the list or removes from it.
     Changed,
-    /// A layer above it says something else, or drops it.
+    /// A layer above sets or drops it.
     Outranked,
 }
 
-/// What can be said of a thing.
+/// A value in a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// That it is declared.
+    /// The entry is declared.
     Declared,
-    /// That it is to be gone.
+    /// The entry must not exist.
     Absent,
-    /// That it is somebody else's, and so are all whose names match.
+    /// Others manage the entry, or all whose names match.
     Unmanaged,
-    /// What becomes of what a section does not list.
+    /// The policy for unlisted entries.
     Unlisted(Unlisted),
-    /// That nothing is taken from lower layers.
+    /// Lower layers are ignored.
     Ignores,
-    /// The value of a field, templates not filled in.
+    /// The value of a field, with unfilled templates.
     Value(Value),
 }
 
 impl Trace {
-    /// What `layers` and the document itself, which says `own`, say of what they came to.
+    /// The values of `layers` and of the document `own`, with the result.
     pub(super) fn new(layers: &Layers<'_>, own: &Body, merged: Merged) -> Self {
         let words = Words::new(&merged.path.value, &layers.params);
         let absent = merged.life.absent().is_some();
@@ -125,7 +124,7 @@ impl Trace {
         Self { layers: told, merged }
     }
 
-    /// Which of the two it is.
+    /// Whether it is a group or a project.
     pub const fn scope(&self) -> Scope {
         self.merged.scope
     }
@@ -135,19 +134,19 @@ impl Trace {
         &self.merged.path.value
     }
 
-    /// Whether what declares it was named.
+    /// Whether its declaration was named.
     pub(in crate::manifest) const fn is_named(&self) -> bool {
         self.merged.is_named
     }
 
-    /// The layer that is written at `origin`, unless it is the document itself.
+    /// The layer at `origin`, unless it is the document itself.
     pub fn rule_at(&self, origin: &Origin) -> Option<&Told> {
         let (_, rules) = self.layers.split_last()?;
         rules.iter().find(|told| told.is_at(origin))
     }
 
-    /// What the layers say of the entry `key` of a section, or of the field in it to which `names`
-    /// lead; the highest first.
+    /// The values of the entry `key` of a section, or of the field `names` in it, highest layer
+    /// first.
     pub fn chain(&self, of: Section, key: &str, names: &[String]) -> Vec<Link<'_>> {
         let slot = merge::slot(of, names);
         let is_asked = |said: &&Said| match said.what {
@@ -187,7 +186,7 @@ impl Trace {
         chain
     }
 
-    /// Where that is written which decides what is at `names` of an entry.
+    /// The place of the deciding value for `names` of an entry.
     pub(in crate::manifest) fn decides(
         &self,
         section: &str,
@@ -227,7 +226,7 @@ impl Told {
             };
             said.push(whole(What::Declared, &section.origin));
             for part in &section.parts {
-                // What cannot be filled in is told elsewhere.
+                // A failure to fill in is reported elsewhere.
                 let Some((key, fields)) = merge::told(of, part, words, &mut Faults::default())
                 else {
                     continue;
@@ -267,12 +266,12 @@ impl Told {
 }
 
 impl Said {
-    /// Whether it is said of the entry `key` of `section`.
+    /// Whether it is a value of the entry `key` of `section`.
     pub fn is_of(&self, section: &str, key: &str) -> bool {
         self.section == section && self.entry.as_deref() == Some(key)
     }
 
-    /// Whether it is said of the entry `key` of `section`, also with others.
+    /// Whether it affects the entry `key` of `section`, perhaps among others.
     fn concerns(&self, section: &str, key: &str) -> bool {
         let frees = |glob: &str| Glob::over_names(glob).is_ok_and(|glob| glob.matches(key));
         self.section == section
@@ -283,7 +282,7 @@ impl Said {
             }
     }
 
-    /// Whether nothing counts any more of what a lower layer says as `other`, both of one entry.
+    /// Whether it replaces the value `other` of a lower layer for the same entry.
     fn covers(&self, other: &Self) -> bool {
         let is_empty = |said: &Self| said.what == What::Value(serde_json::json!({}).into());
         match (&self.what, &other.what) {
@@ -292,14 +291,14 @@ impl Said {
                     || (other.slot.starts_with(&self.slot) && !is_empty(self))
             }
             (What::Absent | What::Unmanaged | What::Ignores, _) => true,
-            // What is declared starts anew where it was not to be there.
+            // A declared entry starts empty if it was absent or unmanaged before.
             (What::Declared, other) => matches!(other, What::Absent | What::Unmanaged),
             _ => false,
         }
     }
 }
 
-/// What a rule is called.
+/// The name of a rule.
 fn name(rule: &Rule) -> String {
     match &rule.holds {
         Holds::Where { paths, .. } => {

@@ -1,9 +1,8 @@
-//! What must not be shown where there is no tree: after broken syntax, line by line.
+//! Finds hidden parts without a tree, line by line, after broken syntax.
 
 use std::{collections::BTreeSet, ops::Range};
 
-/// What must not be shown of a text that could not be read, where values of the keys `open` are
-/// harmless.
+/// The parts of an unreadable text that must not be shown. Values of the keys `open` are harmless.
 pub(super) fn without_tree(text: &str, open: &BTreeSet<String>) -> Vec<Range<usize>> {
     let mut lexer = Lexer { open, parents: Vec::new(), is_lost: false, hidden: Vec::new() };
     let mut at = 0;
@@ -14,12 +13,12 @@ pub(super) fn without_tree(text: &str, open: &BTreeSet<String>) -> Vec<Range<usi
     lexer.hidden
 }
 
-/// Reads lines one by one, and gives up on what it is not sure of.
+/// Reads lines one by one, and hides everything that is uncertain.
 struct Lexer<'o> {
     open: &'o BTreeSet<String>,
-    /// The keys that the line stands below: their column, and whether what is below them is shown.
+    /// The parent keys of the line: their columns, and whether values below them are shown.
     parents: Vec<(usize, bool)>,
-    /// Whether a bracket or a quote is open, so that nothing is certain until the next document.
+    /// Whether a bracket or quote is open. Then nothing is certain until the next document.
     is_lost: bool,
     hidden: Vec<Range<usize>>,
 }
@@ -43,7 +42,7 @@ impl Lexer<'_> {
         let markers = line.len() - line.trim_start_matches([' ', '\t', '-']).len();
         self.parents.retain(|(column, _)| *column < markers);
         if self.is_lost || self.parents.iter().any(|(_, is_open)| !is_open) {
-            // The markers may belong to a text too.
+            // The markers may be part of a text.
             self.hide(start + (line.len() - line.trim_start().len())..start + line.len());
             return;
         }
@@ -58,8 +57,8 @@ impl Lexer<'_> {
         self.is_lost |= depth > 0;
     }
 
-    /// Reads a line of the form `key: value` or `key:`. The byte from which it must not be shown,
-    /// if that is clear.
+    /// Reads a line of the form `key: value` or `key:`. Returns the byte from which it must be
+    /// hidden, if that is certain.
     fn certain(&mut self, content: &str, column: usize) -> Option<usize> {
         let (key, rest) = split_key(content)?;
         let value = rest.trim_start();
@@ -73,8 +72,8 @@ impl Lexer<'_> {
         Some(from)
     }
 
-    /// Reads brackets, keys and words. The byte from which nothing is certain, and how many
-    /// brackets are still open.
+    /// Reads brackets, keys and words. Returns the byte from which nothing is certain, and the
+    /// number of open brackets.
     fn flow(&mut self, content: &str, start: usize) -> (Option<usize>, usize) {
         let (mut at, mut depth) = (0, 0_usize);
         while let Some(c) = content[at..].chars().next() {
@@ -112,7 +111,7 @@ impl Lexer<'_> {
     }
 }
 
-/// A key in front of a colon, and what follows it.
+/// A key before a colon, and the rest of the line.
 fn split_key(content: &str) -> Option<(&str, &str)> {
     let length =
         content.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))?;
@@ -121,12 +120,12 @@ fn split_key(content: &str) -> Option<(&str, &str)> {
         .then_some((&content[..length], rest))
 }
 
-/// Whether `value` is nothing but a word, or several.
+/// Whether `value` consists of words only.
 fn is_word(value: &str) -> bool {
     value.chars().all(|c| c.is_ascii_alphanumeric() || " _-./*".contains(c))
 }
 
-/// Whether a quote or a bracket that `value` begins with may end on another line.
+/// Whether a quote or bracket at the start of `value` may end on another line.
 fn is_unclosed(value: &str) -> bool {
     match value.chars().next() {
         Some(quote @ ('"' | '\'')) => {

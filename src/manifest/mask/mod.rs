@@ -1,9 +1,9 @@
-//! Which parts of a manifest must not be shown.
+//! The parts of a manifest that must not be shown.
 //!
-//! With a tree, a value is shown only if its schema knows it and does not call it secret, whatever
-//! its type: whoever writes `5MB` in the place of a number wants to see it. A misspelt key may hold
-//! anything. Without a tree, after broken syntax, a word is shown only if it stands on one line
-//! behind a key that is known to be harmless.
+//! With a tree, a value is shown only if its schema knows the field and it is not secret. Its type
+//! does not matter: someone who wrote `5MB` instead of a number needs to see it. A misspelt key may
+//! contain anything. Without a tree, after broken syntax, a word is shown only on the line of a key
+//! that is known to be harmless.
 
 use std::{cell::OnceCell, collections::BTreeSet, ops::Range};
 
@@ -21,8 +21,8 @@ mod lexer;
 
 use lexer::without_tree;
 
-/// Tells `source` what must not be shown of it. `schema` is that of a document; of what is in none,
-/// only values of fields are shown that `known` knows and that are secret in none of them.
+/// Hides the secret parts of `source`. `schema` is that of a document. In text that is in no
+/// document, only values of fields are shown that are in `known` and nowhere secret.
 pub(super) fn hide(
     source: &mut Source<'_>,
     parsed: &Parsed,
@@ -45,7 +45,7 @@ pub(super) fn hide(
     source.hide(hidden);
 }
 
-/// The parts of `node`, a value of `schema`, that must not be shown.
+/// The hidden parts of `node`, a value of `schema`.
 fn secrets(text: &str, node: &Node, schema: &Json) -> Vec<Range<usize>> {
     let is_layered = schema["properties"].get("uses").is_some();
     let mut walk = Walk { text, schema, open: OnceCell::new(), is_layered, hidden: Vec::new() };
@@ -53,20 +53,21 @@ fn secrets(text: &str, node: &Node, schema: &Json) -> Vec<Range<usize>> {
     walk.hidden
 }
 
-/// Collects what is secret.
+/// Collects hidden parts.
 struct Walk<'t> {
     text: &'t str,
-    /// What the document holds.
+    /// The schema of the document.
     schema: &'t Json,
-    /// The names of the fields that are shown wherever they stand, once one stands in the wrong place.
+    /// The names of fields that are shown anywhere. Computed when the first field is in a wrong
+    /// place.
     open: OnceCell<BTreeSet<String>>,
-    /// Whether something else may stand instead of a value.
+    /// Whether templates and changes of lists are allowed.
     is_layered: bool,
     hidden: Vec<Range<usize>>,
 }
 
 impl Walk<'_> {
-    /// Adds what is secret of `node`, whose key ends at the byte `after`.
+    /// Adds the hidden parts of `node`, whose key ends at the byte `after`.
     fn node(&mut self, node: &Node, after: usize, schema: &Json) {
         let text = self.text;
         if is_credential(node) {
@@ -114,8 +115,8 @@ impl Walk<'_> {
             Some((_, Secrecy::Address)) if !is_credential(value) => {
                 self.address(key.span.end, value);
             }
-            // In the wrong place, but the value is what it would be in the right one; and no secret
-            // is `true`.
+            // The field is in a wrong place, but its value is valid for the right place. `true` is
+            // never a secret.
             None if is_scalar
                 && !is_credential(value)
                 && schema.get("properties").is_some()
@@ -132,7 +133,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds what may be a credential in a URL, or in what was meant as one.
+    /// Adds possible credentials in a URL, or in a text that should be a URL.
     fn address(&mut self, after: usize, value: &Node) {
         if let (Data::List(items), true) =
             (&value.data, value_of(self.text, after, &value.span).start == value.span.start)
@@ -156,8 +157,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds what stands on other lines than the key: there may be anything, since a quote or an
-    /// indentation slips easily.
+    /// Adds the parts on other lines than the key. They may contain anything, because quotes and
+    /// indentation are often wrong.
     fn rest_of_lines(&mut self, node: &Node, after: usize) {
         let line_end = self
             .text
@@ -170,34 +171,34 @@ impl Walk<'_> {
     }
 }
 
-/// Whether it certainly is, or has in it, a credential, wherever it stands. What is one in a URL by
-/// its place there is hidden without the rest of that.
+/// Whether it certainly is or contains a credential. A credential at its place in a URL is hidden
+/// without the rest of the URL.
 fn is_credential(node: &Node) -> bool {
     node.text().and_then(looks::credential).is_some_and(|what| what != looks::PASSWORD)
 }
 
-/// The value of a key that ends at `key_end`, from the colon on: an anchor or a tag before the
-/// value may be a secret that begins with `&` or `!`.
+/// The value of a key that ends at `key_end`, from the colon on: a secret that begins with `&` or
+/// `!` looks like an anchor or tag.
 fn value_of(text: &str, key_end: usize, value: &Range<usize>) -> Range<usize> {
     let whole = text.get(key_end..value.end).unwrap_or_default();
     let rest = whole.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
-    // A collection in block style reaches to what follows it.
+    // A collection in block style ends at the next token.
     let start = value.end - rest.len();
     start..start + rest.trim_end().len()
 }
 
-/// Part of the text that is in no tree, with the anchor and the tag in front of it.
+/// A part of the text that is in no tree, with the anchor and tag before it.
 fn dropped(text: &str, range: &Range<usize>) -> Range<usize> {
     whole(text, &value_of(text, range.start, range))
 }
 
-/// A value with its anchor and its tag.
+/// A value with its anchor and tag.
 fn whole(text: &str, value: &Range<usize>) -> Range<usize> {
     let start = properties_start(text, value.start);
     start..start + text.get(start..value.end).unwrap_or_default().trim_end().len()
 }
 
-/// Where the anchor and the tag of a value begin.
+/// The start of the anchor and tag of a value.
 fn properties_start(text: &str, value_start: usize) -> usize {
     let mut start = value_start;
     while let Some(before) =
@@ -210,8 +211,8 @@ fn properties_start(text: &str, value_start: usize) -> usize {
     start
 }
 
-/// Whether `schema` is one of scalars, or of a list of them. A scalar in the place of a mapping may
-/// be anything.
+/// Whether `schema` is one of scalars or of a list of scalars. A scalar instead of a mapping may be
+/// anything.
 fn takes_scalars(schema: &Json) -> bool {
     let types: Vec<_> = match &schema["type"] {
         Json::Array(types) => types.iter().filter_map(Json::as_str).collect(),
@@ -228,8 +229,7 @@ fn is_numeric(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || "+-.einfaEINFA".contains(c))
 }
 
-/// The names of the fields that are shown wherever they stand: known to one of `schemas`, and secret
-/// in none.
+/// The names of fields that are shown anywhere: they are in one of `schemas`, and secret in none.
 fn open_names(schemas: &[&Json]) -> BTreeSet<String> {
     let (mut open, mut secret) = (BTreeSet::new(), BTreeSet::new());
     for schema in schemas {

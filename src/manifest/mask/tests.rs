@@ -1,11 +1,11 @@
-//! Tests of what is shown of manifests that are wrong.
+//! Tests of the visible parts of wrong manifests.
 
 use serde_json::json;
 
 use super::*;
 use crate::text::mask_ranges;
 
-/// What is shown of a text that could not be read.
+/// The visible parts of an unreadable text.
 fn shown(text: &str) -> String {
     let open =
         ["key", "path", "variables", "settings", "masked", "description"].map(str::to_owned).into();
@@ -42,7 +42,7 @@ fn without_a_tree_only_harmless_words_are_shown() {
 }
 
 #[test]
-fn with_a_tree_what_the_schema_calls_open_is_shown() {
+fn with_a_tree_open_fields_are_shown() {
     let secret = json!({"type": "string", "x-undrift": {"secrecy": "sensitive"}});
     let item = json!({"type": "object", "properties": {"key": {"type": "string"}, "on": {"type": "boolean"}, "value": secret}});
     let schema = json!({"type": "object", "properties": {

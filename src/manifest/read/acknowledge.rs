@@ -1,4 +1,4 @@
-//! A document that says what a guard may let pass.
+//! Reads an `Acknowledge` document.
 
 use jiff::civil::Date;
 use serde::Deserialize as _;
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Reader<'_, '_> {
-    /// What `document`, whose JSON form is `json`, says; nothing if the schema refuses it.
+    /// The content of `document`, whose JSON form is `json`; `None` if the schema refuses it.
     pub(super) fn acknowledge(&mut self, document: &Node, json: &Json) -> Option<Acknowledge> {
         let written = schema::Acknowledge::deserialize(json).ok();
         let (at, until) = (self.at(document), self.until(document));
@@ -55,7 +55,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether the schema finds nothing wrong with the form of `text`.
+/// Whether `text` has the form of a date.
 fn is_like_a_day(text: &str) -> bool {
     text.len() == 10
         && text.char_indices().all(|(at, c)| match at {

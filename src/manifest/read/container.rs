@@ -1,4 +1,4 @@
-//! A document about a group or project.
+//! Reads a document about a group or project.
 
 use std::{borrow::Cow, sync::OnceLock};
 
@@ -20,7 +20,7 @@ use crate::{
 };
 
 impl Reader<'_, '_> {
-    /// What `document` says about a group or project.
+    /// The content of `document`, which is about a group or project.
     pub(super) fn container(
         &mut self,
         scope: Scope,
@@ -38,7 +38,7 @@ impl Reader<'_, '_> {
         Some(Container { scope, path, is_named: self.is_named, life, body })
     }
 
-    /// What `document` says in its sections, and how it combines with others.
+    /// The sections of `document`, and how they combine with other layers.
     pub(super) fn body(
         &mut self,
         scope: Scope,
@@ -73,7 +73,7 @@ impl Reader<'_, '_> {
         body
     }
 
-    /// What becomes of the container as a whole.
+    /// The changes of the whole container.
     fn life(&self, document: &Node, layer: Layer) -> Life {
         let former = document.get("previously").map(|(_, former)| former.items());
         let former = former.into_iter().flatten().filter_map(|former| {
@@ -124,7 +124,7 @@ impl Reader<'_, '_> {
         Section { of, origin, parts }
     }
 
-    /// The entries of a section that is a list.
+    /// The entries of a list section.
     fn entries(
         &mut self,
         of: kind::Section,
@@ -166,8 +166,8 @@ impl Reader<'_, '_> {
         entries
     }
 
-    /// The fields of a mapping, with those below `extra:`, in the one spelling that is compared, and
-    /// whether something else than a value stands in one of them.
+    /// The fields of a mapping, including those below `extra:`, with normalised values; and whether
+    /// one of them contains a template or a change of a list.
     fn fields<'n>(
         &mut self,
         of: kind::Section,
@@ -189,7 +189,7 @@ impl Reader<'_, '_> {
         (fields, is_open)
     }
 
-    /// Adds the fields of a mapping that the table knows, each called `prefix` and its own name.
+    /// Adds the fields of a mapping that are in the table, with `prefix` before each name.
     fn known_fields(
         &self,
         table: &'static Table,
@@ -221,13 +221,13 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Where an entry begins: at its first key, or where its alias is if that is elsewhere.
+/// The start of an entry: its first key, or its alias.
 fn beginning(node: &Node) -> usize {
     let first = node.entries().first().map(|(key, _)| key.span.start);
     first.filter(|at| node.span.contains(at)).unwrap_or(node.span.start)
 }
 
-/// What becomes of what nobody declares.
+/// The policy for undeclared entries.
 fn policy(node: &Node) -> Unlisted {
     let is_meant = |policy: &Unlisted| node.text() == Some(policy.word());
     Unlisted::ALL.into_iter().find(is_meant).unwrap_or_default()

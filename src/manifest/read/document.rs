@@ -1,7 +1,7 @@
-//! What a document says, without the text: every part knows where it is written.
+//! The content of a document without its text. Every part has its origin.
 //!
-//! Small, because all documents are there at once: a large organisation writes fields by the
-//! million.
+//! It is small, because all documents are in memory at once: a large organisation writes millions
+//! of fields.
 
 use std::{
     collections::BTreeMap,
@@ -24,71 +24,72 @@ pub(in crate::manifest) enum Document {
     Container(Box<Container>),
     /// About many of them.
     Rule(Box<Rule>),
-    /// What a guard may let pass.
+    /// An acknowledgement.
     Acknowledge(Box<Acknowledge>),
 }
 
-/// What one document says about a group or project.
+/// The declaration of a group or project in one document.
 #[derive(Debug)]
 pub(in crate::manifest) struct Container {
     pub(in crate::manifest) scope: Scope,
-    /// The full path as written, and where its key is.
+    /// The full path as written, and the position of its key.
     pub(in crate::manifest) path: Sourced<Arc<str>>,
-    /// Whether the file was named, or is in the folder that was.
+    /// Whether the file was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
-    /// What becomes of it as a whole.
+    /// The changes of the whole container.
     pub(in crate::manifest) life: Life,
     pub(in crate::manifest) body: Body,
 }
 
-/// What one document says about many groups, or about many projects.
+/// A document about many groups, or about many projects.
 #[derive(Debug)]
 pub(in crate::manifest) struct Rule {
     pub(in crate::manifest) scope: Scope,
     pub(in crate::manifest) holds: Holds,
-    /// Where it says which ones.
+    /// The position of its `match` or name.
     pub(in crate::manifest) origin: Origin,
-    /// Whether the file was named, or is in the folder that was.
+    /// Whether the file was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
-    /// Whether it also brings in what exists where it holds and nobody declares.
+    /// Whether it includes existing containers that are not declared.
     pub(in crate::manifest) includes: bool,
     pub(in crate::manifest) body: Body,
 }
 
-/// Which groups or projects a rule is about.
+/// The groups or projects that a rule applies to.
 #[derive(Debug)]
 pub(in crate::manifest) enum Holds {
-    /// `Defaults`: those of which the path matches one of the first globs and none of the others.
+    /// `Defaults`: those whose path matches one of the first globs and none of the others.
     Where { paths: Globs, except: Globs },
-    /// `Profile`: those that use it, each of which has to give the parameters that it needs.
+    /// `Profile`: those that use it. Each must set the parameters that it needs.
     Whoever { name: Arc<str>, needs: Vec<Sourced<Arc<str>>> },
 }
 
-/// What layers say: sections, what becomes of what they do not list, and how layers combine.
+/// The content of a layer: sections, policies for unlisted entries, and how it combines with other
+/// layers.
 #[derive(Clone, Debug, Default)]
 pub(in crate::manifest) struct Body {
-    /// The sections, ordered by name, the container's own (`create`) included.
+    /// The sections, ordered by name, including that of the container itself (`create`).
     pub(in crate::manifest) sections: Vec<Section>,
-    /// What to do with live entries that no manifest lists, by the name of the section.
+    /// The policies for unlisted live entries, by section.
     pub(in crate::manifest) unlisted: BTreeMap<&'static str, Sourced<Unlisted>>,
-    /// The profiles that are used.
+    /// The profiles that it uses.
     pub(in crate::manifest) uses: Option<Uses>,
-    /// What templates fill in, by name.
+    /// The parameters for templates, by name.
     pub(in crate::manifest) params: BTreeMap<Arc<str>, Sourced<Arc<str>>>,
-    /// The sections for which nothing is taken from lower layers.
+    /// The sections for which lower layers are ignored.
     pub(in crate::manifest) ignores: Vec<&'static str>,
-    /// Whether it is only compared and reported.
+    /// Whether the container is only compared and reported.
     pub(in crate::manifest) watch: Option<Sourced<bool>>,
 }
 
 /// The profiles that a layer uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::manifest) struct Uses {
-    /// Where it says so.
+    /// The position.
     pub(in crate::manifest) origin: Origin,
-    /// Whether they come in addition to what lower layers use.
+    /// Whether they are added to those of lower layers.
     pub(in crate::manifest) is_added: bool,
-    /// Their names, the later outranking the earlier.
+    /// Their names; a later one outranks an earlier one.
     pub(in crate::manifest) names: Vec<Sourced<Arc<str>>>,
 }
 
@@ -96,51 +97,50 @@ pub(in crate::manifest) struct Uses {
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct Section {
     pub(in crate::manifest) of: kind::Section,
-    /// Where its key is.
+    /// The position of its key.
     pub(in crate::manifest) origin: Origin,
-    /// What it holds, as it is written. A section that is no list has exactly one part.
+    /// Its content as written. A section that is not a list has exactly one part.
     pub(in crate::manifest) parts: Vec<Part>,
 }
 
-/// An entry, or the one thing that a section is.
+/// An entry, or the whole content of a section that is not a list.
 #[derive(Clone, Debug)]
 pub(in crate::manifest) struct Part {
-    /// Where it begins: its first key, or the key of the section.
+    /// Its start: its first key, or the key of the section.
     pub(in crate::manifest) origin: Origin,
-    /// What is to become of it. `create: false` and `push_rule: null` are absent parts.
+    /// Its state. `create: false` and `push_rule: null` are absent parts.
     pub(in crate::manifest) state: State,
-    /// Whether its schema accepts all of it. Its kind looks at nothing else.
+    /// Whether its schema accepts all of it. Otherwise its kind does not check it.
     pub(in crate::manifest) is_sound: bool,
-    /// Whether something else than a value stands in a field: see
-    /// [`instead`](super::instead).
+    /// Whether a field contains a template or a change of a list: see [`instead`](super::instead).
     pub(in crate::manifest) is_open: bool,
-    /// Its fields, those below `extra:` included.
+    /// Its fields, including those below `extra:`.
     pub(in crate::manifest) fields: Declared,
     /// See [`Part::key`].
     pub(in crate::manifest) key: OnceLock<String>,
 }
 
-/// What is to become of an entry.
+/// The state of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::manifest) enum State {
-    /// It is to be there, as declared.
+    /// It must exist as declared.
     Present,
-    /// It is to be gone.
+    /// It must not exist.
     Absent,
-    /// It is somebody else's.
+    /// Others manage it.
     Unmanaged,
 }
 
 impl Part {
-    /// What tells it from others of its section.
+    /// Its key within the section.
     pub(in crate::manifest) fn key(&self, of: kind::Section) -> &str {
         self.key.get_or_init(|| identity(of, self.fields.values()).name)
     }
 }
 
-/// What tells an entry with these fields from others of its section.
+/// The key of an entry with these fields.
 pub(in crate::manifest) fn identity(of: kind::Section, fields: Fields) -> kind::Identity {
-    // A reference to a secret is the text that names it.
+    // A reference to a secret is the text of the reference.
     let json = |value| match value {
         Value::Plain(json) => json,
         Value::Secret(reference) => Json::from(reference.to_string()),
@@ -150,10 +150,10 @@ pub(in crate::manifest) fn identity(of: kind::Section, fields: Fields) -> kind::
     of.rules.identify(of, &fields)
 }
 
-/// What a guard may let pass.
+/// An acknowledgement.
 #[derive(Debug)]
 pub(in crate::manifest) struct Acknowledge {
     pub(in crate::manifest) known: Acknowledgement,
-    /// Where it says until when.
+    /// The position of its last day.
     pub(in crate::manifest) until: Option<Origin>,
 }

@@ -1,9 +1,9 @@
-//! What may stand below `extra:`: fields of an object that undrift does not know yet.
+//! Checks the keys below `extra:`, which are fields of an object that undrift does not know yet.
 //!
-//! They are sent as they are, in one body with what addresses the object. So a name there must not
-//! be one that the service reads as something else: which object is meant, in which namespace, as
-//! whom, or how visible it becomes past the guard on that. Names are compared as the service takes
-//! a form apart: the part before `[`, here in any case.
+//! They are sent unchanged, in one body with the parameters that address the object. So a key must
+//! not be one that the service reads as something else: the object, its namespace, another user to
+//! act as, or a visibility that no guard checks. Names are compared as the service parses a form:
+//! the part before `[`, here in any case.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use crate::{
     operation::{AnyOp, Op, Operation},
 };
 
-/// Names that address, select or impersonate, whatever the operation.
+/// Names that address, select or impersonate in any operation.
 const RESERVED: [&str; 11] = [
     "access_token",
     "filter",
@@ -35,10 +35,10 @@ const RESERVED: [&str; 11] = [
     "username",
 ];
 
-/// Names under which older releases of the service take the visibility.
+/// Names of the visibility in older releases of the service.
 const VISIBILITY: [&str; 2] = ["public", "visibility_level"];
 
-/// What the operations that write a section take.
+/// The parameters of the operations that write a section.
 static PARAMETERS: LazyLock<BTreeMap<(Scope, &'static str), BTreeSet<&'static str>>> =
     LazyLock::new(|| {
         let names = |section: Section| {
@@ -65,18 +65,18 @@ fn operations_of(section: Section) -> impl Iterator<Item = &'static Operation> {
     })
 }
 
-/// Why a name must not stand below `extra:`, and what to do about it. Only names of undrift's and
-/// the service's own are quoted.
+/// Why a name is not allowed below `extra:`, and help. Only names of undrift and the service are
+/// quoted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) message: String,
     pub(super) help: String,
 }
 
-/// Whether `written` may stand below the `extra:` of `section`.
+/// Whether `written` is allowed below the `extra:` of `section`.
 ///
 /// # Errors
-/// Why it must not.
+/// Why it is not allowed.
 pub(super) fn check(of: Section, written: &str) -> Result<(), Refused> {
     let name = base(written);
     let refused = |message: String, help: &str| Err(Refused { message, help: help.to_owned() });
@@ -120,8 +120,8 @@ pub(super) fn check(of: Section, written: &str) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What the service makes of a name: brackets lead to what is within, and white space around it may
-/// go.
+/// The name as the service reads it: brackets are nested keys, and surrounding white space may be
+/// ignored.
 fn base(written: &str) -> String {
     let brackets = |c: char| c == '[' || c == ']' || c.is_whitespace();
     written
@@ -133,7 +133,7 @@ fn base(written: &str) -> String {
         .to_lowercase()
 }
 
-/// The field that manifests, requests or answers call `name`.
+/// The field that is called `name` in manifests, requests or responses.
 fn find<'s>(specs: &'s [Spec], name: &str) -> Option<&'s Spec> {
     let is = |spec: &&Spec| {
         let Spec { name: own, field, .. } = spec;
@@ -151,7 +151,7 @@ mod tests {
         check(testing::section(section), name).is_err()
     }
 
-    /// The operations that write a section, told by their paths.
+    /// The operations that write a section, found by their paths.
     fn writes(section: &str) -> Vec<&'static Operation> {
         let rows = operations::all().filter(|op| matches!(op, AnyOp::Write(_))).map(AnyOp::row);
         let is_written = |row: &&Operation| match section {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_an_operation_takes_may_stand_below_extra() {
+    fn no_parameter_of_an_operation_is_allowed_below_extra() {
         let fielded = |section: &Section| matches!(section.shape, Shape::List | Shape::Mapping);
         for kind in kinds::sections(Scope::Project).filter(fielded) {
             let (section, rows) = (kind.section, writes(kind.section));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_says_where_a_known_field_belongs() {
+    fn the_message_names_the_place_of_a_known_field() {
         let help = |section, name| check(testing::section(section), name).unwrap_err().help;
         assert_eq!(help("settings", "Description"), "write it directly in `settings`");
         assert_eq!(help("settings", "initialize_with_readme"), "write it directly in `create`");

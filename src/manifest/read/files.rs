@@ -1,7 +1,7 @@
-//! Which files are manifests, and reading them, within limits.
+//! Finds manifests and reads them, within limits.
 //!
-//! All manifests below the root belong together. What was named, a folder or a file, only says
-//! which of them the run is about.
+//! All manifests below the root belong together. The named folder or file only selects those of the
+//! run.
 
 use std::{
     collections::BTreeMap,
@@ -17,16 +17,16 @@ use crate::{
     },
 };
 
-/// The largest manifest, in bytes.
+/// The maximum size of a manifest in bytes.
 pub(crate) const MAX_FILE: u64 = 1 << 20;
 
-/// The most manifests.
+/// The maximum number of manifests.
 pub(crate) const MAX_FILES: usize = 200_000;
 
-/// The most bytes in all of them.
+/// The maximum size of all manifests together in bytes.
 pub(crate) const MAX_TOTAL: u64 = 256 << 20;
 
-/// How deep folders may lie in each other.
+/// The maximum depth of nested folders.
 const MAX_DEPTH: usize = 64;
 
 /// Files at the root that are not manifests.
@@ -35,17 +35,17 @@ pub(crate) const RESERVED: [&str; 4] = [FILE, MISNAMED, "sandbox.yaml", "sandbox
 /// A manifest.
 #[derive(Debug)]
 pub(in crate::manifest) struct File {
-    /// Its path as seen from the working directory, with `/` between the parts.
+    /// Its path relative to the working directory, with `/` between its parts.
     pub(in crate::manifest) name: FileName,
     pub(in crate::manifest) path: PathBuf,
-    /// Whether it was named, or is in the folder that was.
+    /// Whether it was named or is in the named folder.
     pub(in crate::manifest) is_named: bool,
-    /// What it is taken to hold, whatever it holds.
+    /// A text to use instead of its content.
     pub(in crate::manifest) instead: Option<String>,
 }
 
 impl File {
-    /// One that is nowhere, and holds `text`.
+    /// A file with `text` that does not exist on disk.
     pub(in crate::manifest) fn of_text(name: FileName, text: String) -> Self {
         Self { name, path: PathBuf::new(), is_named: true, instead: Some(text) }
     }
@@ -82,11 +82,11 @@ pub(in crate::manifest) fn read(path: &Path, name: &FileName) -> Result<String, 
     })
 }
 
-/// What is at `path` if it is no regular file; nobody could be waited for at the other end of a
-/// pipe, and links may lead anywhere.
+/// The type of the file at `path` if it is not a regular file. Reading a pipe could wait for ever,
+/// and links could lead anywhere.
 ///
 /// # Errors
-/// What the system says, for example that nothing is there.
+/// The error of the system, for example that the file does not exist.
 pub(in crate::manifest) fn irregular(path: &Path) -> std::io::Result<Option<&'static str>> {
     let kind = std::fs::symlink_metadata(path)?.file_type();
     Ok(match kind {
@@ -97,14 +97,14 @@ pub(in crate::manifest) fn irregular(path: &Path) -> std::io::Result<Option<&'st
     })
 }
 
-/// The folder that `named` is or is in.
+/// `named` if it is a folder, otherwise the folder that contains it.
 pub(crate) fn folder_of(named: &Path) -> &Path {
     let parent = || named.parent().filter(|parent| !parent.as_os_str().is_empty());
     if named.is_file() { parent().unwrap_or(Path::new(".")) } else { named }
 }
 
-/// Every manifest of `root`, in the order of their names. Without an `undrift.yaml`, a file that was
-/// named is the only one.
+/// Every manifest of `root`, ordered by name. Without an `undrift.yaml`, a named file is the only
+/// one.
 pub(in crate::manifest) fn find(
     named: &Path,
     root: &Root,
@@ -123,7 +123,7 @@ pub(in crate::manifest) fn find(
     let mut search = Search { root, named: real(named), files: Vec::new(), bytes: 0, diagnostics };
     search.folder(&root.folder, &RESERVED, 0);
     if !search.files.iter().any(|file| file.is_named) {
-        // What is hidden, or called otherwise than manifests are, counts if it is named.
+        // A hidden file or a file with another extension only counts if it is named.
         if named.is_file() {
             search.files.push(itself());
         } else if root.folder != named {
@@ -145,8 +145,8 @@ pub(in crate::manifest) fn find(
     files
 }
 
-/// The files with other texts `instead` of what those of these names hold, and with those that are
-/// only there.
+/// The files, with the texts of `instead` for files with these names, and with additional files for
+/// the others.
 pub(in crate::manifest) fn with(
     mut files: Vec<File>,
     instead: &BTreeMap<FileName, String>,
@@ -164,7 +164,7 @@ pub(in crate::manifest) fn with(
     files
 }
 
-/// Which limit is exceeded by so many files with so many bytes in all.
+/// The limit that this number of files, or their total size, exceeds.
 fn exceeded(files: usize, bytes: u64) -> Option<String> {
     if files > MAX_FILES {
         return Some(format!("more than {MAX_FILES} manifests"));
@@ -172,7 +172,7 @@ fn exceeded(files: usize, bytes: u64) -> Option<String> {
     (bytes > MAX_TOTAL).then(|| "more than 256 MiB of manifests".to_owned())
 }
 
-/// The folder or file as the system knows it. The last link of a file is not followed.
+/// The canonical path of the folder or file. If the file itself is a link, it is not followed.
 fn real(named: &Path) -> PathBuf {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     match named.file_name() {
@@ -184,7 +184,7 @@ fn real(named: &Path) -> PathBuf {
 /// A search for manifests.
 struct Search<'d> {
     root: &'d Root,
-    /// What was named, as the system knows it.
+    /// The canonical named path.
     named: PathBuf,
     files: Vec<File>,
     bytes: u64,
@@ -192,7 +192,7 @@ struct Search<'d> {
 }
 
 impl Search<'_> {
-    /// Adds what is in `folder`, but for the files that are `reserved`.
+    /// Adds the files in `folder`, except `reserved` ones.
     fn folder(&mut self, folder: &Path, reserved: &[&str], depth: usize) {
         if let Err(error) = self.entries(folder, reserved, depth) {
             let message = format!("cannot read the folder: {error}");

@@ -1,4 +1,5 @@
-//! Documents about many groups or projects, and what any document says about other layers.
+//! Reads documents about many groups or projects, and the keys of any document that concern other
+//! layers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,11 +17,11 @@ use crate::{
     yaml::{Data, Key, Node},
 };
 
-/// What templates fill in by themselves.
+/// The built-in parameters of templates.
 pub(in crate::manifest) const BUILT_IN: [&str; 4] = ["path", "name", "group", "path_slug"];
 
 impl Reader<'_, '_> {
-    /// What a `Defaults` document says.
+    /// The content of a `Defaults` document.
     pub(super) fn defaults(
         &mut self,
         scope: Scope,
@@ -38,7 +39,7 @@ impl Reader<'_, '_> {
         Some(Document::Rule(Box::new(Rule { scope, holds, origin, is_named, includes, body })))
     }
 
-    /// What a `Profile` document says.
+    /// The content of a `Profile` document.
     pub(super) fn profile(
         &mut self,
         scope: Scope,
@@ -55,7 +56,7 @@ impl Reader<'_, '_> {
         Some(Document::Rule(Box::new(Rule { scope, holds, origin, is_named, includes, body })))
     }
 
-    /// What `document` says about other layers.
+    /// The keys of `document` that concern other layers.
     pub(super) fn layering(&mut self, scope: Scope, layer: Layer, document: &Node) -> Body {
         let watch = |(key, node): (&Key, &Node)| match node.data {
             Data::Bool(value) => Some(Sourced { value, origin: self.origin(key, layer) }),
@@ -116,7 +117,7 @@ impl Reader<'_, '_> {
         list.items().iter().filter_map(name).collect()
     }
 
-    /// One glob over paths, or a list of them.
+    /// A glob for paths, or a list of them.
     fn globs(&mut self, node: &Node) -> Globs {
         let one = node.text().map(|_| node);
         let mut globs = Vec::new();
@@ -137,7 +138,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The sections for which nothing is taken from lower layers.
+/// The sections for which lower layers are ignored.
 fn ignored(scope: Scope, node: &Node) -> Vec<&'static str> {
     let is_ignored = |name: &&str| {
         node.data == Data::Bool(true) || node.items().iter().any(|item| item.text() == Some(name))

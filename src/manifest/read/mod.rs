@@ -32,12 +32,12 @@ pub(super) mod templates;
 pub(super) use document::Document;
 pub(super) use files::File;
 
-/// What is in a file, and what is wrong with it.
+/// The content of a file and its faults.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) documents: Vec<Document>,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// How many faults are not among the diagnostics.
+    /// The number of faults that are not in the diagnostics.
     pub(super) more: More,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn text(file: &File, text: &str) -> Read {
     Read { documents, diagnostics, more }
 }
 
-/// Tells the text of a manifest what must not be shown of it.
+/// Marks the parts of a manifest that must not be shown.
 pub(super) fn hide(source: &mut Source<'_>, parsed: &Parsed) {
     let checker = |kind: DocumentKind| &kind.checker().schema;
     let of = |document: &Node| {
@@ -87,7 +87,7 @@ struct Reader<'r, 's> {
 }
 
 impl Reader<'_, '_> {
-    /// What `document` says.
+    /// The content of `document`.
     fn document(&mut self, document: &Node) -> Option<Document> {
         if !matches!(document.data, Data::Map(_)) {
             let message = "a document must be a mapping";
@@ -113,7 +113,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// What the document is, if it is of a kind that can be read; if not, why.
+    /// The kind of the document, if it can be read; otherwise reports why not.
     fn kind(&mut self, document: &Node) -> Option<DocumentKind> {
         let Some((key, node)) = document.get("kind") else {
             let first = document.entries().first();
@@ -149,7 +149,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Keys that only documents of others begin with, and what those are.
+/// First keys of documents of other tools, and those tools.
 const STRANGERS: [(&str, &str); 6] = [
     ("config_version", "a configuration of gitlabform"),
     ("jobs", "a workflow of CI/CD"),
@@ -159,8 +159,8 @@ const STRANGERS: [(&str, &str); 6] = [
     ("workflow", "a CI/CD pipeline"),
 ];
 
-/// What a document without a `kind` in the file `name` is, and what to do about it, if its keys or the
-/// file tell.
+/// The probable type of a document without `kind` in the file `name`, and help, if its keys or the
+/// file show it.
 fn stranger(document: &Node, name: &str) -> Option<(&'static str, &'static str)> {
     const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
     let file = name.rsplit('/').next().unwrap_or(name);
@@ -178,11 +178,11 @@ fn stranger(document: &Node, name: &str) -> Option<(&'static str, &'static str)>
     }
 }
 
-/// JSON pointers to what the schema refuses.
+/// JSON pointers to the values that the schema refuses.
 struct Refused(BTreeSet<String>);
 
 impl Refused {
-    /// Whether something at `pointer` or below it is refused.
+    /// Whether a value at or below `pointer` is refused.
     fn within(&self, pointer: &str) -> bool {
         let below = format!("{pointer}/");
         let mut from = self.0.range(below.clone()..).inspect(|_| steps::step());

@@ -1,12 +1,10 @@
-//! What may stand instead of a value: `{text: '...'}`, which is filled in for each group and
-//! project, instead of a scalar; and instead of a list `{add: [...]}` and `{remove: [...]}`, which
-//! change what lower layers say, or `{at_least: [...]}` and `{none_of: [...]}`, which only say
-//! something about what is live.
+//! Forms that may replace a value. A scalar: `{text: '...'}`, which is filled in for each group and
+//! project. A list: `{add: [...]}` and `{remove: [...]}`, which change the list of lower layers; or
+//! `{at_least: [...]}` and `{none_of: [...]}`, which only set conditions on the live list.
 //!
-//! The schemas of fields know none of these forms, so that whatever is wrong with a value is said in
-//! words about that value: they look at a tree from which templates are taken away, and in which
-//! such a form of a list is the list of all that it names. What a template comes to is checked when
-//! it is filled in.
+//! The schemas of fields do not contain these forms, so that messages about a value are about the
+//! value itself. Schemas see a tree without templates, with the items of such a list form as a
+//! plain list. The result of a template is checked when it is filled in.
 
 use crate::{
     field::Scope,
@@ -16,7 +14,7 @@ use crate::{
     yaml::{Data, Key, Node},
 };
 
-/// The template that stands instead of a value.
+/// The template in place of a value.
 pub(in crate::manifest) fn template(node: &Node) -> Option<&Node> {
     match node.entries() {
         [(key, text)] if key.name == "text" && matches!(text.data, Data::Text(_)) => Some(text),
@@ -24,10 +22,10 @@ pub(in crate::manifest) fn template(node: &Node) -> Option<&Node> {
     }
 }
 
-/// The keys of what changes the list of lower layers.
+/// The keys that change the list of lower layers.
 pub(in crate::manifest) const CHANGE: [&str; 2] = ["add", "remove"];
 
-/// The items of all lists of what stands instead of a list.
+/// The items of all lists in a list form.
 fn lists(node: &Node) -> Option<Vec<&Node>> {
     let entries = node.entries();
     let is = |keys: &[&str; 2]| entries.iter().all(|(key, _)| keys.contains(&key.name.as_str()));
@@ -38,7 +36,7 @@ fn lists(node: &Node) -> Option<Vec<&Node>> {
     fits.then(|| entries.iter().flat_map(|(_, list)| list.items()).collect())
 }
 
-/// What stands in `node` instead of a value of `schema`, each of it with the end of the key in front.
+/// The forms in `node` that replace a value of `schema`, each with the end of its key before it.
 pub(in crate::manifest) fn within<'n>(
     node: &'n Node,
     schema: &Json,
@@ -51,18 +49,17 @@ pub(in crate::manifest) fn within<'n>(
     fits.then(|| node.entries().iter().map(|(key, node)| (key.span.end, node)))
 }
 
-/// A tree as schemas know it.
+/// A tree as schemas see it.
 enum Seen {
-    /// It is as it is written.
+    /// Unchanged.
     Same,
-    /// A template: it may become anything.
+    /// A template, which may have any value.
     Open,
-    /// Another one.
+    /// Changed.
     Changed(Node),
 }
 
-/// `document` as its schema knows it, if it is not so already. The profiles that it uses may be
-/// `added` to others.
+/// `document` as its schema sees it, if different. Its profiles may be an `added` list.
 pub(super) fn closed(document: &Node, scope: Scope, added: bool) -> Option<Node> {
     let seen = |key: &Key, node: &Node| match kinds::section(scope, &key.name) {
         Some(of) => section(of, node),
@@ -78,7 +75,7 @@ pub(super) fn closed(document: &Node, scope: Scope, added: bool) -> Option<Node>
     }
 }
 
-/// Whether something else than a value stands in a field of `schema`.
+/// Whether a field of `schema` contains a template or a list form.
 pub(super) fn is_open(schema: &Json, node: &Node) -> bool {
     !is_closed(schema, node)
 }
@@ -94,7 +91,7 @@ fn section(of: Section, node: &Node) -> Seen {
             let state = entry.get("state").and_then(|(_, state)| state.text());
             let is_unmanaged = state == Some("unmanaged");
             map(entry, |key, node| match is_unmanaged && of.identity.contains(&&*key.name) {
-                // A pattern, which need not be what a name may be.
+                // A glob may contain characters that a name must not.
                 true if node.text().is_some() => Seen::Open,
                 _ => of_fields(key, node),
             })
@@ -121,7 +118,7 @@ fn value(schema: &Json, node: &Node) -> Seen {
     match lists(node).filter(|_| is_list(schema)) {
         Some(items) => list(node, items, &schema["items"]),
         None if node.items().iter().all(|item| is_closed(&schema["items"], item)) => Seen::Same,
-        // What its items come to is not known yet, so nothing is known of the list.
+        // The value of an item is unknown, so the list is too.
         None => Seen::Open,
     }
 }
@@ -135,7 +132,7 @@ fn list(node: &Node, items: Vec<&Node>, schema: &Json) -> Seen {
     Seen::Changed(Node { data, span: node.span.clone() })
 }
 
-/// Whether `node`, a value of `schema`, is as it is written.
+/// Whether `node`, a value of `schema`, contains no template or list form.
 fn is_closed(schema: &Json, node: &Node) -> bool {
     matches!(value(schema, node), Seen::Same)
 }

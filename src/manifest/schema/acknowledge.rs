@@ -1,4 +1,4 @@
-//! The schema of an `Acknowledge` document: what a guard may let pass.
+//! The schema of an `Acknowledge` document.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,24 +11,26 @@ use crate::{
     value::{Json, Object},
 };
 
-/// What a guard may let pass, reviewed like everything else in Git. Without it the guard refuses, and the object is left alone.
+/// Acknowledges a guard's refusal, reviewed like everything else in Git. Without it, the object is
+/// not changed.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(in crate::manifest) struct Acknowledge {
     /// The guard that refuses.
     pub(in crate::manifest) guard: Guard,
-    /// What it refuses, as printed: `PATH`, `PATH#SECTION` or `PATH#SECTION/ENTRY`, or a glob over such addresses. `*` matches within a path segment, `**` across segments.
+    /// The address in the refusal, as printed: `PATH`, `PATH#SECTION` or `PATH#SECTION/ENTRY`, or a
+    /// glob for such addresses. `*` stays within a path segment, `**` crosses segments.
     #[schemars(length(min = 1), example = &"acme/shop#members")]
     #[expect(dead_code, reason = "read from the document, so that a fault in it has a place")]
     pub(in crate::manifest) at: String,
-    /// The most objects that the refusal may be about. Without it any number passes.
+    /// The maximum number of objects in the refusal. Default: any number.
     #[schemars(range(min = 1))]
     pub(in crate::manifest) at_most: Option<usize>,
-    /// The last day on which it counts, in UTC. Without it there is no end.
+    /// The last day on which it is valid, in UTC. Default: no end.
     #[schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     #[expect(dead_code, reason = "as `at`")]
     pub(in crate::manifest) until: Option<String>,
-    /// Why, for reviewers and reports.
+    /// The reason, for reviewers and reports.
     #[schemars(length(min = 1), example = &"INC-123")]
     pub(in crate::manifest) reason: Option<String>,
 }

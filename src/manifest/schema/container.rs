@@ -1,4 +1,4 @@
-//! The schema of a document about a group or project, from the tables of the kinds.
+//! The schema of a document about a group or project, made from the tables of the kinds.
 
 use serde_json::json;
 
@@ -17,13 +17,13 @@ pub(in crate::manifest) const OLD_UNLISTED: &str = "undeclared_projects";
 /// What a schema is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// For checking one document of several that are merged: what an entry has to have is open.
+    /// Checking one of several documents that are merged: required fields are optional.
     Reading,
-    /// For an editor.
+    /// For editors.
     Editing,
 }
 
-/// The schema of a document about a container of `scope`. What is not written is not managed.
+/// The schema of a document about a container of `scope`.
 pub(super) fn schema(scope: Scope, to: Use) -> Json {
     let noun = scope.noun();
     let mut properties = Object::from_iter([("kind".to_owned(), kind(scope.document()))]);
@@ -39,7 +39,7 @@ pub(super) fn schema(scope: Scope, to: Use) -> Json {
     })
 }
 
-/// The sections of `scope`, and what becomes of what they do not list.
+/// The sections of `scope`, and the policies for unlisted entries.
 pub(super) fn sections(scope: Scope, to: Use) -> Object {
     let section = |of: Section| {
         let section = match of.shape {
@@ -60,7 +60,7 @@ pub(super) fn sections(scope: Scope, to: Use) -> Object {
         .collect()
 }
 
-/// The keys that are about the container as a whole, and no section.
+/// The keys that concern the container as a whole.
 pub(super) fn own(scope: Scope) -> Object {
     let noun = scope.noun();
     let path = format!("The full path of the {noun}: its namespace and its own name in addresses.");
@@ -139,7 +139,7 @@ pub(super) fn unlisted(scope: Scope) -> Json {
     })
 }
 
-/// A section that is one value.
+/// A section with a single value.
 fn switch(of: Section) -> Json {
     let own = of.table().get(of.section).map(|spec| spec.schema.clone());
     let description = &of.table().schema["description"];
@@ -150,21 +150,21 @@ fn switch(of: Section) -> Json {
     own
 }
 
-/// A section that is one mapping.
+/// A section with one mapping.
 fn mapping(of: Section, to: Use) -> Json {
     let mut fields = fields(of, to);
     if of.is_removable() {
         fields.insert("type".into(), json!(["object", "null"]));
     }
-    // What is missing may come from another layer.
+    // Missing fields may come from another layer.
     fields.remove("required");
     Json::Object(fields)
 }
 
-/// A section that is a list of entries.
+/// A section with a list of entries.
 fn list(of: Section, to: Use) -> Json {
     let mut fields = fields(of, to);
-    // A default would be the first thing that editors write into a new entry.
+    // Editors would insert a default into every new entry.
     let state = format!(
         "Whether the {} must exist (default: `present`). An `absent` one needs only its identity. An `unmanaged` one is somebody else's: it is neither created, changed, removed nor reported, and `*` in its identity stands for any text.",
         of.noun
@@ -174,7 +174,7 @@ fn list(of: Section, to: Use) -> Json {
     insert(&mut fields, "state", state);
     let required = fields.remove("required").unwrap_or_else(|| json!([]));
     if to == Use::Editing {
-        // The rest may come from another layer.
+        // The other fields may come from another layer.
         let is_identity =
             |name: &&Json| name.as_str().is_some_and(|name| of.identity.contains(&name));
         let identity: Vec<_> =
@@ -184,7 +184,7 @@ fn list(of: Section, to: Use) -> Json {
     json!({"type": "array", "items": fields, "description": fields.get("description")})
 }
 
-/// The fields of an entry, with those that undrift does not know.
+/// The fields of an entry, and `extra`.
 fn fields(of: Section, to: Use) -> Object {
     let mut fields = bare(&of.table().schema);
     open(&mut fields, to);
@@ -193,7 +193,7 @@ fn fields(of: Section, to: Use) -> Object {
     fields
 }
 
-/// Tells editors what may stand instead of a value.
+/// Shows editors the forms that may replace a value.
 fn open(fields: &mut Object, to: Use) {
     let properties = fields.get_mut("properties").and_then(Json::as_object_mut);
     if to == Use::Editing {

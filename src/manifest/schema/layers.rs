@@ -1,5 +1,5 @@
-//! The schemas of the documents that say something about many groups or projects, and of what may
-//! stand in any document for the sake of other layers.
+//! The schemas of documents about many groups or projects, and of the keys and forms for other
+//! layers.
 
 use serde_json::json;
 
@@ -14,10 +14,10 @@ use crate::{
     value::{Json, Object},
 };
 
-/// The word by which a rule brings in what nobody declares.
+/// The value of `undeclared` with which a rule includes undeclared containers.
 pub(in crate::manifest) const INCLUDE: &str = "include";
 
-/// The schema of a `Defaults` document: where.
+/// The schema of a `Defaults` document, which selects by path.
 pub(super) fn defaults(scope: Scope, to: Use) -> Json {
     let globs = |text: &str| json!({"type": ["string", "array"], "items": {"type": "string", "minLength": 1}, "minLength": 1, "minItems": 1, "description": text});
     let matches = json!({
@@ -40,7 +40,7 @@ pub(super) fn defaults(scope: Scope, to: Use) -> Json {
     rule(DocumentKind::Defaults(scope), text, own, &["kind", "match"], to)
 }
 
-/// The schema of a `Profile` document: what.
+/// The schema of a `Profile` document, which is selected by name.
 pub(super) fn profile(scope: Scope, to: Use) -> Json {
     let name = json!({"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9_.-]*$", "description": "What `uses` calls it.", "examples": ["service"]});
     let needs = json!({"type": "array", "items": {"type": "string"}, "description": "The parameters that whoever uses it has to give."});
@@ -75,7 +75,7 @@ fn rule(
     })
 }
 
-/// What any document may say about other layers, except `ignore_layers`.
+/// The keys of any document that concern other layers, except `ignore_layers`.
 pub(super) fn keys(to: Use) -> Object {
     let mut uses = json!({"type": "array", "items": {"type": "string"}, "description": "The profiles that are used, the later outranking the earlier. A document's own list replaces what its defaults use; `{add: [...]}` adds to it."});
     if to == Use::Editing {
@@ -107,8 +107,8 @@ pub(super) fn ignore(sections: &[&str]) -> Json {
     })
 }
 
-/// Adds to the schema of a field what may stand instead of its value: `{text: ...}` instead of a
-/// text or number, `{add: [...]}`, `{remove: [...]}` and conditions instead of a list.
+/// Adds the forms that may replace a value to the schema of a field: `{text: ...}` for a text or
+/// number; `{add: [...]}`, `{remove: [...]}` and conditions for a list.
 pub(super) fn open(schema: &mut Json) {
     if Field::of(schema).secrecy == Secrecy::Reference {
         return;

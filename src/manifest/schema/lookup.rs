@@ -1,4 +1,4 @@
-//! What is known of a name that manifests may hold: a `kind`, a section, or a field at any depth.
+//! Looks up names in manifests: a `kind`, a section, or a field at any depth.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +12,23 @@ use crate::{
     value::Json,
 };
 
-/// What is known of a name.
+/// The description of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     /// The kinds of documents in which that is so; none for what any entry or value may hold.
     pub kinds: Vec<DocumentKind>,
-    /// The name with the names that lead to it; nothing for a kind itself.
+    /// The name with its parents; empty for a kind itself.
     pub name: String,
-    /// What it is.
+    /// Its description.
     pub described: Described,
-    /// Without what an entry of it cannot be created, as a sentence.
+    /// The fields that creating an entry needs, as a sentence.
     pub needs: Option<String>,
-    /// The names within it.
+    /// The names below it.
     pub within: Vec<String>,
 }
 
-/// What `name` is in each kind of document that has it, where that is the same once. It may start
-/// with a kind, as `group settings.visibility` or `Defaults.match` do.
+/// The description of `name` for each kind of document; equal ones are joined. It may start with a
+/// kind, as in `group settings.visibility` or `Defaults.match`.
 pub fn known(name: &str) -> Vec<Known> {
     let (first, rest) = name.split_once([' ', '.']).unwrap_or((name, ""));
     let is_kind = |kind: &DocumentKind| kind.name().eq_ignore_ascii_case(first);
@@ -39,7 +39,7 @@ pub fn known(name: &str) -> Vec<Known> {
         let (containers, others): (Vec<_>, Vec<_>) =
             DocumentKind::ALL.into_iter().partition(is_container);
         let found = |kinds: Vec<_>| kinds.into_iter().filter_map(|kind| of(kind, name)).collect();
-        // What groups and projects have, rules have too.
+        // Rules have the same fields as groups and projects.
         Some(found(containers))
             .filter(|all: &Vec<_>| !all.is_empty())
             .unwrap_or_else(|| found(others))
@@ -93,7 +93,7 @@ impl Known {
     }
 }
 
-/// Every name that [`known`] knows, without a kind in front.
+/// Every name that [`known`] knows, without a kind before it.
 pub fn names() -> BTreeSet<String> {
     let mut names: BTreeSet<_> = DocumentKind::names().into_iter().map(str::to_owned).collect();
     for kind in DocumentKind::ALL {
@@ -103,7 +103,7 @@ pub fn names() -> BTreeSet<String> {
     names
 }
 
-/// The names of what is called `name` within something else.
+/// The full names whose last part is `name`.
 pub fn with_last_name(name: &str) -> Vec<String> {
     let is_called = |full: &String| full.rsplit_once('.').is_some_and(|(_, last)| last == name);
     names().into_iter().filter(is_called).collect()
@@ -113,7 +113,7 @@ const fn is_container(kind: &DocumentKind) -> bool {
     matches!(kind, DocumentKind::Container(_))
 }
 
-/// What `name` is in documents of this `kind`; the kind itself, if it is empty.
+/// The description of `name` in documents of this `kind`; of the kind itself if it is empty.
 fn of(kind: DocumentKind, name: &str) -> Option<Known> {
     let root = &kind.checker().schema;
     let (mut property, mut schema) = (root, root);
@@ -132,7 +132,7 @@ fn of(kind: DocumentKind, name: &str) -> Option<Known> {
     })
 }
 
-/// The schemas of the mappings that a value of `schema` is or lists.
+/// The schemas of the mappings in a value of `schema`.
 fn objects(schema: &Json) -> impl Iterator<Item = &Json> {
     [schema, &schema["items"]].into_iter().filter(|schema| schema.get("properties").is_some())
 }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_that_has_a_name_is_known() {
+    fn every_name_is_known() {
         for name in names() {
             assert!(!known(&name).is_empty(), "{name}");
         }
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_by_kind_is_told_for_each() {
+    fn a_name_with_several_meanings_has_one_for_each_kind() {
         let labels = |known: Known| known.labels();
         let kinds = |name: &str| -> Vec<_> { known(name).into_iter().map(labels).collect() };
         assert_eq!(kinds("watch"), [["`kind: Project`", "`kind: Group`"]]);

@@ -1,9 +1,8 @@
-//! The JSON schemas of manifests and of `undrift.yaml`: what the checks run against, and what
-//! editors are given.
+//! The JSON schemas of manifests and of `undrift.yaml`, for checks and for editors.
 //!
-//! What a document about a group or project may hold is the sum of the kinds' tables; a new kind
-//! appears in it by itself. Editors also get what an entry has to have. While a file is read, that
-//! is left open: other documents may say the rest, so it is checked when they are merged.
+//! The schema of a document about a group or project is made from the tables of the kinds, so a new
+//! kind needs nothing here. Schemas for editors contain required fields. While a file is read, they
+//! are optional because other layers may set them; they are checked after merging.
 
 use std::sync::LazyLock;
 
@@ -47,8 +46,8 @@ pub(super) struct Checker {
 
 impl Checker {
     pub(super) fn new(schema: Json) -> Self {
-        // The schemas are made of the types in this crate and a test builds all of them; refusing
-        // everything is the safe answer.
+        // The schemas are made from the types in this crate, and a test builds all of them.
+        // Refusing everything is the safe fallback.
         let validator = jsonschema::validator_for(&schema)
             .or_else(|_| jsonschema::validator_for(&json!(false)));
         match validator {
@@ -58,7 +57,7 @@ impl Checker {
     }
 }
 
-/// What checks documents of each kind, in the order of [`DocumentKind::ALL`].
+/// The checkers of each kind of document, in the order of [`DocumentKind::ALL`].
 static CHECKERS: [LazyLock<Checker>; 7] = [
     LazyLock::new(|| Checker::new(container::schema(Scope::Project, Use::Reading))),
     LazyLock::new(|| Checker::new(container::schema(Scope::Group, Use::Reading))),
@@ -72,24 +71,24 @@ static CHECKERS: [LazyLock<Checker>; 7] = [
 /// `undrift.yaml`.
 pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(config()));
 
-/// A file that describes a kind.
+/// A description file.
 pub(super) static DESCRIPTION: LazyLock<Checker> = LazyLock::new(|| Checker::new(description()));
 
-/// What a document is: its `kind`, and for rules what they are for.
+/// The kind of a document, and for rules their scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentKind {
-    /// A group or project and what is in it.
+    /// A group or project.
     Container(Scope),
-    /// What holds for all groups or projects of which the path matches.
+    /// A rule for all groups or projects whose path matches.
     Defaults(Scope),
-    /// What holds for all groups or projects that use it.
+    /// A rule for all groups or projects that use it.
     Profile(Scope),
-    /// What a guard may let pass.
+    /// An acknowledgement.
     Acknowledge,
 }
 
 impl DocumentKind {
-    /// Every kind, in the order in which they are documented.
+    /// Every kind, in the order of the documentation.
     pub const ALL: [Self; 7] = [
         Self::Container(Scope::Project),
         Self::Container(Scope::Group),
@@ -100,7 +99,7 @@ impl DocumentKind {
         Self::Acknowledge,
     ];
 
-    /// The word for it.
+    /// Its word.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Container(scope) => scope.document(),
@@ -110,14 +109,14 @@ impl DocumentKind {
         }
     }
 
-    /// The words for all kinds, each once.
+    /// The words of all kinds, without duplicates.
     pub fn names() -> Vec<&'static str> {
         let mut names = Self::ALL.map(Self::name).to_vec();
         names.dedup();
         names
     }
 
-    /// The kind that `document` says it is, if there is such a kind.
+    /// The kind in `document`, if it is a known one.
     pub(super) fn of(document: &Node) -> Option<Self> {
         let (_, kind) = document.get("kind")?;
         let is_for = document.get("for").and_then(|(_, scope)| scope.text());
@@ -135,7 +134,7 @@ impl DocumentKind {
         })
     }
 
-    /// The groups or projects that it says something about.
+    /// The scope of the document.
     pub const fn scope(self) -> Option<Scope> {
         match self {
             Self::Container(scope) | Self::Defaults(scope) | Self::Profile(scope) => Some(scope),
@@ -143,13 +142,13 @@ impl DocumentKind {
         }
     }
 
-    /// What checks such a document.
+    /// The checker of such a document.
     pub(super) fn checker(self) -> &'static Checker {
         let at = Self::ALL.iter().position(|kind| *kind == self);
         &CHECKERS[at.unwrap_or_default()]
     }
 
-    /// The schema of such a document that stands alone, for editors.
+    /// The standalone schema of such a document, for editors.
     pub fn schema(self) -> Json {
         match self {
             Self::Container(scope) => container::schema(scope, Use::Editing),
@@ -159,7 +158,7 @@ impl DocumentKind {
         }
     }
 
-    /// The schema of what tells it from other kinds.
+    /// The schema of the keys that identify the kind.
     fn condition(self) -> Json {
         let kind = json!({"const": self.name()});
         let (group, project) =
@@ -179,7 +178,7 @@ impl DocumentKind {
     }
 }
 
-/// Why no document may say `value` of the field `name` of the section `of`.
+/// Why the field `name` of the section `of` must not have `value`.
 pub fn refused(of: Section, name: &str, value: &Json) -> Option<String> {
     let scope = of.home.scope;
     let fields = Object::from_iter([(name.to_owned(), value.clone())]);
@@ -197,7 +196,7 @@ pub fn refused(of: Section, name: &str, value: &Json) -> Option<String> {
 pub fn manifest() -> Json {
     let documents = DocumentKind::ALL.map(|kind| {
         let mut schema = kind.schema();
-        // What all documents of a scope may hold stands once.
+        // The shared part of all documents of a scope is contained once.
         let sections = kind.scope().map(|scope| container::sections(scope, Use::Editing));
         for name in sections.iter().flat_map(|sections| sections.keys()) {
             let scope = kind.scope().map_or("", Scope::document);
@@ -221,7 +220,7 @@ pub fn manifest() -> Json {
     published("manifest", schema)
 }
 
-/// The reference page of everything that manifests may hold, in Markdown.
+/// The reference page of all manifests in Markdown.
 pub fn reference() -> String {
     let own = |scope| json!({"properties": container::own(scope)});
     let others = [
@@ -235,7 +234,7 @@ pub fn reference() -> String {
     std::iter::once(containers).chain(others).collect()
 }
 
-/// What `kind` is.
+/// The description of `kind`.
 const KIND: &str = "What the document declares.";
 
 /// The property `kind` of a document that is a `name`.
@@ -251,7 +250,7 @@ pub fn config() -> Json {
     published("undrift", schema)
 }
 
-/// The schema of a file that describes a kind, for editors.
+/// The schema of a description file, for editors.
 pub fn description() -> Json {
     let mut schema = schema::of::<Description>().as_value().clone();
     schema["title"] = json!("undrift kind");
@@ -259,7 +258,7 @@ pub fn description() -> Json {
     published("kind", schema)
 }
 
-/// The keys of documents about groups and projects that are no sections.
+/// The keys of documents about groups and projects that are not sections.
 pub(super) fn document_keys() -> Vec<String> {
     let of_rules =
         ["kind", "match", "for", "name", "needs", "unlisted", "ignore_layers", "undeclared"];
@@ -269,7 +268,7 @@ pub(super) fn document_keys() -> Vec<String> {
     keys.chain(of_rules.map(str::to_owned)).collect()
 }
 
-/// A field that may be left out has no default of `null`: it may not be `null`.
+/// Removes defaults of `null`: an optional field must not be `null`.
 fn drop_null_defaults(schema: &mut Json) {
     for property in schema
         .get_mut("properties")
@@ -305,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptions_of_undrifts_own_fit_their_schema() {
+    fn built_in_descriptions_match_their_schema() {
         for text in kinds::described::FILES {
             let json = crate::yaml::parse(text).documents[0].to_json();
             let errors: Vec<_> = DESCRIPTION.validator.iter_errors(&json).collect();
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_of_a_document_is_a_section_or_known_as_none() {
+    fn every_key_of_a_document_is_a_section_or_listed_as_another_key() {
         let keys = document_keys();
         for kind in DocumentKind::ALL {
             let Some(scope) = kind.scope() else { continue };
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_planned() {
+    fn no_existing_name_is_planned() {
         for section in kinds::everywhere() {
             let (name, table) = (section.section, section.table());
             assert!(table.get(PLANNED_FIELD).is_none(), "{name}");

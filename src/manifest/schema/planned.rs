@@ -1,6 +1,6 @@
-//! Words that are reserved for what is to come. Using one is an error that says so.
+//! Words that are reserved for planned features. Using one is an error that mentions the plan.
 
-/// The keys of a `Project` that are to come. One that has come is known, and not looked up here.
+/// Planned keys of a `Project`. Existing keys are never looked up here.
 pub(in crate::manifest) const PLANNED_KEYS: [&str; 11] = [
     "custom_attributes",
     "deploy_keys",
@@ -15,5 +15,5 @@ pub(in crate::manifest) const PLANNED_KEYS: [&str; 11] = [
     "services",
 ];
 
-/// The key of any section that is to come.
+/// A planned key of every section.
 pub(in crate::manifest) const PLANNED_FIELD: &str = "inherit";

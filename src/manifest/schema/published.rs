@@ -1,5 +1,5 @@
-//! What editors are given beside what is checked: a name for each schema, and what they show of a field
-//! in Markdown, as the page of all fields has it.
+//! Additions to the schemas for editors: names, and Markdown descriptions of fields as on the
+//! reference page.
 
 use crate::{
     field::KEYWORD,
@@ -8,16 +8,16 @@ use crate::{
     value::{Json, Object},
 };
 
-/// The version of the schemas of what people write. 0: still unstable.
+/// The version of the schemas for manifests. 0 means unstable.
 const VERSION: u32 = 0;
 
-/// `schema` as it is published under `name`.
+/// `schema` in the form that is published under `name`.
 pub fn published(name: &str, mut schema: Json) -> Json {
     mark(&mut schema);
     schema::identified(name, VERSION, schema)
 }
 
-/// Adds what editors show to everything in `schema` that is described.
+/// Adds Markdown to every description in `schema`.
 fn mark(schema: &mut Json) {
     let plain = closed(schema);
     let Some(object) = schema.as_object_mut() else {
@@ -45,14 +45,14 @@ fn mark(schema: &mut Json) {
         let text = text.clone();
         object.insert("markdownDescription".into(), text.into());
     }
-    // A field that is treated as most are says nothing.
+    // The default treatment needs no remark.
     if object.get(KEYWORD).and_then(Json::as_object).is_some_and(Object::is_empty) {
         object.shift_remove(KEYWORD);
     }
     for (key, part) in object.iter_mut() {
         match key.as_str() {
             "properties" => parts(part).for_each(mark),
-            // What documents of a scope have in common is named by the scope.
+            // The shared parts of documents are grouped by scope.
             "$defs" => parts(part).flat_map(parts).for_each(mark),
             "items" | "additionalProperties" | "then" | "allOf" | "anyOf" | "oneOf" => mark(part),
             _ => {}
@@ -65,8 +65,8 @@ fn parts(object: &mut Json) -> impl Iterator<Item = &mut Json> {
     object.as_object_mut().into_iter().flat_map(Object::values_mut)
 }
 
-/// `schema` without what may stand instead of a value, so that the treatments of its fields are where
-/// they are looked for.
+/// `schema` without the forms that may replace a value, so that the treatments of its fields are
+/// where they are expected.
 fn closed(schema: &Json) -> Json {
     let close = |(name, property): (&String, &Json)| {
         let mut plain = match &property["anyOf"][0] {

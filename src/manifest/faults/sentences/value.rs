@@ -1,4 +1,4 @@
-//! Values that are not what a field takes, in words.
+//! Messages for values that a field does not accept.
 
 use jsonschema::{
     JsonType, ValidationError,
@@ -14,7 +14,7 @@ use crate::{
     yaml::Data,
 };
 
-/// What the pages of the service call levels of access.
+/// Names of access levels in the user interface of the service.
 const MEANT: [(&str, &str); 4] = [
     ("no one", "no_access"),
     ("noone", "no_access"),
@@ -22,7 +22,7 @@ const MEANT: [(&str, &str); 4] = [
     ("developers + maintainers", "developer"),
 ];
 
-/// The level of access that a word or a number in quotes stands for.
+/// The access level for a word, or for a number in quotes.
 pub(super) fn level(text: &str) -> Option<&'static str> {
     let meant = MEANT.iter().find(|(word, _)| word.eq_ignore_ascii_case(text));
     let number = || text.parse::<u8>().ok().and_then(|number| Level::parse(&number.into()));
@@ -31,7 +31,7 @@ pub(super) fn level(text: &str) -> Option<&'static str> {
 }
 
 impl Located<'_> {
-    /// A value that is not what its field takes.
+    /// The message for a value that its field does not accept.
     pub(super) fn wrong(&self, error: &ValidationError<'_>) -> Finding {
         match error.kind() {
             Kind::Type { kind } => self.wrong_type(&type_names(kind)),
@@ -76,13 +76,13 @@ impl Located<'_> {
         finding
     }
 
-    /// Whether a document must have it.
+    /// Whether a document requires it.
     fn is_required(&self) -> bool {
         let required = self.root["required"].as_array().into_iter().flatten();
         self.key.is_some_and(|key| required.clone().any(|name| *name == key.name))
     }
 
-    /// The code for a value that is of none of the types `expected`, and what to write instead.
+    /// The code for a value whose type is not in `expected`, and what to write instead.
     fn instead(&self, expected: &[&str]) -> (&'static str, Option<String>) {
         let wants = |kind: &str| expected.contains(&kind);
         let help = |code, help: &str| (code, Some(help.to_owned()));
@@ -132,8 +132,8 @@ impl Located<'_> {
         }
     }
 
-    /// An entry of the list that it should be: with the level `written`, where entries have one, or
-    /// with all that tells one from another.
+    /// An example entry of the list: with the level `written`, if entries have one, or with the
+    /// identity.
     fn example(&self, written: Option<&str>) -> Option<String> {
         let items = self.schema.get("items")?;
         let properties = items.get("properties")?.as_object()?;
@@ -176,7 +176,7 @@ impl Located<'_> {
         finding
     }
 
-    /// None of several schemas fits: what each of them wants, as one list.
+    /// The message if no alternative matches: one list of what they accept.
     fn no_alternative(&self) -> Finding {
         let choices = ["anyOf", "oneOf"]
             .iter()
@@ -185,7 +185,7 @@ impl Located<'_> {
         let (mut options, mut types) = (Vec::new(), Vec::new());
         for choice in choices {
             match (choice.get("enum").or_else(|| choice.get("const")), choice["type"].as_str()) {
-                // Numbers that stand for the same things as words are accepted, not advertised.
+                // Numbers that replace words are accepted but not mentioned.
                 (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => {
                     options.extend(strings(&choice["enum"]));
                 }
@@ -221,7 +221,7 @@ impl Located<'_> {
         finding
     }
 
-    /// A limit that is not kept, as a message.
+    /// The message for an exceeded limit.
     fn limit(&self, kind: &Kind) -> Option<String> {
         let name = self.name();
         Some(match kind {
@@ -273,7 +273,7 @@ fn in_words(kind: &str) -> &'static str {
     }
 }
 
-/// What a word that other readers of YAML take for a boolean stands for.
+/// The boolean for a word that other YAML readers read as a boolean.
 fn yes_or_no(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
         "yes" | "y" | "on" | "true" => Some(true),
