@@ -8,8 +8,8 @@ use std::{
 
 use super::{
     Action, Bound, Change, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Shown, Step,
-    besides, bound, bound::has_group_above, fit, problem, removal, shown_declared, shown_live,
-    subject, whom,
+    bound, bound::has_group_above, fit, hidden_effects, problem, removal, shown_declared,
+    shown_live, subject, subject_id,
 };
 use crate::{
     address::Address,
@@ -135,7 +135,7 @@ impl<'a> Comparing<'a> {
     }
 
     /// Whether its identity contains a secret.
-    pub(super) fn is_told_by_secret(&self) -> bool {
+    pub(super) fn has_secret_identity(&self) -> bool {
         let is_secret = |name: &&str| matches!(self.values.get(*name), Some(Value::Secret(_)));
         self.section.identity.iter().any(is_secret)
     }
@@ -332,11 +332,11 @@ impl<'a> Comparing<'a> {
             sends,
         );
         let after = self.after(&live.fields);
-        let who = whom(self.section, live);
+        let who = subject_id(self.section, live);
         let mut effects = self.section.rules.effects(who, &live.fields, &after);
         let changed: Vec<_> = step.changes.iter().map(|change| change.field.as_str()).collect();
         effects.extend(stakes::changing(self.section, &changed, &live.fields, &after));
-        effects.extend(besides(&step.sends));
+        effects.extend(hidden_effects(&step.sends));
         self.push(Step { effects, ..step.of(live) }, findings);
     }
 

@@ -82,7 +82,7 @@ impl<'l> Matching<'l> {
         entries.sort_by_key(|(_, entry)| entry.id());
         let Some(((at, first), copies)) = entries.split_first() else { return Match::None };
         if let Some(difference) =
-            copies.iter().find_map(|(_, copy)| no_copy(self.section, first, copy))
+            copies.iter().find_map(|(_, copy)| why_not_a_copy(self.section, first, copy))
         {
             return Match::Ambiguous(self.ambiguity(&entries, &difference));
         }
@@ -136,7 +136,7 @@ impl<'l> Matching<'l> {
 
 /// Why `other` is not a copy of `first`, as a create whose answer was lost can leave behind; `None`
 /// if it is.
-fn no_copy(section: Section, first: &LiveEntry, other: &LiveEntry) -> Option<String> {
+fn why_not_a_copy(section: Section, first: &LiveEntry, other: &LiveEntry) -> Option<String> {
     let (Some(one), Some(two)) = (&first.whole, &other.whole) else {
         return Some("differ".to_owned());
     };

@@ -108,7 +108,7 @@ pub fn section(
             }
             Match::Unknown => doubt.unmatched = true,
         }
-        doubt.secret |= matching.taken() == before && comparing.is_told_by_secret();
+        doubt.secret |= matching.taken() == before && comparing.has_secret_identity();
         comparing.secrets_missing(&mut findings);
         comparing.secrets_unfit(&mut findings);
     }
@@ -243,7 +243,7 @@ fn user_of(section: Section, live: &LiveEntry) -> Option<u64> {
 }
 
 /// The user or group in a live entry.
-fn whom(section: Section, live: &LiveEntry) -> Option<u64> {
+fn subject_id(section: Section, live: &LiveEntry) -> Option<u64> {
     live.id().filter(|_| subject(section).is_some())
 }
 
@@ -290,14 +290,15 @@ fn removal(
         changes.collect(),
         sends,
     );
-    let mut effects = section.rules.effects(whom(section, live), &live.fields, &Object::new());
+    let mut effects =
+        section.rules.effects(subject_id(section, live), &live.fields, &Object::new());
     effects.extend(stakes::removing(section));
-    effects.extend(besides(&step.sends));
+    effects.extend(hidden_effects(&step.sends));
     Ok(Step { effects, ..step.of(live) })
 }
 
 /// The effects of calls that the fields of their step do not show.
-fn besides(sends: &[kind::Call]) -> impl Iterator<Item = Effect> {
+fn hidden_effects(sends: &[kind::Call]) -> impl Iterator<Item = Effect> {
     sends.iter().filter_map(|call| call.side_effect).map(|what| Effect::SideEffect(what.to_owned()))
 }
 

@@ -99,7 +99,7 @@ fn also(others: usize) -> String {
 
 /// The identity of a finding's object. A finding for many objects stays the same if another one
 /// comes first.
-fn told_by(address: &Address, others: usize) -> String {
+fn identity_of(address: &Address, others: usize) -> String {
     if others == 0 { address.to_string() } else { tail(address) }
 }
 
@@ -124,7 +124,7 @@ impl List<'_> {
             Group::Warning => Severity::Minor,
             Group::Acknowledged => Severity::Info,
         };
-        let object = item.address.map(|address| told_by(address, others));
+        let object = item.address.map(|address| identity_of(address, others));
         let told = item.is_told_by_message.then_some(&item.message);
         let about = item.address.map(|address| format!("{address}{}: ", also(others)));
         let about = about.unwrap_or_default();
@@ -143,7 +143,7 @@ impl List<'_> {
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let field = change.map(|change| &change.field);
         let text = field.map_or_else(|| head.clone(), |field| format!("{head}: {field}"));
-        let key = json!([told_by(&step.address, others), step.action, field]);
+        let key = json!([identity_of(&step.address, others), step.action, field]);
         self.add(text, check, severity, Some((&origin.file, Some(origin.line))), &key);
     }
 
@@ -160,7 +160,7 @@ impl List<'_> {
                 let (found, others) = (*same[0], same.len() - 1);
                 let place = found.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
                 let text = format!("{}{}: {}", found.address, also(others), sort.title());
-                let key = json!([told_by(&found.address, others), note::object(found)]);
+                let key = json!([identity_of(&found.address, others), note::object(found)]);
                 self.add(text, "drift", Severity::Minor, place, &key);
             }
         }
