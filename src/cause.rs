@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::text;
 
 /// Why something could not be read or done.
+#[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Cause {
     /// What happened: a fragment that can stand alone.
@@ -42,25 +43,21 @@ impl Cause {
     }
 
     /// Marks it as transient.
-    #[must_use]
     pub fn transient(self) -> Self {
         Self { transient: true, ..self }
     }
 
     /// Adds help.
-    #[must_use]
     pub fn help(self, help: impl Into<Cow<'static, str>>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 
     /// Adds what it led to.
-    #[must_use]
     pub fn and(self, then: impl fmt::Display) -> Self {
         Self { message: format!("{}; {then}", self.message).into(), ..self }
     }
 
     /// Adds a context in front: `context: message`.
-    #[must_use]
     pub fn context(self, context: impl fmt::Display) -> Self {
         Self { message: format!("{context}: {}", self.message).into(), ..self }
     }

@@ -7,7 +7,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde::{Serialize, Serializer, ser::SerializeStruct as _};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 pub mod codes;
 mod render;
@@ -29,6 +30,7 @@ pub enum Severity {
 }
 
 /// A fault.
+#[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The severity.
@@ -60,74 +62,93 @@ impl Diagnostic {
     }
 
     /// Adds the place.
-    #[must_use]
     pub fn at(self, place: Place) -> Self {
         Self { place: Some(place), ..self }
     }
 
     /// Adds a short text about its place.
-    #[must_use]
     pub fn label(self, label: impl Into<String>) -> Self {
         Self { label: Some(label.into()), ..self }
     }
 
     /// Adds a related place.
-    #[must_use]
     pub fn related(mut self, place: Place, label: impl Into<String>) -> Self {
         self.related.push((place, label.into()));
         self
     }
 
     /// Adds help.
-    #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
 
     /// As [`Self::help`], if there is help.
-    #[must_use]
     pub fn help_if(self, help: Option<impl Into<String>>) -> Self {
         Self { help: help.map(Into::into), ..self }
     }
 }
 
-/// `{severity, code, message, file, line, column, help, related: [{file, line, column, message}]}`;
-/// unknown values are `null`.
+/// The serialized form of a diagnostic.
+// Unknown values are `null`.
+#[derive(Serialize, JsonSchema)]
+pub struct DiagnosticForm<'d> {
+    /// `error` or `warning`.
+    #[schemars(with = "String")]
+    severity: Severity,
+    /// Its sort.
+    #[serde(serialize_with = "text::word")]
+    code: &'static str,
+    /// What is wrong.
+    message: &'d str,
+    /// The file, as seen from the working directory.
+    #[schemars(required, extend("type" = ["string", "null"]))]
+    file: Option<&'d str>,
+    /// The line, from 1.
+    line: Option<u32>,
+    /// The column in characters, from 1.
+    column: Option<u32>,
+    /// What to do about it.
+    help: Option<&'d str>,
+    /// Other places concerned.
+    related: Vec<RelatedForm<'d>>,
+}
+
+/// Another place that a diagnostic concerns.
+#[derive(Serialize, JsonSchema)]
+struct RelatedForm<'d> {
+    /// The file, as seen from the working directory.
+    file: &'d str,
+    /// The line, from 1.
+    line: Option<u32>,
+    /// The column in characters, from 1.
+    column: Option<u32>,
+    /// What is at that place.
+    message: &'d str,
+}
+
 impl Serialize for Diagnostic {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Related<'d> {
-            file: &'d str,
-            line: Option<u32>,
-            column: Option<u32>,
-            message: &'d str,
-        }
-        struct Code(&'static str);
-        impl Serialize for Code {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                text::word(&self.0, serializer)
-            }
-        }
-        let related = self.related.iter();
-        let related: Vec<_> = related
-            .map(|(place, message)| Related {
-                file: &place.file,
-                line: place.line(),
-                column: place.column(),
-                message,
-            })
-            .collect();
-        let place = self.place.as_ref();
-        let mut object = serializer.serialize_struct("Diagnostic", 8)?;
-        object.serialize_field("severity", &self.severity)?;
-        object.serialize_field("code", &Code(self.code))?;
-        object.serialize_field("message", &self.message)?;
-        object.serialize_field("file", &place.map(|place| &*place.file))?;
-        object.serialize_field("line", &place.and_then(Place::line))?;
-        object.serialize_field("column", &place.and_then(Place::column))?;
-        object.serialize_field("help", &self.help)?;
-        object.serialize_field("related", &related)?;
-        object.end()
+        let (file, line, column) = self
+            .place
+            .as_ref()
+            .map_or((None, None, None), |place| (Some(&*place.file), place.line(), place.column()));
+        let related = self.related.iter().map(|(place, message)| RelatedForm {
+            file: &place.file,
+            line: place.line(),
+            column: place.column(),
+            message,
+        });
+        let form = DiagnosticForm {
+            severity: self.severity,
+            code: self.code,
+            message: &self.message,
+            file,
+            line,
+            column,
+            help: self.help.as_deref(),
+            related: related.collect(),
+        };
+        form.serialize(serializer)
     }
 }
 

@@ -13,10 +13,11 @@
 //! default, [`FIELD`], is the common case: accepted on create and edit, shown under its own name,
 //! in every tier, not nullable. Only the effect of a change has no default: see [`Stake`].
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Not};
 
 use schemars::{JsonSchema, Schema, transform::Transform};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::{release::Release, value::Json};
 
@@ -24,117 +25,83 @@ use crate::{release::Release, value::Json};
 pub const KEYWORD: &str = "x-undrift";
 
 /// How the API treats one field.
+#[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Field {
     /// The requests that accept it.
-    #[serde(skip_serializing_if = "is_default")]
     pub accepted: Accepted,
     /// How responses show it.
-    #[serde(skip_serializing_if = "is_default")]
     pub read: Readback,
     /// How the declared and the live value are compared.
-    #[serde(skip_serializing_if = "is_default")]
     pub compare: Compare,
     /// The name in requests, if different.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub send_as: Option<Cow<'static, str>>,
     /// The lowest tier of the service that has the field.
-    #[serde(skip_serializing_if = "is_default")]
     pub tier: Tier,
     /// The release that added the field.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Release>,
     /// The release that removed the field.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Release>,
     /// The values that not every release accepts.
-    #[serde(skip_serializing_if = "is_default")]
     pub words: Vec<Word>,
     /// Whether only undrift uses the field if the service is older than `since`.
-    #[serde(skip_serializing_if = "is_default")]
     pub local_before: bool,
     /// For a deprecated field: the field that replaces it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<Cow<'static, str>>,
     /// Whether the replacing field has the opposite value.
-    #[serde(skip_serializing_if = "is_default")]
     pub opposite: bool,
     /// Whether `null` clears the field.
-    #[serde(skip_serializing_if = "is_default")]
     pub nullable: bool,
     /// Whether live values are never shown, and whether literals are allowed.
-    #[serde(skip_serializing_if = "is_default")]
     pub secrecy: Secrecy,
     /// Whether only administrators may set it.
-    #[serde(skip_serializing_if = "is_default")]
     pub administrators: bool,
     /// Whether it names a file to upload, as `{file: PATH}`; the value is then a
     /// [`crate::value::Value::File`].
-    #[serde(skip_serializing_if = "is_default")]
     pub upload: bool,
     /// What the value names by path or username. Requests contain the id.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub names: Option<Named>,
     /// Another parameter for a list of rows that is a single level, in the request that creates an
     /// entry.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub single_level_as: Option<Cow<'static, str>>,
     /// The section of the same container whose entries the value names. Requests contain their ids.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub names_entries: Option<Cow<'static, str>>,
     /// The form in manifests, if it differs from requests and responses.
-    #[serde(skip_serializing_if = "is_default")]
     pub codec: Codec,
     /// Whether an edit without the field resets it, so that every edit must contain it.
-    #[serde(skip_serializing_if = "is_default")]
     pub with_every_edit: bool,
     /// Another field. When it changes, the service resets this one, so it is sent again.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reset_by: Option<Cow<'static, str>>,
     /// The service's default for a new entry.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub preset: Option<Json>,
     /// The value that a create request contains if none is declared, because the service requires
     /// one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_with: Option<Json>,
     /// Another field. The service refuses a request that contains both.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_with: Option<Cow<'static, str>>,
     /// Whether the value is a regular expression in RE2 syntax.
-    #[serde(skip_serializing_if = "is_default")]
     pub expression: bool,
     /// Whether the service strips white space from both ends.
-    #[serde(skip_serializing_if = "is_default")]
     pub trimmed: bool,
     /// Whether it is a mapping whose keys are separate fields, called `mapping.key`.
-    #[serde(skip_serializing_if = "is_default")]
     pub spread: bool,
     /// A flag. While it is `true`, responses contain `null` instead of this field's value.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden_by: Option<Cow<'static, str>>,
     /// The only scope that has the field, if not all scopes of its kind do.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<Scope>,
     /// The switch that this field limits. Without the limit, the switch would do more than was
     /// declared.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
     /// The field that must be on for this one to have an effect and to be shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub needs: Option<Needs>,
     /// Another level of access. The service refuses a wider level for this field.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Cow<'static, str>>,
     /// The setting of the groups above that limits it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bounded_by: Option<Cow<'static, str>>,
     /// The release since which the service only accepts ASCII text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ascii_from: Option<Release>,
     /// What guards check when it changes.
-    #[serde(skip_serializing_if = "is_default")]
     pub stake: Stake,
 }
 
@@ -194,6 +161,7 @@ pub enum When {
 }
 
 /// A [`Field`] with a [`Stake`]: the transform of a schema.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Weighed(Field);
 
@@ -203,7 +171,7 @@ pub struct Needs {
     /// The field that must be on.
     pub switch: Cow<'static, str>,
     /// Whether requests must contain both: the service refuses or ignores one alone.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub same_request: bool,
 }
 
@@ -216,7 +184,7 @@ pub struct Limits {
     pub switch: Cow<'static, str>,
     /// Whether the limited field must not be declared as on without the limit, because the
     /// service's default limit is everything.
-    #[serde(default, skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub required: bool,
 }
 
@@ -433,11 +401,7 @@ pub enum Tier {
 
 impl std::fmt::Display for Tier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Free => "free",
-            Self::Premium => "premium",
-            Self::Ultimate => "ultimate",
-        })
+        self.serialize(f)
     }
 }
 
@@ -482,37 +446,31 @@ pub const FIELD: Field = Field {
 
 impl Field {
     /// A change does nothing that guards check.
-    #[must_use]
     pub fn harmless(self) -> Weighed {
         self.weighed(Stake::Nothing)
     }
 
     /// A change may give or take away access.
-    #[must_use]
     pub fn access(self) -> Weighed {
         self.weighed(Stake::Access)
     }
 
     /// A change may show something to more people.
-    #[must_use]
     pub fn shows(self) -> Weighed {
         self.weighed(Stake::Shows)
     }
 
     /// A change may weaken a protection.
-    #[must_use]
     pub fn weakens(self, when: When) -> Weighed {
         self.weighed(Stake::Weakens(when))
     }
 
     /// A change from one of `words` to a later one weakens a protection.
-    #[must_use]
     pub fn weakens_towards_the_last(self, words: &[&'static str]) -> Weighed {
         self.weakens(When::Later(words.iter().map(|word| Cow::Borrowed(*word)).collect()))
     }
 
     /// The rules of the kind decide what a change does.
-    #[must_use]
     pub fn by_kind(self) -> Weighed {
         self.weighed(Stake::ByKind)
     }
@@ -522,178 +480,134 @@ impl Field {
     }
 
     /// With the requests that accept it.
-    #[must_use]
     pub fn accepted(self, accepted: Accepted) -> Self {
         Self { accepted, ..self }
     }
 
     /// Accepted by edits only.
-    #[must_use]
     pub fn on_edit(self) -> Self {
         self.accepted(Accepted::OnEdit)
     }
 
     /// Used by undrift only; neither sent nor read.
-    #[must_use]
     pub fn local(self) -> Self {
         Self { read: Readback::Never, ..self.accepted(Accepted::Never) }
     }
 
     /// Called `name` in responses.
-    #[must_use]
     pub fn read_as(self, name: &'static str) -> Self {
         Self { read: Readback::As(name.into()), ..self }
     }
 
     /// Shown by some installations only.
-    #[must_use]
     pub fn read_if_present(self) -> Self {
         Self { read: Readback::IfPresent, ..self }
     }
 
     /// Never in responses.
-    #[must_use]
     pub fn write_only(self) -> Self {
         Self { read: Readback::Never, ..self }
     }
 
     /// Called `name` in requests.
-    #[must_use]
     pub fn send_as(self, name: &'static str) -> Self {
         Self { send_as: Some(name.into()), ..self }
     }
 
-    /// Compared in any order.
-    #[must_use]
-    pub fn as_set(self) -> Self {
-        Self { compare: Compare::Set, ..self }
-    }
-
     /// In the premium tier and above.
-    #[must_use]
     pub fn premium(self) -> Self {
         Self { tier: Tier::Premium, ..self }
     }
 
     /// In the ultimate tier only.
-    #[must_use]
     pub fn ultimate(self) -> Self {
         Self { tier: Tier::Ultimate, ..self }
     }
 
     /// Since release `major.minor`.
-    #[must_use]
     pub fn since(self, major: u16, minor: u16) -> Self {
         Self { since: Some(Release::new(major, minor)), ..self }
     }
 
     /// Removed in release `major.minor`.
-    #[must_use]
     pub fn until(self, major: u16, minor: u16) -> Self {
         Self { until: Some(Release::new(major, minor)), ..self }
     }
 
     /// Used by undrift only if the service is older than this release.
-    #[must_use]
     pub fn local_before(self, major: u16, minor: u16) -> Self {
         Self { local_before: true, ..self.since(major, minor) }
     }
 
     /// Deprecated; `name` replaces it.
-    #[must_use]
     pub fn use_instead(self, name: &'static str) -> Self {
         Self { replaced_by: Some(name.into()), ..self }
     }
 
     /// Deprecated; `name` replaces it with the opposite value.
-    #[must_use]
     pub fn use_opposite(self, name: &'static str) -> Self {
         Self { opposite: true, ..self.use_instead(name) }
     }
 
     /// Cleared by `null`.
-    #[must_use]
     pub fn nullable(self) -> Self {
         Self { nullable: true, ..self }
     }
 
     /// With this secrecy.
-    #[must_use]
     pub fn secrecy(self, secrecy: Secrecy) -> Self {
         Self { secrecy, ..self }
     }
 
     /// For administrators only.
-    #[must_use]
     pub fn administrators(self) -> Self {
         Self { administrators: true, ..self }
     }
 
     /// Names a file to upload.
-    #[must_use]
     pub fn upload(self) -> Self {
         Self { upload: true, ..self }
     }
 
     /// Names a user, group or project. Requests contain the id under `sent`.
-    #[must_use]
     pub fn names(self, named: Named, sent: &'static str) -> Self {
         Self { names: Some(named), ..self.send_as(sent) }
     }
 
     /// Names entries of another section of the same container. Requests contain their ids under
     /// `sent`.
-    #[must_use]
     pub fn names_entries(self, section: &'static str, sent: &'static str) -> Self {
         Self { names_entries: Some(section.into()), ..self.send_as(sent) }
     }
 
     /// A level of access: a word in manifests, a number in requests and responses.
-    #[must_use]
     pub fn level(self) -> Self {
         Self { codec: Codec::Level, ..self }
     }
 
     /// In every edit, because the service resets fields that an edit lacks.
-    #[must_use]
     pub fn with_every_edit(self) -> Self {
         Self { with_every_edit: true, ..self }
     }
 
     /// Reset by the service when `other` changes.
-    #[must_use]
     pub fn reset_by(self, other: &'static str) -> Self {
         Self { reset_by: Some(other.into()), ..self }
     }
 
     /// Shown as `null` while `flag` is on.
-    #[must_use]
     pub fn hidden_by(self, flag: &'static str) -> Self {
         Self { hidden_by: Some(flag.into()), ..self }
     }
 
-    /// Compared case-insensitively.
-    #[must_use]
-    pub fn in_any_case(self) -> Self {
-        Self { compare: Compare::AnyCase, ..self }
-    }
-
-    /// Compared as the name of a branch or tag.
-    #[must_use]
-    pub fn as_git_ref(self) -> Self {
-        Self { compare: Compare::Ref, ..self }
+    /// Compared in this way.
+    pub fn compared(self, compare: Compare) -> Self {
+        Self { compare, ..self }
     }
 
     /// Compared row by row. A create request contains a single level as the parameter `alone`.
-    #[must_use]
     pub fn as_rows(self, alone: &'static str) -> Self {
         Self { compare: Compare::Rows, single_level_as: Some(alone.into()), ..self }
-    }
-
-    /// Compared as a URL.
-    #[must_use]
-    pub fn as_url(self) -> Self {
-        Self { compare: Compare::Url, ..self }
     }
 
     /// Whether the order of its items does not matter.
@@ -703,7 +617,6 @@ impl Field {
     }
 
     /// With the value `word` since a release.
-    #[must_use]
     pub fn word_since(mut self, word: &'static str, major: u16, minor: u16) -> Self {
         let since = Some(Release::new(major, minor));
         self.words.push(Word { word: word.into(), since, until: None });
@@ -711,7 +624,6 @@ impl Field {
     }
 
     /// With the value `word` before a release only.
-    #[must_use]
     pub fn word_until(mut self, word: &'static str, major: u16, minor: u16) -> Self {
         let until = Some(Release::new(major, minor));
         self.words.push(Word { word: word.into(), since: None, until });
@@ -719,75 +631,58 @@ impl Field {
     }
 
     /// A mapping whose keys are separate fields.
-    #[must_use]
     pub fn spread(self) -> Self {
         Self { spread: true, ..self }
     }
 
     /// A regular expression in RE2 syntax.
-    #[must_use]
     pub fn expression(self) -> Self {
         Self { expression: true, ..self }
     }
 
     /// Without white space at its ends.
-    #[must_use]
     pub fn trimmed(self) -> Self {
         Self { trimmed: true, ..self }
     }
 
     /// In one scope only.
-    #[must_use]
     pub fn only(self, scope: Scope) -> Self {
         Self { only: Some(scope), ..self }
     }
 
     /// Limits `switch`.
-    #[must_use]
     pub fn limits(self, switch: &'static str) -> Self {
         Self { limits: Some(Limits { switch: switch.into(), required: false }), ..self }
     }
 
     /// Limits `switch`, which must not be declared as on without this field.
-    #[must_use]
     pub fn has_to_limit(self, switch: &'static str) -> Self {
         Self { limits: Some(Limits { switch: switch.into(), required: true }), ..self }
     }
 
     /// Has no effect and is not shown until `switch` is on.
-    #[must_use]
     pub fn needs(self, switch: &'static str) -> Self {
         Self { needs: Some(Needs { switch: switch.into(), same_request: false }), ..self }
     }
 
     /// As [`Self::needs`]; requests contain both.
-    #[must_use]
     pub fn needs_in_request(self, switch: &'static str) -> Self {
         Self { needs: Some(Needs { switch: switch.into(), same_request: true }), ..self }
     }
 
     /// A level of access that must not be wider than `other`.
-    #[must_use]
     pub fn at_most(self, other: &'static str) -> Self {
         Self { at_most: Some(other.into()), ..self }
     }
 
     /// Limited by this setting of the groups above.
-    #[must_use]
     pub fn bounded_by(self, setting: &'static str) -> Self {
         Self { bounded_by: Some(setting.into()), ..self }
     }
 
     /// Only ASCII since release `major.minor`.
-    #[must_use]
     pub fn ascii_from(self, major: u16, minor: u16) -> Self {
         Self { ascii_from: Some(Release::new(major, minor)), ..self }
-    }
-
-    /// Compared as topics.
-    #[must_use]
-    pub fn as_topics(self) -> Self {
-        Self { compare: Compare::Topics, ..self }
     }
 
     /// The name in responses, if responses ever contain it.
@@ -816,6 +711,15 @@ impl Field {
         self.send_as.as_deref().unwrap_or(own)
     }
 
+    /// What the schema of a property says of it: what differs from the common case.
+    pub fn to_keyword(&self) -> Json {
+        let (mut own, usual) = (json!(self), json!(FIELD));
+        if let Some(own) = own.as_object_mut() {
+            own.retain(|name, value| usual[name] != *value);
+        }
+        own
+    }
+
     /// The treatment in the schema of a property.
     pub fn of(property: &Json) -> Self {
         property.get(KEYWORD).map_or(FIELD, |v| Self::deserialize(v).unwrap_or(FIELD))
@@ -824,13 +728,9 @@ impl Field {
 
 impl Transform for Weighed {
     fn transform(&mut self, schema: &mut Schema) {
-        schema.insert(KEYWORD.into(), serde_json::json!(self.0));
+        schema.insert(KEYWORD.into(), self.0.to_keyword());
         if self.0.replaced_by.is_some() {
             schema.insert("deprecated".into(), true.into());
         }
     }
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }

@@ -61,36 +61,6 @@ pub enum Bug {
 }
 
 impl Bug {
-    /// All of them.
-    pub const ALL: [Self; 26] = [
-        Self::RepeatCreates,
-        Self::ResendEarly,
-        Self::LostIsDone,
-        Self::TrustLists,
-        Self::FirstPageOnly,
-        Self::TrustRows,
-        Self::UnreadIsDone,
-        Self::ArchiveUnverified,
-        Self::SkipReadBack,
-        Self::KeepStaleValues,
-        Self::RepeatNothing,
-        Self::DropFilter,
-        Self::ForgetToken,
-        Self::IgnoreRetryAfter,
-        Self::GoOnAfterSignal,
-        Self::GoOnAfterRefusal,
-        Self::QuoteEverything,
-        Self::AnyNotFoundIsMissing,
-        Self::IgnoreRename,
-        Self::RemoveUnlisted,
-        Self::LeaveRemoved,
-        Self::RemoveTwice,
-        Self::TakeAnswerForList,
-        Self::TrustBareAnswers,
-        Self::RemovePossible,
-        Self::IgnoreOtherContainers,
-    ];
-
     /// Whether the bug is planted on this thread.
     #[cfg(feature = "planted")]
     pub fn is_planted(self) -> bool {

@@ -52,6 +52,14 @@ pub fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
+/// The question whether `name` was meant to be one of `candidates`, if one is near.
+pub fn did_you_mean<'c>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'c str>,
+) -> Option<String> {
+    nearest(name, candidates).map(|near| format!("did you mean `{near}`?"))
+}
+
 /// The candidate that `name` was most likely meant to be: the one with the fewest typing errors, at
 /// most one per three letters.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {

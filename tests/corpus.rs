@@ -37,7 +37,7 @@ fn load(path: &Path) -> Loaded {
 }
 
 fn check_report(path: &Path, style: Style) -> (String, u8) {
-    manifest::check_report(path, &around(), style)
+    load(path).report(style)
 }
 
 /// The path to pass to `undrift check` for the case at `path`.

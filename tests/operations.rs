@@ -2,13 +2,16 @@
 //!
 //! The facts are in `data/operations.tsv`: method and path of each operation of the reference.
 
+mod reached;
+
 use std::collections::BTreeSet;
 
+use reached::{Reach, reach};
 use undrift::{
     field::{Route, Scope},
     kinds::{
         self,
-        operations::{self, Reach, page, parameters, reach},
+        operations::{self, facts, parameters, remarks},
     },
     operation::{Answer, AnyOp, Method, Operation, Parameter, Place, Type},
     release::Release,
@@ -291,6 +294,77 @@ fn bodies_that_manifests_can_say_too_have_the_fields_of_the_kinds() {
     assert_eq!(secrets, BTreeSet::from(["import_url", "personal_access_token", "token"]));
     let files: BTreeSet<_> = rows().flat_map(|row| named(row, |p| p.value == Type::File)).collect();
     assert_eq!(files, BTreeSet::from(["avatar", "file"]));
+}
+
+const INTRODUCTION: &str = "\
+# Operations
+
+Every operation of the service, as `undrift call OPERATION name=value...` takes it. A list is read to its end, unless `page` is given.
+The last column of the table says by what else an operation is reached. Parameters with a star are required. What a secret is has to come from `@env:NAME` or `@file:PATH`; a file is `@file:PATH` too.
+
+This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test operations` writes it anew.
+";
+
+/// The whole page: an index, then a section for each operation.
+fn page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    page +=
+        "\n| operation | request | effect | what it does | reached by |\n|---|---|---|---|---|\n";
+    for op in operations::all() {
+        let row = op.row();
+        page += &format!(
+            "| [`{0}`](#{0}) | `{1} {2}` | {3} | {4} | {5} |\n",
+            row.id,
+            row.method,
+            row.path,
+            op.effect(),
+            row.purpose,
+            reach(row)
+        );
+    }
+    for op in operations::all() {
+        let row = op.row();
+        page += &format!(
+            "\n## `{}`\n\n`{} {}`: {}.\n",
+            row.id,
+            row.method,
+            row.path,
+            facts(row).join("; ")
+        );
+        let parameters = parameters(row);
+        if !parameters.is_empty() {
+            page += "\n| parameter | in | value | meaning |\n|---|---|---|---|\n";
+            parameters.into_iter().for_each(|parameter| parameter_rows(&mut page, "", parameter));
+        }
+    }
+    page
+}
+
+/// One row for a parameter, and one for each that is nested in it.
+fn parameter_rows(page: &mut String, prefix: &str, parameter: &Parameter) {
+    let remarks = remarks(parameter);
+    let remarks =
+        if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
+    let name = if prefix.is_empty() {
+        parameter.name.to_owned()
+    } else {
+        format!("{prefix}[{}]", parameter.name)
+    };
+    let words: Vec<_> =
+        parameter.value.words().into_iter().flatten().map(|word| format!("`{word}`")).collect();
+    let value = if words.is_empty() { parameter.value.to_string() } else { words.join(", ") };
+    let place = match parameter.place {
+        Place::Path => "path",
+        Place::Query => "query",
+        Place::Body => "body",
+    };
+    let star = if parameter.required { " \\*" } else { "" };
+    *page += &format!(
+        "| `{name}`{star} | {place} | {value} | {}{remarks} |\n",
+        parameter.about.replace('|', "\\|")
+    );
+    let name = if matches!(parameter.value, Type::Objects(_)) { format!("{name}[]") } else { name };
+    parameter.value.keys().iter().for_each(|key| parameter_rows(page, &name, key));
 }
 
 #[test]

@@ -34,19 +34,9 @@ use crate::{
     text::{count, escape_lines, listed},
 };
 
-const EXAMPLES: &str = "Examples:
-  undrift absorb acme/shop                      show the edit that takes all drift of acme/shop back
-  undrift absorb 'acme/shop#settings' --write   make the edit
-  undrift absorb 'acme/**#variables/LEVEL@*'    also where no manifest lists the variable
-  undrift absorb 'acme/shop#settings/merge_method' --at-source
-
-Entries that no manifest lists are absorbed where `unlisted` is `fail` or `delete`, or where ADDRESS is
-about entries. Nothing is edited if a part of what is selected cannot be absorbed (exit code 3) or could
-not be read (10). Live values that may be secrets are never written.";
-
 /// The options of `absorb`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/absorb.txt"))]
 pub(super) struct Args {
     /// What to absorb: a glob over PATH, PATH#SECTION, PATH#SECTION/ENTRY or the fields behind
     #[arg(value_name = "ADDRESS", required = true, value_parser = Selector::parse)]

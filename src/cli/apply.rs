@@ -30,6 +30,7 @@ use crate::{
     },
     report::{
         json::{Outcomes, Planned, Sort},
+        model::Content,
         terminal::{self, Title},
     },
     secret::Reference,
@@ -46,19 +47,9 @@ const UNCHANGED: &str = "nothing was changed\n";
 const STALE: &str = "nothing was changed: the saved plan is stale; save it again with \
     `undrift plan -o FILE`, or pass `--on-stale=skip`\n";
 
-const EXAMPLES: &str = "Examples:
-  undrift apply manifests --sandbox              shows the plan and asks
-  undrift apply manifests --yes                  in CI
-  undrift apply plan.saved --yes                 what `undrift plan -o plan.saved` said, or less
-  undrift apply --base HEAD~1                    leaves alone what differed before
-  undrift apply --ack 'removals:acme/shop#hooks' lets this one refusal through
-
-With --base, only what this branch changes is written, and with --heal also what differed before.
-No variable of a CI job names the base here.";
-
 /// The options of `apply`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("dir", of_apply))]
+#[command(after_help = include_str!("help/apply.txt"), mut_arg("dir", of_apply))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) session: SessionArgs,
@@ -193,6 +184,7 @@ async fn with_session(
     let saved = saved.as_ref();
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
     let planned = Planned::new(&session.run, &plan).against(saved);
+    let planned = Content::Planned(&planned);
     let text = || {
         let since = saved.map(|saved| terminal::stale(saved, style, secrets));
         let since = since.filter(|text| !text.is_empty()).map(|text| format!("\n{text}"));
@@ -201,7 +193,7 @@ async fn with_session(
     };
     let found = Exit::first_of([super::plan::blocked(&plan), Exit::Stale.when(is_stale)]);
     if is_stale && args.on_stale == OnStale::Stop {
-        let done = reports.finish(Sort::Plan, found, &planned, text, None);
+        let done = reports.finish(Sort::Plan, found, planned, text, None);
         cx.output.tell(STALE);
         return Ok(done);
     }
@@ -210,14 +202,14 @@ async fn with_session(
     let missing = missing_secrets(steps, session, cx);
     if missing != Exit::Success {
         let exit = Exit::first_of([found, missing]);
-        let done = reports.finish(Sort::Plan, exit, &planned, text, None);
+        let done = reports.finish(Sort::Plan, exit, planned, text, None);
         cx.output.tell(UNCHANGED);
         return Ok(done);
     }
     let (approved, left_out) = match approval {
         Ok((approved, left_out)) if approved.steps().next().is_some() => (approved, left_out),
         outcome => {
-            let done = reports.finish(Sort::Plan, found, &planned, text, None);
+            let done = reports.finish(Sort::Plan, found, planned, text, None);
             if let Err(Blocked(why)) = outcome {
                 cx.output.tell(&format!("nothing was changed: {why}\n"));
             } else if !plan.steps.is_empty() {
@@ -235,7 +227,7 @@ async fn with_session(
     cx.output.tell(&terminal::left_out(&left_out));
     if !args.yes && !cx.output.confirm("apply these changes")? {
         cx.output.tell(UNCHANGED);
-        return Ok(reports.finish(Sort::Plan, Exit::Interrupted, &planned, String::new, None));
+        return Ok(reports.finish(Sort::Plan, Exit::Interrupted, planned, String::new, None));
     }
     let (applied, signalled) = carry_out(session, &approved, reports.record(), cx).await?;
     let ended_by = applied.ended_by.clone().map(Failure::from);
@@ -251,7 +243,8 @@ async fn with_session(
         record.counts = Some(outcomes.counts);
         record.left_out = left_out.len();
     });
-    let done = reports.finish(Sort::Apply, exit, &outcomes, text, Some(made(&applied)));
+    let done =
+        reports.finish(Sort::Apply, exit, Content::Outcomes(&outcomes), text, Some(made(&applied)));
     if let Some(failure) = ended_by {
         cx.output.tell_failure(&failure);
     }

@@ -35,24 +35,9 @@ use crate::{
     value::{Json, Object, Value},
 };
 
-const EXAMPLES: &str = "Examples:
-  undrift call --list
-  undrift call project-edit --help
-  undrift call project-list membership=true --out ndjson
-  undrift call variable-create id=acme/shop key=TOKEN value=@env:TOKEN masked=true
-  undrift call variable-get id=acme/shop key=TOKEN 'filter[environment_scope]=prod/*'
-  undrift call project-edit id=acme/shop avatar=@file:shop.png
-
-Exit codes:
-  0  done, or already done      3  not sent: invalid arguments
-  6  a write was refused, or its outcome is unknown
-  7  not allowed                8  service unreachable
-  10 the data could not be read
-  130, 143  interrupted; 130 also when the prompt was declined";
-
 /// The options of `call`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES, disable_help_flag = true)]
+#[command(after_help = include_str!("help/call.txt"), disable_help_flag = true)]
 pub(super) struct Args {
     /// The operation; `--list` shows all of them
     #[arg(required_unless_present_any = ["list", "help"])]
@@ -189,9 +174,7 @@ impl<E: Copy> Session<E> {
             hosts.fold(request, |request, (neutral, name)| request.rename(neutral, &name));
         let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
         args.connect.tell_sandbox(&root, &cx.output);
-        let secrets = Secrets::of_command_line(endpoint.environment.clone());
-        let mut secrets =
-            secrets.with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
+        let mut secrets = endpoint.secrets();
         secrets.resolve(arguments::references(&request));
         if let Some(failure) = unusable(&request, &secrets) {
             return Err(failure);
@@ -204,9 +187,7 @@ impl<E: Copy> Session<E> {
 
     /// Stops the embedded service, if there is one, after everything is written.
     async fn close(self, outcome: Outcome) -> Outcome {
-        if let Some(embedded) = self.endpoint.embedded {
-            connect::stop(embedded).await;
-        }
+        connect::stop(self.endpoint.embedded).await;
         outcome
     }
 }

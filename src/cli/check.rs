@@ -8,16 +8,15 @@ use super::{
 };
 use crate::{
     manifest::{self, Surroundings},
-    report::json::{Checked, Sort},
+    report::{
+        json::{Checked, Sort},
+        model::Content,
+    },
 };
-
-const EXAMPLES: &str = "Examples:
-  undrift check
-  undrift check manifests --out json";
 
 /// The options of `check`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/check.txt"))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) dir: Folder,
@@ -39,5 +38,6 @@ pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Result<Do
     let (text, code) = loaded.report(cx.output.style.into());
     let projects = loaded.desired.as_ref().map_or(0, |desired| desired.containers.len());
     let content = Checked::new(&loaded.diagnostics, projects);
-    Ok(reports.finish(Sort::Check, Exit::Usage.when(code != 0), &content, || text, None))
+    let exit = Exit::Usage.when(code != 0);
+    Ok(reports.finish(Sort::Check, exit, Content::Checked(&content), || text, None))
 }

@@ -36,21 +36,9 @@ const MOST_BYTES: u64 = 4 * LONGEST as u64;
 
 const TOKEN_HELP: &str = "use a project access token with the role Reporter and the scope `api`";
 
-const AFTER_HELP: &str = "The comment is found by the hidden first line of the report and by its author; it is edited, not
-written anew, and nobody else's is touched.
-
-The token: whoever can change the pipeline of a branch can print what its jobs hold. A project
-access token with the role Reporter and the scope `api` can comment, and neither read CI/CD variables
-nor change settings; use one of its own, and none that `apply` uses. The job's own token
-(CI_JOB_TOKEN) may not write comments.
-
-Examples:
-  undrift comment --report plan.md               in a job of a merge request
-  undrift comment --report plan.md --project acme/shop --merge-request 7";
-
 /// The options of `comment`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = include_str!("help/comment.txt"))]
 pub(super) struct Args {
     /// The report, in Markdown, as undrift wrote it
     #[arg(long, value_name = "FILE")]
@@ -75,9 +63,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let (root, config) = call::configuration(args.config.as_deref(), cx)?;
     let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
     args.connect.tell_sandbox(&root, &cx.output);
-    let secrets = Secrets::of_command_line(endpoint.environment.clone())
-        .with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
-    let secrets = Arc::new(secrets);
+    let secrets = Arc::new(endpoint.secrets());
     cx.output.redactor().learn(Arc::clone(&secrets));
     let outcome = async {
         refuse_token(&args.report, &body, &endpoint, &secrets, &cx.env)?;
@@ -88,9 +74,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         put.map_err(|error| failure(error, &place))
     };
     let outcome = outcome.await;
-    if let Some(embedded) = endpoint.embedded {
-        connect::stop(embedded).await;
-    }
+    connect::stop(endpoint.embedded).await;
     let comment = outcome?;
     cx.output.tell(&remarks(&comment));
     cx.output.print(&told(&comment, &place)).map(|()| Exit::Success)

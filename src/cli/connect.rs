@@ -77,14 +77,18 @@ pub(super) enum Embedded {}
 
 /// Stops an embedded service, after everything is written.
 #[cfg(feature = "sandbox")]
-pub(super) async fn stop(embedded: Embedded) {
-    embedded.stop().await;
+pub(super) async fn stop(embedded: Option<Embedded>) {
+    if let Some(embedded) = embedded {
+        embedded.stop().await;
+    }
 }
 /// Stops an embedded service; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one waits")]
-pub(super) async fn stop(embedded: Embedded) {
-    match embedded {}
+pub(super) async fn stop(embedded: Option<Embedded>) {
+    if let Some(embedded) = embedded {
+        match embedded {}
+    }
 }
 
 /// A service with its token.
@@ -100,6 +104,18 @@ pub(super) struct Endpoint {
     pub(super) environment: Environment,
     /// The service itself, if it is embedded.
     pub(super) embedded: Option<Embedded>,
+}
+
+impl Endpoint {
+    /// `secrets`, none of which is the token.
+    pub(super) fn apart_from(&self, secrets: Secrets) -> Secrets {
+        secrets.with_own_token(self.token.clone(), self.token_file.as_deref())
+    }
+
+    /// The secrets that a command line may name.
+    pub(super) fn secrets(&self) -> Secrets {
+        self.apart_from(Secrets::of_command_line(self.environment.clone()))
+    }
 }
 
 impl ConnectArgs {

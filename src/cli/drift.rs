@@ -10,17 +10,14 @@ use crate::{
     plan::Plan,
     report::{
         json::{Planned, Sort},
+        model::Content,
         terminal::{self, Title},
     },
 };
 
-const EXAMPLES: &str = "Examples:
-  undrift drift manifests          exit code 2 if something differs
-  undrift drift --only 'acme/**'";
-
 /// The options of `drift`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/drift.txt"))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) session: SessionArgs,
@@ -62,5 +59,6 @@ fn finish(
     ]);
     let (style, secrets) = (cx.output.style, &*session.settings.secrets);
     let text = || terminal::plan(&plan, &session.run, Title::Drift, style, secrets);
-    reports.finish(Sort::Drift, exit, &Planned::new(&session.run, &plan), text, None)
+    let planned = Planned::new(&session.run, &plan);
+    reports.finish(Sort::Drift, exit, Content::Planned(&planned), text, None)
 }

@@ -66,12 +66,6 @@ impl std::fmt::Debug for Environment {
     }
 }
 
-impl<const N: usize> From<[(String, String); N]> for Environment {
-    fn from(variables: [(String, String); N]) -> Self {
-        Self(variables.into())
-    }
-}
-
 impl IntoIterator for Environment {
     type Item = (String, String);
     type IntoIter = std::collections::btree_map::IntoIter<String, String>;

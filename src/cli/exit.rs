@@ -70,20 +70,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// The exit codes, for `--help`.
-pub(super) const HELP: &str = "Exit codes:
-  0  success; drift: in sync and fully read
-  1  internal error
-  2  differences (drift, plan --exit-code)
-  3  configuration or usage; a secret or a project is missing; no terminal and no --yes;
-     a report cannot be written
-  4  blocked by a guard
-  5  the plan is stale, expired or for another target
-  6  apply incomplete, or something was not saved
-  7  authentication, permission or tier
-  8  service unreachable, TLS, or a limit on requests or time is reached
-  10 some data could not be read
-  130, 143  interrupted by SIGINT or SIGTERM; 130 also when the prompt was declined
-If several apply, the first of 1 6 5 4 3 7 8 10 2 0.";
+pub(super) const HELP: &str = include_str!("help/exit-codes.txt");
 
 /// An error that ends a run: what happened, what to do about it, and the exit code.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use std::{
 };
 
 use super::{
-    Context,
+    Context, call,
     connect::{self, ConnectArgs, Endpoint},
     exit::{Exit, Failure, Outcome},
     progress::Progress,
@@ -22,28 +22,20 @@ use super::{
 use crate::{
     address::{Glob, Selector},
     desired::Container,
-    diagnostic::Diagnostics,
     export::{self, Estate, Settings, Values, Written},
     field::Scope,
     kinds,
     live::Live,
-    manifest::{Config, Surroundings, config},
+    manifest::Config,
     observe::{Existing, Observer},
     release::Known,
-    secret::Secrets,
     selection::Selection,
     text::{alternatives, count, escape, joined, nearest},
 };
 
-const EXAMPLES: &str = "Examples:
-  undrift export acme -d manifests              the group acme and everything below it
-  undrift export 'acme/web*' -d manifests       the groups and projects whose paths match
-  undrift export acme -d manifests --update     write over what was exported before
-  undrift export acme -d manifests --sections members,protected_branches --watch";
-
 /// The options of `export`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/export.txt"))]
 pub(super) struct Args {
     /// Group or project to export, with all that is in it: a path, or a glob over paths
     #[arg(value_name = "PATHGLOB", required = true, value_parser = Glob::over_paths)]
@@ -149,19 +141,11 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     if let Some(file) = &args.secrets {
         folder::check_secrets(file, &args.dir, args.update)?;
     }
-    let mut diagnostics = Diagnostics::default();
-    let around = Surroundings::of_process();
-    let (root, config) = config::find(".".as_ref(), &around, &mut diagnostics);
-    cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
-    if diagnostics.has_errors() {
-        return Err(Failure::said(Exit::Usage));
-    }
+    let (root, config) = call::configuration(None, cx)?;
     let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
     args.connect.tell_sandbox(&root, &cx.output);
     let written = read(&args, &endpoint, &config, cx).await;
-    if let Some(embedded) = endpoint.embedded {
-        connect::stop(embedded).await;
-    }
+    connect::stop(endpoint.embedded).await;
     let (written, exit) = written?;
     let files = folder.write(&written, args.secrets.as_deref())?;
     cx.output.print(&summary(&args, &written, files))?;
@@ -179,9 +163,7 @@ async fn read(
     config: &Config,
     cx: &Context,
 ) -> Result<(Written, Exit), Failure> {
-    let secrets = Secrets::of_command_line(endpoint.environment.clone())
-        .with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
-    let secrets = Arc::new(secrets);
+    let secrets = Arc::new(endpoint.secrets());
     cx.output.redactor().learn(Arc::clone(&secrets));
     let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
     let observer = Observer::connect(client).await?;

@@ -95,15 +95,8 @@ struct Cli {
 }
 
 /// Examples for a newcomer, and the exit codes.
-static AFTER_HELP: LazyLock<String> = LazyLock::new(|| format!("{EXAMPLES}\n\n{}", exit::HELP));
-
-const EXAMPLES: &str = "Examples:
-  undrift check manifests                        what can be known without the service
-  undrift plan manifests --sandbox               try it against the embedded service
-  undrift plan manifests --url https://gitlab.example.org
-                                                 with the token in UNDRIFT_TOKEN
-  undrift explain masked-value                   what lies behind the code of a message
-  undrift help apply                             more about a command";
+static AFTER_HELP: LazyLock<String> =
+    LazyLock::new(|| format!("{}\n{}", include_str!("help/undrift.txt"), exit::HELP));
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -22,16 +22,12 @@ use crate::{
     yaml::write::{self as yaml, Item, Node},
 };
 
-const EXAMPLES: &str = "Examples:
-  undrift new acme/shop --uses service --param port=8080 --create
-  undrift new acme/shop --uses service -d manifests -o manifests/acme/shop.yaml";
-
 /// The name in messages of a document without a file.
 const UNNAMED: &str = "new document";
 
 /// The options of `new`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/new.txt"))]
 pub(super) struct Args {
     /// Full path of the project
     #[arg(value_name = "PATH")]

@@ -253,8 +253,9 @@ mod tests {
 
     #[test]
     fn colours_are_for_terminals_of_people() {
-        let env =
-            |name: &str, value: &str| Environment::from([(name.to_owned(), value.to_owned())]);
+        let env = |name: &str, value: &str| {
+            Environment::default().with([(name.to_owned(), value.to_owned())])
+        };
         for (colour, terminal, env, expected) in [
             (Colour::Auto, true, Environment::default(), true),
             (Colour::Auto, false, Environment::default(), false),

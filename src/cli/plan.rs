@@ -14,25 +14,14 @@ use crate::{
     plan::Plan,
     report::{
         json::{Planned, Sort},
+        model::Content,
         terminal::{self, Title},
     },
 };
 
-const EXAMPLES: &str = "Examples:
-  undrift plan manifests --url https://gitlab.example.org    the token is in UNDRIFT_TOKEN
-  undrift plan manifests --sandbox                           against the embedded service
-  undrift plan --only 'acme/**#variables'                    only variables of projects below acme
-  undrift plan --live live.json                              from a snapshot, without a token
-  undrift plan --out html=plan.html --out json=plan.json     a page, and data for machines, too
-  undrift plan manifests -o plan.saved                       to be applied later
-  undrift plan --base main                                   this branch's changes first, drift below
-
-Without --base, a CI job names the base: CI_MERGE_REQUEST_DIFF_BASE_SHA in a merge request,
-CI_COMMIT_BEFORE_SHA on the default branch. With a base, the stricter limits of both sides count.";
-
 /// The options of `plan`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/plan.txt"))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) session: SessionArgs,
@@ -95,7 +84,8 @@ fn finish(
     let exit = Exit::first_of([blocked(plan), Exit::Differences.when(args.exit_code && differs)]);
     let (style, secrets) = (cx.output.style, &*session.settings.secrets);
     let text = || terminal::plan(plan, &session.run, Title::Plan, style, secrets);
-    reports.finish(Sort::Plan, exit, &Planned::new(&session.run, plan), text, None)
+    let planned = Planned::new(&session.run, plan);
+    reports.finish(Sort::Plan, exit, Content::Planned(&planned), text, None)
 }
 
 /// The exit code for what blocks a plan, or makes it incomplete.

@@ -221,7 +221,7 @@ impl Reports {
         &mut self,
         sort: Sort,
         exit: Exit,
-        content: impl Into<Content<'c>>,
+        content: Content<'c>,
         text: impl FnOnce() -> String,
         help: Option<&str>,
     ) -> Done {
@@ -229,7 +229,6 @@ impl Reports {
         let printed = if self.replace_text() { Ok(()) } else { self.output.print(&text()) };
         let exit =
             printed.map_or_else(|failure| self.tell_unwritten(failure, exit, help), |()| exit);
-        let content = content.into();
         let state = |exit: Exit| State::Finished { exit_code: exit.code(), content };
         Done(self.write(exit, help, sort, state))
     }
@@ -411,7 +410,13 @@ mod tests {
             (status(&old), status(&new), names(folder.path())),
             ("unfinished".into(), "unfinished".into(), 2)
         );
-        let done = reports.finish(Sort::Check, Exit::Differences, &checked(), String::new, None);
+        let done = reports.finish(
+            Sort::Check,
+            Exit::Differences,
+            Content::Checked(&checked()),
+            String::new,
+            None,
+        );
         assert_eq!(
             (status(&old), status(&new), names(folder.path())),
             ("finished".into(), "finished".into(), 2)
@@ -462,7 +467,9 @@ mod tests {
         reports.begin().unwrap();
         let reader = std::thread::spawn(move || status(&pipe));
         assert_eq!(
-            reports.finish(Sort::Check, Exit::Success, &checked(), String::new, None).exit(),
+            reports
+                .finish(Sort::Check, Exit::Success, Content::Checked(&checked()), String::new, None)
+                .exit(),
             Exit::Success
         );
         assert_eq!(reader.join().unwrap(), "finished");

@@ -16,19 +16,9 @@ use crate::{
 /// Where to look for the token of `root`; without it one is generated.
 const TOKEN_NAME: &str = "UNDRIFT_SANDBOX_TOKEN";
 
-const EXAMPLES: &str = "Examples:
-  undrift sandbox                                prints its address and a token, keeps nothing
-  undrift sandbox --listen 127.0.0.1:8080 --data sandbox.db --seed sandbox.yaml
-  undrift sandbox --listen 0.0.0.0:8080 --allow-host sandbox   in a container called `sandbox`
-
-The `Host` header of a request must name this machine: `localhost`, the address that the
-sandbox listens on (any IP address for 0.0.0.0 and [::]), or a name given with --allow-host.
-
-The token of `root` is taken from UNDRIFT_SANDBOX_TOKEN, or generated and printed.";
-
 /// The options of `sandbox`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/sandbox.txt"))]
 pub(super) struct Args {
     /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:0")]
@@ -93,11 +83,7 @@ enum Flag {
 }
 
 fn tier(text: &str) -> Result<Tier, String> {
-    let tiers = [Tier::Free, Tier::Premium, Tier::Ultimate];
-    tiers
-        .into_iter()
-        .find(|tier| tier.name() == text)
-        .ok_or_else(|| "must be free, premium or ultimate".into())
+    Tier::named(text).ok_or_else(|| "must be free, premium or ultimate".into())
 }
 
 fn release(text: &str) -> Result<Release, String> {

@@ -48,13 +48,9 @@ fn written<T: JsonSchema>(name: &str) -> Json {
     crate::schema::identified(name, FORMAT_VERSION, schema)
 }
 
-const EXAMPLES: &str = "Examples:
-  undrift schema manifest
-  undrift schema --write schemas";
-
 /// The options of `schema`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/schema.txt"))]
 pub(super) struct Args {
     /// Schema to print: manifest, undrift, kind, sandbox, plan, apply, check, snapshot, record or
     /// saved-plan

@@ -13,17 +13,12 @@ use crate::{
     address::Glob,
     manifest::{self, Options, Surroundings, Trace},
     report::{Style, terminal},
-    text::nearest,
+    text::did_you_mean,
 };
-
-const EXAMPLES: &str = "Examples:
-  undrift show plan.saved                        what `undrift apply plan.saved` may do
-  undrift show --effective acme/shop manifests
-  undrift show --effective 'acme/**'";
 
 /// The options of `show`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("dir", of_show))]
+#[command(after_help = include_str!("help/show.txt"), mut_arg("dir", of_show))]
 pub(super) struct Args {
     /// Show the group or project at PATH, all layers merged, and where each line comes from; PATH may
     /// be a glob, and the option repeated
@@ -55,10 +50,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
             let failure =
                 Failure::usage(format!("no manifest declares a group or project `{path}`"));
             let paths = desired.containers.iter().map(|container| &*container.path);
-            return Err(match nearest(path, paths) {
-                Some(near) => failure.help(format!("did you mean `{near}`?")),
-                None => failure,
-            });
+            return Err(Failure { help: did_you_mean(path, paths), ..failure });
         }
     }
     let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();

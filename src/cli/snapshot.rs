@@ -16,20 +16,12 @@ use super::{
 };
 use crate::{field::Scope, snapshot::Snapshot, text};
 
-const EXAMPLES: &str = "Examples:
-  undrift snapshot -o live.json              where there is a token: on the protected branch
-  undrift plan --live live.json              where there is none: in a merge request
-
-Values of sensitive fields are left out, unless manifests declare them in plain text. With
-UNDRIFT_SNAPSHOT_KEY they are kept as digests, which a plan compares that has the key too; no job
-of a merge request may have it. If the snapshot cannot be taken, FILE is removed.";
-
 /// How many unread objects are named.
 const NAMED: usize = 10;
 
 /// The options of `snapshot`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("help/snapshot.txt"))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) dir: Folder,

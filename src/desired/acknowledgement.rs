@@ -50,16 +50,7 @@ impl Guard {
 
 impl fmt::Display for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Removals => "removals",
-            Self::LastOwner => "last-owner",
-            Self::OwnAccess => "own-access",
-            Self::Visibility => "visibility",
-            Self::Protection => "protection",
-            Self::Transfer => "transfer",
-            Self::Deletion => "deletion",
-            Self::Reach => "reach",
-        })
+        self.serialize(f)
     }
 }
 

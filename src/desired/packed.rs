@@ -1,22 +1,11 @@
 //! Values as bytes: a tag and its data. They never leave the process.
 
-use crate::{
-    secret::Reference,
-    value::{Json, Value},
-};
+use crate::{secret::Reference, value::Value};
 
-const NULL: u8 = 0;
-const FALSE: u8 = 1;
-const TRUE: u8 = 2;
-const POSITIVE: u8 = 3;
-const NEGATIVE: u8 = 4;
-const FLOAT: u8 = 5;
-const TEXT: u8 = 6;
-const LIST: u8 = 7;
-const MAP: u8 = 8;
-const SECRET_ENV: u8 = 9;
-const SECRET_FILE: u8 = 10;
-const FILE: u8 = 11;
+const PLAIN: u8 = 0;
+const SECRET_ENV: u8 = 1;
+const SECRET_FILE: u8 = 2;
+const FILE: u8 = 3;
 
 /// Packs values one after another.
 #[derive(Default)]
@@ -57,41 +46,10 @@ impl Packer {
 
     pub(super) fn value(&mut self, value: &Value) {
         match value {
-            Value::Plain(json) => self.json(json),
+            Value::Plain(json) => self.tagged(PLAIN, &json.to_string()),
             Value::Secret(Reference::Env(name)) => self.tagged(SECRET_ENV, name),
             Value::Secret(Reference::File(path)) => self.tagged(SECRET_FILE, path),
             Value::File(path) => self.tagged(FILE, path),
-        }
-    }
-
-    fn json(&mut self, json: &Json) {
-        match json {
-            Json::Null => self.byte(NULL),
-            Json::Bool(false) => self.byte(FALSE),
-            Json::Bool(true) => self.byte(TRUE),
-            Json::Number(number) => {
-                let (tag, bits) = match (number.as_u64(), number.as_i64(), number.as_f64()) {
-                    (Some(positive), ..) => (POSITIVE, positive),
-                    (_, Some(negative), _) => (NEGATIVE, negative.cast_unsigned()),
-                    (.., float) => (FLOAT, float.unwrap_or_default().to_bits()),
-                };
-                self.byte(tag);
-                self.number(bits);
-            }
-            Json::String(text) => self.tagged(TEXT, text),
-            Json::Array(items) => {
-                self.byte(LIST);
-                self.number(items.len() as u64);
-                items.iter().for_each(|item| self.json(item));
-            }
-            Json::Object(entries) => {
-                self.byte(MAP);
-                self.number(entries.len() as u64);
-                for (name, value) in entries {
-                    self.text(name);
-                    self.json(value);
-                }
-            }
         }
     }
 }
@@ -145,37 +103,13 @@ impl<'p> Unpacker<'p> {
     }
 
     pub(super) fn value(&mut self) -> Value {
-        match self.byte() {
-            SECRET_ENV => Value::Secret(Reference::Env(self.text().to_owned())),
-            SECRET_FILE => Value::Secret(Reference::File(self.text().to_owned())),
-            FILE => Value::File(self.text().to_owned()),
-            tag => Value::Plain(self.tagged(tag)),
-        }
-    }
-
-    fn json(&mut self) -> Json {
-        let tag = self.byte();
-        self.tagged(tag)
-    }
-
-    /// The JSON after `tag`.
-    fn tagged(&mut self, tag: u8) -> Json {
-        match tag {
-            FALSE => Json::Bool(false),
-            TRUE => Json::Bool(true),
-            POSITIVE => self.number().into(),
-            NEGATIVE => self.number().cast_signed().into(),
-            FLOAT => f64::from_bits(self.number()).into(),
-            TEXT => self.text().into(),
-            LIST => {
-                let length = self.number();
-                (0..length).map(|_| self.json()).collect()
+        match (self.byte(), self.text()) {
+            (SECRET_ENV, name) => Value::Secret(Reference::Env(name.to_owned())),
+            (SECRET_FILE, path) => Value::Secret(Reference::File(path.to_owned())),
+            (FILE, path) => Value::File(path.to_owned()),
+            (_, json) => {
+                Value::Plain(serde_json::from_str(json).expect("what was packed as JSON is JSON"))
             }
-            MAP => {
-                let length = self.number();
-                (0..length).map(|_| (self.text().to_owned(), self.json())).collect()
-            }
-            _ => Json::Null,
         }
     }
 }
@@ -186,6 +120,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::value::Json;
 
     fn json() -> impl Strategy<Value = Json> {
         let leaf = prop_oneof![

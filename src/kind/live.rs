@@ -59,7 +59,6 @@ impl Target {
 
     /// `request` for this container. It contains the id, which survives a rename, or the path if
     /// the container is still to be created.
-    #[must_use]
     pub fn addressed<E>(&self, request: Request<E>) -> Request<E> {
         request.of_container(&self.path, self.id)
     }

@@ -431,32 +431,6 @@ impl Section {
         self.rules.identify(self, fields).name
     }
 
-    /// The operations that write it.
-    pub fn writes(self) -> impl Iterator<Item = Op<Write>> {
-        let create = match self.home.create {
-            Create::With(op) => Some(op),
-            Create::Container | Create::Rules => None,
-        };
-        let change = match self.home.change {
-            Change::Edit(op) | Change::EditOrReplace(op) => Some(op),
-            Change::Replace | Change::Rules => None,
-        };
-        create
-            .into_iter()
-            .chain(change)
-            .chain(self.home.delete)
-            .chain(self.home.acts.iter().copied())
-    }
-
-    /// The operations that read its live entries, unless these are in the container's object.
-    pub fn reads(self) -> impl Iterator<Item = Op<Read>> {
-        let own = match self.home.place {
-            Place::List(op) | Place::Optional(op) => Some(op),
-            Place::Itself(_) | Place::Object | Place::In(_) | Place::Part { .. } => None,
-        };
-        own.into_iter().chain(self.home.side_list.map(|side| side.list))
-    }
-
     /// The lowest tier of the service that has the kind.
     pub const fn tier(self) -> Tier {
         match self.home.create {
@@ -638,11 +612,6 @@ pub trait Rules: Sync {
         Vec::new()
     }
 }
-
-/// Only the defaults.
-pub struct Plain;
-
-impl Rules for Plain {}
 
 /// Whether the service may return a field.
 pub const fn is_readable(field: &Field) -> bool {

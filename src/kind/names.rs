@@ -10,6 +10,7 @@ use crate::{
 };
 
 /// The ids of users, groups, projects and entries that manifests name, by lower-case name.
+#[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// Results of looking up names; `None` if the service does not have the name.
@@ -117,7 +118,6 @@ impl Names {
     }
 
     /// Adds the names that were looked up by id to those that can be found by name.
-    #[must_use]
     pub fn found_by_name(mut self) -> Self {
         for ((named, id), name) in &self.looked_up {
             self.found.insert((*named, name.to_lowercase()), Some(*id));
@@ -134,7 +134,6 @@ impl Names {
     }
 
     /// With the groups and projects that the run creates.
-    #[must_use]
     pub fn with(&self, created: &Created) -> Self {
         Self { created: created.clone(), ..self.clone() }
     }
@@ -151,7 +150,6 @@ impl Names {
     }
 
     /// With the user of the token.
-    #[must_use]
     pub fn for_caller(self, id: u64) -> Self {
         Self { caller: Some(id), ..self }
     }

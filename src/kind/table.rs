@@ -211,7 +211,7 @@ fn gather(prefix: &str, schema: &Json, specs: &mut Vec<Spec>) {
         }
         if !prefix.is_empty() {
             field.send_as.get_or_insert_with(|| own.clone().into());
-            schema[KEYWORD] = serde_json::json!(field);
+            schema[KEYWORD] = field.to_keyword();
         }
         let parts = parts(&schema);
         specs.push(Spec { name, field, schema, parts });

@@ -27,15 +27,15 @@ pub struct ApprovalRule {
     /// The users who may approve: members of the project.
     // The documentation says that an edit without the list empties it. According to the code, it
     // does not.
-    #[schemars(transform = FIELD.names(Named::User, "user_ids").as_set().with_every_edit().by_kind(), inner(regex(pattern = "^[A-Za-z0-9_.-]{1,255}$")), example = &["alice"])]
+    #[schemars(transform = FIELD.names(Named::User, "user_ids").compared(Compare::Set).with_every_edit().by_kind(), inner(regex(pattern = "^[A-Za-z0-9_.-]{1,255}$")), example = &["alice"])]
     pub users: Option<Vec<String>>,
     /// The groups whose members may approve.
-    #[schemars(transform = FIELD.names(Named::Group, "group_ids").as_set().with_every_edit().by_kind(), inner(length(min = 1)), example = &["acme/security"])]
+    #[schemars(transform = FIELD.names(Named::Group, "group_ids").compared(Compare::Set).with_every_edit().by_kind(), inner(length(min = 1)), example = &["acme/security"])]
     pub groups: Option<Vec<String>>,
     /// The protected branches that the rule applies to, by the names of their protections. Without
     /// any, it applies to all branches. If `applies_to_all_protected_branches` is on, the service
     /// shows all protected branches here.
-    #[schemars(transform = FIELD.names_entries("protected_branches", "protected_branch_ids").as_set().by_kind(), inner(length(min = 1)), example = &["main"])]
+    #[schemars(transform = FIELD.names_entries("protected_branches", "protected_branch_ids").compared(Compare::Set).by_kind(), inner(length(min = 1)), example = &["main"])]
     pub protected_branches: Option<Vec<String>>,
     /// Whether the rule applies to all protected branches and to no other branch.
     // The service switches it off in an edit without it.

@@ -20,7 +20,7 @@ pub struct Fork {
     /// The full path of the parent project.
     #[schemars(
         transform = FIELD.accepted(Accepted::Never).names(Named::Project, "forked_from_id")
-            .read_as("path_with_namespace").in_any_case().harmless(),
+            .read_as("path_with_namespace").compared(Compare::AnyCase).harmless(),
         length(min = 1), example = &"acme/shop",
     )]
     pub fork_of: String,

@@ -24,7 +24,7 @@ pub struct Hook {
     #[schemars(transform = FIELD.nullable().with_every_edit().since(17, 1).harmless(), length(max = 2048))]
     pub description: Option<String>,
     /// The URL to call: text, or a reference to a secret if it contains a credential.
-    #[schemars(transform = FIELD.secrecy(Secrecy::Address).as_url().with_every_edit().harmless(), example = &"https://ci.example.org/events")]
+    #[schemars(transform = FIELD.secrecy(Secrecy::Address).compared(Compare::Url).with_every_edit().harmless(), example = &"https://ci.example.org/events")]
     pub url: TextOrSecret,
     /// Former URLs of the hook. If no hook has the new URL, a hook with one of these is changed.
     #[schemars(transform = FIELD.local().secrecy(Secrecy::Address).harmless(), example = &["https://old.example.org/events"])]

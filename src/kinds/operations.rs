@@ -1,4 +1,4 @@
-//! The parameters of every operation, and the reference page of operations in Markdown.
+//! The parameters of every operation.
 //!
 //! The table of operations describes parameters of paths and queries, and bodies that manifests
 //! cannot contain. Fields of manifests are described once, on the structs of the kinds; the table
@@ -8,7 +8,7 @@
 use crate::{
     field::{Codec, Readback},
     kind::Spec,
-    operation::{Answer, AnyOp, OPERATIONS, Operation, Parameter, Place, Read, Type},
+    operation::{Answer, AnyOp, OPERATIONS, Operation, Parameter, Place, Type},
     release::Release,
 };
 
@@ -161,104 +161,6 @@ fn nested(name: &'static str, property: &'static Json) -> Parameter {
     parameter(name, property, Box::leak(Box::new(Field::of(property))))
 }
 
-/// How users reach an operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// By declaring this section of groups or projects.
-    Declaring(Scope, &'static str),
-    /// Every plan reads with it.
-    Reading,
-    /// As a one-off action, only with `undrift call`.
-    Calling,
-}
-
-impl std::fmt::Display for Reach {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Declaring(scope, section) => write!(f, "`{section}` of a {}", scope.noun()),
-            Self::Reading => f.write_str("reading"),
-            Self::Calling => f.write_str("`undrift call`"),
-        }
-    }
-}
-
-/// Reads that find containers and the things that manifests name.
-const LOOKED_UP: [Op<Read>; 15] = [
-    operation::CURRENT_USER,
-    operation::VERSION_GET,
-    operation::USER_FIND,
-    operation::USER_GET,
-    operation::NAMESPACE_GET,
-    operation::NAMESPACE_FIND,
-    operation::GROUP_LIST,
-    operation::GROUP_DESCENDANTS,
-    operation::GROUP_GET,
-    operation::GROUP_PROJECTS,
-    operation::GROUP_MEMBER_GET_ALL,
-    operation::GROUP_MEMBER_LIST_ALL,
-    operation::PROJECT_GET,
-    operation::PROJECT_LIST,
-    operation::USER_PROJECTS,
-];
-
-/// How users reach `operation` apart from `undrift call`, which accepts every operation.
-pub fn reach(operation: &Operation) -> Reach {
-    let is_it = |op: &Operation| op == operation;
-    let of = |section: &Section| {
-        section.writes().any(|op| is_it(op.row())) || section.reads().any(|op| is_it(op.row()))
-    };
-    if LOOKED_UP.iter().any(|op| is_it(op.row())) {
-        return Reach::Reading;
-    }
-    super::everywhere()
-        .find(of)
-        .map_or(Reach::Calling, |section| Reach::Declaring(section.home.scope, section.section))
-}
-
-const INTRODUCTION: &str = "\
-# Operations
-
-Every operation of the service, as `undrift call OPERATION name=value...` takes it. A list is read to its end, unless `page` is given.
-The last column of the table says by what else an operation is reached. Parameters with a star are required. What a secret is has to come from `@env:NAME` or `@file:PATH`; a file is `@file:PATH` too.
-
-This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test operations` writes it anew.
-";
-
-/// The whole page: an index, and a section for each operation.
-pub fn page() -> String {
-    let mut page = INTRODUCTION.to_owned();
-    page +=
-        "\n| operation | request | effect | what it does | reached by |\n|---|---|---|---|---|\n";
-    for op in all() {
-        let row = op.row();
-        page += &format!(
-            "| [`{0}`](#{0}) | `{1} {2}` | {3} | {4} | {5} |\n",
-            row.id,
-            row.method,
-            row.path,
-            op.effect(),
-            row.purpose,
-            reach(row)
-        );
-    }
-    for op in all() {
-        let row = op.row();
-        page += &format!(
-            "\n## `{}`\n\n`{} {}`: {}.\n",
-            row.id,
-            row.method,
-            row.path,
-            facts(row).join("; ")
-        );
-        let parameters = parameters(row);
-        if !parameters.is_empty() {
-            page += "\n| parameter | in | value | meaning |\n|---|---|---|---|\n";
-            parameters.into_iter().for_each(|parameter| rows(&mut page, "", parameter));
-        }
-    }
-    page
-}
-
 /// Short remarks about an operation, apart from its parameters.
 pub fn facts(row: &Operation) -> Vec<String> {
     let answer = match row.answer {
@@ -304,27 +206,4 @@ fn limits(
     let tier = (tier > Tier::Free).then(|| format!("{tier} tier"));
     let since = since.map(|release| format!("from release {release}"));
     tier.into_iter().chain(since).chain(administrators.then(|| "administrators only".to_owned()))
-}
-
-/// One row for a parameter, and one for each nested parameter.
-fn rows(page: &mut String, prefix: &str, parameter: &Parameter) {
-    let remarks = remarks(parameter);
-    let remarks =
-        if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
-    let name = if prefix.is_empty() {
-        parameter.name.to_owned()
-    } else {
-        format!("{prefix}[{}]", parameter.name)
-    };
-    let words: Vec<_> =
-        parameter.value.words().into_iter().flatten().map(|word| format!("`{word}`")).collect();
-    let value = if words.is_empty() { parameter.value.to_string() } else { words.join(", ") };
-    let star = if parameter.required { " \\*" } else { "" };
-    *page += &format!(
-        "| `{name}`{star} | {} | {value} | {}{remarks} |\n",
-        parameter.place,
-        parameter.about.replace('|', "\\|")
-    );
-    let name = if matches!(parameter.value, Type::Objects(_)) { format!("{name}[]") } else { name };
-    parameter.value.keys().iter().for_each(|key| rows(page, &name, key));
 }

@@ -1,67 +1,12 @@
-//! The reference of every field of manifests, from the schemas and treatments of the kinds: for a
-//! Markdown page, and for `undrift explain`.
+//! The reference of every field of manifests, from the schemas and treatments of the kinds: for
+//! Markdown pages, editors, and `undrift explain`.
 
 use crate::{
     field::{Readback, Stake, Word},
-    kinds,
     release::Release,
 };
 
 use super::prelude::*;
-
-const INTRODUCTION: &str = "\
-# Fields of a manifest
-
-Sections and fields carry the names that the service's API gives them. A field that is not written is not managed. A secret is written
-as a reference: `{env: NAME}` for an environment variable, `{file: PATH}` for a file inside the manifest folder.
-
-This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test kinds` writes it anew.
-";
-
-/// The page without the documents that concern no group or project (see [`document`]). `shared` is
-/// the part about keys of all documents; `own` gives the schema of the other keys of a scope.
-pub fn page(shared: &str, own: impl Fn(Scope) -> Json) -> String {
-    let mut page = INTRODUCTION.to_owned() + shared;
-    for scope in [Scope::Project, Scope::Group] {
-        page += &format!("\n# `kind: {}`\n", scope.document());
-        page += "\n| key | value | meaning |\n|---|---|---|\n";
-        rows(&mut page, "", &own(scope));
-        // A container that is never created has no key.
-        let written = kinds::sections(scope).filter(|section| !section.table().specs().is_empty());
-        for section in written {
-            of_section(&mut page, section);
-        }
-    }
-    page
-}
-
-/// The part of the page for documents of this `kind`. All their keys are in one `schema`.
-pub fn document(kind: &str, schema: &Json) -> String {
-    let description = schema["description"].as_str().unwrap_or_default();
-    let mut page = format!("\n# `kind: {kind}`\n\n{description}\n");
-    let required = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
-    let required: Vec<_> = required.map(|name| format!("`{name}`")).collect();
-    page += &format!("It must have {}.\n", text::joined(&required));
-    page + "\n" + &table(schema)
-}
-
-/// The properties of `schema` as a Markdown table.
-pub fn table(schema: &Json) -> String {
-    let mut page = "| key | value | meaning |\n|---|---|---|\n".to_owned();
-    rows(&mut page, "", schema);
-    page
-}
-
-fn of_section(page: &mut String, section: Section) {
-    let (name, table) = (section.section, section.table());
-    *page +=
-        &format!("\n## `{name}`\n\n{}\n", table.schema["description"].as_str().unwrap_or_default());
-    if let Some(needs) = needs(section) {
-        *page += &format!("{needs}\n");
-    }
-    *page += "\n| field | value | meaning |\n|---|---|---|\n";
-    rows(page, "", &table.schema);
-}
 
 /// The fields that creating an entry of `section` needs, as a sentence.
 pub fn needs(section: Section) -> Option<String> {
@@ -90,19 +35,6 @@ pub fn describe(property: &Json, schema: &Json) -> Described {
         value: value(property),
         meaning: property["description"].as_str().unwrap_or_default().to_owned(),
         remarks: remarks(&field, property, replaced),
-    }
-}
-
-/// One row for each property of `schema`, including nested ones.
-fn rows(page: &mut String, prefix: &str, schema: &Json) {
-    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-        let Described { value, meaning, remarks } = describe(property, schema);
-        let remarks =
-            if remarks.is_empty() { String::new() } else { format!(" *{}.*", remarks.join("; ")) };
-        let cells = [format!("`{prefix}{name}`"), value, format!("{meaning}{remarks}")];
-        *page += &format!("| {} |\n", cells.map(|cell| cell.replace('|', "\\|")).join(" | "));
-        rows(page, &format!("{prefix}{name}."), property);
-        rows(page, &format!("{prefix}{name}[]."), &property["items"]);
     }
 }
 

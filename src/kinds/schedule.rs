@@ -6,7 +6,6 @@
 //! of another user before it changes it. Variables of schedules are not managed.
 
 use crate::{
-    field::Compare,
     kind::{TIME_ZONE, same},
     operation,
 };
@@ -23,7 +22,7 @@ pub struct Schedule {
     pub description: String,
     /// The branch, or a tag as `refs/tags/NAME`. A branch may start with `refs/heads/`. In an empty
     /// repository, a short name waits for the first branch.
-    #[schemars(rename = "ref", transform = FIELD.as_git_ref().harmless(), length(min = 1), example = &"main")]
+    #[schemars(rename = "ref", transform = FIELD.compared(Compare::Ref).harmless(), length(min = 1), example = &"main")]
     pub reference: Option<String>,
     /// When it runs, as a cron expression with five fields.
     #[schemars(transform = FIELD.harmless(), regex(pattern = r"^\S+( +\S+){4}$"), example = &"0 4 * * *")]

@@ -19,21 +19,9 @@ const ALL: &str = "api";
 /// The scope that allows reads.
 const READS: &str = "read_api";
 /// Scopes that allow neither reads nor writes of groups and projects.
-const OTHERS: [&str; 13] = [
-    "read_user",
-    "read_repository",
-    "write_repository",
-    "read_registry",
-    "write_registry",
-    "read_virtual_registry",
-    "write_virtual_registry",
-    "create_runner",
-    "manage_runner",
-    "ai_features",
-    "k8s_proxy",
-    "self_rotate",
-    SUDO,
-];
+const OTHERS: &str = "read_user read_repository write_repository read_registry write_registry \
+    read_virtual_registry write_virtual_registry create_runner manage_runner ai_features \
+    k8s_proxy self_rotate";
 /// The scope that lets an administrator act as another user, together with another scope.
 const SUDO: &str = "sudo";
 /// The number of days before expiry at which a warning starts.
@@ -78,7 +66,8 @@ impl Token {
     /// Whether there are scopes and all of them are known.
     fn is_understood(&self) -> bool {
         let known = |scope: &String| {
-            [ALL, READS].contains(&scope.as_str()) || OTHERS.contains(&scope.as_str())
+            [ALL, READS, SUDO].contains(&scope.as_str())
+                || OTHERS.split(' ').any(|other| other == scope)
         };
         !self.scopes.is_empty() && self.scopes.iter().all(known)
     }

@@ -52,7 +52,6 @@ pub struct Config {
     pub guards: Guards,
     /// The groups and projects that these manifests may declare, so that several repositories can
     /// share one service. Declaring anything else is an error. Default: everything.
-    #[serde(default)]
     #[schemars(with = "Option<Vec<Managed>>")]
     pub manages: Option<Manages>,
     /// Levels of warnings about manifests. The last matching rule applies; with a base, the
@@ -60,7 +59,6 @@ pub struct Config {
     #[serde(default)]
     pub lints: Vec<Lint>,
     /// The number of concurrent requests.
-    #[serde(default)]
     #[schemars(range(min = 1, max = 64))]
     pub concurrency: Option<u16>,
 }
@@ -76,7 +74,6 @@ pub struct Managed {
     #[serde(default)]
     pub except: Vec<String>,
     /// The only sections that these manifests may declare there. Default: all sections.
-    #[serde(default)]
     pub sections: Option<Vec<String>>,
 }
 

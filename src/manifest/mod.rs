@@ -34,7 +34,7 @@ pub use include::Includes;
 pub use layer::{Fate, Link, Said, Told, Trace, What};
 pub use lints::{Lint, Warnings};
 pub(crate) use read::files::{MAX_FILE, MAX_FILES, MAX_TOTAL, RESERVED, folder_of};
-pub use report::{check_report, counted};
+pub use report::counted;
 pub use surroundings::Surroundings;
 
 use check::Context;

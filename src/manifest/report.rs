@@ -1,8 +1,6 @@
 //! The output of `undrift check`.
 
-use std::path::Path;
-
-use super::{Loaded, Surroundings, load};
+use super::Loaded;
 use crate::{desired::Desired, diagnostic::Style, field::Scope, text};
 
 impl Loaded {
@@ -51,9 +49,4 @@ pub fn counted(desired: &Desired) -> String {
         _ if desired.count(Scope::Project) == 0 => count(Scope::Group),
         _ => format!("{} and {}", count(Scope::Group), count(Scope::Project)),
     }
-}
-
-/// Loads the manifests below `named` and reports on them, as [`Loaded::report`] does.
-pub fn check_report(named: &Path, around: &Surroundings, style: Style) -> (String, u8) {
-    load(named, around).report(style)
 }

@@ -27,7 +27,6 @@ pub struct Parameter {
     #[serde(default)]
     pub tier: Tier,
     /// The release that added it.
-    #[serde(default)]
     pub since: Option<Release>,
     /// Whether only administrators may use it.
     #[serde(default)]
@@ -36,7 +35,6 @@ pub struct Parameter {
     #[serde(default)]
     pub deprecated: bool,
     /// The parameter to use instead, if it is deprecated and there is one.
-    #[serde(default)]
     pub replaced_by: Option<&'static str>,
     /// Whether it is a secret, which must not be on a command line.
     #[serde(default)]
@@ -143,16 +141,6 @@ impl fmt::Display for Type {
             Self::Objects(_) => "objects",
             Self::Map => "texts by key",
             Self::File => "file",
-        })
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Path => "path",
-            Self::Query => "query",
-            Self::Body => "body",
         })
     }
 }

@@ -43,6 +43,7 @@ impl fmt::Debug for Sealed {
 }
 
 /// A request not yet sent.
+#[must_use]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request<E> {
     /// Its row of the table.
@@ -95,7 +96,6 @@ impl<E> Request<E> {
     }
 
     /// Sets `:name` of the path template; `value` is percent-encoded when the path is built.
-    #[must_use]
     pub fn arg(mut self, name: &'static str, value: impl ToString) -> Self {
         debug_assert!(
             self.operation.path.split('/').any(|s| s.strip_prefix(':') == Some(name)),
@@ -108,7 +108,6 @@ impl<E> Request<E> {
 
     /// Sets `:name` of the path template to the `id` of the thing at `path`. An unknown id is
     /// filled in when the request is sent.
-    #[must_use]
     pub fn arg_of(mut self, name: &'static str, path: &str, id: Option<u64>) -> Self {
         self.named.push((name, id));
         self.arg(name, path)
@@ -116,7 +115,6 @@ impl<E> Request<E> {
 
     /// Sets `:id` of the path template to the `id` of the container at `path`. If its own step
     /// creates the container, the id is filled in when the request is sent.
-    #[must_use]
     pub fn of_container(mut self, path: &str, id: Option<u64>) -> Self {
         match id {
             Some(id) => self.arg("id", id),
@@ -128,7 +126,6 @@ impl<E> Request<E> {
     }
 
     /// Makes it wait for the thing at `path`, which must be created first.
-    #[must_use]
     pub fn after(mut self, path: &str) -> Self {
         self.after.push(path.to_owned());
         self
@@ -137,7 +134,6 @@ impl<E> Request<E> {
     /// Replaces the fixed segment `neutral` of the path, and the same prefix of body fields, by
     /// `name`: the reference uses neutral words for two hosts that services call by name (reference
     /// 1, 1).
-    #[must_use]
     pub fn rename(mut self, neutral: &'static str, name: &str) -> Self {
         if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
             let renamed = |field: &String| {
@@ -161,7 +157,6 @@ impl<E> Request<E> {
     }
 
     /// Sets a query parameter.
-    #[must_use]
     pub fn query(mut self, name: impl Into<Cow<'static, str>>, value: impl ToString) -> Self {
         let (name, value) = (name.into(), value.to_string());
         match self.query.iter_mut().find(|(n, _)| *n == name) {
@@ -172,7 +167,6 @@ impl<E> Request<E> {
     }
 
     /// Sets the body: JSON, or a form if one of the fields is a file.
-    #[must_use]
     pub fn fields(mut self, fields: Fields) -> Self {
         let files = fields.values().any(|v| matches!(v, Value::File(_)));
         self.body = if files { Body::Multipart(fields) } else { Body::Json(fields) };
@@ -180,21 +174,18 @@ impl<E> Request<E> {
     }
 
     /// Also sends these live values. Values of [`fields`](Self::fields) take precedence.
-    #[must_use]
     pub fn repeating(mut self, live: Object) -> Self {
         self.repeated = Sealed(live.into_iter().collect());
         self
     }
 
     /// Keeps only the `wanted` keys of the objects in the response.
-    #[must_use]
     pub fn keeping(mut self, wanted: Wanted) -> Self {
         self.wanted = wanted;
         self
     }
 
     /// Also keeps `keys` of the objects in the response.
-    #[must_use]
     pub fn keeping_also(self, keys: &[&'static str]) -> Self {
         Self { wanted: self.wanted.and(keys), ..self }
     }
@@ -206,7 +197,6 @@ impl<E> Request<E> {
 
     /// Marks fields of the body whose values must not be quoted, even plain ones. Secrets are never
     /// quoted.
-    #[must_use]
     pub fn sensitive(mut self, fields: impl IntoIterator<Item = String>) -> Self {
         self.sensitive.extend(fields);
         self
@@ -219,7 +209,6 @@ impl<E> Request<E> {
 
     /// Marks the fields of the current body that contain ids of named things. Placeholders of
     /// [`pending::id_of`] in them are replaced when the request is sent.
-    #[must_use]
     pub fn naming(mut self, fields: impl IntoIterator<Item = String>) -> Self {
         let waits = |name: &String| {
             let value = self.body_fields().and_then(|body| body.get(name)?.plain());
@@ -307,7 +296,6 @@ impl<E> Request<E> {
 
     /// Prevents a second sending while the first may still arrive: what it removes is added again
     /// afterwards, and would be removed again.
-    #[must_use]
     pub fn once(mut self) -> Self {
         self.once = true;
         self

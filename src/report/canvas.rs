@@ -58,6 +58,7 @@ impl Paint {
 }
 
 /// One logical line; on a narrow terminal it may take several.
+#[must_use]
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     hang: usize,
@@ -76,27 +77,23 @@ impl Line {
     }
 
     /// Adds `text`, escaped.
-    #[must_use]
     pub fn put(mut self, paint: Paint, text: impl AsRef<str>) -> Self {
         self.cells.extend(escape(text.as_ref()).chars().map(|c| (c, paint)));
         self
     }
 
     /// Adds plain `text`, escaped.
-    #[must_use]
     pub fn text(self, text: impl AsRef<str>) -> Self {
         self.put(Paint::Plain, text)
     }
 
     /// Adds the pieces of `other`.
-    #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         self.cells.extend(other.cells);
         self
     }
 
     /// Adds spaces up to `column`.
-    #[must_use]
     pub fn pad_to(mut self, column: usize) -> Self {
         let missing = column.saturating_sub(self.len());
         self.cells.extend(std::iter::repeat_n((' ', Paint::Plain), missing));
@@ -104,7 +101,6 @@ impl Line {
     }
 
     /// Continues at the present column when wrapped.
-    #[must_use]
     pub fn hang_here(mut self) -> Self {
         self.hang = self.len();
         self

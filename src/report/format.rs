@@ -7,7 +7,7 @@ use super::{
     json::{self, Sort},
     markdown,
     marker::Marker,
-    model::{Content, Report, State},
+    model::{Report, State},
 };
 use crate::{secret::Secrets, text::alternatives};
 
@@ -88,11 +88,9 @@ fn json(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<String> {
             let diagnostics = report.diagnostics.clone();
             json::Report::failed(sort, exit_code, error, help, diagnostics).to_text(secrets)
         }
-        State::Finished { exit_code, content } => match content {
-            Content::Planned(it) => json::Report::finished(sort, exit_code, it).to_text(secrets),
-            Content::Outcomes(it) => json::Report::finished(sort, exit_code, it).to_text(secrets),
-            Content::Checked(it) => json::Report::finished(sort, exit_code, it).to_text(secrets),
-        },
+        State::Finished { exit_code, content } => {
+            json::Report::finished(sort, exit_code, content).to_text(secrets)
+        }
     }
 }
 

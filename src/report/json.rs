@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     apply::{Applied, Outcome, StepResult},
-    diagnostic::{Diagnostics, Severity},
+    diagnostic::{DiagnosticForm, Diagnostics, Severity},
     diff::Label,
     plan::{Acknowledged, Counts, LeftOut, Plan, saved::Comparison},
     secret::Secrets,
@@ -357,43 +357,6 @@ pub struct CheckCounts {
     pub warnings: usize,
     /// The projects that are declared; 0 if there are errors.
     pub projects: usize,
-}
-
-/// The serialized form of a diagnostic.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is of use")]
-struct DiagnosticForm {
-    /// `error` or `warning`.
-    severity: String,
-    /// Its sort.
-    code: String,
-    /// What is wrong.
-    message: String,
-    /// The file, as seen from the working directory.
-    #[schemars(required, extend("type" = ["string", "null"]))]
-    file: Option<String>,
-    /// The line, from 1.
-    line: Option<u32>,
-    /// The column in characters, from 1.
-    column: Option<u32>,
-    /// What to do about it.
-    help: Option<String>,
-    /// Other places concerned.
-    related: Vec<RelatedForm>,
-}
-
-/// Another place that a diagnostic concerns.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is of use")]
-struct RelatedForm {
-    /// The file, as seen from the working directory.
-    file: String,
-    /// The line, from 1.
-    line: Option<u32>,
-    /// The column in characters, from 1.
-    column: Option<u32>,
-    /// What is at that place.
-    message: String,
 }
 
 #[cfg(test)]

@@ -4,74 +4,19 @@
 use crate::text::mask_url;
 
 /// Words in names of secrets, in upper case.
-const WORDS: [&str; 26] = [
-    "APIKEY",
-    "AUTH",
-    "BEARER",
-    "CERT",
-    "CERTIFICATE",
-    "COOKIE",
-    "CRED",
-    "CREDENTIAL",
-    "CREDENTIALS",
-    "CREDS",
-    "DSN",
-    "JWT",
-    "KEY",
-    "KEYS",
-    "LICENSE",
-    "PASS",
-    "PASSPHRASE",
-    "PASSWD",
-    "PASSWORD",
-    "PAT",
-    "PRIVATE",
-    "PWD",
-    "SALT",
-    "SECRET",
-    "SECRETS",
-    "TOKEN",
-];
+const WORDS: &str = "APIKEY AUTH BEARER CERT CERTIFICATE COOKIE CRED CREDENTIAL CREDENTIALS CREDS \
+    DSN JWT KEY KEYS LICENSE PASS PASSPHRASE PASSWD PASSWORD PAT PRIVATE PWD SALT SECRET SECRETS \
+    TOKEN";
 /// The beginnings of tokens of well-known services. Ordinary text does not start like this.
-const TOKENS: [&str; 16] = [
-    "AKIA",
-    "AIza",
-    "dop_v1_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "github_pat_",
-    "glcbt-",
-    "gldt-",
-    "glft-",
-    "glpat-",
-    "glptt-",
-    "glrt-",
-    "xoxb-",
-    "xoxp-",
-    "xoxs-",
-];
+const TOKENS: &str = "AKIA AIza dop_v1_ ghp_ gho_ ghs_ github_pat_ glcbt- gldt- glft- glpat- \
+    glptt- glrt- xoxb- xoxp- xoxs-";
 /// URLs that allow anyone who knows them to write.
 const ADDRESSES: [&str; 2] = ["hooks.slack.com/services/", "discord.com/api/webhooks/"];
 /// The word for a password in a URL.
 pub const PASSWORD: &str = "a password";
 /// Other beginnings of secrets.
-const BEGINNINGS: [&str; 14] = [
-    "-----BEGIN",
-    "AKIA",
-    "AIza",
-    "dop_v1_",
-    "eyJ",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "github_pat_",
-    "glp",
-    "gldt-",
-    "sk-",
-    "sk_",
-    "xox",
-];
+const BEGINNINGS: &str = "-----BEGIN AKIA AIza dop_v1_ eyJ ghp_ gho_ ghs_ github_pat_ glp gldt- \
+    sk- sk_ xox";
 /// The minimum length of a run of letters and digits that may be a secret.
 const LONG: usize = 20;
 /// The minimum length if all of them are hexadecimal digits.
@@ -84,7 +29,9 @@ pub fn is_named_so(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
     let ends = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY"];
-    words.any(|word| WORDS.contains(&word) || ends.iter().any(|end| word.ends_with(end)))
+    words.any(|word| {
+        WORDS.split(' ').any(|known| known == word) || ends.iter().any(|end| word.ends_with(end))
+    })
 }
 
 /// Whether `value` looks like a secret: a key, a URL with credentials, or a text that is too
@@ -97,7 +44,7 @@ pub fn looks_so(value: &str) -> bool {
 }
 
 fn begins_so(word: &str) -> bool {
-    BEGINNINGS.iter().any(|beginning| goes_on(word, beginning, 8))
+    BEGINNINGS.split(' ').any(|beginning| goes_on(word, beginning, 8))
 }
 
 /// Whether `word` starts with `beginning` and has at least `least` more bytes.
@@ -107,7 +54,7 @@ fn goes_on(word: &str, beginning: &str, least: usize) -> bool {
 
 /// The sort of certain credential in `value`, as the end of a sentence that starts with "it has".
 pub fn credential(value: &str) -> Option<&'static str> {
-    let is_token = |word: &str| TOKENS.iter().any(|beginning| goes_on(word, beginning, 12));
+    let is_token = |word: &str| TOKENS.split(' ').any(|beginning| goes_on(word, beginning, 12));
     let has_password = |url: &url::Url| url.password().is_some_and(|password| !password.is_empty());
     if value.split(|c: char| !is_of_token(c) || "+/=".contains(c)).any(is_token) {
         Some("a token")

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     io::{self, Write},
 };
 
@@ -179,11 +179,10 @@ struct UserRow<'a> {
 }
 
 /// The fields that are read first.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Beginning {
-    #[serde(default)]
     undrift: serde_json::Value,
-    #[serde(default)]
     format_version: serde_json::Value,
 }
 
@@ -208,70 +207,50 @@ impl Snapshot {
         let incomplete = things.incomplete();
         File {
             all_users: things.all_users,
-            answers: things
-                .answers
-                .iter()
-                .map(|(question, kept)| AnswerRow {
-                    answer: match kept {
-                        Kept::Entries(entries) => AnswerForm::Entries(entries.into()),
-                        Kept::Failed(failed) => AnswerForm::Failed(Cow::Borrowed(failed)),
-                        Kept::One(one) => AnswerForm::One(one.as_ref().map(Cow::Borrowed)),
-                    },
-                    question: Cow::Borrowed(question),
-                })
-                .collect(),
+            answers: rows(&things.answers, |question, kept| AnswerRow {
+                answer: match kept {
+                    Kept::Entries(entries) => AnswerForm::Entries(entries.into()),
+                    Kept::Failed(failed) => AnswerForm::Failed(Cow::Borrowed(failed)),
+                    Kept::One(one) => AnswerForm::One(one.as_ref().map(Cow::Borrowed)),
+                },
+                question: Cow::Borrowed(question),
+            }),
             format_version: FORMAT_VERSION,
             incomplete: incomplete.map(|(what, why)| format!("{what}: {why}").into()).collect(),
             key: head.key.as_deref().map(Cow::Borrowed),
-            missing: things
-                .missing
-                .iter()
-                .map(|((scope, at), failed)| MissingRow {
-                    at: at.into(),
-                    failed: Cow::Borrowed(failed),
-                    scope: *scope,
-                })
-                .collect(),
-            objects: things
-                .objects
-                .iter()
-                .map(|((scope, id), thing)| ObjectRow {
-                    by_itself: thing.by_itself,
-                    id: *id,
-                    object: Cow::Borrowed(&thing.object),
-                    path: (&thing.path).into(),
-                    scope: *scope,
-                })
-                .collect(),
+            missing: rows(&things.missing, |(scope, at), failed| MissingRow {
+                at: at.into(),
+                failed: Cow::Borrowed(failed),
+                scope: *scope,
+            }),
+            objects: rows(&things.objects, |(scope, id), thing| ObjectRow {
+                by_itself: thing.by_itself,
+                id: *id,
+                object: Cow::Borrowed(&thing.object),
+                path: (&thing.path).into(),
+                scope: *scope,
+            }),
             paths: things
                 .paths
                 .iter()
                 .filter(|(at, id)| !is_own(at, **id))
                 .map(|((scope, path), id)| PathRow { id: *id, path: path.into(), scope: *scope })
                 .collect(),
-            rosters: things
-                .rosters
-                .iter()
-                .map(|((scope, root), roster)| RosterRow {
-                    failed: roster.as_ref().err().map(Cow::Borrowed),
-                    ids: roster.as_ref().map_or_else(|_| Cow::default(), Cow::Borrowed),
-                    root: root.into(),
-                    scope: *scope,
-                })
-                .collect(),
+            rosters: rows(&things.rosters, |(scope, root), roster| RosterRow {
+                failed: roster.as_ref().err().map(Cow::Borrowed),
+                ids: roster.as_ref().map_or_else(|_| Cow::default(), Cow::Borrowed),
+                root: root.into(),
+                scope: *scope,
+            }),
             sandbox: head.sandbox,
             taken_at: head.taken_at.to_string().into(),
             target: (&head.target).into(),
             tool_version: env!("CARGO_PKG_VERSION").into(),
             undrift: Sort::Snapshot,
-            users: things
-                .users
-                .iter()
-                .map(|(key, user)| match user {
-                    Some((id, name)) => UserRow { id: Some(*id), username: name.into() },
-                    None => UserRow { id: None, username: key.into() },
-                })
-                .collect(),
+            users: rows(&things.users, |key, user| match user {
+                Some((id, name)) => UserRow { id: Some(*id), username: name.into() },
+                None => UserRow { id: None, username: key.into() },
+            }),
             whole_rows: things.whole_rows.clone(),
         }
     }
@@ -311,41 +290,35 @@ impl File<'_> {
     fn things(self) -> Result<Things, LoadError> {
         let mut things =
             Things { all_users: self.all_users, whole_rows: self.whole_rows, ..Things::default() };
-        let twice = |what: String| LoadError::Wrong(format!("{what} is in it twice"));
         for row in self.objects {
             let (path, object) = (row.path.into_owned(), row.object.into_owned());
             let what = format!("{} {}", row.scope.noun(), row.id);
             if object.json()["id"].as_u64() != Some(row.id) {
                 return Err(LoadError::Wrong(format!("the object of {what} has another id")));
             }
-            let at = things.paths.insert((row.scope, path.to_lowercase()), row.id);
+            let at = (row.scope, path.to_lowercase());
+            put(&mut things.paths, at, row.id, |_| what.clone())?;
             let thing = Thing { path, by_itself: row.by_itself, object };
-            if things.objects.insert((row.scope, row.id), thing).is_some() || at.is_some() {
-                return Err(twice(what));
-            }
+            put(&mut things.objects, (row.scope, row.id), thing, |_| what)?;
         }
         for row in self.paths {
-            let path = row.path.into_owned();
-            if things.paths.insert((row.scope, path.clone()), row.id).is_some() {
-                return Err(twice(format!("the path `{path}`")));
-            }
+            let at = (row.scope, row.path.into_owned());
+            put(&mut things.paths, at, row.id, |(_, path)| format!("the path `{path}`"))?;
         }
         for row in self.missing {
-            let at = row.at.into_owned();
-            let failed = row.failed.into_owned();
-            if things.missing.insert((row.scope, at.clone()), checked(failed)?).is_some() {
-                return Err(twice(format!("what is missing at `{at}`")));
-            }
+            let (at, failed) =
+                ((row.scope, row.at.into_owned()), checked(row.failed.into_owned())?);
+            put(&mut things.missing, at, failed, |(_, at)| format!("what is missing at `{at}`"))?;
         }
         for row in self.rosters {
-            let root = row.root.into_owned();
             let roster = match row.failed {
                 Some(failed) => Err(checked(failed.into_owned())?),
                 None => Ok(row.ids.into_owned()),
             };
-            if things.rosters.insert((row.scope, root.clone()), roster).is_some() {
-                return Err(twice(format!("what exists below `{root}`")));
-            }
+            let at = (row.scope, row.root.into_owned());
+            put(&mut things.rosters, at, roster, |(_, root)| {
+                format!("what exists below `{root}`")
+            })?;
         }
         for row in self.answers {
             let kept = match row.answer {
@@ -353,21 +326,37 @@ impl File<'_> {
                 AnswerForm::Failed(failed) => Kept::Failed(checked(failed.into_owned())?),
                 AnswerForm::One(one) => Kept::One(one.map(Cow::into_owned)),
             };
-            let question = row.question.into_owned();
-            let operation = question.operation.clone();
-            if things.answers.insert(question, kept).is_some() {
-                return Err(twice(format!("an answer to {operation}")));
-            }
+            let what = |question: &Question| format!("an answer to {}", question.operation);
+            put(&mut things.answers, row.question.into_owned(), kept, what)?;
         }
         for row in self.users {
             let name = row.username.into_owned();
             let user = row.id.map(|id| (id, name.clone()));
-            if things.users.insert(name.to_lowercase(), user).is_some() {
-                return Err(twice(format!("the user `{name}`")));
-            }
+            put(&mut things.users, name.to_lowercase(), user, |_| format!("the user `{name}`"))?;
         }
         Ok(things)
     }
+}
+
+/// One row for each entry of a map.
+fn rows<'t, K, V, R>(of: &'t BTreeMap<K, V>, row: impl Fn(&'t K, &'t V) -> R) -> Vec<R> {
+    of.iter().map(|(key, value)| row(key, value)).collect()
+}
+
+/// Puts a row into a map, in which its key must be new.
+fn put<K: Ord, V>(
+    into: &mut BTreeMap<K, V>,
+    key: K,
+    value: V,
+    what: impl FnOnce(&K) -> String,
+) -> Result<(), LoadError> {
+    match into.entry(key) {
+        Entry::Vacant(place) => drop(place.insert(value)),
+        Entry::Occupied(known) => {
+            return Err(LoadError::Wrong(format!("{} is in it twice", what(known.key()))));
+        }
+    }
+    Ok(())
 }
 
 /// `failed`, if its status is that of a failure.

@@ -41,11 +41,6 @@ impl Offline {
         self.unsealing.declare(desired, secrets);
     }
 
-    /// The header of the snapshot.
-    pub const fn head(&self) -> &Head {
-        &self.snapshot.head
-    }
-
     fn found(&self, asked: &Asked) -> Found {
         let things = &self.snapshot.things;
         match (things.answer(asked), keep::section_of(asked.op)) {

@@ -6,6 +6,7 @@
 mod book;
 mod ci;
 mod container;
+mod fields;
 mod links;
 mod named;
 mod reference;

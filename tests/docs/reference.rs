@@ -1,14 +1,10 @@
-//! The generated pages of the reference, except those of tests/kinds.rs and tests/operations.rs.
+//! The generated pages of the reference, except those of fields.rs and tests/operations.rs.
 
 use std::{collections::BTreeSet, process::Command};
 
-use undrift::{
-    diagnostic::codes::CODES,
-    kinds::{everywhere, reference},
-    manifest::schema,
-};
+use undrift::{diagnostic::codes::CODES, kinds::everywhere, manifest::schema};
 
-use crate::is_current;
+use crate::{fields::table, is_current};
 
 /// The output of undrift for `arguments`.
 pub(crate) fn printed(arguments: &[&str]) -> String {
@@ -61,7 +57,7 @@ This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it an
 fn the_page_of_the_configuration_is_up_to_date() {
     is_current(
         "docs/reference/configuration.md",
-        &(CONFIGURATION.to_owned() + &reference::table(&schema::config())),
+        &(CONFIGURATION.to_owned() + &table("key", &schema::config())),
     );
 }
 

@@ -8,17 +8,19 @@ use undrift::{
     diff::Reason,
     field::{Codec, Compare, Field, Readback, Scope, Secrecy},
     kind::{Section, Shape, Spec},
-    kinds::{
-        self,
-        operations::{self, Reach, reach},
-    },
+    kinds::{self, operations},
     operation::{AnyOp, Operation},
     plan::Plan,
     release::{REFERENCE, Release},
     sandbox::Profile,
 };
 
-use crate::world::{LATER, World, project, seed};
+use crate::{
+    hostile::hostile,
+    reached::{Reach, reach},
+    switches::{halves, switches},
+    world::{LATER, World, project, seed},
+};
 
 /// Fields that are tested elsewhere or cannot be tested alone, with the reason.
 const APART: &[(&str, &str)] = &[
@@ -542,7 +544,7 @@ fn sends_what_is_known(world: &World) {
 /// later release, with all dialects.
 fn profiles() -> Vec<(String, Profile, Tried)> {
     let faithful = ("faithful".to_owned(), Profile::default());
-    let halves = Profile::halves(&[Profile::switches(), Profile::hostile()].concat());
+    let halves = halves(&[switches(), hostile()].concat());
     let profiles: Vec<_> = std::iter::once(faithful).chain(halves).collect();
     let later = |at: usize| {
         let (name, profile) = &profiles[at];

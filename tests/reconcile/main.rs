@@ -15,12 +15,16 @@ mod export;
 mod faults;
 mod fuzz;
 mod groups;
+#[path = "../../crates/sandbox/tests/switches/hostile.rs"]
+mod hostile;
 mod life;
 mod limits;
 mod moves;
 mod observe;
 mod quirks;
 mod random;
+#[path = "../reached/mod.rs"]
+mod reached;
 mod releases;
 mod roster;
 mod saved;
@@ -28,4 +32,6 @@ mod schedules;
 mod shown;
 mod snapshot;
 mod sources;
+#[path = "../../crates/sandbox/tests/switches/mod.rs"]
+mod switches;
 mod world;

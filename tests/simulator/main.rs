@@ -37,6 +37,8 @@ mod scenario;
 mod schedule;
 mod service;
 mod spoil;
+#[path = "../../crates/sandbox/tests/switches/mod.rs"]
+mod switches;
 mod taking;
 mod truth;
 mod undrift;
@@ -58,6 +60,7 @@ use oracle::{Evidence, Violation};
 use scenario::Prepared;
 use schedule::{Act, Course, Fault, Schedule};
 use service::{Who, World};
+use switches::{halves, switches};
 use truth::Truth;
 
 /// The default number of random schedules.
@@ -94,10 +97,10 @@ impl Simulator {
             scenario::all().into_iter().map(scenario::Scenario::prepare).collect();
         let names: Vec<_> =
             prepared.iter().map(|prepared| prepared.scenario.name.to_string()).collect();
-        let mut dialects: BTreeMap<_, _> = Profile::dialects()
-            .into_iter()
-            .map(|(name, profile)| (name.to_owned(), profile))
-            .collect();
+        let mut dialects = BTreeMap::new();
+        for (name, turn_on) in switches() {
+            turn_on(dialects.entry(name.to_owned()).or_insert_with(Profile::default));
+        }
         let faithful = Profile::default;
         dialects.insert("faithful".to_owned(), faithful());
         dialects.insert("release 18.9".to_owned(), faithful().at(OBSERVED));
@@ -112,7 +115,7 @@ impl Simulator {
         );
         dialects.insert("normalises".to_owned(), Profile { normalises: true, ..faithful() });
         dialects.insert("echoes".to_owned(), Profile { echoes_input: true, ..faithful() });
-        dialects.extend(Profile::halves(&Profile::switches()));
+        dialects.extend(halves(&switches()));
         let scenarios = names.iter().cloned().zip(prepared).collect();
         Self { scenarios, names, dialects, struck: Mutex::default() }
     }
@@ -367,7 +370,7 @@ fn given(name: &str) -> Option<u64> {
 fn no_rule_is_broken_without_faults() {
     let simulator = Simulator::new();
     assert!(simulator.names.len() >= 30);
-    let single: BTreeSet<_> = Profile::switches().into_iter().map(|(name, _)| name).collect();
+    let single: BTreeSet<_> = switches().into_iter().map(|(name, _)| name).collect();
     let dialects = || simulator.dialects.keys().filter(|name| !single.contains(&***name));
     let mut broken = BTreeMap::<_, Vec<_>>::new();
     for name in &simulator.names {

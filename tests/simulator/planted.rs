@@ -18,6 +18,36 @@ use undrift::planted::Bug;
 
 use crate::{Simulator, given, kept, oracle::Violation, schedule::Schedule, smallest};
 
+/// Every bug.
+const BUGS: [Bug; 26] = [
+    Bug::RepeatCreates,
+    Bug::ResendEarly,
+    Bug::LostIsDone,
+    Bug::TrustLists,
+    Bug::FirstPageOnly,
+    Bug::TrustRows,
+    Bug::UnreadIsDone,
+    Bug::ArchiveUnverified,
+    Bug::SkipReadBack,
+    Bug::KeepStaleValues,
+    Bug::RepeatNothing,
+    Bug::DropFilter,
+    Bug::ForgetToken,
+    Bug::IgnoreRetryAfter,
+    Bug::GoOnAfterSignal,
+    Bug::GoOnAfterRefusal,
+    Bug::QuoteEverything,
+    Bug::AnyNotFoundIsMissing,
+    Bug::IgnoreRename,
+    Bug::RemoveUnlisted,
+    Bug::LeaveRemoved,
+    Bug::RemoveTwice,
+    Bug::TakeAnswerForList,
+    Bug::TrustBareAnswers,
+    Bug::RemovePossible,
+    Bug::IgnoreOtherContainers,
+];
+
 /// How many schedules are played before a bug counts as not found.
 const PATIENCE: u64 = 20_000;
 
@@ -88,7 +118,7 @@ fn every_planted_bug_is_found() {
     let (next, seeds) = (AtomicUsize::new(0), given("UNDRIFT_SEEDS"));
     let only = std::env::var("UNDRIFT_BUGS").unwrap_or_default();
     let is_meant = |bug: &Bug| only.split(',').any(|part| format!("{bug:?}").starts_with(part));
-    let bugs: Vec<_> = Bug::ALL.into_iter().filter(is_meant).collect();
+    let bugs: Vec<_> = BUGS.into_iter().filter(is_meant).collect();
     let wrong = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {

@@ -113,12 +113,12 @@ impl Failure {
 
     /// 400 from a model: `{"message": {field: [text]}}`.
     pub(crate) fn model(field: &str, text: impl Into<String>) -> Self {
-        Self::message(StatusCode::BAD_REQUEST, json!({ field: [text.into()] }))
+        Self::refused(json!({ field: [text.into()] }))
     }
 
     /// 400 from a model with several complaints about one field.
     pub(crate) fn models(field: &str, texts: &[&str]) -> Self {
-        Self::message(StatusCode::BAD_REQUEST, json!({ field: texts }))
+        Self::refused(json!({ field: texts }))
     }
 
     /// 400 for a parameter that must have a value.
@@ -131,9 +131,19 @@ impl Failure {
         Self::with(StatusCode::OK, Value::Null)
     }
 
+    /// 400 with a text alone.
+    pub(crate) fn refused(text: impl Into<Value>) -> Self {
+        Self::message(StatusCode::BAD_REQUEST, text)
+    }
+
+    /// 400 for parameters: what is wrong about each.
+    pub(crate) fn parameters(complaints: &[String]) -> Self {
+        Self::error(StatusCode::BAD_REQUEST, complaints.join(", "))
+    }
+
     /// 400 with a text for a whole request.
     pub(crate) fn bad_request(text: &str) -> Self {
-        Self::message(StatusCode::BAD_REQUEST, format!("400 Bad request - {text}"))
+        Self::refused(format!("400 Bad request - {text}"))
     }
 
     /// 401.
@@ -229,10 +239,7 @@ impl Complaints {
 
     /// 400 with all faults, if there are any.
     pub(crate) fn settle(self) -> Result<()> {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => Err(self.into()),
-        }
+        refuse_if(!self.0.is_empty(), || self.into())
     }
 }
 
@@ -243,7 +250,7 @@ pub(crate) fn refuse_if(wrong: bool, failure: impl FnOnce() -> Failure) -> Resul
 
 impl From<Complaints> for Failure {
     fn from(complaints: Complaints) -> Self {
-        Self::message(StatusCode::BAD_REQUEST, complaints.0)
+        Self::refused(complaints.0)
     }
 }
 

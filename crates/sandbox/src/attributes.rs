@@ -13,6 +13,7 @@ use serde_json::Value;
 use undrift_release::Release;
 
 use super::profile::OBSERVED;
+use super::seed::word;
 
 /// The licence of a service. A higher tier includes the lower ones.
 #[derive(
@@ -41,13 +42,13 @@ pub enum Tier {
 
 impl Tier {
     /// The tier's name in lower case.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Free => "free",
-            Self::Premium => "premium",
-            Self::Ultimate => "ultimate",
-        }
+    pub(super) fn name(self) -> String {
+        word(self)
+    }
+
+    /// The tier with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        serde_json::from_value(name.into()).ok()
     }
 }
 

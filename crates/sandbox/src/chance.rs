@@ -17,7 +17,6 @@ impl Chance {
     }
 
     /// The same sequence of numbers for the same seed. Clones share one sequence.
-    #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let drawn = AtomicU64::new(0);
         Self::new(move || {

@@ -65,10 +65,10 @@ use tokio::task::JoinHandle;
 pub use attributes::Tier;
 pub use chance::Chance;
 pub use clock::Clock;
-pub use facts::{FACTS, Fact, FactSource, table as facts_table};
+pub use facts::{FACTS, Fact, table as facts_table};
 pub use limit::RateLimits;
 pub use model::{Image, Model};
-pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile, Switch};
+pub use profile::{AbsentDelete, Fault, Misfortune, OBSERVED, Profile};
 pub use routes::rows::{Collection, Field, Form, Named, serves};
 pub use seed::{Seed, SeedError};
 pub use store::Data;
@@ -224,7 +224,6 @@ pub enum StartError {
 
 impl StartError {
     /// Whether another process uses the data.
-    #[must_use]
     pub fn is_in_use(&self) -> bool {
         matches!(self, Self::InUse(_))
     }
@@ -384,49 +383,41 @@ impl std::fmt::Debug for Running {
 
 impl Running {
     /// The address that it listens on.
-    #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.address
     }
 
     /// The address for clients, without `/api/v4`.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// The token of `root`.
-    #[must_use]
     pub fn token(&self) -> &str {
         &self.token
     }
 
     /// Whether the token was generated, so that the user must be told.
-    #[must_use]
     pub fn token_was_generated(&self) -> bool {
         self.token_was_generated
     }
 
     /// Notes for the user about the data, as fragments of text.
-    #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
     /// Its licence.
-    #[must_use]
     pub fn tier(&self) -> Tier {
         self.service.tier
     }
 
     /// Whether every write is flushed to the disk before it is answered.
-    #[must_use]
     pub fn is_durable(&self) -> bool {
         self.service.store.is_durable().unwrap_or(false)
     }
 
     /// The secret of a hook, which no call ever returns: for tests that check what was stored.
-    #[must_use]
     pub fn hook_token(&self, hook: i64) -> Option<String> {
         self.service.hook_token(hook)
     }

@@ -37,10 +37,6 @@ impl Image {
 }
 
 impl Model {
-    /// The names of members of a [dump](Self::dump), at any depth, whose values depend on the clock
-    /// or on randomness.
-    pub const VOLATILE: &[&str] = &dump::VOLATILE;
-
     /// A service with the content of the seed; `token` is that of `root`.
     ///
     /// # Errors
@@ -102,7 +98,6 @@ impl Model {
     }
 
     /// The secret of a hook, which no call ever returns.
-    #[must_use]
     pub fn hook_token(&self, hook: i64) -> Option<String> {
         self.service.hook_token(hook)
     }

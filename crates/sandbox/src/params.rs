@@ -160,10 +160,7 @@ impl Params {
     /// Fails with one message that names the fault of every parameter.
     pub(crate) fn require_all(&self, needs: &[Need]) -> Result<()> {
         let complaints: Vec<String> = needs.iter().flat_map(|need| need.complaints(self)).collect();
-        match complaints.is_empty() {
-            true => Ok(()),
-            false => Err(Failure::error(http::StatusCode::BAD_REQUEST, complaints.join(", "))),
-        }
+        refuse_if(!complaints.is_empty(), || Failure::parameters(&complaints))
     }
 
     /// Fails if none of these parameters was sent. Null counts as sent.

@@ -26,6 +26,7 @@ use super::store::Store;
 use super::store::merge_request::{MergeRequest, Note};
 use super::store::namespace::{Namespace, NewGroup};
 use super::store::project::Project;
+use super::store::stored::Stored as _;
 use super::store::user::{NewUser, User};
 use super::{Data, Service, StartError, access, clock};
 
@@ -76,7 +77,7 @@ fn prepare_in(
     }
     let root = User::by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     plant_token(db, root.id, token, &now)?;
-    set_meta(db, "tier", service.tier.name())?;
+    set_meta(db, "tier", &service.tier.name())?;
     let Some(seed) = seed else {
         return Ok(Vec::new());
     };
@@ -107,8 +108,7 @@ fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
 
 /// The tier of the last start with this data.
 pub(super) fn stored_tier(store: &Store) -> Option<Tier> {
-    let name = store.read(|db| Ok(meta(db, "tier")?)).ok().flatten()?;
-    [Tier::Free, Tier::Premium, Tier::Ultimate].into_iter().find(|tier| tier.name() == name)
+    Tier::named(&store.read(|db| Ok(meta(db, "tier")?)).ok().flatten()?)
 }
 
 fn set_meta(db: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
@@ -306,9 +306,12 @@ fn add_merge_request(
             None => Err(SeedError::UnknownUser { place: place.to_owned(), user: name.clone() }),
         },
     };
-    let mut merge_request = MergeRequest {
+    let last = "SELECT coalesce(max(iid), 0) FROM merge_requests WHERE project_id = ?1";
+    let iid = call.db.query_row(last, [project.id], |row| row.get::<_, i64>(0))? + 1;
+    let merge_request = MergeRequest {
         id: 0,
-        iid: 0,
+        project_id: project.id,
+        iid,
         title: seed.title.clone(),
         state: word(seed.state),
         discussion_locked: seed.discussion_locked,
@@ -318,10 +321,11 @@ fn add_merge_request(
         created_at: call.now().to_owned(),
         updated_at: call.now().to_owned(),
     };
-    merge_request.insert(call.db, project.id)?;
+    let merge_request_id = merge_request.put(call.db)?;
     for note in &seed.notes {
-        let mut note = Note {
+        let note = Note {
             id: 0,
+            merge_request_id,
             author_id: author(note.author.as_ref())?,
             body: note.body.clone(),
             system: note.system,
@@ -329,7 +333,7 @@ fn add_merge_request(
             created_at: call.now().to_owned(),
             updated_at: call.now().to_owned(),
         };
-        note.insert(call.db, &merge_request)?;
+        note.put(call.db)?;
     }
     Ok(())
 }

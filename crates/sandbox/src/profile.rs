@@ -114,12 +114,8 @@ pub struct Profile {
     pub faults: Vec<Fault>,
 }
 
-/// The name of a switch of a [`Profile`], and what turns it on.
-pub type Switch = (&'static str, fn(&mut Profile));
-
 impl Profile {
     /// The profile for a release, with the dialects that this release certainly has.
-    #[must_use]
     pub fn at(self, release: Release) -> Self {
         let from = |major, minor| release >= Release::new(major, minor);
         // Facts from the tests of its own code.
@@ -153,83 +149,6 @@ impl Profile {
             empty_has_no_branch: self.empty_has_no_branch && !observed,
             ..self
         }
-    }
-
-    /// Each second answer to a question that neither the reference nor the real service settles, or
-    /// on which they disagree: the name of the switch, and the function that turns it on.
-    #[must_use]
-    pub fn switches() -> Vec<Switch> {
-        vec![
-            ("absent_delete", |profile| profile.absent_delete = AbsentDelete::NotFound),
-            ("archive_twice_refused", |profile| profile.archive_twice_refused = true),
-            ("archived_read_only", |profile| profile.archived_read_only = true),
-            ("code_owner_approval_kept", |profile| profile.code_owner_approval_kept = true),
-            ("create_as_the_reference", |profile| profile.create_as_the_reference = true),
-            ("developers_read_protections", |profile| profile.developers_read_protections = true),
-            ("empty_has_no_branch", |profile| profile.empty_has_no_branch = true),
-            ("former_paths_answer", |profile| profile.former_paths_answer = true),
-            ("group_variable_filter", |profile| profile.group_variable_filter = true),
-            ("import_members_created", |profile| profile.import_members_created = true),
-            ("last_owner_bad_request", |profile| profile.last_owner_bad_request = true),
-            ("later_errors", |profile| profile.later_errors = true),
-            ("maintainer_grants_owner", |profile| profile.maintainer_grants_owner = true),
-            ("maintainer_relates_forks", |profile| profile.maintainer_relates_forks = true),
-            ("optional_variable_value", |profile| profile.optional_variable_value = true),
-            ("override_needs_directory", |profile| profile.override_needs_directory = true),
-            ("owner_in_brief", |profile| profile.owner_in_brief = true),
-            ("put_clears_expiry", |profile| profile.put_clears_expiry = true),
-            ("put_resets_omitted_flags", |profile| profile.put_resets_omitted_flags = true),
-            ("raw_masks_plainly", |profile| profile.raw_masks_plainly = true),
-            ("requirements_never_public", |profile| profile.requirements_never_public = true),
-            ("runners_setting_shown", |profile| profile.runners_setting_shown = true),
-            ("star_answers_ok", |profile| profile.star_answers_ok = true),
-            ("tag_lists_ignored", |profile| profile.tag_lists_ignored = true),
-            ("unlisted_attributes_hidden", |profile| profile.unlisted_attributes_hidden = true),
-            ("unlicensed_forbidden", |profile| profile.unlicensed_forbidden = true),
-        ]
-    }
-
-    /// For each of the [switches](Self::switches), a profile with only that one.
-    #[must_use]
-    pub fn dialects() -> Vec<(&'static str, Self)> {
-        let alone = |turn_on: fn(&mut Self)| {
-            let mut profile = Self::default();
-            turn_on(&mut profile);
-            profile
-        };
-        Self::switches().into_iter().map(|(name, turn_on)| (name, alone(turn_on))).collect()
-    }
-
-    /// Possible behaviour of a service that makes work for clients: like
-    /// [switches](Self::switches), but not an open question of the reference.
-    #[must_use]
-    pub fn hostile() -> Vec<Switch> {
-        vec![
-            ("page_cap", |profile| profile.page_cap = Some(3)),
-            ("unknown_extra_keys", |profile| profile.unknown_extra_keys = true),
-            ("drop_null_keys", |profile| profile.drop_null_keys = true),
-            ("shuffle_topics", |profile| profile.shuffle_topics = true),
-            ("bots_among_members", |profile| profile.bots_among_members = true),
-        ]
-    }
-
-    /// Profiles with half of `switches` each, and one with all of them. For any two switches, one
-    /// profile has the first without the second, so that the effect of one cannot hide the other's.
-    #[must_use]
-    pub fn halves(switches: &[Switch]) -> Vec<(String, Self)> {
-        let with = |name: String, is_on: &dyn Fn(usize) -> bool| {
-            let mut profile = Self::default();
-            let on = switches.iter().enumerate().filter(|(number, _)| is_on(*number));
-            on.for_each(|(_, (_, turn_on))| turn_on(&mut profile));
-            (name, profile)
-        };
-        let bits = usize::BITS - switches.len().leading_zeros();
-        let mut halves = vec![with("all switches".to_owned(), &|_| true)];
-        for (bit, side) in (0..bits).flat_map(|bit| [(bit, 0), (bit, 1)]) {
-            let name = format!("switches with bit {bit} of their number {side}");
-            halves.push(with(name, &|number| (number >> bit) & 1 == side));
-        }
-        halves
     }
 
     /// Whether answers are changed after they were made.
@@ -321,24 +240,6 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_switch_is_on_without_each_other_one() {
-        let switches = [Profile::switches(), Profile::hostile()].concat();
-        let is_on = |(_, turn_on): &Switch, profile: &Profile| {
-            let mut with = profile.clone();
-            turn_on(&mut with);
-            format!("{with:?}") == format!("{profile:?}")
-        };
-        let halves = Profile::halves(&switches);
-        for own in &switches {
-            for other in switches.iter().filter(|other| other.0 != own.0) {
-                let mut profiles = halves.iter().map(|(_, profile)| profile);
-                let found = profiles.any(|p| is_on(own, p) && !is_on(other, p));
-                assert!(found, "{} without {}", own.0, other.0);
-            }
-        }
-    }
 
     #[test]
     fn a_fault_strikes_the_call_that_it_names() {

@@ -3,7 +3,6 @@
 //! This module processes the rows of [`attributes`], which contain the rules for single attributes.
 //! The rules that connect two attributes are here.
 
-use http::StatusCode;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -132,10 +131,7 @@ pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
             known.join(", ")
         ));
     }
-    match complaints.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::error(StatusCode::BAD_REQUEST, complaints.join(", "))),
-    }
+    refuse_if(!complaints.is_empty(), || Failure::parameters(&complaints))
 }
 
 /// Refuses merge requests and CI/CD that are open to more people than the repository.
@@ -269,8 +265,7 @@ fn check_single(row: &Attribute, value: &Value, edits: bool, rights: Rights<'_>)
         "auto_devops_deploy_strategy" if !edits && value.is_null() => {
             Err(not_null("project_auto_devops", "deploy_strategy"))
         }
-        "repository_storage" if value.is_null() => Err(Failure::message(
-            StatusCode::BAD_REQUEST,
+        "repository_storage" if value.is_null() => Err(Failure::refused(
             json!({ row.name: ["can't be blank", "is not included in the list"] }),
         )),
         "repository_storage" if value != "default" => {
@@ -391,7 +386,7 @@ fn within(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
     if row.name == "build_timeout" && number < 0 {
         let base = "Maximum job timeout has a value which could not be accepted";
         let body = json!({ "base": [base], row.blamed(): [text] });
-        return Err(Failure::message(StatusCode::BAD_REQUEST, body));
+        return Err(Failure::refused(body));
     }
     Err(Failure::model(row.blamed(), text))
 }
@@ -421,7 +416,7 @@ fn claims(row: &Attribute, words: Vec<String>, known: &[&str]) -> Result<Value> 
     }
     match faults.is_empty() {
         true => Ok(words.into()),
-        false => Err(Failure::message(StatusCode::BAD_REQUEST, json!({ row.blamed(): faults }))),
+        false => Err(Failure::refused(json!({ row.blamed(): faults }))),
     }
 }
 
@@ -457,7 +452,7 @@ fn set_policy(name: &str, value: &Value, policy: &mut Value) -> Result<()> {
     };
     let faulty = |key: &str, texts: &[&str]| {
         let field = format!("container_expiration_policy.{key}");
-        Failure::message(StatusCode::BAD_REQUEST, json!({ field: texts }))
+        Failure::refused(json!({ field: texts }))
     };
     let not_listed = |key: &str| faulty(key, &["is not included in the list"]);
     for (key, values) in POLICY {

@@ -111,18 +111,18 @@ pub(crate) fn simple(
     text: &mut Vec<u8>,
 ) -> Result<()> {
     let stored = attributes(call, project)?;
-    let reader = reader(call, project, &stored)?;
+    let view = View::of(call, project, wanted, &stored)?;
     let mut object = Object::open(text);
-    simple_members(call, project, &reader, &mut object)?;
+    view.simple_members(&mut object)?;
     if call.is_from(18, 2) {
         object.plain("visibility", &[&project.visibility]);
     }
     if call.release() >= OBSERVED {
-        repository_members(call, project, &reader, &mut object)?;
-        if reader.administrator {
+        view.repository_members(&mut object)?;
+        if view.reader.administrator {
             object.value("repository_storage", &stored["repository_storage"])?;
         }
-        custom_members(call, project, wanted, &mut object)?;
+        view.custom_members(&mut object)?;
     }
     object.close();
     Ok(())
@@ -135,25 +135,6 @@ fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> 
     Ok(stored)
 }
 
-/// The project's attributes for the caller.
-fn reader<'a>(
-    call: &Call<'_>,
-    project: &'a Project,
-    stored: &'a Map<String, Value>,
-) -> Result<Reader<'a>> {
-    Ok(Reader {
-        stored,
-        edition: call.edition(),
-        level: call.level_in(project)?,
-        known: call.caller.is_some(),
-        administrator: call.is_administrator(),
-        visibility: &project.visibility,
-        archived: project.archived,
-        fork: project.forked_from_id.is_some(),
-        unlisted_hidden: call.service.profile.unlisted_attributes_hidden,
-    })
-}
-
 /// Writes the full form to the end of a JSON text.
 pub(crate) fn full(
     call: &Call<'_>,
@@ -162,10 +143,11 @@ pub(crate) fn full(
     text: &mut Vec<u8>,
 ) -> Result<()> {
     let stored = attributes(call, project)?;
-    let reader = reader(call, project, &stored)?;
+    let view = View::of(call, project, wanted, &stored)?;
+    let reader = &view.reader;
     let mut object = Object::open(text);
-    simple_members(call, project, &reader, &mut object)?;
-    repository_members(call, project, &reader, &mut object)?;
+    view.simple_members(&mut object)?;
+    view.repository_members(&mut object)?;
     object.value("creator_id", project.creator_id)?;
     object.plain("visibility", &[&project.visibility]);
     object.value("archived", call.is_archived(project)?)?;
@@ -175,13 +157,13 @@ pub(crate) fn full(
         &[host(call), "/", &project.full_path.to_lowercase()],
     );
     object.plain("import_status", &[project.import_status_at(call.now())]);
-    links(call, project.id, &reader, object.object("_links"));
+    view.links(object.object("_links"));
     object.value(
         "shared_with_groups",
         if project.shared { shares::shown(call, Holder::Project(project.id))? } else { Vec::new() },
     )?;
     if let Some(user) = call.caller.as_ref().filter(|_| wanted.permissions) {
-        permissions(call, user, project, object.object("permissions"))?;
+        view.permissions(user, object.object("permissions"))?;
     }
     for (name, value) in reader.rest() {
         object.value(name, value)?;
@@ -194,31 +176,182 @@ pub(crate) fn full(
         object.value("description_html", description_html(&stored))?;
     }
     if reader.level >= MAINTAINER {
-        maintainers_members(call, project, &stored, wanted, &mut object)?;
+        view.maintainers_members(&mut object)?;
     }
-    optional_members(call, project, wanted, &mut object)?;
-    wanted_members(call, project, &reader, wanted, &mut object)?;
+    view.optional_members(&mut object)?;
+    view.wanted_members(&mut object)?;
     object.close();
     Ok(())
 }
 
-/// The members for maintainers only.
-fn maintainers_members(
-    call: &Call<'_>,
-    project: &Project,
-    stored: &Map<String, Value>,
+/// One project for one call.
+struct View<'a> {
+    call: &'a Call<'a>,
+    project: &'a Project,
     wanted: Wanted,
-    object: &mut Object<'_>,
-) -> Result<()> {
-    object.plain("runners_token", &[&project.runners_token]);
-    object.value("import_url", import_url(stored))?;
-    if call.is_from(15, 9) {
-        object.value("import_type", Value::Null)?;
+    /// The project's attributes for the caller.
+    reader: Reader<'a>,
+}
+
+impl<'a> View<'a> {
+    fn of(
+        call: &'a Call<'a>,
+        project: &'a Project,
+        wanted: Wanted,
+        stored: &'a Map<String, Value>,
+    ) -> Result<Self> {
+        let reader = Reader {
+            stored,
+            edition: call.edition(),
+            level: call.level_in(project)?,
+            known: call.caller.is_some(),
+            administrator: call.is_administrator(),
+            visibility: &project.visibility,
+            archived: project.archived,
+            fork: project.forked_from_id.is_some(),
+            unlisted_hidden: call.service.profile.unlisted_attributes_hidden,
+        };
+        Ok(Self { call, project, wanted, reader })
     }
-    if wanted.import_error {
-        object.value("import_error", project.import_error_at(call.now()))?;
+
+    /// The members for maintainers only.
+    fn maintainers_members(&self, object: &mut Object<'_>) -> Result<()> {
+        let Self { call, project, .. } = self;
+        object.plain("runners_token", &[&project.runners_token]);
+        object.value("import_url", import_url(self.reader.stored))?;
+        if call.is_from(15, 9) {
+            object.value("import_type", Value::Null)?;
+        }
+        if self.wanted.import_error {
+            object.value("import_error", project.import_error_at(call.now()))?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// The members of the simple form.
+    fn simple_members(&self, object: &mut Object<'_>) -> Result<()> {
+        let Self { call, project, .. } = self;
+        let host = host(call);
+        let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+        let (base, path) = (call.base.as_str(), project.full_path.as_str());
+        object.value("id", project.id)?;
+        object.value("name", &project.name)?;
+        object.value(
+            "name_with_namespace",
+            format_args!("{} / {}", project.namespace.full_name, project.name),
+        )?;
+        object.plain("path", &[&project.path]);
+        object.plain("path_with_namespace", &[path]);
+        object.plain("created_at", &[&project.created_at]);
+        object.plain("ssh_url_to_repo", &["git@", name, ":", path, ".git"]);
+        object.plain("http_url_to_repo", &[base, "/", path, ".git"]);
+        object.plain("web_url", &[base, "/", path]);
+        object.value("avatar_url", avatar_url(call, project))?;
+        object.value("star_count", project.star_count)?;
+        object.plain("last_activity_at", &[&project.last_activity_at]);
+        object.value("namespace", project.namespace.brief(base))?;
+        self.reader.brief().try_for_each(|(name, value)| object.value(name, value))
+    }
+
+    /// The members for callers who may read the repository.
+    fn repository_members(&self, object: &mut Object<'_>) -> Result<()> {
+        let Self { call, project, .. } = self;
+        if !self.reader.reads_code() {
+            return Ok(());
+        }
+        object.value("forks_count", project.forks_count)?;
+        match project.empty_repo {
+            true => object.value("readme_url", Value::Null)?,
+            false => object.plain(
+                "readme_url",
+                &[&call.base, "/", &project.full_path, "/-/blob/HEAD/README.md"],
+            ),
+        }
+        Ok(())
+    }
+
+    /// The members that only some projects or callers have.
+    fn optional_members(&self, object: &mut Object<'_>) -> Result<()> {
+        let Self { call, project, .. } = self;
+        if let Some(id) = project.namespace.owner_id {
+            object.value("owner", owner(call, id, &project.namespace)?)?;
+        }
+        if call.shows_deletion() {
+            object.value("marked_for_deletion_at", project.marked_for_deletion_on.as_deref())?;
+            object.value("marked_for_deletion_on", project.marked_for_deletion_on.as_deref())?;
+        }
+        if let Some(upstream) = project.forked_from_id
+            && let Some(upstream) = upstream_of(call, upstream, self.wanted)?
+        {
+            object.value("forked_from_project", upstream)?;
+        }
+        Ok(())
+    }
+
+    /// The members that the call requests.
+    fn wanted_members(&self, object: &mut Object<'_>) -> Result<()> {
+        if self.wanted.license {
+            object.value("license_url", Value::Null)?;
+            object.value("license", Value::Null)?;
+        }
+        if self.wanted.statistics && self.reader.level >= REPORTER {
+            let mut sizes = object.object("statistics");
+            for name in STATISTICS.split(' ') {
+                sizes.value(name, 0)?;
+            }
+            if self.call.release() >= OBSERVED {
+                sizes.value("container_registry_size", 0)?;
+            }
+            sizes.close();
+        }
+        self.custom_members(object)
+    }
+
+    fn custom_members(&self, object: &mut Object<'_>) -> Result<()> {
+        if self.wanted.custom_attributes {
+            let all = custom_attributes::of(self.call.db, Holder::Project(self.project.id))?;
+            object.value("custom_attributes", all)?;
+        }
+        Ok(())
+    }
+
+    /// The URLs of a project's parts.
+    fn links(&self, mut object: Object<'_>) {
+        let own = format!("{}/api/v4/projects/{}", self.call.base, self.project.id);
+        object.plain("self", &[&own]);
+        for (name, path) in [
+            ("issues", "/issues"),
+            ("merge_requests", "/merge_requests"),
+            ("repo_branches", "/repository/branches"),
+            ("labels", "/labels"),
+            ("events", "/events"),
+            ("members", "/members"),
+            ("cluster_agents", "/cluster_agents"),
+        ] {
+            let is_closed = match name {
+                "issues" => !self.reader.uses("issues_access_level"),
+                "merge_requests" => !self.reader.uses("merge_requests_access_level"),
+                _ => false,
+            };
+            if !is_closed {
+                object.plain(name, &[&own, path]);
+            }
+        }
+        object.close();
+    }
+
+    /// The caller's direct and inherited roles, null for none.
+    fn permissions(&self, caller: &User, mut object: Object<'_>) -> Result<()> {
+        let Self { call, project, .. } = self;
+        let direct = call.direct_level(caller, project.id)?;
+        let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
+        // The notification level is the default: nobody can change it here.
+        let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
+        object.value("project_access", direct.map(role))?;
+        object.value("group_access", (inherited > 0).then(|| role(inherited)))?;
+        object.close();
+        Ok(())
+    }
 }
 
 /// The URL of an import or a mirror, without credentials.
@@ -251,119 +384,6 @@ fn are_emails_off(call: &Call<'_>, project: &Project) -> Result<bool> {
     let own: Option<bool> = call.one(sql, [project.id])?;
     let above = || group_settings::is_set_above(call, &project.namespace, "emails_disabled", true);
     Ok(own == Some(true) || above()?)
-}
-
-/// The members of the simple form.
-fn simple_members(
-    call: &Call<'_>,
-    project: &Project,
-    reader: &Reader<'_>,
-    object: &mut Object<'_>,
-) -> Result<()> {
-    let host = host(call);
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let (base, path) = (call.base.as_str(), project.full_path.as_str());
-    object.value("id", project.id)?;
-    object.value("name", &project.name)?;
-    object.value(
-        "name_with_namespace",
-        format_args!("{} / {}", project.namespace.full_name, project.name),
-    )?;
-    object.plain("path", &[&project.path]);
-    object.plain("path_with_namespace", &[path]);
-    object.plain("created_at", &[&project.created_at]);
-    object.plain("ssh_url_to_repo", &["git@", name, ":", path, ".git"]);
-    object.plain("http_url_to_repo", &[base, "/", path, ".git"]);
-    object.plain("web_url", &[base, "/", path]);
-    object.value("avatar_url", avatar_url(call, project))?;
-    object.value("star_count", project.star_count)?;
-    object.plain("last_activity_at", &[&project.last_activity_at]);
-    object.value("namespace", project.namespace.brief(base))?;
-    for (name, value) in reader.brief() {
-        object.value(name, value)?;
-    }
-    Ok(())
-}
-
-/// The members for callers who may read the repository.
-fn repository_members(
-    call: &Call<'_>,
-    project: &Project,
-    reader: &Reader<'_>,
-    object: &mut Object<'_>,
-) -> Result<()> {
-    if !reader.reads_code() {
-        return Ok(());
-    }
-    object.value("forks_count", project.forks_count)?;
-    match project.empty_repo {
-        true => object.value("readme_url", Value::Null)?,
-        false => object
-            .plain("readme_url", &[&call.base, "/", &project.full_path, "/-/blob/HEAD/README.md"]),
-    }
-    Ok(())
-}
-
-/// The members that only some projects or callers have.
-fn optional_members(
-    call: &Call<'_>,
-    project: &Project,
-    wanted: Wanted,
-    object: &mut Object<'_>,
-) -> Result<()> {
-    if let Some(id) = project.namespace.owner_id {
-        object.value("owner", owner(call, id, &project.namespace)?)?;
-    }
-    if call.shows_deletion() {
-        object.value("marked_for_deletion_at", project.marked_for_deletion_on.as_deref())?;
-        object.value("marked_for_deletion_on", project.marked_for_deletion_on.as_deref())?;
-    }
-    if let Some(upstream) = project.forked_from_id
-        && let Some(upstream) = upstream_of(call, upstream, wanted)?
-    {
-        object.value("forked_from_project", upstream)?;
-    }
-    Ok(())
-}
-
-/// The members that the call requests.
-fn wanted_members(
-    call: &Call<'_>,
-    project: &Project,
-    reader: &Reader<'_>,
-    wanted: Wanted,
-    object: &mut Object<'_>,
-) -> Result<()> {
-    if wanted.license {
-        object.value("license_url", Value::Null)?;
-        object.value("license", Value::Null)?;
-    }
-    if wanted.statistics && reader.level >= REPORTER {
-        let mut sizes = object.object("statistics");
-        for name in STATISTICS {
-            sizes.value(name, 0)?;
-        }
-        if call.release() >= OBSERVED {
-            sizes.value("container_registry_size", 0)?;
-        }
-        sizes.close();
-    }
-    custom_members(call, project, wanted, object)
-}
-
-fn custom_members(
-    call: &Call<'_>,
-    project: &Project,
-    wanted: Wanted,
-    object: &mut Object<'_>,
-) -> Result<()> {
-    if wanted.custom_attributes {
-        object.value(
-            "custom_attributes",
-            custom_attributes::of(call.db, Holder::Project(project.id))?,
-        )?;
-    }
-    Ok(())
 }
 
 /// The host that the client used, with its port.
@@ -403,65 +423,14 @@ fn upstream_of(call: &Call<'_>, id: i64, wanted: Wanted) -> Result<Option<Value>
 }
 
 /// The keys of `statistics`; no repository has contents, so all are 0.
-pub(super) const STATISTICS: [&str; 10] = [
-    "commit_count",
-    "storage_size",
-    "repository_size",
-    "wiki_size",
-    "lfs_objects_size",
-    "job_artifacts_size",
-    "pipeline_artifacts_size",
-    "packages_size",
-    "snippets_size",
-    "uploads_size",
-];
+pub(super) const STATISTICS: &str = "commit_count storage_size repository_size wiki_size \
+    lfs_objects_size job_artifacts_size pipeline_artifacts_size packages_size snippets_size \
+    uploads_size";
 
 /// The URL of the avatar.
 pub(crate) fn avatar_url(call: &Call<'_>, project: &Project) -> Option<String> {
     let name = project.avatar.as_ref()?;
     Some(format!("{}/uploads/-/system/project/avatar/{}/{name}", call.base, project.id))
-}
-
-/// The URLs of a project's parts.
-fn links(call: &Call<'_>, id: i64, reader: &Reader<'_>, mut object: Object<'_>) {
-    let own = format!("{}/api/v4/projects/{id}", call.base);
-    object.plain("self", &[&own]);
-    for (name, path) in [
-        ("issues", "/issues"),
-        ("merge_requests", "/merge_requests"),
-        ("repo_branches", "/repository/branches"),
-        ("labels", "/labels"),
-        ("events", "/events"),
-        ("members", "/members"),
-        ("cluster_agents", "/cluster_agents"),
-    ] {
-        let is_closed = match name {
-            "issues" => !reader.uses("issues_access_level"),
-            "merge_requests" => !reader.uses("merge_requests_access_level"),
-            _ => false,
-        };
-        if !is_closed {
-            object.plain(name, &[&own, path]);
-        }
-    }
-    object.close();
-}
-
-/// The caller's direct and inherited roles, null for none.
-fn permissions(
-    call: &Call<'_>,
-    caller: &User,
-    project: &Project,
-    mut object: Object<'_>,
-) -> Result<()> {
-    let direct = call.direct_level(caller, project.id)?;
-    let inherited = call.standing()?.in_namespace(&project.namespace.traversal);
-    // The notification level is the default: nobody can change it here.
-    let role = |level: i64| json!({ "access_level": level, "notification_level": 3 });
-    object.value("project_access", direct.map(role))?;
-    object.value("group_access", (inherited > 0).then(|| role(inherited)))?;
-    object.close();
-    Ok(())
 }
 
 /// The condition for projects `p` that a user is a member of. The list binds `:user`, `:namespaces`

@@ -20,7 +20,7 @@ use crate::{
     level::{LEVELS, Level},
     operation::{Op, Operation, Parameter, Place, Request, Type},
     secret::Reference,
-    text::{alternatives, nearest},
+    text::{alternatives, did_you_mean},
     value::{Fields, Json, Object, Value},
 };
 
@@ -146,10 +146,8 @@ fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result
     let (name, key) = split(written);
     let Some(parameter) = known.iter().copied().find(|parameter| parameter.name == name) else {
         let fault = Fault::new(format!("`{}` has no parameter `{name}`", row.id));
-        return Err(match nearest(name, known.iter().map(|parameter| parameter.name)) {
-            Some(name) => fault.help(format!("did you mean `{name}`?")),
-            None => fault.help(explained(row)),
-        });
+        let near = did_you_mean(name, known.iter().map(|parameter| parameter.name));
+        return Err(fault.help(near.unwrap_or_else(|| explained(row))));
     };
     let (described, key) = match (parameter.value, key) {
         (Type::Object(keys), Some(key)) => (nested(parameter, keys, key)?, Some(key.to_owned())),
@@ -181,10 +179,8 @@ fn nested(
     keys.iter().find(|known| known.name == key).ok_or_else(|| {
         let fault = Fault::new(format!("`{}` has no key `{key}`", parent.name));
         let names: Vec<_> = keys.iter().map(|known| known.name).collect();
-        match nearest(key, names.iter().copied()) {
-            Some(name) => fault.help(format!("did you mean `{name}`?")),
-            None => fault.help(format!("it has {}", alternatives(&names))),
-        }
+        let near = did_you_mean(key, names.iter().copied());
+        fault.help(near.unwrap_or_else(|| format!("it has {}", alternatives(&names))))
     })
 }
 
@@ -315,10 +311,7 @@ fn word(words: &[&str], text: &str) -> Result<Json, Fault> {
         return Ok(text.into());
     }
     let fault = Fault::new(format!("is {}, not `{text}`", alternatives(words)));
-    Err(match nearest(text, words.iter().copied()) {
-        Some(word) => fault.help(format!("did you mean `{word}`?")),
-        None => fault,
-    })
+    Err(Fault { help: did_you_mean(text, words.iter().copied()), ..fault })
 }
 
 /// The number of a level, which may be written as a word (reference 1, 2.1).

@@ -13,19 +13,12 @@ use crate::{
     diagnostic::codes,
     manifest::{self, Loaded, Surroundings, schema},
     report::terminal::explain,
-    text::{alternatives, nearest},
+    text::{alternatives, did_you_mean},
 };
-
-const EXAMPLES: &str = "Examples:
-  undrift explain acme/shop#settings/merge_method manifests    which layers say what
-  undrift explain acme/shop#members/alice --sandbox            and what is live
-  undrift explain settings.merge_method                        a field
-  undrift explain 'group settings.visibility'                  a field of one kind of document
-  undrift explain masked-value                                 the code of a message";
 
 /// The options of `explain`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../help/explain.txt"))]
 pub(super) struct Args {
     /// Address of something that is declared (PATH#SECTION/ENTRY/FIELD or a part of it), name of a
     /// field, section or kind, or code of a message
@@ -71,6 +64,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
 
 /// The failure if nothing is called `what`, with similar names.
 fn unknown(what: &str) -> Failure {
+    const OTHERWISE: &str = "name a field as `settings.merge_method`, or the code that stands in the brackets of a message";
     let failure = Failure::usage(format!("nothing is called `{what}`"));
     let several = schema::with_last_name(what);
     if !several.is_empty() {
@@ -78,12 +72,8 @@ fn unknown(what: &str) -> Failure {
     }
     let names = schema::names();
     let codes = codes::CODES.iter().map(|code| code.name);
-    match nearest(what, codes.chain(names.iter().map(String::as_str))) {
-        Some(near) => failure.help(format!("did you mean `{near}`?")),
-        None => failure.help(
-            "name a field as `settings.merge_method`, or the code that stands in the brackets of a message",
-        ),
-    }
+    let near = did_you_mean(what, codes.chain(names.iter().map(String::as_str)));
+    failure.help(near.unwrap_or_else(|| OTHERWISE.to_owned()))
 }
 
 /// Reports the faults of manifests that cannot be used.

@@ -55,13 +55,9 @@ const AHEAD: usize = 4;
 const LOOKS: usize = 15;
 const PAUSE: Duration = Duration::from_secs(2);
 
-const EXAMPLES: &str = "Examples:
-  undrift selftest --group acme/void --url https://gitlab.example.org
-  undrift selftest --group acme/void --user alice --tier premium --attributes -o selftest.txt";
-
 /// The options of `selftest`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../help/selftest.txt"))]
 pub(super) struct Args {
     /// Group to work in; must exist and be empty, and the token needs the role Owner there
     #[arg(long, value_name = "PATH")]
@@ -98,7 +94,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     let (ground, about) = {
         let end = trial.connect(cx).await?;
         let found = prepare(&args, &end.observer).await;
-        end.close().await;
+        connect::stop(end.embedded).await;
         found?
     };
     cx.output.tell(&format!("everything happens in `{}`\n", escape(&ground.root)));
@@ -293,14 +289,6 @@ struct End {
     embedded: Option<connect::Embedded>,
 }
 
-impl End {
-    async fn close(self) {
-        if let Some(embedded) = self.embedded {
-            connect::stop(embedded).await;
-        }
-    }
-}
-
 impl Trial {
     fn new(connect: ConnectArgs) -> Result<Self, Failure> {
         let name = format!("{PREFIX}{:016x}", rand::random::<u64>());
@@ -319,9 +307,8 @@ impl Trial {
     async fn connect(&self, cx: &Context) -> Result<End, Failure> {
         let (root, config) = (Path::new("."), Config::default());
         let endpoint = self.connect.endpoint(root, &config, &cx.env, &cx.output).await?;
-        let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone())
-            .with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref());
-        let secrets = Arc::new(secrets);
+        let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
+        let secrets = Arc::new(endpoint.apart_from(secrets));
         cx.output.redactor().learn(Arc::clone(&secrets));
         let client = self.connect.client(&endpoint, &config, secrets)?;
         let observer = Observer::connect(client).await?;
@@ -337,7 +324,13 @@ impl Trial {
     ) -> Result<Findings, Failure> {
         let mut found = Findings::default();
         for phase in Phase::ALL {
-            self.phase(phase, ground, &mut found, reports, cx).await?;
+            let session = self.session(phase, ground, reports, cx).await?;
+            let applied = match session.plan(cx).await {
+                Ok(plan) => carry_out(phase, plan, &session, &mut found).await,
+                Err(failure) => Err(failure),
+            };
+            session.close().await;
+            applied?;
             if self.stop.is_over.load(Ordering::SeqCst) {
                 break;
             }
@@ -348,24 +341,6 @@ impl Trial {
             again?;
         }
         Ok(found)
-    }
-
-    async fn phase(
-        &self,
-        phase: Phase,
-        ground: &Ground,
-        found: &mut Findings,
-        reports: &mut Reports,
-        cx: &Context,
-    ) -> Result<(), Failure> {
-        let session = self.session(phase, ground, reports, cx).await?;
-        let planned = session.plan(cx).await;
-        let applied = match planned {
-            Ok(plan) => carry_out(phase, plan, &session, found).await,
-            Err(failure) => Err(failure),
-        };
-        session.close().await;
-        applied
     }
 
     /// A session for the documents of a phase.
@@ -402,7 +377,7 @@ impl Trial {
         let cleaned = match self.connect(cx).await {
             Ok(end) => {
                 let cleaned = remove(&end.observer, &ground.root).await.map_err(Failure::from);
-                end.close().await;
+                connect::stop(end.embedded).await;
                 cleaned
             }
             Err(failure) => Err(failure),

@@ -24,6 +24,7 @@ use crate::{
     plan::{Holds, saved::SavedPlan},
     secret::Allowed,
     selection::Selection,
+    text::did_you_mean,
 };
 
 /// Where to look for the environment variables that manifests may use, after `--allow-env`.
@@ -306,10 +307,8 @@ pub(in crate::cli) fn selects_something(
             within.chain(entries).collect::<Vec<_>>()
         }
     };
-    Err(match crate::text::nearest(selector.written(), near.iter().map(String::as_str)) {
-        Some(near) => failure.help(format!("did you mean `{near}`?")),
-        None => failure.help(
-            "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`",
-        ),
-    })
+    let near = did_you_mean(selector.written(), near.iter().map(String::as_str));
+    Err(failure.help(near.unwrap_or_else(|| {
+        "`*` matches within a path segment, `**` across segments: `acme/**`, `**#variables`".into()
+    })))
 }

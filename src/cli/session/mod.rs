@@ -150,8 +150,6 @@ impl Session {
 
     /// Stops the embedded service, if there is one, after everything is written.
     pub(super) async fn close(self) {
-        if let Some(embedded) = self.embedded {
-            connect::stop(embedded).await;
-        }
+        connect::stop(self.embedded).await;
     }
 }

@@ -136,8 +136,7 @@ impl Found {
     pub(super) fn secrets(&self, root: &Path, env: &Environment) -> Secrets {
         match self {
             Self::Service(endpoint) | Self::Taking(endpoint) => {
-                Secrets::new(root, endpoint.environment.clone())
-                    .with_own_token(endpoint.token.clone(), endpoint.token_file.as_deref())
+                endpoint.apart_from(Secrets::new(root, endpoint.environment.clone()))
             }
             Self::Snapshot(..) => Secrets::new(root, env.clone()),
         }

@@ -72,7 +72,7 @@ pub(super) fn property(field: &Field) -> Json {
             property[key] = value;
         }
     }
-    property[KEYWORD] = json!(treatment(field));
+    property[KEYWORD] = treatment(field).to_keyword();
     if let Some(property) = property.as_object_mut() {
         property.remove("$schema");
         property.remove("title");

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 
 use crate::{
-    field::{Accepted, FIELD, Named, Secrecy, When},
+    field::{Accepted, Compare, FIELD, Named, Secrecy, When},
     kinds::source::Import,
     schema::TextOrSecret,
 };
@@ -35,10 +35,10 @@ pub struct ProjectSettings {
     pub import_url: Option<TextOrSecret>,
     /// The topics of the project. The list replaces the live list; its order does not matter. All
     /// projects of an installation share topics: the first spelling of a topic wins.
-    #[schemars(transform = FIELD.as_topics().ascii_from(18, 9).harmless(), inner(length(max = 255)), example = &["rust", "shop"])]
+    #[schemars(transform = FIELD.compared(Compare::Topics).ascii_from(18, 9).harmless(), inner(length(max = 255)), example = &["rust", "shop"])]
     pub topics: Option<BTreeSet<String>>,
     /// The old name of `topics`.
-    #[schemars(transform = FIELD.as_topics().ascii_from(18, 9).use_instead("topics").harmless(), inner(length(max = 255)))]
+    #[schemars(transform = FIELD.compared(Compare::Topics).ascii_from(18, 9).use_instead("topics").harmless(), inner(length(max = 255)))]
     pub tag_list: Option<BTreeSet<String>>,
     /// The avatar of the project: a file below the manifest folder. `null` removes it (from release
     /// 15.4). The service shows whether there is an avatar, but not which: use `--resend` to

@@ -218,10 +218,11 @@ impl Located<'_> {
     /// The known meaning of an unknown key.
     fn meant(&self, name: &str) -> Option<Meant> {
         let is_config = self.root["properties"].get("kind").is_none();
+        let planned = || PLANNED_KEYS.split(' ').any(|key| key == name);
         let is_planned = match self.depth {
             _ if is_config => false,
-            0 => PLANNED_KEYS.contains(&name),
-            1 if self.section == "unlisted" => PLANNED_KEYS.contains(&name),
+            0 => planned(),
+            1 if self.section == "unlisted" => planned(),
             _ => name == PLANNED_FIELD,
         };
         let known = || {

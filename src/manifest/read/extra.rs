@@ -21,19 +21,8 @@ use crate::{
 };
 
 /// Names that address, select or impersonate in any operation.
-const RESERVED: [&str; 11] = [
-    "access_token",
-    "filter",
-    "id",
-    "job_token",
-    "namespace",
-    "namespace_id",
-    "path",
-    "private_token",
-    "sudo",
-    "user_id",
-    "username",
-];
+const RESERVED: &str = "access_token filter id job_token namespace namespace_id path \
+    private_token sudo user_id username";
 
 /// Names of the visibility in older releases of the service.
 const VISIBILITY: [&str; 2] = ["public", "visibility_level"];
@@ -110,7 +99,7 @@ pub(super) fn check(of: Section, written: &str) -> Result<(), Refused> {
             help,
         );
     }
-    if RESERVED.contains(&name.as_str())
+    if RESERVED.split(' ').any(|reserved| reserved == name)
         || PARAMETERS
             .get(&(of.home.scope, section))
             .is_some_and(|names| names.contains(name.as_str()))
@@ -172,8 +161,11 @@ mod tests {
             assert!(!rows.is_empty(), "{section}");
             let taken = rows.into_iter().flat_map(parameters).map(|parameter| parameter.name);
             let own = kind.table().specs().iter().map(|spec| spec.name.as_str());
-            for name in
-                taken.chain(own).chain(RESERVED).chain(VISIBILITY).chain(["_method", "_", "state"])
+            for name in taken
+                .chain(own)
+                .chain(RESERVED.split(' '))
+                .chain(VISIBILITY)
+                .chain(["_method", "_", "state"])
             {
                 for written in [
                     name.to_owned(),

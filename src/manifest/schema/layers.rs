@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     field::{Field, Scope, Secrecy},
-    kinds,
     value::{Json, Object},
 };
 
@@ -172,31 +171,3 @@ pub(super) fn in_values() -> Json {
 /// What `extra` is.
 pub(super) const EXTRA: &str =
     "API attributes that undrift does not know yet; sent and compared as they are.";
-
-/// The part of the reference page about what any document may hold, and what may stand in any entry.
-pub(super) fn shared_reference() -> String {
-    let mut keys = json!({"properties": keys(Use::Reading)});
-    keys["properties"]["ignore_layers"] = ignore(&[]);
-    keys["properties"]["unlisted"] = container::unlisted(Scope::Group);
-    let (keys, values) = (kinds::reference::table(&keys), kinds::reference::table(&in_values()));
-    format!(
-        "\n# In any document but `kind: Acknowledge`\n\n{keys}\n# In any entry or value\n\n\
-         An entry of a list may also say `state: absent` (it must not exist) or `state: unmanaged` (others\n\
-         manage it).\n\n{values}"
-    )
-}
-
-/// The part of the reference page about rules: the keys that only they have.
-pub(super) fn reference() -> String {
-    let kinds = [DocumentKind::Defaults(Scope::Project), DocumentKind::Profile(Scope::Project)];
-    let page = |kind: DocumentKind| {
-        let mut schema = kind.checker().schema.clone();
-        let shared = container::sections(Scope::Project, Use::Reading);
-        if let Some(properties) = schema["properties"].as_object_mut() {
-            let shared = shared.into_iter().chain(keys(Use::Reading));
-            shared.for_each(|(name, _)| drop(properties.shift_remove(&name)));
-        }
-        kinds::reference::document(kind.name(), &schema)
-    };
-    kinds.map(page).concat()
-}

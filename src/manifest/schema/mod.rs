@@ -13,7 +13,7 @@ use super::Config;
 use crate::{
     field::Scope,
     kind::{Section, Shape},
-    kinds::{self, described::Description},
+    kinds::described::Description,
     schema,
     value::{Json, Object},
     yaml::Node,
@@ -220,18 +220,13 @@ pub fn manifest() -> Json {
     published("manifest", schema)
 }
 
-/// The reference page of all manifests in Markdown.
-pub fn reference() -> String {
-    let own = |scope| json!({"properties": container::own(scope)});
-    let others = [
-        layers::reference(),
-        kinds::reference::document(
-            DocumentKind::Acknowledge.name(),
-            &DocumentKind::Acknowledge.schema(),
-        ),
-    ];
-    let containers = kinds::reference::page(&layers::shared_reference(), own);
-    std::iter::once(containers).chain(others).collect()
+/// What any document but `Acknowledge` may hold, and what may stand in any entry or in place of any
+/// value: names with what they mean.
+pub fn shared() -> [Json; 2] {
+    let mut keys = json!({"properties": layers::keys(Use::Reading)});
+    keys["properties"]["ignore_layers"] = layers::ignore(&[]);
+    keys["properties"]["unlisted"] = container::unlisted(Scope::Group);
+    [keys, layers::in_values()]
 }
 
 /// The description of `kind`.
@@ -302,6 +297,7 @@ fn insert(schema: &mut Object, name: &str, property: Json) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kinds;
 
     #[test]
     fn built_in_descriptions_match_their_schema() {

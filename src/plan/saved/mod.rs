@@ -237,11 +237,10 @@ pub fn text_of(mut plan: Json) -> String {
 
 /// Checks that `bytes` begin as a saved plan in the present format.
 fn is_saved_plan(bytes: &[u8]) -> Result<(), Unusable> {
-    #[derive(Deserialize)]
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
     struct Head {
-        #[serde(default)]
         undrift: Json,
-        #[serde(default)]
         format_version: Json,
     }
     let not_json = "the file is not a saved plan: it is cut, or something else";

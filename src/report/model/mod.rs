@@ -16,6 +16,7 @@ pub mod value;
 use std::collections::BTreeMap;
 
 pub use item::{Group, Item};
+use serde::Serialize;
 
 use self::summary::Title;
 use super::{
@@ -69,7 +70,8 @@ pub enum State<'a> {
 }
 
 /// The content of a report.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
 pub enum Content<'a> {
     /// A plan, or drift.
     Planned(&'a Planned<'a>),
@@ -77,24 +79,6 @@ pub enum Content<'a> {
     Outcomes(&'a Outcomes<'a>),
     /// The faults of manifests.
     Checked(&'a Checked<'a>),
-}
-
-impl<'a> From<&'a Planned<'a>> for Content<'a> {
-    fn from(planned: &'a Planned<'a>) -> Self {
-        Self::Planned(planned)
-    }
-}
-
-impl<'a> From<&'a Outcomes<'a>> for Content<'a> {
-    fn from(outcomes: &'a Outcomes<'a>) -> Self {
-        Self::Outcomes(outcomes)
-    }
-}
-
-impl<'a> From<&'a Checked<'a>> for Content<'a> {
-    fn from(checked: &'a Checked<'a>) -> Self {
-        Self::Checked(checked)
-    }
 }
 
 /// The part of a report in which a step is shown.

@@ -1,6 +1,7 @@
 //! Access requests of groups and projects, by users who want to become members. The reference
 //! leaves them out; all of this is the real service's behaviour.
 
+use super::super::store::stored::run;
 use super::members::{self, Member};
 use super::prelude::*;
 
@@ -32,8 +33,7 @@ fn asked_at(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<String>>
 
 fn forget(call: &Call<'_>, scope: &Scope, user: i64) -> Result<()> {
     let sql = format!("DELETE FROM access_requests WHERE {} = ?1 AND user_id = ?2", scope.column());
-    call.db.prepare_cached(&sql)?.execute([scope.id(), user])?;
-    Ok(())
+    Ok(run(call.db, &sql, [scope.id(), user])?)
 }
 
 fn json(call: &Call<'_>, user: &User, requested_at: &str) -> Value {
@@ -77,7 +77,7 @@ fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         "INSERT INTO access_requests ({}, user_id, requested_at) VALUES (?1, ?2, ?3)",
         scope.column()
     );
-    call.db.prepare_cached(&sql)?.execute(params![scope.id(), user.id, call.now()])?;
+    run(call.db, &sql, params![scope.id(), user.id, call.now()])?;
     Answer::created(&json(call, user, call.now()))
 }
 
@@ -102,8 +102,7 @@ fn approve(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 /// Adds a member; the answer is the form that everybody sees.
 fn welcome(call: &Call<'_>, scope: &Scope, user: i64, level: i64) -> Result<Value> {
     members::insert(call, scope, user, level, None, call.caller.as_ref())?;
-    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
-    let mut body = member.json(call)?;
+    let mut body = Member::existing(call, scope, user)?.json(call)?;
     if let Some(body) = body.as_object_mut() {
         body.remove("email");
     }

@@ -191,12 +191,9 @@ impl State {
     /// 400 if both only the approvals of code owners and all approvals are removed.
     fn check(&self, words: &str) -> Result<()> {
         let on = |name: &str| self.settings.get(name).and_then(Value::as_bool);
-        match on(SELECTIVE) == Some(true) && on(RESET) != Some(false) {
-            true => {
-                Err(Failure::model("base", format!("{SELECTIVE} can only be enabled when {words}")))
-            }
-            false => Ok(()),
-        }
+        refuse_if(on(SELECTIVE) == Some(true) && on(RESET) != Some(false), || {
+            Failure::model("base", format!("{SELECTIVE} can only be enabled when {words}"))
+        })
     }
 }
 

@@ -21,7 +21,7 @@ const BADGES: Collection = Collection {
     scope,
     filters: &["name"],
     inherited,
-    settle: |_, _, _, badge, _| check(badge),
+    settle: |_, _, badge, _| check(badge),
     json: |_, call, scope, badge| json(call, scope, badge),
     ..Collection::new("/projects/{id}/badges")
 };

@@ -50,7 +50,7 @@ const MILESTONES: Collection = Collection {
     ],
     filters: &["state", "title"],
     order: &["due_date", "title"],
-    settle: settle_milestone,
+    settle: |_, _, row, stored| settle_milestone(row, stored),
     json: |of, call, scope, row| {
         let address = match scope {
             Scope::Group(group) => format!("groups/{}", group.full_path),
@@ -68,13 +68,7 @@ const MILESTONES: Collection = Collection {
     ..Collection::new("/projects/{id}/milestones")
 };
 
-fn settle_milestone(
-    _: &Collection,
-    _: &Call<'_>,
-    _: &Scope,
-    row: &mut Record,
-    stored: &[Record],
-) -> Result<()> {
+fn settle_milestone(row: &mut Record, stored: &[Record]) -> Result<()> {
     let (start, due) = (row.text("start_date"), row.text("due_date"));
     let fault = if row.text("title").is_empty() {
         Some(("title", "can't be blank"))
@@ -87,7 +81,7 @@ fn settle_milestone(
     };
     if let Some((field, words)) = fault {
         let text = format!("Failed to create milestone {{:{field}=>[\"{words}\"]}}");
-        return Err(Failure::message(StatusCode::BAD_REQUEST, text));
+        return Err(Failure::refused(text));
     }
     let closes = row.settings.remove("state_event").map(|event| event == "close");
     if row.id == 0 {
@@ -127,7 +121,7 @@ const ENVIRONMENTS: Collection = Collection {
     ],
     shows: &[("auto_stop_at", "null")],
     filters: &["name"],
-    settle: settle_environment,
+    settle: |_, call, row, stored| settle_environment(call, row, stored),
     kept: |row| (row.text("state") != "stopped").then(Failure::forbidden),
     json: |_, call, scope, row| environment(call, scope, row),
     ..Collection::new("/projects/{id}/environments")
@@ -135,13 +129,7 @@ const ENVIRONMENTS: Collection = Collection {
 
 const AUTO_STOP: &str = "auto_stop_setting";
 
-fn settle_environment(
-    _: &Collection,
-    call: &Call<'_>,
-    _: &Scope,
-    row: &mut Record,
-    stored: &[Record],
-) -> Result<()> {
+fn settle_environment(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> Result<()> {
     if call.params.has("slug") {
         return Err(Failure::parameter("slug", "is automatically generated and cannot be changed"));
     }
@@ -220,7 +208,7 @@ const PROTECTED: Collection = Collection {
     fields: &[Field::new("name", Form::Text)],
     scope: |_, call| maintained(call),
     order: &["name"],
-    settle: settle_protected,
+    settle: |_, call, row, stored| settle_protected(call, row, stored),
     json: |_, _, _, row| {
         let shown = |name: &str| (name.to_owned(), row.value(name));
         Ok(["name", LEVELS, COUNT, RULES].into_iter().map(shown).collect())
@@ -240,13 +228,7 @@ const LEVELS: &str = "deploy_access_levels";
 const RULES: &str = "approval_rules";
 const COUNT: &str = "required_approval_count";
 
-fn settle_protected(
-    _: &Collection,
-    call: &Call<'_>,
-    _: &Scope,
-    row: &mut Record,
-    stored: &[Record],
-) -> Result<()> {
+fn settle_protected(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> Result<()> {
     let count = call.params.integer(COUNT)?;
     if count.is_some_and(|count| count > 0) && call.release() >= OBSERVED {
         return Err(Failure::message(
@@ -380,8 +362,8 @@ const TOKENS: Collection = Collection {
     ],
     is_edited: false,
     scope: |_, call| maintained(call),
-    settle: |_, _, _, row, _| match row.value("scopes").as_array().is_none_or(Vec::is_empty) {
-        true => Err(Failure::message(StatusCode::BAD_REQUEST, "Scopes can't be blank")),
+    settle: |_, _, row, _| match row.value("scopes").as_array().is_none_or(Vec::is_empty) {
+        true => Err(Failure::refused("Scopes can't be blank")),
         false => Ok(()),
     },
     json: |_, call, _, row| Ok(token(call, row)),
@@ -437,7 +419,7 @@ const CHECKS: Collection = Collection {
             _ => failure,
         })
     },
-    settle: |_, _, _, row, stored| {
+    settle: |_, _, row, stored| {
         let mut wrong = Vec::new();
         for (field, words) in [("name", "Name"), ("external_url", "External url")] {
             if row.text(field).is_empty() {

@@ -85,7 +85,7 @@ impl<'a> Deleted<'a> {
     }
 
     fn refused(&self, why: &str) -> Failure {
-        Failure::message(StatusCode::BAD_REQUEST, format!("{} {why}", self.words[0]))
+        Failure::refused(format!("{} {why}", self.words[0]))
     }
 
     /// Sets its name and path, and sets or removes the mark.
@@ -157,19 +157,18 @@ pub(super) fn is_any_marked(
 
 /// A marked one may be removed at once by a call with its full path. A top-level group may not.
 fn check_permanent(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
-    let refused = |text: &str| Err(Failure::message(StatusCode::BAD_REQUEST, text));
     let path = call.params.text("full_path")?;
     if it.is_group() && it.above.is_empty() {
-        return refused("`permanently_remove` option is only available for subgroups.");
+        let text = "`permanently_remove` option is only available for subgroups.";
+        return Err(Failure::refused(text));
     }
     refuse_if(!it.marked, || it.refused("must be marked for deletion first."))?;
-    match path.as_deref() == Some(it.full_path) {
-        true => Ok(()),
-        false => refused(&format!(
-            "`full_path` is incorrect. You must enter the complete path for the {}.",
-            it.words[1]
-        )),
-    }
+    refuse_if(path.as_deref() != Some(it.full_path), || {
+        let what = it.words[1];
+        Failure::refused(format!(
+            "`full_path` is incorrect. You must enter the complete path for the {what}."
+        ))
+    })
 }
 
 /// Removes the mark and its suffix. If the path is in use by now, name and path get a random
@@ -204,7 +203,7 @@ fn restore(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
     );
     if call.one(&sql, params![it.id, name])? {
         let text = format!("{whose}Name has already been taken");
-        return Err(Failure::message(StatusCode::BAD_REQUEST, text));
+        return Err(Failure::refused(text));
     }
     it.save(call, &name, &path, None)
 }

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
 use super::super::clock;
-use super::super::store::stored::stored;
+use super::super::store::stored::{run, stored};
 use super::prelude::*;
 use super::projects;
 
@@ -27,16 +27,8 @@ pub(super) const ROUTES: &[Route] = &[
     post("/projects/{id}/deploy_keys/{key_id}/enable", enable),
 ];
 
-const TYPES: [&str; 8] = [
-    "ssh-rsa",
-    "ssh-dss",
-    "ssh-ed25519",
-    "ecdsa-sha2-nistp256",
-    "ecdsa-sha2-nistp384",
-    "ecdsa-sha2-nistp521",
-    "sk-ecdsa-sha2-nistp256@openssh.com",
-    "sk-ssh-ed25519@openssh.com",
-];
+const TYPES: &str = "ssh-rsa ssh-dss ssh-ed25519 ecdsa-sha2-nistp256 ecdsa-sha2-nistp384 \
+    ecdsa-sha2-nistp521 sk-ecdsa-sha2-nistp256@openssh.com sk-ssh-ed25519@openssh.com";
 
 const FORBIDDEN_TYPE: &str =
     "type is forbidden. Must be RSA, DSA, ECDSA, ED25519, ECDSA_SK, or ED25519_SK";
@@ -79,7 +71,7 @@ impl DeployKey {
 
     fn attach(&self, db: &Connection, project: i64, can_push: bool) -> rusqlite::Result<()> {
         let sql = "INSERT OR REPLACE INTO deploy_key_projects (key_id, project_id, can_push) VALUES (?1, ?2, ?3)";
-        db.prepare_cached(sql)?.execute(params![self.id, project, can_push]).map(drop)
+        run(db, sql, params![self.id, project, can_push])
     }
 
     /// The key as the service shows it, without the project's part.
@@ -127,8 +119,8 @@ fn read(text: &str) -> Option<(String, String)> {
     // The content begins with its type, after four bytes with the length.
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
-    let sound =
-        TYPES.contains(kind) && rest.get(..length)? == kind.as_bytes() && rest.len() > length;
+    let is_known = TYPES.split(' ').any(|known| known == *kind);
+    let sound = is_known && rest.get(..length)? == kind.as_bytes() && rest.len() > length;
     let fingerprint = format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(&bytes)));
     sound.then(|| (words.join(" "), fingerprint))
 }
@@ -241,10 +233,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     wrong.settle()?;
     let created_at = call.now().to_owned();
     let mut new = DeployKey { id: 0, title, key, fingerprint, created_at, expires_at };
-    let sql = "INSERT INTO deploy_keys (title, key, fingerprint, created_at, expires_at)
-               VALUES (?1, ?2, ?3, ?4, ?5)";
-    let row = params![new.title, new.key, new.fingerprint, new.created_at, new.expires_at];
-    new.id = call.db.prepare_cached(sql)?.insert(row)?;
+    new.id = new.put(call.db)?;
     new.attach(call.db, project, can_push)?;
     Answer::created(&new.json_in(call, project)?)
 }
@@ -259,8 +248,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         let mut wrong = Complaints::default();
         key.title = title(call, &mut wrong)?;
         wrong.settle()?;
-        let sql = "UPDATE deploy_keys SET title = ?2 WHERE id = ?1";
-        call.db.prepare_cached(sql)?.execute(params![key.id, key.title])?;
+        key.put(call.db)?;
     }
     if call.params.has("can_push") {
         let can_push = call.params.flag("can_push")?;
@@ -274,7 +262,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let key = used(call, project)?.ok_or_else(|| Failure::not_found("Deploy key"))?;
     call.check_unmodified(&key.created_at)?;
     let sql = "DELETE FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
-    call.db.prepare_cached(sql)?.execute([project, key.id])?;
+    run(call.db, sql, [project, key.id])?;
     Ok(Answer::no_content())
 }
 

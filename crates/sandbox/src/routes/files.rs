@@ -32,10 +32,6 @@ enum Change {
     Remove,
 }
 
-fn refuse(text: impl Into<String>) -> Failure {
-    Failure::message(StatusCode::BAD_REQUEST, text.into())
-}
-
 /// The path of the file, which stays below the root of the repository.
 fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
     let path = call.segment("path");
@@ -170,7 +166,7 @@ fn write(call: &Call<'_>, change: Change) -> Result<Answer> {
     let (start, known) = present(call, &project, &branch, path, change)?;
     let is_stale = |last: &String| known.as_ref().is_some_and(|file| file.last_commit_id != *last);
     if call.params.text("last_commit_id")?.as_ref().is_some_and(is_stale) {
-        return Err(refuse(
+        return Err(Failure::refused(
             "You are attempting to update a file that has changed since you started editing it.",
         ));
     }
@@ -239,26 +235,26 @@ fn present(
     let is_new = start.as_ref().is_some_and(|start| start != branch);
     let from = start.as_deref().unwrap_or(branch);
     let Some(head) = repository.branch(from)? else {
-        return Err(refuse("You can only create or edit files when you are on a branch"));
+        return Err(Failure::refused("You can only create or edit files when you are on a branch"));
     };
     if is_new && repository.branch(branch)?.is_some() {
-        return Err(refuse(format!(
+        return Err(Failure::refused(format!(
             "A branch called '{branch}' already exists. Switch to that branch in order to make changes"
         )));
     }
     if is_new && !is_ref_name(branch) {
-        return Err(refuse(format!(
+        return Err(Failure::refused(format!(
             "Something went wrong when we tried to create '{branch}' for you: Branch name is invalid"
         )));
     }
     if !may_push(call, project, branch)? {
-        return Err(refuse("You are not allowed to push into this branch"));
+        return Err(Failure::refused("You are not allowed to push into this branch"));
     }
     let file = repository.file(&head.commit.id, path)?;
     match (change, &file) {
-        (Change::Create, Some(_)) => Err(refuse("A file with this name already exists")),
+        (Change::Create, Some(_)) => Err(Failure::refused("A file with this name already exists")),
         (Change::Update | Change::Remove, None) => {
-            Err(refuse("A file with this name doesn't exist"))
+            Err(Failure::refused("A file with this name doesn't exist"))
         }
         _ => Ok((is_new.then_some(head.commit.id), file)),
     }

@@ -60,18 +60,10 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
 
 /// Whether a fork copies this attribute of its upstream. Others get the values of a new project.
 fn is_copied(name: &str) -> bool {
-    const COPIED: [&str; 9] = [
-        "ci_config_path",
-        "ci_default_git_depth",
-        "default_branch",
-        "description",
-        "external_authorization_classification_label",
-        "merge_commit_template",
-        "shared_runners_enabled",
-        "squash_commit_template",
-        "suggestion_commit_message",
-    ];
-    name.ends_with("_access_level") || COPIED.contains(&name)
+    const COPIED: &str = "ci_config_path ci_default_git_depth default_branch description \
+        external_authorization_classification_label merge_commit_template shared_runners_enabled \
+        squash_commit_template suggestion_commit_message";
+    name.ends_with("_access_level") || COPIED.split(' ').any(|copied| copied == name)
 }
 
 /// The refusal if the name or the path is taken.

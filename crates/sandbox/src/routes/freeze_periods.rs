@@ -16,7 +16,7 @@ pub(super) const PERIODS: Collection = Collection {
         Field::new(ZONE, Form::Text),
     ],
     scope,
-    settle: |_, call, _, period, _| settle(call, period),
+    settle: |_, call, period, _| settle(call, period),
     ..Collection::new("/projects/{id}/freeze_periods")
 };
 

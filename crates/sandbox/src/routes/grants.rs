@@ -98,9 +98,7 @@ pub(super) fn changes(
         .filter(|(_, list)| list.is_some_and(|list| !is_list(list)))
         .map(|(action, _)| format!("{} is invalid", list_name(*action)))
         .collect();
-    if !wrong.is_empty() {
-        return Err(Failure::error(http::StatusCode::BAD_REQUEST, wrong.join(", ")));
-    }
+    refuse_if(!wrong.is_empty(), || Failure::parameters(&wrong))?;
     let mut changes = Vec::new();
     for (action, list) in lists {
         let elements = list.and_then(Value::as_array).into_iter().flatten();

@@ -39,7 +39,7 @@ pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<()> {
 }
 
 fn refused(why: &str) -> Failure {
-    Failure::message(StatusCode::BAD_REQUEST, format!("Transfer failed: {why}"))
+    Failure::refused(format!("Transfer failed: {why}"))
 }
 
 /// Moves a group with its contents below another one, or to the top level.
@@ -71,10 +71,7 @@ fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>
         }
         _ => {}
     }
-    let may = match parent {
-        Some(parent) => group_rules::may_create_below(call, parent)?,
-        None => group_rules::may_create_at_the_top(call)?,
-    };
+    let may = group_rules::may_create(call, parent)?;
     refuse_if(!may, || refused("You don't have enough permissions."))?;
     if parent.is_some_and(|parent| parent.traversal.starts_with(&group.traversal)) {
         return Err(refused("Cannot transfer group to one of its subgroup."));

@@ -67,12 +67,8 @@ pub(super) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<()> {
 
 fn check_name(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) -> Result<()> {
     let name = wanted.name;
-    if name.trim().is_empty() {
-        complaints.add("name", BLANK);
-    }
-    if name.chars().count() > LONGEST {
-        complaints.add("name", TOO_LONG);
-    }
+    complaints.add_if(name.trim().is_empty(), "name", BLANK);
+    complaints.add_if(name.chars().count() > LONGEST, "name", TOO_LONG);
     // Top-level groups may share a name.
     if let Some(parent) = wanted.parent
         && has_child_named(call, parent, name, wanted.own)?
@@ -109,15 +105,9 @@ pub(super) fn has_child_named(
 fn check_path(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) {
     let path = wanted.path;
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-    if path.is_empty() {
-        complaints.add("path", BLANK);
-    }
-    if path.chars().count() > LONGEST {
-        complaints.add("path", TOO_LONG);
-    }
-    if call.release() >= OBSERVED && !is_plain_path(path) {
-        complaints.add("path", PLAIN_PATH);
-    }
+    complaints.add_if(path.is_empty(), "path", BLANK);
+    complaints.add_if(path.chars().count() > LONGEST, "path", TOO_LONG);
+    complaints.add_if(call.release() >= OBSERVED && !is_plain_path(path), "path", PLAIN_PATH);
     let reserved = match wanted.parent {
         Some(_) => is_reserved(path),
         None => AT_THE_TOP.split(' ').any(|name| path.eq_ignore_ascii_case(name)),
@@ -140,9 +130,7 @@ fn check_path(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) 
 /// The rules for the whole path of a group.
 fn check_place(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) -> Result<()> {
     let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
-    if above + wanted.path.chars().count() > LONGEST {
-        complaints.add("path", TOO_LONG);
-    }
+    complaints.add_if(above + wanted.path.chars().count() > LONGEST, "path", TOO_LONG);
     if !wanted.path.is_empty()
         && is_taken(call, wanted.parent, wanted.path, wanted.own.map(|own| own.id))?
     {
@@ -242,16 +230,16 @@ pub(super) fn without_path() -> Failure {
     complaints.settle().map_or_else(in_one_text, |()| Failure::invalid("path"))
 }
 
-/// Whether the caller may create subgroups: owners may, and maintainers unless a setting restricts
-/// it.
-pub(super) fn may_create_below(call: &Call<'_>, parent: &Namespace) -> Result<bool> {
+/// Whether the caller may create subgroups, or top-level groups: owners may, and maintainers unless
+/// a setting restricts it.
+pub(super) fn may_create(call: &Call<'_>, parent: Option<&Namespace>) -> Result<bool> {
+    let Some(parent) = parent else { return may_create_at_the_top(call) };
     let owners = OF_GROUPS.set(call.db, parent.id)?.get("subgroup_creation_level")
         == Some(&Value::from("owner"));
     Ok(call.level_in_group(parent)? >= if owners { OWNER } else { MAINTAINER })
 }
 
-/// Whether the caller may create top-level groups.
-pub(super) fn may_create_at_the_top(call: &Call<'_>) -> Result<bool> {
+fn may_create_at_the_top(call: &Call<'_>) -> Result<bool> {
     const SETTING: &str = "can_create_group";
     let user = call.user()?;
     let own = OF_USERS.set(call.db, user.id)?.remove(SETTING);

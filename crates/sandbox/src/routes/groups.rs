@@ -95,7 +95,7 @@ fn json(call: &Call<'_>, group: &Namespace, in_list: bool) -> Result<Value> {
 
 /// All sizes are zero.
 fn statistics() -> Value {
-    let sizes = view::STATISTICS.into_iter().filter(|name| name.ends_with("_size"));
+    let sizes = view::STATISTICS.split(' ').filter(|name| name.ends_with("_size"));
     sizes.map(|name| (name.to_owned(), Value::from(0))).collect()
 }
 
@@ -264,12 +264,18 @@ fn respond(
     page::list(call, &all)
 }
 
+/// The group alone, with its projects if the call asks for them; `preset` is what it means if it does
+/// not say.
+fn answer(call: &Call<'_>, group: &Namespace, preset: bool) -> Result<Answer> {
+    match call.params.flag("with_projects")?.unwrap_or(preset) {
+        true => Answer::ok(&with_projects(call, group)?),
+        false => Answer::ok(&whole(call, group)?),
+    }
+}
+
 fn show(call: &Call<'_>) -> Result<Answer> {
     let group = call.group()?;
-    match call.params.flag("with_projects")?.unwrap_or(true) {
-        true => Answer::ok(&with_projects(call, &group)?),
-        false => Answer::ok(&whole(call, &group)?),
-    }
+    answer(call, &group, true)
 }
 
 fn create(call: &Call<'_>) -> Result<Answer> {
@@ -284,10 +290,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         None => None,
         Some(id) => Some(call.visible_group(&id.to_string())?),
     };
-    let may = match &parent {
-        Some(parent) => group_rules::may_create_below(call, parent)?,
-        None => group_rules::may_create_at_the_top(call)?,
-    };
+    let may = group_rules::may_create(call, parent.as_ref())?;
     let minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
     if !may || (minutes && call.tier() >= Tier::Premium && !call.is_administrator()) {
         return Err(Failure::forbidden());
@@ -382,8 +385,5 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
         }
         _ => OF_GROUPS.put(call.db, group.id, ARCHIVED, archived)?,
     }
-    match call.params.is_set("with_projects")? {
-        true => Answer::ok(&with_projects(call, &group)?),
-        false => Answer::ok(&whole(call, &group)?),
-    }
+    answer(call, &group, false)
 }

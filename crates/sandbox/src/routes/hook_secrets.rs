@@ -73,9 +73,7 @@ impl Secrets {
             let absent = ["key", "value"].into_iter().filter(|name| !members.contains_key(*name));
             missing.extend(absent.map(|name| format!("{}[{at}][{name}] is missing", self.name)));
         }
-        if !missing.is_empty() {
-            return Err(Failure::error(http::StatusCode::BAD_REQUEST, missing.join(", ")));
-        }
+        refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
         let text = |item: &Value, name: &str| params::text(self.name, &item[name]);
         let read = |item| Ok((text(item, "key")?.unwrap_or_default(), text(item, "value")?.into()));
         items.iter().map(read).collect()

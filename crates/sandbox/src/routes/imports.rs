@@ -139,7 +139,7 @@ fn extserver(call: &Call<'_>) -> Result<Answer> {
     let url = call.params.text("extserver_url")?.unwrap_or_default();
     if !is_reachable(&url) {
         let body = json!({ "error": format!("Invalid URL: {url}") });
-        return Err(Failure::message(StatusCode::BAD_REQUEST, body));
+        return Err(Failure::refused(body));
     }
     let user = call.user()?;
     let key = call.params.text("extserver_project")?.unwrap_or_default();

@@ -174,7 +174,7 @@ fn checked_title(title: &str) -> Result<String> {
     let title = title.trim();
     if title.is_empty() {
         let body = json!({"title": ["can't be blank", "is invalid"]});
-        return Err(Failure::message(StatusCode::BAD_REQUEST, body));
+        return Err(Failure::refused(body));
     }
     let complaint = if title.contains(',') {
         "is invalid".to_owned()
@@ -225,19 +225,21 @@ fn create(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     if labels(call, place, true)?.iter().any(|label| label.title == title) {
         return Err(Failure::conflict("Label already exists"));
     }
+    let (project_id, group_id) = match place {
+        Scope::Project(project) => (Some(project.id), None),
+        Scope::Group(group) => (None, Some(group.id)),
+    };
     let mut label = Label {
         id: 0,
-        group_id: match place {
-            Scope::Project(_) => None,
-            Scope::Group(group) => Some(group.id),
-        },
+        project_id,
+        group_id,
         title: checked_title(&title)?,
         color: wanted_color(call)?,
         description: call.params.text("description")?,
         updated_at: call.now().to_owned(),
     };
     check_free(call, place, &label)?;
-    label.insert(call.db, place.holder())?;
+    label.id = label.put(call.db)?;
     take_priority(call, place, &label)?;
     Answer::created(&json(call, place, &label)?)
 }
@@ -249,10 +251,8 @@ fn check_free(call: &Call<'_>, place: &Scope, label: &Label) -> Result<()> {
         (Scope::Project(project), None) => Label::of(call.db, &[project.id], &[])?,
         (Scope::Group(_), None) => Vec::new(),
     };
-    match others.iter().any(|other| other.title == label.title && other.id != label.id) {
-        true => Err(Failure::model("title", "has already been taken")),
-        false => Ok(()),
-    }
+    let is_taken = others.iter().any(|other| other.title == label.title && other.id != label.id);
+    refuse_if(is_taken, || Failure::model("title", "has already been taken"))
 }
 
 /// The label to change or remove. Through a project it may be a label of its group, which needs
@@ -289,7 +289,7 @@ fn update(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     }
     check_free(call, place, &label)?;
     label.updated_at = call.now().to_owned();
-    label.save(call.db)?;
+    label.put(call.db)?;
     take_priority(call, place, &label)?;
     Answer::ok(&json(call, place, &label)?)
 }

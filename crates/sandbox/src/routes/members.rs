@@ -5,10 +5,11 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use rusqlite::{Row, ToSql};
+use rusqlite::ToSql;
 
 use super::super::access::{LEVELS, MINIMAL, PLANNER, level_name};
 use super::super::clock;
+use super::super::store::stored::{run, stored};
 use super::group_settings;
 use super::prelude::*;
 
@@ -37,28 +38,20 @@ pub(super) struct Member {
     created_by: Option<i64>,
 }
 
-impl Member {
-    fn read(user: User, row: &Row<'_>) -> rusqlite::Result<Self> {
-        let own = |column| User::WIDTH + column;
-        Ok(Self {
-            user,
-            id: row.get(own(0))?,
-            access_level: row.get(own(1))?,
-            expires_at: row.get(own(2))?,
-            state: row.get(own(3))?,
-            created_at: row.get(own(4))?,
-            created_by: row.get(own(5))?,
-        })
-    }
+stored!(Member: members m,
+    id, access_level, expires_at, state, created_at, created_by; user);
 
+impl Member {
     /// The memberships that satisfy a condition on `m` and have not expired; `?2` is the day.
     fn select(call: &Call<'_>, condition: &str, key: &dyn ToSql) -> Result<Vec<Self>> {
-        let more = "m.id, m.access_level, m.expires_at, m.state, m.created_at, m.created_by";
         let rest = format!(
-            "JOIN members m ON m.user_id = u.id
+            "JOIN users u ON u.id = m.user_id
              WHERE {condition} AND (m.expires_at IS NULL OR m.expires_at >= ?2) ORDER BY m.id"
         );
-        Ok(User::list_with(call.db, more, &rest, params![key, call.today()], Self::read)?)
+        let with = params![key, call.today()];
+        Ok(Self::list_with(call.db, User::COLUMNS, &rest, with, |member, row| {
+            Ok(Self { user: User::read(row, Self::WIDTH)?, ..member })
+        })?)
     }
 
     fn direct(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>> {
@@ -70,6 +63,11 @@ impl Member {
 
     pub(super) fn one(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<Self>> {
         Ok(Self::direct(call, scope)?.into_iter().find(|member| member.user.id == user))
+    }
+
+    /// The same; 404 without one.
+    pub(super) fn existing(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Self> {
+        Self::one(call, scope, user)?.ok_or_else(Failure::no_record)
     }
 
     /// Whether this gives a role; one that waits for approval does not.
@@ -131,10 +129,8 @@ impl Member {
     }
 
     fn change(&self, call: &Call<'_>, level: i64, expires_at: Option<&str>) -> Result<()> {
-        call.db
-            .prepare_cached("UPDATE members SET access_level = ?2, expires_at = ?3 WHERE id = ?1")?
-            .execute(params![self.id, level, expires_at])?;
-        Ok(())
+        let sql = "UPDATE members SET access_level = ?2, expires_at = ?3 WHERE id = ?1";
+        Ok(run(call.db, sql, params![self.id, level, expires_at])?)
     }
 
     /// A member as in the reference (1, 2.3).
@@ -235,9 +231,7 @@ fn list_all(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 }
 
 fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
-    let user = call.segment_id("user_id")?;
-    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
-    Answer::ok(&member.json(call)?)
+    Answer::ok(&Member::existing(call, scope, call.segment_id("user_id")?)?.json(call)?)
 }
 
 fn show_any(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
@@ -393,8 +387,7 @@ fn add(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         let level = wanted_level(call, scope)?;
         let expires_at = wanted_expiry(call)?.flatten();
         set_one(call, scope, &user, level, expires_at.as_deref())?;
-        let member = Member::one(call, scope, user.id)?.ok_or_else(Failure::no_record)?;
-        return Answer::created(&member.json(call)?);
+        return Answer::created(&Member::existing(call, scope, user.id)?.json(call)?);
     };
     let level = wanted_level(call, scope)?;
     let expires_at = wanted_expiry(call)?.flatten();
@@ -442,7 +435,7 @@ pub(super) fn set_one(
     }
     // An expired membership still has its row.
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.column());
-    call.db.prepare_cached(&sql)?.execute([scope.id(), user.id])?;
+    run(call.db, &sql, [scope.id(), user.id])?;
     insert(call, scope, user.id, level, expires_at, call.caller.as_ref())?;
     Ok(())
 }
@@ -450,7 +443,7 @@ pub(super) fn set_one(
 fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let user = call.segment_id("user_id")?;
     call.params.require(&["access_level"])?;
-    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
+    let member = Member::existing(call, scope, user)?;
     let level = wanted_level(call, scope)?;
     refuse_if(member.access_level > scope.level(call)?, Failure::forbidden)?;
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
@@ -462,8 +455,7 @@ fn edit(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let expires_at = wanted_expiry(call)?.unwrap_or_else(kept);
     check_inherited(call, scope, user, level)?;
     member.change(call, level, expires_at.as_deref())?;
-    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
-    Answer::ok(&member.json(call)?)
+    Answer::ok(&Member::existing(call, scope, user)?.json(call)?)
 }
 
 /// Whether removing this member leaves a group without an owner, or a personal project without its
@@ -494,14 +486,14 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         call.check_writable(project)?;
     }
     // A missing member is reported first, to everybody who sees the group or project.
-    let member = Member::one(call, scope, user)?.ok_or_else(Failure::no_record)?;
+    let member = Member::existing(call, scope, user)?;
     let leaves = caller.id == user;
     if (!leaves && level < scope.manager()) || member.user.bot || member.access_level > level {
         return Err(Failure::forbidden());
     }
     refuse_if(is_last_owner(call, scope, &member)?, || call.last_owner())?;
     call.check_unmodified(&member.created_at)?;
-    call.db.execute("DELETE FROM members WHERE id = ?1", [member.id])?;
+    member.remove(call.db)?;
     if let Scope::Group(group) = scope
         && !keeps_below
     {

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use rusqlite::Row;
 
 use super::super::access::level_name;
+use super::super::store::stored::stored;
 use super::members::{Member, STATES, remove_below};
 use super::prelude::*;
 use super::users;
@@ -44,38 +45,33 @@ struct Membership {
     access_level: i64,
     created_at: String,
     expires_at: Option<String>,
-    /// The id and full name of the group or project, and whether it is a group.
-    source: (i64, String, bool),
+    /// The id and full name of the group or project, whether it is a group, and its path.
+    source_id: i64,
+    source_name: String,
+    is_group: bool,
     source_path: String,
 }
 
-impl Membership {
-    fn read(user: User, row: &Row<'_>) -> rusqlite::Result<Self> {
-        let own = |column| User::WIDTH + column;
-        Ok(Self {
-            user,
-            id: row.get(own(0))?,
-            access_level: row.get(own(1))?,
-            created_at: row.get(own(2))?,
-            expires_at: row.get(own(3))?,
-            source: (row.get(own(4))?, row.get(own(5))?, row.get(own(6))?),
-            source_path: row.get(own(7))?,
-        })
-    }
+stored!(Membership: members m,
+    id, access_level, created_at, expires_at,
+    source_id = "coalesce(m.group_id, m.project_id)",
+    source_name = "coalesce(g.full_name, o.full_name || ' / ' || q.name)",
+    is_group = "m.group_id IS NOT NULL",
+    source_path = "coalesce(g.full_path, q.full_path)"; user);
 
+impl Membership {
     /// Whether this is a direct membership of a group.
     fn is_of(&self, group: &Namespace) -> bool {
-        self.source.2 && self.source.0 == group.id
+        self.is_group && self.source_id == group.id
     }
 
     fn json(&self, call: &Call<'_>) -> Value {
-        let (source_id, name, is_group) = &self.source;
         let (before, after) =
-            if *is_group { ("groups/", "group_members") } else { ("", "project_members") };
+            if self.is_group { ("groups/", "group_members") } else { ("", "project_members") };
         let mut body = json!({
             "id": self.id,
-            "source_id": source_id,
-            "source_full_name": name,
+            "source_id": self.source_id,
+            "source_full_name": self.source_name,
             "source_members_url": format!("{}/{before}{}/-/{after}", call.base, self.source_path),
             "created_at": self.created_at,
             "expires_at": self.expires_at,
@@ -92,15 +88,14 @@ impl Membership {
 
     /// All memberships at and below a group.
     fn all(call: &Call<'_>, group: &Namespace) -> Result<Vec<Self>> {
-        let more = "m.id, m.access_level, m.created_at, m.expires_at,
-             coalesce(m.group_id, m.project_id), coalesce(g.full_name, o.full_name || ' / ' || q.name),
-             m.group_id IS NOT NULL, coalesce(g.full_path, q.full_path)";
         let rest = format!(
-            "JOIN members m ON m.user_id = u.id LEFT JOIN namespaces g ON g.id = m.group_id
+            "JOIN users u ON u.id = m.user_id LEFT JOIN namespaces g ON g.id = m.group_id
              LEFT JOIN projects q ON q.id = m.project_id LEFT JOIN namespaces o ON o.id = q.namespace_id
              WHERE {IN_HIERARCHY} ORDER BY m.id"
         );
-        Ok(User::list_with(call.db, more, &rest, group.range(), Self::read)?)
+        Ok(Self::list_with(call.db, User::COLUMNS, &rest, group.range(), |member, row| {
+            Ok(Self { user: User::read(row, Self::WIDTH)?, ..member })
+        })?)
     }
 }
 
@@ -164,15 +159,12 @@ impl Seat {
     }
 }
 
-fn bad() -> Failure {
-    Failure::message(StatusCode::BAD_REQUEST, "400 Bad request")
-}
-
 /// The root group, which the caller must own.
 fn root_group(call: &Call<'_>) -> Result<Namespace> {
     call.user()?;
     let group = call.group()?;
-    refuse_if(group.parent_id.is_some() || call.level_in_group(&group)? < OWNER, bad)?;
+    let is_owned = group.parent_id.is_none() && call.level_in_group(&group)? >= OWNER;
+    refuse_if(!is_owned, || Failure::refused("400 Bad request"))?;
     Ok(group)
 }
 
@@ -400,9 +392,7 @@ fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer>
         params![group.id, user, on],
     )?;
     refuse_if(changed == 0, Failure::no_record)?;
-    let member =
-        Member::one(call, &Scope::Group(Box::new(group)), user)?.ok_or_else(Failure::no_record)?;
-    let mut body = member.json(call)?;
+    let mut body = Member::existing(call, &Scope::Group(Box::new(group)), user)?.json(call)?;
     body["override"] = on.into();
     Answer::with(status, &body)
 }

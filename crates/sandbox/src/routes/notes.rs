@@ -219,6 +219,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let now = wanted_time(call, place.level)?.unwrap_or_else(|| call.now().to_owned());
     let mut note = Note {
         id: 0,
+        merge_request_id: place.merge_request.id,
         author_id,
         body: kept,
         system: false,
@@ -226,7 +227,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
         created_at: now.clone(),
         updated_at: now,
     };
-    note.insert(call.db, &place.merge_request)?;
+    note.id = note.put(call.db)?;
     Answer::created(&place.json(call, &note)?)
 }
 
@@ -236,7 +237,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         refuse_if(body.trim().is_empty(), || Failure::parameter("body", "is empty"))?;
         note.body = checked_body(body)?;
         note.updated_at = call.now().to_owned();
-        note.save(call.db)?;
+        note.put(call.db)?;
     }
     Answer::ok(&place.json(call, &note)?)
 }

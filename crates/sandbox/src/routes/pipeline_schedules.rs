@@ -188,9 +188,7 @@ fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
             .filter(|key| input.get(**key).is_none())
             .map(|key| format!("{INPUTS}[{at}][{key}] is missing"))
             .collect();
-        if !missing.is_empty() {
-            return Err(Failure::error(StatusCode::BAD_REQUEST, missing.join(", ")));
-        }
+        refuse_if(!missing.is_empty(), || Failure::parameters(&missing))?;
         let name = params::text(INPUTS, &input["name"])?;
         let value = params::text(INPUTS, &input["value"])?;
         all.retain(|known| known["name"].as_str() != name.as_deref());

@@ -116,7 +116,8 @@ impl Query {
         bound.push((":offset", &offset));
         let mut statement = call.db.prepare_cached(&sql)?;
         let mut namespaces = HashMap::new();
-        let rows = statement.query_map(&*bound, |row| Project::from_row(row, &mut namespaces))?;
+        let rows =
+            statement.query_map(&*bound, |row| Project::with_namespace(row, &mut namespaces))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 }

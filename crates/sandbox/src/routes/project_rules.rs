@@ -46,9 +46,7 @@ fn refuse(wanted: Wanted<'_>, (name_taken, path_taken): (bool, bool)) -> Result<
     let mut complaints = Complaints::default();
     check_name(&mut complaints, wanted, name_taken);
     check_path(&mut complaints, wanted);
-    if path_taken {
-        complaints.add("path", TAKEN);
-    }
+    complaints.add_if(path_taken, "path", TAKEN);
     complaints.settle()
 }
 
@@ -62,9 +60,7 @@ pub(crate) fn check_free(
     let (name_taken, path_taken) = taken(call, namespace, name, path, None)?;
     let mut complaints = Complaints::default();
     for (field, is_taken) in [("name", name_taken), ("path", path_taken)] {
-        if is_taken {
-            complaints.add(field, TAKEN);
-        }
+        complaints.add_if(is_taken, field, TAKEN);
     }
     complaints.settle()
 }
@@ -79,9 +75,7 @@ fn check_name(complaints: &mut Complaints, wanted: Wanted<'_>, is_taken: bool) {
     let name = wanted.name;
     if name.is_empty() {
         add_both(complaints, "name", BLANK);
-        if wanted.blank_name {
-            complaints.add("name", NAME);
-        }
+        complaints.add_if(wanted.blank_name, "name", NAME);
         return;
     }
     let first = |c: char| c.is_alphanumeric() || c == '_' || !c.is_ascii();
@@ -89,9 +83,7 @@ fn check_name(complaints: &mut Complaints, wanted: Wanted<'_>, is_taken: bool) {
     if name.chars().count() > LONGEST {
         add_both(complaints, "name", TOO_LONG);
     }
-    if !name.starts_with(first) || !name.chars().all(rest) {
-        complaints.add("name", NAME);
-    }
+    complaints.add_if(!name.starts_with(first) || !name.chars().all(rest), "name", NAME);
     if is_taken {
         add_both(complaints, "name", TAKEN);
     }
@@ -105,18 +97,12 @@ fn check_path(complaints: &mut Complaints, wanted: Wanted<'_>) {
     }
     // The namespace and the project check this in another order.
     let of_namespace = "project_namespace.path";
-    if is_long {
-        complaints.add(of_namespace, TOO_LONG);
-    }
-    if !is_plain_path(path) && !wanted.unnamed {
-        complaints.add(of_namespace, PLAIN_PATH);
-    }
+    complaints.add_if(is_long, of_namespace, TOO_LONG);
+    complaints.add_if(!is_plain_path(path) && !wanted.unnamed, of_namespace, PLAIN_PATH);
     if !is_plain(path) {
         add_both(complaints, "path", PATH);
     }
-    if !is_plain_path(path) && !wanted.unnamed {
-        complaints.add("path", PLAIN_PATH);
-    }
+    complaints.add_if(!is_plain_path(path) && !wanted.unnamed, "path", PLAIN_PATH);
     if wanted.unnamed {
         complaints.add("path", SHORT);
         complaints.add("path", BLANK);
@@ -124,9 +110,7 @@ fn check_path(complaints: &mut Complaints, wanted: Wanted<'_>) {
     if is_reserved(path) {
         add_both(complaints, "path", &format!("{path} is a reserved name"));
     }
-    if is_long {
-        complaints.add("path", TOO_LONG);
-    }
+    complaints.add_if(is_long, "path", TOO_LONG);
     // So does the full path.
     if wanted.namespace.full_path.len() + 1 + path.len() > LONGEST {
         complaints.add("path", TOO_LONG);
@@ -158,7 +142,8 @@ pub(crate) fn check_path_alone(path: &str) -> Result<()> {
 pub(crate) fn path_from(name: &str) -> String {
     let mut path = String::new();
     for c in name.to_lowercase().chars() {
-        match LETTERS.iter().find(|(letters, _)| letters.contains(c)) {
+        let mut lines = LETTERS.lines().filter_map(|line| line.split_once(' '));
+        match lines.find(|(letters, _)| letters.contains(c)) {
             Some((_, plain)) => path.push_str(plain),
             None if c.is_ascii_alphanumeric() || c == '_' => path.push(c),
             None if !path.ends_with('-') => path.push('-'),
@@ -168,34 +153,8 @@ pub(crate) fn path_from(name: &str) -> String {
     path.trim_matches('-').to_owned()
 }
 
-/// Letters with their replacements in ASCII.
-const LETTERS: [(&str, &str); 25] = [
-    ("àáâãäåāăą", "a"),
-    ("æ", "ae"),
-    ("çćĉċč", "c"),
-    ("ďđð", "d"),
-    ("èéêëēĕėęě", "e"),
-    ("ĝğġģ", "g"),
-    ("ĥħ", "h"),
-    ("ìíîïĩīĭįı", "i"),
-    ("ĳ", "ij"),
-    ("ĵ", "j"),
-    ("ķĸ", "k"),
-    ("ĺļľŀł", "l"),
-    ("ñńņňŉ", "n"),
-    ("ŋ", "ng"),
-    ("òóôõöøōŏő", "o"),
-    ("œ", "oe"),
-    ("ŕŗř", "r"),
-    ("śŝşš", "s"),
-    ("ß", "ss"),
-    ("ţťŧ", "t"),
-    ("þ", "th"),
-    ("ùúûüũūŭůűų", "u"),
-    ("ŵ", "w"),
-    ("ýÿŷ", "y"),
-    ("źżž", "z"),
-];
+/// Letters with their replacements in ASCII: a line for each replacement.
+const LETTERS: &str = include_str!("letters.txt");
 
 #[cfg(test)]
 mod tests {

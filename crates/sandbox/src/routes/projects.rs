@@ -241,10 +241,9 @@ fn share_topics(call: &Call<'_>, attributes: &mut Map<String, Value>) -> Result<
 const RUNNERS: &str = "shared_runners_enabled";
 
 fn check_runners(attributes: &Map<String, Value>, may_have: bool) -> Result<()> {
-    match attributes.get(RUNNERS) == Some(&Value::Bool(true)) && !may_have {
-        true => Err(Failure::model(RUNNERS, group_settings::RUNNERS_FORBIDDEN)),
-        false => Ok(()),
-    }
+    let wanted = attributes.get(RUNNERS) == Some(&Value::Bool(true));
+    let refusal = || Failure::model(RUNNERS, group_settings::RUNNERS_FORBIDDEN);
+    refuse_if(wanted && !may_have, refusal)
 }
 
 /// The form of a project where the service only names it.
@@ -483,7 +482,7 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
 /// Idempotent (reference 2, 4.4), unless a dialect says otherwise.
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     let project = call.project_as(OWNER)?;
-    let refused = |text: &str| Err(Failure::message(StatusCode::BAD_REQUEST, text));
+    let refused = |text: &str| Err(Failure::refused(text));
     if archived && project.archived && call.service.profile.archive_twice_refused {
         return refused("Project is already archived.");
     }

@@ -3,9 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::super::store::protection::{
-    self, Action, Grant, Grantee, NewProtection, Protection, covers,
-};
+use super::super::store::protection::{self, Action, Grant, Grantee, Protection, covers};
 use super::grants::{self, Plan};
 use super::group_settings::BRANCH_PROTECTION;
 use super::prelude::*;
@@ -130,27 +128,24 @@ fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protec
     }
     refuse(&plan)?;
     protection::forget_due(call.db, project.id, &name, call.now())?;
-    let new = NewProtection {
-        project: project.id,
-        name: &name,
+    let new = Protection {
+        project_id: project.id,
+        name: name.clone(),
         allow_force_push,
         code_owner_approval_required: code_owners == Some(true) && call.tier() >= Tier::Premium,
-        grants: &plan.added,
-        due_at: None,
+        updated_at: call.now().to_owned(),
+        grants: plan.added,
+        ..Protection::default()
     };
-    Protection::insert(call.db, new, call.now())?;
+    new.insert(call.db)?;
     Protection::named(call.db, project.id, &name, call.now())?.ok_or_else(Failure::no_record)
 }
 
 /// 422 with all faults, as sentences.
 fn refuse(plan: &Plan) -> Result<()> {
-    match plan.complaints.is_empty() {
-        true => Ok(()),
-        false => {
-            let complaints = plan.complaints.clone();
-            Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, complaints))
-        }
-    }
+    refuse_if(!plan.complaints.is_empty(), || {
+        Failure::message(StatusCode::UNPROCESSABLE_ENTITY, plan.complaints.clone())
+    })
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
@@ -185,7 +180,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
             && protection.code_owner_approval_required;
         protection.code_owner_approval_required = code_owners.unwrap_or(kept);
     }
-    protection.save(call.db, call.now())?;
+    protection.updated_at = call.now().to_owned();
+    protection.put(call.db)?;
     Answer::ok(&json(call, &named(call, project.id)?)?)
 }
 
@@ -223,15 +219,17 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
     if known.iter().any(|protection| covers(&protection.name, branch)) {
         return Ok(());
     }
-    let new = NewProtection {
-        project: project.id,
-        name: branch,
-        grants: &[(Action::Push, push), (Action::Merge, merge)]
-            .map(|(action, level)| Grant::new(action, Some(level), None)),
-        due_at,
-        ..NewProtection::default()
+    let grants = [(Action::Push, push), (Action::Merge, merge)]
+        .map(|(action, level)| Grant::new(action, Some(level), None));
+    let new = Protection {
+        project_id: project.id,
+        name: branch.to_owned(),
+        updated_at: call.now().to_owned(),
+        due_at: due_at.map(str::to_owned),
+        grants: grants.into(),
+        ..Protection::default()
     };
-    Ok(Protection::insert(call.db, new, call.now())?)
+    Ok(new.insert(call.db)?)
 }
 
 /// How default branches in a namespace are protected: as set in the group, or else in the service.

@@ -58,7 +58,14 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     if !plan.complaints.is_empty() {
         return Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, plan.complaints));
     }
-    ProtectedTag::insert(call.db, project.id, &name, &plan.added, call.now())?;
+    let new = ProtectedTag {
+        id: 0,
+        project_id: project.id,
+        name: name.clone(),
+        updated_at: call.now().to_owned(),
+        grants: plan.added,
+    };
+    new.insert(call.db)?;
     let tag = ProtectedTag::named(call.db, project.id, &name)?.ok_or_else(Failure::no_record)?;
     Answer::created(&json(call, &tag)?)
 }

@@ -33,7 +33,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     let project = project(call)?;
     let attributes = project.attributes(call.db)?;
     if attributes.get("mirror") != Some(&Value::Bool(true)) {
-        return Err(Failure::message(http::StatusCode::BAD_REQUEST, "The project is not mirrored"));
+        return Err(Failure::refused("The project is not mirrored"));
     }
     Answer::ok(&body(&project, &attributes))
 }
@@ -99,20 +99,17 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 
 /// A branch pattern and "all protected branches" exclude each other.
 pub(super) fn check_exclusive(params: &Params) -> Result<()> {
-    match params.has(PROTECTED) && params.has(REGEX) {
-        true => Err(Failure::parameter(&format!("{PROTECTED}, {REGEX}"), "are mutually exclusive")),
-        false => Ok(()),
-    }
+    refuse_if(params.has(PROTECTED) && params.has(REGEX), || {
+        Failure::parameter(&format!("{PROTECTED}, {REGEX}"), "are mutually exclusive")
+    })
 }
 
 /// A mirror needs a URL to pull from.
 pub(super) fn check_address(attributes: &Map<String, Value>) -> Result<()> {
     let has_address =
         attributes.get("import_url").and_then(Value::as_str).is_some_and(|url| !url.is_empty());
-    match attributes.get("mirror") == Some(&Value::Bool(true)) && !has_address {
-        true => Err(Failure::model("import_url", "can't be blank")),
-        false => Ok(()),
-    }
+    let mirrors = attributes.get("mirror") == Some(&Value::Bool(true));
+    refuse_if(mirrors && !has_address, || Failure::model("import_url", "can't be blank"))
 }
 
 /// Follow-up changes of a mirror: a pattern and "all protected branches" replace each other, and

@@ -32,7 +32,7 @@ pub(super) const MIRRORS: Collection = Collection {
         ("last_error", "null"),
     ],
     scope: |_, call| project(call),
-    settle: |_, call, _, mirror, _| settle(call, mirror),
+    settle: |_, call, mirror, _| settle(call, mirror),
     json: |of, call, _, mirror| Ok(json(of.plain(call, mirror), call, mirror)),
     ..Collection::new("/projects/{id}/remote_mirrors")
 };

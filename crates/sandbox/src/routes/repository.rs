@@ -2,9 +2,7 @@
 //! is the real service's behaviour. Nothing of Git is stored: see
 //! [`super::super::store::repository`].
 
-use super::super::store::protection::{
-    Action, Grant, Grantee, NewProtection, Protection, covers, grant, revoke,
-};
+use super::super::store::protection::{Action, Grant, Grantee, Protection, covers, grant, revoke};
 use super::super::store::repository::{Branch, Commit, Edit, NewCommit, Repository, is_ref_name};
 use super::prelude::*;
 use super::{grants, protected_branches};
@@ -189,15 +187,14 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     call.params.require(&["branch", "ref"])?;
     let name = call.params.text("branch")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
-    let refuse = |text: String| Failure::message(StatusCode::BAD_REQUEST, text);
-    refuse_if(!is_ref_name(&name), || refuse("Branch name is invalid".to_owned()))?;
+    refuse_if(!is_ref_name(&name), || Failure::refused("Branch name is invalid"))?;
     let repository = of(call, &project);
-    refuse_if(repository.branch(&name)?.is_some(), || refuse("Branch already exists".to_owned()))?;
+    refuse_if(repository.branch(&name)?.is_some(), || Failure::refused("Branch already exists"))?;
     let Some(commit) = repository.resolve(&reference)? else {
-        return Err(refuse(format!("Invalid reference name: {reference}")));
+        return Err(Failure::refused(format!("Invalid reference name: {reference}")));
     };
     if !may_push(call, &project, &name)? {
-        return Err(refuse(format!(
+        return Err(Failure::refused(format!(
             "You are not allowed to create protected branches on this project. '{name}' is protected"
         )));
     }
@@ -215,8 +212,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let protections = Protection::all(call.db, project.id, call.now())?;
     let is_protected = protections.iter().any(|one| covers(&one.name, &branch.name));
     if is_protected && call.level_in(&project)? < MAINTAINER {
-        return Err(Failure::message(
-            StatusCode::BAD_REQUEST,
+        return Err(Failure::refused(
             "You are not allowed to delete protected branches from this project. \
              Only a project maintainer or owner can delete a protected branch.",
         ));
@@ -247,13 +243,14 @@ fn protect(call: &Call<'_>) -> Result<Answer> {
         }
         None => {
             let grants = wanted.map(|(action, flag)| new(action, flag == Some(true)));
-            let new = NewProtection {
-                project: project.id,
-                name: &branch.name,
-                grants: &grants,
-                ..NewProtection::default()
+            let new = Protection {
+                project_id: project.id,
+                name: branch.name.clone(),
+                updated_at: call.now().to_owned(),
+                grants: grants.into(),
+                ..Protection::default()
             };
-            Protection::insert(call.db, new, call.now())?;
+            new.insert(call.db)?;
         }
     }
     Answer::ok(&json(call, &project, &branch)?)

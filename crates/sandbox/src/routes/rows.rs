@@ -39,7 +39,6 @@ fn own() -> impl Iterator<Item = &'static Collection> {
 }
 
 /// Whether the sandbox itself has a collection at a path, such as `/projects/:id/milestones`.
-#[must_use]
 pub fn serves(path: &str) -> bool {
     super::find(None, &Method::GET, &format!("/api/v4{}", path.replace(":id", "1"))).is_ok()
 }
@@ -191,7 +190,6 @@ pub struct Field {
 impl Field {
     /// A field with the same name in requests and answers, null by default, and unchanged by an
     /// edit that omits it.
-    #[must_use]
     pub const fn new(name: &'static str, form: Form) -> Self {
         Self {
             name,
@@ -312,7 +310,7 @@ pub struct Collection {
 }
 
 /// Completes a row before it is stored with the others.
-type Settle = fn(&Collection, &Call<'_>, &Scope, &mut Record, &[Record]) -> Result<()>;
+type Settle = fn(&Collection, &Call<'_>, &mut Record, &[Record]) -> Result<()>;
 
 /// Marks a row that belongs to another place.
 pub(super) const INHERITED: &str = "inherited";
@@ -324,7 +322,6 @@ impl Collection {
     /// # Panics
     ///
     /// If it starts with something else.
-    #[must_use]
     pub const fn new(path: &'static str) -> Self {
         let of_project = path.as_bytes()[1] == b'p';
         let above = if of_project { "/projects/{id}/" } else { "/groups/{id}/" };
@@ -348,7 +345,7 @@ impl Collection {
             filters: &[],
             order: &[],
             inherited: |_, _, _| Ok(Vec::new()),
-            settle: |of, _, _, row, stored| of.check_unique(row, stored),
+            settle: |of, _, row, stored| of.check_unique(row, stored),
             kept: |_| None,
             json: |of, call, _, row| of.with_names(call, row),
         }
@@ -488,7 +485,7 @@ impl Collection {
     pub(super) fn save(&self, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
         self.take(call, row)?;
         let stored = self.rows.all(call.db, scope.holder())?;
-        (self.settle)(self, call, scope, row, &stored)?;
+        (self.settle)(self, call, row, &stored)?;
         Ok(self.rows.save(call.db, scope.holder(), row, call.now())?)
     }
 

@@ -18,7 +18,7 @@ pub(super) const LINKS: Collection = Collection {
     ],
     is_edited: false,
     scope: |_, call| Scope::group(call, OWNER).map_err(|_| Failure::unauthorized()),
-    settle: |_, call, _, row, stored| {
+    settle: |_, call, row, stored| {
         let level = call.params.number_of(LEVEL, |level| {
             LEVELS.iter().any(|(known, _)| *known == level)
                 && match level {
@@ -30,7 +30,7 @@ pub(super) const LINKS: Collection = Collection {
         row.set(LEVEL, level);
         refuse_if(is_taken(stored, row, NAME), || {
             let words = "Saml group name has already been taken";
-            Failure::message(StatusCode::BAD_REQUEST, words)
+            Failure::refused(words)
         })
     },
     json: |of, call, _, row| {

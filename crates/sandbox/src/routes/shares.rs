@@ -104,7 +104,7 @@ fn share(call: &Call<'_>) -> Result<Answer> {
     let namespace = &project.namespace;
     if namespace.is_group() && group_settings::is_share_locked(call, namespace.id)? {
         let text = "The project sharing with group is disabled";
-        return Err(Failure::message(StatusCode::BAD_REQUEST, text));
+        return Err(Failure::refused(text));
     }
     let invited = Namespace::by_id(call.db, invitation.group)?
         .filter(Namespace::is_group)

@@ -45,7 +45,7 @@ fn license(call: &Call<'_>) -> Result<Answer> {
     match call.tier() {
         super::super::Tier::Free => Answer::ok(&Value::Null),
         tier => Answer::ok(&json!({
-            "id": 1, "plan": tier.name(), "expired": false, "expires_at": null, "user_limit": 0, "active_users": 0, "overage": 0,
+            "id": 1, "plan": tier, "expired": false, "expires_at": null, "user_limit": 0, "active_users": 0, "overage": 0,
         })),
     }
 }

@@ -15,10 +15,6 @@ pub(super) const ROUTES: &[Route] = &[
     delete("/projects/{id}/repository/tags/{tag_name}", remove),
 ];
 
-fn refuse(text: impl Into<String>) -> Failure {
-    Failure::message(StatusCode::BAD_REQUEST, text.into())
-}
-
 /// The protected tags that match a name.
 fn protections(call: &Call<'_>, project: &Project, name: &str) -> Result<Vec<ProtectedTag>> {
     let all = ProtectedTag::all(call.db, project.id)?;
@@ -70,17 +66,19 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let name = call.params.text("tag_name")?.unwrap_or_default();
     let reference = call.params.text("ref")?.unwrap_or_default();
     let message = call.params.text("message")?.unwrap_or_default();
-    refuse_if(!is_ref_name(&name), || refuse("Tag name invalid"))?;
+    refuse_if(!is_ref_name(&name), || Failure::refused("Tag name invalid"))?;
     let repository = of(call, &project);
-    refuse_if(repository.tag(&name)?.is_some(), || refuse(format!("Tag {name} already exists")))?;
+    refuse_if(repository.tag(&name)?.is_some(), || {
+        Failure::refused(format!("Tag {name} already exists"))
+    })?;
     let Some(commit) = repository.resolve(&reference)? else {
-        return Err(refuse(format!("Target {reference} is invalid")));
+        return Err(Failure::refused(format!("Target {reference} is invalid")));
     };
     let protections = protections(call, &project, &name)?;
     let granted: Vec<Grantee> =
         protections.iter().flat_map(|one| &one.grants).map(|grant| grant.to).collect();
     if !protections.is_empty() && !grants::is_granted(call, &project, &granted)? {
-        return Err(refuse("You are not allowed to create this tag as it is protected."));
+        return Err(Failure::refused("You are not allowed to create this tag as it is protected."));
     }
     repository.add_tag(&name, &message, &commit.id, call.now())?;
     Answer::created(&json(call, &project, &named(call, &project, &name)?)?)
@@ -92,7 +90,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     call.check_unmodified(&tag.commit.created_at)?;
     let is_protected = !protections(call, &project, &tag.name)?.is_empty();
     if is_protected && call.level_in(&project)? < MAINTAINER {
-        return Err(refuse(
+        return Err(Failure::refused(
             "You are not allowed to delete protected tags from this project. \
              Only a project maintainer or owner can delete a protected tag.",
         ));

@@ -1,6 +1,6 @@
 //! Approval rules of projects: one row each, with a row for each user, group and protected branch.
 
-use rusqlite::{Connection, Result, params};
+use rusqlite::{Connection, Result};
 
 use super::stored::{Stored as _, stored};
 
@@ -53,29 +53,7 @@ impl ApprovalRule {
 
     /// Stores the rule, and gives a new one its id. Its name must be free.
     pub(crate) fn save(&mut self, db: &Connection) -> Result<()> {
-        self.id = db
-            .prepare_cached(
-                "INSERT INTO approval_rules (id, project_id, name, rule_type, report_type, approvals_required,
-                     all_branches, updated_at)
-                 VALUES (nullif(?1, 0), ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                 ON CONFLICT (id) DO UPDATE SET name = excluded.name,
-                     approvals_required = excluded.approvals_required,
-                     all_branches = excluded.all_branches, updated_at = excluded.updated_at
-                 RETURNING id",
-            )?
-            .query_row(
-                params![
-                    self.id,
-                    self.project_id,
-                    self.name,
-                    self.rule_type,
-                    self.report_type,
-                    self.approvals_required,
-                    self.all_branches,
-                    self.updated_at
-                ],
-                |row| row.get(0),
-            )?;
+        self.id = self.put(db)?;
         for (table, ids) in
             [(USERS, &self.users), (GROUPS, &self.groups), (BRANCHES, &self.branches)]
         {

@@ -9,17 +9,6 @@ use xxhash_rust::xxh3::xxh3_128;
 const LEFT_OUT: [(&str, &str); 2] = [("tokens", "digest"), ("tokens", "prefix")];
 /// Columns that hold JSON text.
 const JSON: [&str; 2] = ["attributes", "settings"];
-/// Names of columns, and of members in JSON, whose values depend on the clock or on randomness.
-pub(crate) const VOLATILE: [&str; 8] = [
-    "created_at",
-    "updated_at",
-    "last_activity_at",
-    "starred_since",
-    "import_done_at",
-    "due_at",
-    "next_run_at",
-    "runners_token",
-];
 
 /// An object of all tables, each a list of rows, each an object of columns. Rows are ordered by
 /// their columns; a file becomes the digest of its content.

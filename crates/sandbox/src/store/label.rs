@@ -3,13 +3,14 @@
 use rusqlite::{Connection, OptionalExtension, Result, params};
 use serde_json::Value;
 
-use super::holder::Holder;
 use super::stored::{Stored as _, stored};
 
 /// One label.
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
     pub(crate) id: i64,
+    /// The project that has it, if no group does.
+    pub(crate) project_id: Option<i64>,
     /// Its group, if it belongs to none of the projects.
     pub(crate) group_id: Option<i64>,
     pub(crate) title: String,
@@ -18,7 +19,7 @@ pub(crate) struct Label {
     pub(crate) updated_at: String,
 }
 
-stored!(Label: labels l, id, group_id, title, color, description, updated_at);
+stored!(Label: labels l, id, project_id, group_id, title, color, description, updated_at);
 
 impl Label {
     /// The labels of some projects and groups, by title.
@@ -27,29 +28,6 @@ impl Label {
         let rest = "WHERE l.project_id IN (SELECT value FROM json_each(?1))
              OR l.group_id IN (SELECT value FROM json_each(?2)) ORDER BY l.title, l.id";
         Self::list(db, rest, [list(projects), list(groups)])
-    }
-
-    /// Inserts a new label and gives it its id.
-    pub(crate) fn insert(&mut self, db: &Connection, of: Holder) -> Result<()> {
-        let (column, id) = of.key();
-        let sql = format!(
-            "INSERT INTO labels ({column}, title, color, description, updated_at) VALUES (?1, ?2, ?3, ?4, ?5)"
-        );
-        self.id = db.prepare_cached(&sql)?.insert(params![
-            id,
-            self.title,
-            self.color,
-            self.description,
-            self.updated_at
-        ])?;
-        Ok(())
-    }
-
-    pub(crate) fn save(&self, db: &Connection) -> Result<()> {
-        let sql = "UPDATE labels SET title = ?2, color = ?3, description = ?4, updated_at = ?5 WHERE id = ?1";
-        db.prepare_cached(sql)?
-            .execute(params![self.id, self.title, self.color, self.description, self.updated_at])
-            .map(drop)
     }
 
     /// Moves it to a group; it replaces the labels with this title in the group's projects. If the
@@ -64,12 +42,8 @@ impl Label {
                  AND project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)",
             params![self.title, self.id, group],
         )?;
-        db.execute(
-            "UPDATE labels SET group_id = ?2, project_id = NULL WHERE id = ?1",
-            [self.id, group],
-        )?;
-        self.group_id = Some(group);
-        Ok(())
+        (self.project_id, self.group_id) = (None, Some(group));
+        self.put(db).map(drop)
     }
 
     /// Its priority in a project.

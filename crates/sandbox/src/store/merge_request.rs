@@ -1,6 +1,6 @@
 //! Merge requests of a project, and their notes.
 
-use rusqlite::{Connection, Result, Row, params};
+use rusqlite::{Connection, Result, params};
 
 use super::stored::{Stored as _, stored};
 
@@ -8,6 +8,7 @@ use super::stored::{Stored as _, stored};
 #[derive(Clone, Debug)]
 pub(crate) struct MergeRequest {
     pub(crate) id: i64,
+    pub(crate) project_id: i64,
     pub(crate) iid: i64,
     pub(crate) title: String,
     /// `opened`, `closed`, `merged` or `locked`.
@@ -21,34 +22,13 @@ pub(crate) struct MergeRequest {
 }
 
 stored!(MergeRequest: merge_requests m,
-    id, iid, title, state, discussion_locked, author_id, source_branch, target_branch, created_at, updated_at);
+    id, project_id, iid, title, state, discussion_locked, author_id, source_branch, target_branch,
+    created_at, updated_at);
 
 impl MergeRequest {
     /// The merge request with this number in a project.
     pub(crate) fn find(db: &Connection, project: i64, iid: i64) -> Result<Option<Self>> {
         Self::first(db, "WHERE m.project_id = ?1 AND m.iid = ?2", [project, iid])
-    }
-
-    /// Inserts a new merge request, with the next number of the project.
-    pub(crate) fn insert(&mut self, db: &Connection, project: i64) -> Result<()> {
-        let sql = "INSERT INTO merge_requests (project_id, iid, title, state, discussion_locked, author_id,
-                source_branch, target_branch, created_at, updated_at)
-             SELECT ?1, coalesce(max(iid), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
-             FROM merge_requests WHERE project_id = ?1 RETURNING id, iid";
-        let row = params![
-            project,
-            self.title,
-            self.state,
-            self.discussion_locked,
-            self.author_id,
-            self.source_branch,
-            self.target_branch,
-            self.created_at,
-            self.updated_at
-        ];
-        let numbers = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        (self.id, self.iid) = db.prepare_cached(sql)?.query_row(row, numbers)?;
-        Ok(())
     }
 }
 
@@ -56,6 +36,7 @@ impl MergeRequest {
 #[derive(Clone, Debug)]
 pub(crate) struct Note {
     pub(crate) id: i64,
+    pub(crate) merge_request_id: i64,
     pub(crate) author_id: i64,
     pub(crate) body: String,
     /// Whether the service wrote it, to record an action.
@@ -78,7 +59,8 @@ pub(crate) struct Listing {
     pub(crate) size: i64,
 }
 
-stored!(Note: notes n, id, author_id, body, system, internal, created_at, updated_at);
+stored!(Note: notes n,
+    id, merge_request_id, author_id, body, system, internal, created_at, updated_at);
 
 impl Note {
     /// The number of notes of a merge request: all, those of the service, or those of people.
@@ -100,26 +82,5 @@ impl Note {
 
     pub(crate) fn find(db: &Connection, of: &MergeRequest, id: i64) -> Result<Option<Self>> {
         Self::first(db, "WHERE n.merge_request_id = ?1 AND n.id = ?2", [of.id, id])
-    }
-
-    /// Inserts a new note and gives it its id.
-    pub(crate) fn insert(&mut self, db: &Connection, of: &MergeRequest) -> Result<()> {
-        let sql = "INSERT INTO notes (merge_request_id, author_id, body, system, internal, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        self.id = db.prepare_cached(sql)?.insert(params![
-            of.id,
-            self.author_id,
-            self.body,
-            self.system,
-            self.internal,
-            self.created_at,
-            self.updated_at
-        ])?;
-        Ok(())
-    }
-
-    pub(crate) fn save(&self, db: &Connection) -> Result<()> {
-        let sql = "UPDATE notes SET body = ?2, updated_at = ?3 WHERE id = ?1";
-        db.prepare_cached(sql)?.execute(params![self.id, self.body, self.updated_at]).map(drop)
     }
 }

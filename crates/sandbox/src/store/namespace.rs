@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::stored::{Stored as _, stored};
 
 /// One group or personal namespace. A group's id is its namespace's id.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Namespace {
     pub(crate) id: i64,
     pub(crate) kind: String,

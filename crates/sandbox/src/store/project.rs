@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
 use serde_json::{Map, Value};
 
 use super::namespace::Namespace;
-use super::stored::Stored as _;
+use super::stored::{Stored as _, run, stored};
 
 /// One project with its namespace.
 #[derive(Clone, Debug)]
@@ -73,55 +73,36 @@ pub(crate) enum Import<'a> {
     Until { source: Option<&'a str>, done_at: &'a str, fails: Option<&'a str> },
 }
 
+stored!(Project: projects p,
+    id, name, path, full_path, visibility, archived, empty_repo, creator_id, created_at, updated_at,
+    last_activity_at, runners_token, avatar, forked_from_id, import_status, import_error,
+    import_source, import_done_at, marked_for_deletion_on, stored = "p.attributes",
+    star_count = "(SELECT count(*) FROM stars s WHERE s.project_id = p.id)",
+    forks_count = "(SELECT count(*) FROM projects f WHERE f.forked_from_id = p.id)",
+    shared = "EXISTS (SELECT 1 FROM shares s WHERE s.project_id = p.id)"; namespace);
+
 impl Project {
-    /// The start of a query for [`Project::from_row`]; projects are `p`, their namespaces `n`.
+    /// The start of a query for [`Project::with_namespace`]; projects are `p`, their namespaces `n`.
     pub(crate) fn select() -> String {
         format!(
-            "SELECT {}, p.id, p.name, p.path, p.full_path, p.visibility, p.archived, p.empty_repo, p.creator_id,
-                    p.created_at, p.last_activity_at, p.runners_token, p.avatar, p.forked_from_id, p.import_status,
-                    p.import_error, p.marked_for_deletion_on, p.attributes, p.updated_at,
-                    (SELECT count(*) FROM stars s WHERE s.project_id = p.id),
-                    (SELECT count(*) FROM projects f WHERE f.forked_from_id = p.id),
-                    p.import_source, p.import_done_at,
-                    EXISTS (SELECT 1 FROM shares s WHERE s.project_id = p.id)
-             FROM projects p JOIN namespaces n ON n.id = p.namespace_id",
+            "SELECT {}, {} FROM projects p JOIN namespaces n ON n.id = p.namespace_id",
+            Self::COLUMNS,
             Namespace::COLUMNS
         )
     }
 
     /// Reads a row. The projects of a list share namespaces: those in `seen` are not read again.
-    pub(crate) fn from_row(row: &Row<'_>, seen: &mut HashMap<i64, Rc<Namespace>>) -> Result<Self> {
-        let own = |column: usize| Namespace::WIDTH + column;
-        let namespace = match seen.entry(row.get(0)?) {
+    pub(crate) fn with_namespace(
+        row: &Row<'_>,
+        seen: &mut HashMap<i64, Rc<Namespace>>,
+    ) -> Result<Self> {
+        let namespace = match seen.entry(row.get(Self::WIDTH)?) {
             Entry::Occupied(seen) => Rc::clone(seen.get()),
-            Entry::Vacant(place) => Rc::clone(place.insert(Rc::new(Namespace::from_row(row)?))),
+            Entry::Vacant(place) => {
+                Rc::clone(place.insert(Rc::new(Namespace::read(row, Self::WIDTH)?)))
+            }
         };
-        Ok(Self {
-            namespace,
-            id: row.get(own(0))?,
-            name: row.get(own(1))?,
-            path: row.get(own(2))?,
-            full_path: row.get(own(3))?,
-            visibility: row.get(own(4))?,
-            archived: row.get(own(5))?,
-            empty_repo: row.get(own(6))?,
-            creator_id: row.get(own(7))?,
-            created_at: row.get(own(8))?,
-            last_activity_at: row.get(own(9))?,
-            runners_token: row.get(own(10))?,
-            avatar: row.get(own(11))?,
-            forked_from_id: row.get(own(12))?,
-            import_status: row.get(own(13))?,
-            import_error: row.get(own(14))?,
-            marked_for_deletion_on: row.get(own(15))?,
-            stored: row.get(own(16))?,
-            updated_at: row.get(own(17))?,
-            star_count: row.get(own(18))?,
-            forks_count: row.get(own(19))?,
-            import_source: row.get(own(20))?,
-            import_done_at: row.get(own(21))?,
-            shared: row.get(own(22))?,
-        })
+        Ok(Self { namespace, ..Self::from_row(row)? })
     }
 
     pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
@@ -149,7 +130,7 @@ impl Project {
     fn find(db: &Connection, condition: &'static str, key: &dyn ToSql) -> Result<Option<Self>> {
         let sql = format!("{} WHERE {condition}", Self::select());
         db.prepare_cached(&sql)?
-            .query_row([key], |row| Self::from_row(row, &mut HashMap::new()))
+            .query_row([key], |row| Self::with_namespace(row, &mut HashMap::new()))
             .optional()
     }
 
@@ -221,12 +202,8 @@ impl Project {
         attributes: &Map<String, Value>,
         now: &str,
     ) -> Result<()> {
-        db.prepare_cached("UPDATE projects SET attributes = ?2, updated_at = ?3 WHERE id = ?1")?
-            .execute(params![
-                self.id,
-                serde_json::to_string(attributes).unwrap_or_default(),
-                now
-            ])?;
-        Ok(())
+        let text = serde_json::to_string(attributes).unwrap_or_default();
+        let sql = "UPDATE projects SET attributes = ?2, updated_at = ?3 WHERE id = ?1";
+        run(db, sql, params![self.id, text, now])
     }
 }

@@ -3,18 +3,19 @@
 use rusqlite::{Connection, Result, params};
 
 use super::protection::{Action, Grant};
-use super::stored::{Stored as _, stored};
+use super::stored::{Stored as _, run, stored};
 
 /// One protected tag, or wildcard.
 #[derive(Clone, Debug)]
 pub(crate) struct ProtectedTag {
     pub(crate) id: i64,
+    pub(crate) project_id: i64,
     pub(crate) name: String,
     pub(crate) updated_at: String,
     pub(crate) grants: Vec<Grant>,
 }
 
-stored!(ProtectedTag: protected_tags t, id, name, updated_at; grants);
+stored!(ProtectedTag: protected_tags t, id, project_id, name, updated_at; grants);
 
 impl ProtectedTag {
     /// All protected tags of a project, in order of creation.
@@ -31,23 +32,15 @@ impl ProtectedTag {
         Ok(Self::all(db, project)?.into_iter().find(|tag| tag.name == name))
     }
 
-    /// Inserts a protected tag. Its name must be free.
-    pub(crate) fn insert(
-        db: &Connection,
-        project: i64,
-        name: &str,
-        grants: &[Grant],
-        now: &str,
-    ) -> Result<()> {
-        let sql = "INSERT INTO protected_tags (project_id, name, updated_at) VALUES (?1, ?2, ?3)";
-        let id = db.prepare_cached(sql)?.insert(params![project, name, now])?;
+    /// Inserts it as a new one, with its grants. Its name must be free.
+    pub(crate) fn insert(&self, db: &Connection) -> Result<()> {
+        let id = self.put(db)?;
         let sql = "INSERT INTO protected_tag_grants (tag_id, access_level, user_id, group_id, deploy_key_id)
                    VALUES (?1, ?2, ?3, ?4, ?5)";
-        for grant in grants {
+        self.grants.iter().try_for_each(|grant| {
             let [level, user, group, key] = grant.columns();
-            db.prepare_cached(sql)?.execute(params![id, level, user, group, key])?;
-        }
-        Ok(())
+            run(db, sql, params![id, level, user, group, key])
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, Result, Row, params};
 
-use super::stored::{Stored as _, stored};
+use super::stored::{Stored as _, run, stored};
 
 /// The actions that can be granted on a protected branch or tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,30 +97,21 @@ impl Grant {
 }
 
 /// One protected branch, or wildcard.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Protection {
     pub(crate) id: i64,
+    pub(crate) project_id: i64,
     pub(crate) name: String,
     pub(crate) allow_force_push: bool,
     pub(crate) code_owner_approval_required: bool,
     pub(crate) updated_at: String,
+    /// When it appears; `None` means at once.
+    pub(crate) due_at: Option<String>,
     pub(crate) grants: Vec<Grant>,
 }
 
-/// What a new protected branch needs.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct NewProtection<'a> {
-    pub(crate) project: i64,
-    pub(crate) name: &'a str,
-    pub(crate) allow_force_push: bool,
-    pub(crate) code_owner_approval_required: bool,
-    pub(crate) grants: &'a [Grant],
-    /// When it appears; `None` means at once.
-    pub(crate) due_at: Option<&'a str>,
-}
-
 stored!(Protection: protected_branches b,
-    id, name, allow_force_push, code_owner_approval_required, updated_at; grants);
+    id, project_id, name, allow_force_push, code_owner_approval_required, updated_at, due_at; grants);
 
 /// The condition for those of a project that exist at a time.
 const PRESENT: &str = "WHERE b.project_id = ?1 AND (b.due_at IS NULL OR b.due_at <= ?2)";
@@ -162,33 +153,10 @@ impl Protection {
         self.grants.iter().filter(move |grant| grant.action == action)
     }
 
-    /// Inserts a protected branch. Its name must be free.
-    pub(crate) fn insert(db: &Connection, new: NewProtection<'_>, now: &str) -> Result<()> {
-        let id = db
-            .prepare_cached(
-                "INSERT INTO protected_branches (project_id, name, allow_force_push,
-                     code_owner_approval_required, updated_at, due_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .insert(params![
-                new.project,
-                new.name,
-                new.allow_force_push,
-                new.code_owner_approval_required,
-                now,
-                new.due_at
-            ])?;
-        new.grants.iter().try_for_each(|new| grant(db, id, new))
-    }
-
-    /// Stores the flags.
-    pub(crate) fn save(&self, db: &Connection, now: &str) -> Result<()> {
-        db.prepare_cached(
-            "UPDATE protected_branches SET allow_force_push = ?2, code_owner_approval_required = ?3,
-                 updated_at = ?4 WHERE id = ?1",
-        )?
-        .execute(params![self.id, self.allow_force_push, self.code_owner_approval_required, now])?;
-        Ok(())
+    /// Inserts it as a new one, with its grants. Its name must be free.
+    pub(crate) fn insert(&self, db: &Connection) -> Result<()> {
+        let id = self.put(db)?;
+        self.grants.iter().try_for_each(|new| grant(db, id, new))
     }
 }
 
@@ -208,29 +176,22 @@ fn grants(db: &Connection, branch: i64) -> Result<Vec<Grant>> {
 /// Adds a grant.
 pub(crate) fn grant(db: &Connection, branch: i64, new: &Grant) -> Result<()> {
     let [level, user, group, key] = new.columns();
-    db.prepare_cached(
-        "INSERT INTO protected_branch_grants (branch_id, action, access_level, user_id, group_id, deploy_key_id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?
-    .execute(params![branch, new.action.word(), level, user, group, key])?;
-    Ok(())
+    let sql = "INSERT INTO protected_branch_grants (branch_id, action, access_level, user_id, group_id, deploy_key_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    run(db, sql, params![branch, new.action.word(), level, user, group, key])
 }
 
 /// Stores another level or grantee of a grant.
 pub(crate) fn regrant(db: &Connection, changed: &Grant) -> Result<()> {
     let [level, user, group, key] = changed.columns();
-    db.prepare_cached(
-        "UPDATE protected_branch_grants SET access_level = ?2, user_id = ?3, group_id = ?4, deploy_key_id = ?5
-         WHERE id = ?1",
-    )?
-    .execute(params![changed.id, level, user, group, key])?;
-    Ok(())
+    let sql = "UPDATE protected_branch_grants SET access_level = ?2, user_id = ?3, group_id = ?4, deploy_key_id = ?5
+         WHERE id = ?1";
+    run(db, sql, params![changed.id, level, user, group, key])
 }
 
 /// Removes a grant.
 pub(crate) fn revoke(db: &Connection, id: i64) -> Result<()> {
-    db.execute("DELETE FROM protected_branch_grants WHERE id = ?1", [id])?;
-    Ok(())
+    run(db, "DELETE FROM protected_branch_grants WHERE id = ?1", [id])
 }
 
 /// Removes pending automatic protections that `pattern` covers.

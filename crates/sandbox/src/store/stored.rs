@@ -1,6 +1,6 @@
 //! Reading rows: one list of fields defines both what a query selects and what is read.
 
-use rusqlite::{Connection, OptionalExtension as _, Params, Result, Row, ToSql};
+use rusqlite::{Connection, OptionalExtension as _, Params, Result, Row, ToSql, params_from_iter};
 
 #[cfg(test)]
 thread_local! {
@@ -17,8 +17,16 @@ pub(crate) trait Stored: Sized {
     /// The number of those columns.
     const WIDTH: usize;
 
+    /// Reads a row in which the columns begin at the one with this number.
+    fn read(row: &Row<'_>, first: usize) -> Result<Self>;
+
+    /// What it has in the columns.
+    fn values(&self) -> Vec<&dyn ToSql>;
+
     /// Reads a row that begins with those columns.
-    fn from_row(row: &Row<'_>) -> Result<Self>;
+    fn from_row(row: &Row<'_>) -> Result<Self> {
+        Self::read(row, 0)
+    }
 
     /// A query for all its rows; joins, conditions and orders may follow.
     fn query(rest: &str) -> String {
@@ -30,13 +38,25 @@ pub(crate) trait Stored: Sized {
         db.prepare_cached(&Self::query(rest))?.query_map(with, Self::from_row)?.collect()
     }
 
-    /// Its id, which is its first column.
-    fn key(&self) -> &dyn ToSql;
+    /// Stores it in the place of what has its id, or as a new row if its id is 0. Says its id. For
+    /// what is read from no expression.
+    fn put(&self, db: &Connection) -> Result<i64> {
+        let (table, alias) = Self::TABLE.split_once(' ').unwrap_or_default();
+        let names = Self::COLUMNS.replace(&format!("{alias}."), "");
+        let others = names.split(", ").skip(1).map(|name| format!("{name} = excluded.{name}"));
+        let sql = format!(
+            "INSERT INTO {table} ({names}) VALUES (nullif(?, 0){})
+             ON CONFLICT (id) DO UPDATE SET {} RETURNING id",
+            ", ?".repeat(Self::WIDTH - 1),
+            others.collect::<Vec<_>>().join(", ")
+        );
+        db.prepare_cached(&sql)?.query_row(params_from_iter(self.values()), |row| row.get(0))
+    }
 
     /// Removes it.
     fn remove(&self, db: &Connection) -> Result<()> {
         let sql = format!("DELETE FROM {} WHERE id = ?1", Self::TABLE.replace(' ', " AS "));
-        db.prepare_cached(&sql)?.execute([self.key()]).map(drop)
+        run(db, &sql, params_from_iter(self.values().first()))
     }
 
     /// All rows with the columns `more`, which begin at [`Self::WIDTH`]; `read` combines both.
@@ -57,6 +77,11 @@ pub(crate) trait Stored: Sized {
     }
 }
 
+/// Carries a statement out.
+pub(crate) fn run(db: &Connection, sql: &str, with: impl Params) -> Result<()> {
+    db.prepare_cached(sql)?.execute(with).map(drop)
+}
+
 /// `stored!(Type: table alias, field, field = "expression"; other)`: all fields of a type, each
 /// with the column of its name or an expression. Fields after the semicolon are not read and get
 /// their defaults.
@@ -71,14 +96,14 @@ macro_rules! stored {
             );
             const WIDTH: usize = [stringify!($first) $(, stringify!($field))*].len();
 
-            fn key(&self) -> &dyn rusqlite::ToSql {
-                &self.$first
+            fn values(&self) -> Vec<&dyn rusqlite::ToSql> {
+                vec![&self.$first $(, &self.$field)*]
             }
 
-            fn from_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+            fn read(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<Self> {
                 #[cfg(test)]
                 $crate::store::stored::ROWS.set($crate::store::stored::ROWS.get() + 1);
-                let mut columns = 0..Self::WIDTH;
+                let mut columns = first..first + Self::WIDTH;
                 let mut next = || columns.next().unwrap_or_default();
                 Ok(Self {
                     $first: row.get(next())?,

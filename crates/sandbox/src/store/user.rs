@@ -9,7 +9,7 @@ use super::super::profile::OBSERVED;
 use super::stored::{Stored as _, stored};
 
 /// One user.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct User {
     pub(crate) id: i64,
     pub(crate) username: String,

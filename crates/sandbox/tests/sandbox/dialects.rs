@@ -6,6 +6,8 @@ use undrift_sandbox::{Config, Profile, Seed, Tier};
 
 use super::client::{ROOT, Row, World, usual_seed};
 use super::facts::fact;
+use super::hostile::hostile;
+use super::switches::{Switch, halves, switches};
 
 const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
@@ -393,7 +395,9 @@ fn calls(switch: &str) -> Vec<Row> {
 
 #[tokio::test]
 async fn every_dialect_answers_the_other_way() {
-    for (switch, profile) in Profile::dialects() {
+    for (switch, turn_on) in switches() {
+        let mut profile = Profile::default();
+        turn_on(&mut profile);
         let tier = if switch == "unlicensed_forbidden" { Tier::Free } else { Tier::Ultimate };
         let seed = Some(Seed::from_json(usual_seed()).expect("a seed"));
         let world =
@@ -465,4 +469,22 @@ async fn the_owner_has_three_fields_in_a_dialect() {
         "{}",
         fact("project-owner")
     );
+}
+
+#[test]
+fn each_switch_is_on_without_each_other_one() {
+    let all = [switches(), hostile()].concat();
+    let is_on = |(_, turn_on): &Switch, profile: &Profile| {
+        let mut with = profile.clone();
+        turn_on(&mut with);
+        format!("{with:?}") == format!("{profile:?}")
+    };
+    let halves = halves(&all);
+    for own in &all {
+        for other in all.iter().filter(|other| other.0 != own.0) {
+            let mut profiles = halves.iter().map(|(_, profile)| profile);
+            let found = profiles.any(|p| is_on(own, p) && !is_on(other, p));
+            assert!(found, "{} without {}", own.0, other.0);
+        }
+    }
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use undrift_sandbox::FACTS;
 pub(crate) use undrift_sandbox::Fact;
 
+use crate::switches::switches;
+
 /// A rule by its name.
 pub(crate) fn fact(name: &str) -> &'static Fact {
     FACTS
@@ -38,4 +40,20 @@ fn every_rule_is_tested_and_every_test_names_a_rule() {
         untested.is_empty() && unknown.is_empty(),
         "without a test: {untested:?}; not in the table: {unknown:?}"
     );
+}
+
+#[test]
+fn names_are_unique_and_switches_are_those_of_the_profile() {
+    let names: BTreeSet<_> = FACTS.iter().map(|fact| fact.name).collect();
+    assert_eq!(names.len(), FACTS.len());
+    let items = include_str!("../../src/facts.md").lines().filter(|line| line.starts_with('-'));
+    assert_eq!(items.count(), FACTS.len(), "an item that cannot be read");
+    let named: BTreeSet<_> = FACTS.iter().filter_map(|fact| fact.switch).collect();
+    let switches: BTreeSet<_> = switches().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(named, switches);
+    for fact in FACTS.iter() {
+        let is_known = ["service", "code of 18.9", "inferred"].contains(&fact.source);
+        assert!(is_known || fact.source.starts_with("reference "), "{fact} has no known source");
+        assert!(fact.source != "inferred" || fact.switch.is_some(), "{fact} has no other way");
+    }
 }

@@ -22,6 +22,8 @@ mod group_things;
 mod groups;
 mod hierarchy;
 mod hooks;
+#[path = "../switches/hostile.rs"]
+mod hostile;
 mod imports;
 mod keys_and_mirrors;
 mod labels;
@@ -39,6 +41,8 @@ mod robustness;
 mod running;
 mod schedules;
 mod shares;
+#[path = "../switches/mod.rs"]
+mod switches;
 mod table;
 mod things;
 mod users;

@@ -1,0 +1,88 @@
+//! How each operation is reached.
+
+use undrift::{
+    field::Scope,
+    kind::{Change, Create, Place, Section},
+    kinds,
+    operation::{self, Op, Operation, Read, Write},
+};
+
+/// How an operation is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// By declaring what is in this section of groups or projects.
+    Declaring(Scope, &'static str),
+    /// By what every plan reads.
+    Reading,
+    /// As an act, with `undrift call` alone.
+    Calling,
+}
+
+impl std::fmt::Display for Reach {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Declaring(scope, section) => write!(f, "`{section}` of a {}", scope.noun()),
+            Self::Reading => f.write_str("reading"),
+            Self::Calling => f.write_str("`undrift call`"),
+        }
+    }
+}
+
+/// What is read to find containers, and whom and what they name.
+const LOOKED_UP: [Op<Read>; 15] = [
+    operation::CURRENT_USER,
+    operation::VERSION_GET,
+    operation::USER_FIND,
+    operation::USER_GET,
+    operation::NAMESPACE_GET,
+    operation::NAMESPACE_FIND,
+    operation::GROUP_LIST,
+    operation::GROUP_DESCENDANTS,
+    operation::GROUP_GET,
+    operation::GROUP_PROJECTS,
+    operation::GROUP_MEMBER_GET_ALL,
+    operation::GROUP_MEMBER_LIST_ALL,
+    operation::PROJECT_GET,
+    operation::PROJECT_LIST,
+    operation::USER_PROJECTS,
+];
+
+/// How `operation` is reached; by what else, `undrift call` takes every operation.
+pub(crate) fn reach(operation: &Operation) -> Reach {
+    let is_it = |op: &Operation| op == operation;
+    let of = |section: &Section| {
+        writes(*section).any(|op| is_it(op.row())) || reads(*section).any(|op| is_it(op.row()))
+    };
+    if LOOKED_UP.iter().any(|op| is_it(op.row())) {
+        return Reach::Reading;
+    }
+    kinds::everywhere()
+        .find(of)
+        .map_or(Reach::Calling, |section| Reach::Declaring(section.home.scope, section.section))
+}
+
+/// The operations that write it.
+fn writes(section: Section) -> impl Iterator<Item = Op<Write>> {
+    let create = match section.home.create {
+        Create::With(op) => Some(op),
+        Create::Container | Create::Rules => None,
+    };
+    let change = match section.home.change {
+        Change::Edit(op) | Change::EditOrReplace(op) => Some(op),
+        Change::Replace | Change::Rules => None,
+    };
+    create
+        .into_iter()
+        .chain(change)
+        .chain(section.home.delete)
+        .chain(section.home.acts.iter().copied())
+}
+
+/// The operations that read its live entries, where they are no part of the container's object.
+fn reads(section: Section) -> impl Iterator<Item = Op<Read>> {
+    let own = match section.home.place {
+        Place::List(op) | Place::Optional(op) => Some(op),
+        Place::Itself(_) | Place::Object | Place::In(_) | Place::Part { .. } => None,
+    };
+    own.into_iter().chain(section.home.side_list.map(|side| side.list))
+}
