@@ -101,7 +101,8 @@ pub struct Config {
     /// The licence; it wins over the seed's. If neither is set, that of the last start with this
     /// data, and [`Tier::Premium`] for new data.
     pub tier: Option<Tier>,
-    /// The release; it wins over the seed's. If neither is set, that of the profile.
+    /// The release; it wins over the seed's. If neither is set, that of the last start with
+    /// this data, or of the profile if that is later.
     pub release: Option<Release>,
     /// A delay of every answer.
     pub latency: Duration,
@@ -337,7 +338,9 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     };
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
     let Config { rate_limits, profile, clock, chance, .. } = config;
-    let profile = match config.release.or(seed.and_then(|seed| seed.release)) {
+    let asked = config.release.or(seed.and_then(|seed| seed.release));
+    let stored = || plant::stored_release(&store).map(|last| last.max(profile.release));
+    let profile = match asked.or_else(stored) {
         Some(release) => profile.at(release),
         None => profile,
     };

@@ -8,6 +8,7 @@ use std::cell::OnceCell;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
+use undrift_release::Release;
 
 use super::answer::{Failure, Result};
 use super::attributes::{Route, Tier};
@@ -78,6 +79,7 @@ fn prepare_in(
     let root = User::by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     plant_token(db, root.id, token, &now)?;
     set_meta(db, "tier", &service.tier.name())?;
+    set_meta(db, "release", &service.profile.release.to_string())?;
     let Some(seed) = seed else {
         return Ok(Vec::new());
     };
@@ -104,6 +106,11 @@ fn prepare_in(
 
 fn meta(db: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     db.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
+}
+
+/// The release of the last start with this data.
+pub(super) fn stored_release(store: &Store) -> Option<Release> {
+    store.read(|db| Ok(meta(db, "release")?)).ok().flatten()?.parse().ok()
 }
 
 /// The tier of the last start with this data.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use undrift_release::REFERENCE;
 use undrift_sandbox::{
     AbsentDelete, Clock, Config, Data, Fault, Misfortune, Profile, RateLimits, Seed, Tier, start,
 };
@@ -291,6 +292,28 @@ async fn the_tier_of_the_last_start_stays() {
             answered >= Tier::Premium,
             "prepared answers follow the tier"
         );
+        world.running.stop().await;
+    }
+}
+
+/// A file that is opened without its seed must not serve an older release: answers lack fields then.
+#[tokio::test]
+async fn the_release_of_the_last_start_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("data.db");
+    let rows = [
+        (None, seed(json!({"release": "18.2"})), REFERENCE, "18.2"),
+        (None, None, REFERENCE, "18.2"),
+        (None, None, "18.9".parse().expect("a release"), "18.9"),
+        (Some("17.1".parse().expect("a release")), None, REFERENCE, "17.1"),
+        (None, None, REFERENCE, "17.1"),
+    ];
+    for (release, seed, profile, answered) in rows {
+        let profile = Profile::default().at(profile);
+        let config = Config { release, seed, profile, ..in_file(&file) };
+        let world = World::start(config).await;
+        let version = world.get(ROOT, "/version").await.body["version"].clone();
+        assert!(version.as_str().is_some_and(|it| it.starts_with(answered)), "{version}");
         world.running.stop().await;
     }
 }
