@@ -7,7 +7,7 @@ use super::{
     session::{LiveArgs, Opening, Session, SessionArgs},
 };
 use crate::{
-    plan::Plan,
+    plan::{Plan, Strictness},
     report::{
         json::{Planned, Sort},
         model::Content,
@@ -23,12 +23,19 @@ pub(super) struct Args {
     pub(super) session: SessionArgs,
     #[command(flatten)]
     live: LiveArgs,
-    /// Also count as differences: entries that no manifest lists, holds, secrets that are not set,
-    /// and fields that cannot be verified
-    #[arg(long)]
-    strict: bool,
+    /// Count as differences also what no manifest lists, what UNDRIFT_HOLD holds, and secrets that
+    /// are not set; `--strict=unverified` also counts fields that cannot be verified
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "unlisted", hide_possible_values = true)]
+    strict: Option<Strict>,
     #[command(flatten)]
     pub(super) report: ReportArgs,
+}
+
+/// What `--strict` counts.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Strict {
+    Unlisted,
+    Unverified,
 }
 
 /// Runs the command.
@@ -51,7 +58,12 @@ fn finish(
     // A declared container that does not exist is a difference.
     let (missing, problems): (Vec<_>, Vec<_>) =
         plan.problems.iter().partition(|problem| problem.is_missing());
-    let differs = plan.differs(args.strict) || !missing.is_empty();
+    let strictness = match args.strict {
+        None => Strictness::Declared,
+        Some(Strict::Unlisted) => Strictness::Unlisted,
+        Some(Strict::Unverified) => Strictness::Unverified,
+    };
+    let differs = plan.differs(strictness) || !missing.is_empty();
     let exit = Exit::first_of([
         Exit::Usage.when(!problems.is_empty()),
         Exit::Incomplete.when(!plan.incomplete.is_empty()),

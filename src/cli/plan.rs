@@ -11,7 +11,7 @@ use super::{
     session::{ChangeArgs, LiveArgs, Opening, Session, SessionArgs, Use},
 };
 use crate::{
-    plan::Plan,
+    plan::{Plan, Strictness},
     report::{
         json::{Planned, Sort},
         model::Content,
@@ -79,7 +79,7 @@ fn finish(
     // With a base, earlier differences are not the branch's.
     let differs = match plan.base {
         Some(_) => plan.own().next().is_some(),
-        None => plan.differs(false),
+        None => plan.differs(Strictness::Declared),
     };
     let exit = Exit::first_of([blocked(plan), Exit::Differences.when(args.exit_code && differs)]);
     let (style, secrets) = (cx.output.style, &*session.settings.secrets);

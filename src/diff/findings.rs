@@ -174,17 +174,16 @@ impl Reason {
         matches!(self, Self::UnlistedFails | Self::UndeclaredFails { .. } | Self::ArchivedByHand)
     }
 
-    /// Whether it counts as a difference for `drift --strict`: unknown, or unmanaged.
+    /// Whether `drift --strict` counts it as a difference: a manifest or an environment can settle
+    /// it.
     pub const fn is_open(&self) -> bool {
-        self.is_difference()
-            || matches!(
-                self,
-                Self::Unlisted
-                    | Self::Undeclared { .. }
-                    | Self::CannotVerify
-                    | Self::SecretMissing { .. }
-                    | Self::NotReturned
-            )
+        matches!(self, Self::Unlisted | Self::Undeclared { .. } | Self::SecretMissing { .. })
+            || self.is_difference()
+    }
+
+    /// Whether it names fields that no answer shows.
+    pub const fn is_unverified(&self) -> bool {
+        matches!(self, Self::CannotVerify | Self::NotReturned)
     }
 
     /// Whether it concerns a live entry that no manifest lists.

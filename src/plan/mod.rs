@@ -260,12 +260,15 @@ impl Plan {
         self.notes.iter().filter(|note| note.reason.is_unlisted()).count()
     }
 
-    /// Whether something differs from its declaration, also if apply does not change it. Held
-    /// differences do not count: they are known. With `strict`, held, unlisted and unverified
-    /// objects count too.
-    pub fn differs(&self, strict: bool) -> bool {
-        let counts = |reason: &Reason| reason.is_difference() || (strict && reason.is_open());
-        let is_known = |address: &Address| !strict && self.held_until(address).is_some();
+    /// Whether something differs from its declaration, also if apply does not change it.
+    pub fn differs(&self, strict: Strictness) -> bool {
+        let counts = |reason: &Reason| match strict {
+            Strictness::Declared => reason.is_difference(),
+            Strictness::Unlisted => reason.is_open(),
+            Strictness::Unverified => reason.is_open() || reason.is_unverified(),
+        };
+        let is_declared = strict == Strictness::Declared;
+        let is_known = |address: &Address| is_declared && self.held_until(address).is_some();
         let watched = self.watched.iter().map(|step| &step.address);
         let noted = self.notes.iter().filter(|note| counts(&note.reason));
         let is_left = self.base.as_ref().is_some_and(|base| !base.left.is_empty());
@@ -274,9 +277,11 @@ impl Plan {
             || !watched.chain(noted.map(|note| &note.address)).all(is_known)
     }
 
-    /// Whether there are differences that apply does not change.
-    pub fn leaves_alone(&self) -> bool {
-        !self.watched.is_empty() || self.notes.iter().any(|note| note.reason.is_difference())
+    /// The groups and projects with a difference that `apply` does not change.
+    pub fn unchanged(&self) -> BTreeSet<&str> {
+        let watched = self.watched.iter().map(|step| &*step.address.path);
+        let notes = self.notes.iter().filter(|note| note.reason.is_difference());
+        watched.chain(notes.map(|note| &*note.address.path)).collect()
     }
 
     /// The last day on which the object at `address` is held, if it is. The plan must be
@@ -298,6 +303,17 @@ impl Plan {
     pub fn live(&self, path: &str) -> Option<&Live> {
         self.live.get(path).map(|kept| &kept.0)
     }
+}
+
+/// What counts as a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// What is declared and not live as declared, unless it is held.
+    Declared,
+    /// Also what is held, what no manifest lists, and secrets that are not set.
+    Unlisted,
+    /// Also fields that cannot be verified.
+    Unverified,
 }
 
 /// The size of a plan.

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use undrift::sandbox::{Fault, Misfortune, Profile};
+use undrift::{
+    plan::Strictness,
+    sandbox::{Fault, Misfortune, Profile},
+};
 
 use crate::world::{LATER, World, project, seed};
 
@@ -217,14 +220,14 @@ async fn undeclared_projects_are_reported_with_their_state() {
             "acme/sub/old undeclared archived"
         ]
     );
-    assert!(!plan.differs(false) && plan.differs(true));
+    assert!(!plan.differs(Strictness::Declared) && plan.differs(Strictness::Unlisted));
     assert_eq!(plan.unlisted(), 3);
     let plan = inhabited("fail", &[project("acme/Plain", json!({}))]).await.plan().await;
     assert_eq!(
         noted(&plan),
         ["acme/sub/going fails marked for deletion", "acme/sub/old fails archived"]
     );
-    assert!(plan.differs(false) && plan.steps.is_empty());
+    assert!(plan.differs(Strictness::Declared) && plan.steps.is_empty());
     let world = inhabited("ignore", &[]).await;
     assert_eq!(noted(&world.plan().await), [] as [&str; 0]);
     assert!(world.requests().iter().all(|request| !request.contains("with_shared")));

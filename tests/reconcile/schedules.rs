@@ -1,7 +1,13 @@
 //! Pipeline schedules, which only their owners change.
 
 use serde_json::{Value as Json, json};
-use undrift::{diff::Action, diff::Reason, plan::Plan, release::REFERENCE, sandbox::Profile};
+use undrift::{
+    diff::Action,
+    diff::Reason,
+    plan::{Plan, Strictness},
+    release::REFERENCE,
+    sandbox::Profile,
+};
 
 use crate::world::{LATER, World, project, seed};
 
@@ -88,7 +94,7 @@ async fn a_schedule_waits_for_the_first_branch() {
         assert!(plan.steps.is_empty(), "{:#?}", plan.steps);
         let waits =
             |plan: &Plan| plan.notes.iter().any(|note| matches!(note.reason, Reason::Waits { .. }));
-        assert!(waits(&plan) && !plan.differs(false), "{:#?}", plan.notes);
+        assert!(waits(&plan) && !plan.differs(Strictness::Declared), "{:#?}", plan.notes);
         let new = project("acme/neo", json!({"create": true, "pipeline_schedules": of("main")}));
         world.declare(&[new]);
         assert!(waits(&world.converge("a new project").await));

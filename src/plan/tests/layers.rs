@@ -78,5 +78,5 @@ fn what_is_watched_differs_and_has_no_steps() {
     assert!(!written.refusals.is_empty(), "a guard looks at what is written");
     let mut plan = Plan::default();
     plan.add(&declared, watched, live);
-    assert!(plan.differs(false) && plan.counts().calls == 0);
+    assert!(plan.differs(Strictness::Declared) && plan.counts().calls == 0);
 }

@@ -387,7 +387,10 @@ fn an_archived_project_is_left_alone_and_differs_unless_it_is_declared_so() {
         let open = container(&declared, &here(&declared, &is), &settings(&[]));
         assert_eq!(open.closed(), None);
         let whole = Plan::of(plan.findings, 1);
-        assert_eq!((whole.differs(false), whole.differs(true)), (differs, differs));
+        assert_eq!(
+            (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
+            (differs, differs)
+        );
     }
 }
 
@@ -451,7 +454,10 @@ fn a_switch_opens_or_closes_what_needs_it() {
     assert_eq!((closed.steps.len(), closed.incomplete.len()), (0, 0));
     assert!(closed.is_shut("variables") && !closed.is_shut("settings"));
     let whole = Plan::of(closed.findings, 1);
-    assert_eq!((whole.differs(false), whole.differs(true)), (false, false));
+    assert_eq!(
+        (whole.differs(Strictness::Declared), whole.differs(Strictness::Unlisted)),
+        (false, false)
+    );
     // Off and declared on: possible.
     let opened = plan(on(), off(), false);
     assert_eq!(
@@ -518,13 +524,17 @@ fn what_is_unlisted_differs_only_where_its_section_says_so() {
         let plan = container(&declared, &here(&declared, &members), &settings(&[]));
         assert_eq!(plan.steps.len(), 0);
         let whole = Plan::of(plan.findings, 1);
-        let found = (whole.unlisted(), whole.differs(false), whole.differs(true));
+        let found = (
+            whole.unlisted(),
+            whole.differs(Strictness::Declared),
+            whole.differs(Strictness::Unlisted),
+        );
         assert_eq!(found, (counted, differs, strict), "{unlisted:?}");
     }
 }
 
 #[test]
-fn strictly_what_nobody_could_compare_differs() {
+fn what_can_be_settled_differs_strictly_and_what_is_unverified_on_demand() {
     let note = |reason| Note {
         address: Address::container("acme/shop".into()),
         reason,
@@ -532,19 +542,21 @@ fn strictly_what_nobody_could_compare_differs() {
         origin: None,
     };
     let secrets = vec!["env:A".to_owned()];
-    for (reason, differs) in [
-        (Reason::CannotVerify, true),
-        (Reason::NotReturned, true),
-        (Reason::SecretMissing { secrets }, true),
-        (Reason::Unlisted, true),
-        (Reason::Archived, false),
-        (Reason::Protected { why: "bot user".into() }, false),
-        (Reason::Closed { why: "CI/CD must be on".into() }, false),
-        (Reason::Waits { why: "until then".into() }, false),
+    for (reason, strict, unverified) in [
+        (Reason::CannotVerify, false, true),
+        (Reason::NotReturned, false, true),
+        (Reason::SecretMissing { secrets }, true, true),
+        (Reason::Unlisted, true, true),
+        (Reason::Archived, false, false),
+        (Reason::Protected { why: "bot user".into() }, false, false),
+        (Reason::Closed { why: "CI/CD must be on".into() }, false, false),
+        (Reason::Waits { why: "until then".into() }, false, false),
     ] {
         let findings = Findings { notes: vec![note(reason.clone())], ..Findings::default() };
         let plan = Plan::of(findings, 1);
-        assert_eq!((plan.differs(false), plan.differs(true)), (false, differs), "{reason:?}");
+        let differs = [Strictness::Declared, Strictness::Unlisted, Strictness::Unverified]
+            .map(|strictness| plan.differs(strictness));
+        assert_eq!(differs, [false, strict, unverified], "{reason:?}");
     }
 }
 

@@ -10,6 +10,9 @@ use crate::{
     text::count,
 };
 
+/// How many groups and projects a sentence names.
+const NAMED: usize = 3;
+
 /// How a plan is titled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Title {
@@ -35,6 +38,7 @@ impl Title {
 pub fn lines(plan: &Plan, title: Title) -> Vec<Line> {
     let first = if plan.steps.is_empty() { nothing(plan, title) } else { something(plan, title) };
     let mut lines = vec![first];
+    lines.extend(unverified(plan, title));
     let obstacles = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
     let obstacles: Vec<_> =
         obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();
@@ -57,44 +61,64 @@ pub fn lines(plan: &Plan, title: Title) -> Vec<Line> {
 
 /// The summary of a plan without steps.
 fn nothing(plan: &Plan, title: Title) -> Line {
-    let containers = containers(plan);
-    let (read, differs) = (plan.incomplete.is_empty(), plan.leaves_alone());
+    let (containers, unchanged) = (containers(plan), plan.unchanged().len());
+    let is_whole = plan.incomplete.is_empty() && plan.problems.is_empty();
     let matches = if plan.projects + plan.groups == 1 {
         "matches its manifest"
     } else {
         "match their manifests"
     };
-    let uncompared = |note: &Note| {
-        matches!(
-            note.reason,
-            Reason::Archived
-                | Reason::NotReturned
-                | Reason::SecretMissing { .. }
-                | Reason::Waits { .. }
-        )
-    };
-    let is_limited = plan.notes.iter().any(uncompared);
-    let limit = if is_limited { " (some fields cannot be verified)" } else { "" };
     let unread = plan.base.as_ref().map_or(0, |base| base.unchanged);
-    let text = match (title, read && plan.problems.is_empty()) {
+    let text = match (title, is_whole) {
         (_, true) if unread > 0 && plan.projects + plan.groups == 0 => {
             "no changes: everything is declared as at the base".to_owned()
         }
-        (_, true) if differs => {
-            format!(
-                "nothing to apply: apply does not change the differences in {containers}{limit}"
-            )
+        (_, true) if unchanged > 0 => {
+            let differ = if unchanged == 1 { "differs" } else { "differ" };
+            let all = of_all(plan);
+            format!("nothing to apply: {unchanged} of {all} {differ}, and `apply` changes none")
         }
-        (Title::Plan | Title::Approval, true) => {
-            format!("no changes: {containers} {matches}{limit}")
-        }
-        (Title::Drift, true) => format!("in sync: {containers} {matches}{limit}"),
-        (_, false) => {
-            format!("no difference found, but not all of {containers} could be compared")
-        }
+        (Title::Plan | Title::Approval, true) => format!("no changes: {containers} {matches}"),
+        (Title::Drift, true) => format!("in sync: {containers} {matches}"),
+        (_, false) => format!("no differences in what could be read; {}", uncompared(plan)),
     };
-    let paint = if read && !differs { Paint::Add } else { Paint::Change };
-    Line::default().put(paint, text + &against(plan) + &unlisted(plan))
+    let secrets = |note: &&Note| matches!(note.reason, Reason::SecretMissing { .. });
+    let secrets = match plan.notes.iter().filter(secrets).count() {
+        0 => String::new(),
+        objects => format!("; secrets of {} not set", count(objects, "object")),
+    };
+    let paint = if is_whole && unchanged == 0 { Paint::Add } else { Paint::Change };
+    Line::default().put(paint, text + &secrets + &against(plan) + &unlisted(plan))
+}
+
+/// Which groups and projects were not compared, or not in full.
+fn uncompared(plan: &Plan) -> String {
+    let unread = plan.incomplete.iter().map(|scope| &*scope.address.path);
+    let paths = unread.chain(plan.problems.iter().map(|problem| &*problem.address.path));
+    let paths: BTreeSet<&str> = paths.collect();
+    let paths: Vec<&str> = paths.into_iter().collect();
+    let (named, others) = paths.split_at(paths.len().min(NAMED));
+    let others = match others.len() {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    let were = if paths.len() == 1 { "was" } else { "were" };
+    format!("{}{others} {were} not fully compared", named.join(", "))
+}
+
+/// How much could not be verified; the notes name it.
+fn unverified(plan: &Plan, title: Title) -> Option<Line> {
+    let objects = plan.notes.iter().filter(|note| note.reason.is_unverified());
+    let objects: BTreeSet<_> = objects.map(|note| &note.address).collect();
+    let counted = match title {
+        Title::Plan | Title::Approval => "",
+        Title::Drift => "; only --strict=unverified counts them as differences",
+    };
+    let text = format!("fields of {}{counted}", count(objects.len(), "object"));
+    let line = Line::default().put(Paint::Note, "not verified: ").text(text);
+    // A plan with steps is about those.
+    let is_told = title == Title::Drift || plan.steps.is_empty();
+    (is_told && !objects.is_empty()).then_some(line)
 }
 
 /// The estimated time of apply.

@@ -271,21 +271,57 @@ fn nothing_to_do() {
     let plan_of = |plan: &Plan| {
         super::plan(plan, &run(), Title::Drift, Style::default(), &Secrets::default())
     };
-    let noted = |notes| {
-        let findings = Findings { notes, ..Findings::default() };
-        Plan::of(findings, 1)
-    };
     let address = Address::container("acme/shop".into());
-    for (reason, limit) in
-        [(Reason::Archived, " (some fields cannot be verified)"), (Reason::CannotVerify, "")]
-    {
-        let notes =
-            vec![Note { address: address.clone(), reason, fields: Vec::new(), origin: None }];
-        let text = plan_of(&noted(notes));
-        assert!(
-            text.ends_with(&format!("\n\nin sync: 1 project matches its manifest{limit}\n")),
-            "{text}"
-        );
+    let unset = Reason::SecretMissing { secrets: vec!["env:A".into()] };
+    let unverified =
+        "not verified: fields of 1 object; only --strict=unverified counts them as differences\n";
+    for (reason, tail, line) in [
+        (Reason::Archived, "", ""),
+        (Reason::CannotVerify, "", unverified),
+        (Reason::NotReturned, "", unverified),
+        (unset, "; secrets of 1 object not set", ""),
+    ] {
+        let note = Note { address: address.clone(), reason, fields: Vec::new(), origin: None };
+        let findings = Findings { notes: vec![note], ..Findings::default() };
+        let text = plan_of(&Plan::of(findings, 1));
+        let end = format!("\n\nin sync: 1 project matches its manifest{tail}\n{line}");
+        assert!(text.ends_with(&end), "{text}");
+    }
+}
+
+/// How much is not changed and not read, by its own number and name.
+#[test]
+fn nothing_to_do_because_it_is_not_written_or_not_read() {
+    let at = |name: &str| Address::container(format!("acme/{name}").into());
+    let summary = |findings| {
+        let plan = Plan::of(findings, 9);
+        let text = super::plan(&plan, &run(), Title::Plan, Style::default(), &Secrets::default());
+        text.lines()
+            .find(|line| line.starts_with("no") && !line.starts_with("note"))
+            .map(str::to_owned)
+    };
+    let by_hand = |name| Note {
+        address: at(name),
+        reason: Reason::ArchivedByHand,
+        fields: Vec::new(),
+        origin: None,
+    };
+    let notes = vec![by_hand("a"), by_hand("b")];
+    let unwritten = summary(Findings { notes, ..Findings::default() });
+    let unread = |names: &[&str]| {
+        let scope =
+            |name: &&str| Incomplete { address: at(name), reason: Cause::new("answered 500") };
+        summary(Findings { incomplete: names.iter().map(scope).collect(), ..Findings::default() })
+    };
+    for (said, expected) in [
+        (unwritten, "nothing to apply: 2 of 9 projects differ, and `apply` changes none"),
+        (unread(&["a"]), "no differences in what could be read; acme/a was not fully compared"),
+        (
+            unread(&["a", "b", "c", "d", "e"]),
+            "no differences in what could be read; acme/a, acme/b, acme/c and 2 more were not fully compared",
+        ),
+    ] {
+        assert_eq!(said.as_deref(), Some(expected));
     }
 }
 
