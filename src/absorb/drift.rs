@@ -5,7 +5,7 @@ use crate::{
     address::{Address, Selector},
     desired::{Container, Entry, State},
     diff::{Action, Change, Problem, Reason, Step},
-    export::Words,
+    export::{Said, Words},
     field::Secrecy,
     kind::{
         Capability, Effect, LiveEntry, Names, Section, Shape, Spec, forms, is_list, is_readable,
@@ -51,6 +51,23 @@ impl Wish {
         };
         let texts = values.into_iter().filter_map(Json::as_str).map(str::to_owned);
         texts.collect::<Vec<_>>().into_iter()
+    }
+}
+
+impl Wish {
+    /// How many differences it takes back.
+    pub fn differences(&self) -> usize {
+        match &self.what {
+            What::Fields(fields) => fields.len(),
+            What::Entry(..) | What::Gone => 1,
+        }
+    }
+
+    /// Whether it adds an entry to what `container` declares, and changes nothing.
+    pub fn is_addition(&self, container: &Container) -> bool {
+        let declared = container.section(self.section).into_iter();
+        let mut entries = declared.flat_map(|section| &section.entries);
+        matches!(self.what, What::Entry(..)) && !entries.any(|entry| entry.key == self.key)
     }
 }
 
@@ -112,6 +129,41 @@ pub fn drift(seen: &Seen<'_>, chosen: &[Selector]) -> (Vec<Wish>, Vec<Refusal>) 
     }
     drift.wishes.sort_by(|a, b| a.address.cmp(&b.address));
     (drift.wishes, drift.refused)
+}
+
+/// The sections that are live and not declared, as what has to be declared. With `fields`, also the
+/// fields that a declared section leaves out: nobody wrote that one yet.
+pub fn lacking(seen: &Seen<'_>, fields: bool) -> Vec<Wish> {
+    let own = seen.container.address();
+    let wish = |(of, key, said): (Section, &str, Said)| {
+        let address = own.section(of.section);
+        let address = if of.shape == Shape::List { address.entry(key) } else { address };
+        let wish = |what| Wish {
+            address,
+            container: own.clone(),
+            section: of.section,
+            key: key.to_owned(),
+            what,
+        };
+        match seen.container.section(of.section) {
+            // Whether it is archived is a difference.
+            None if of.shape == Shape::Switch && !fields => None,
+            None if said.fields.is_empty() => None,
+            None => Some(wish(What::Entry(said.fields, said.about))),
+            Some(declared) if fields && of.shape == Shape::Mapping => {
+                let names = |(name, value): (String, Json)| {
+                    let names: Vec<String> = name.split('.').map(str::to_owned).collect();
+                    let is_said = |entry: &Entry| entry.fields.get(&names[0]).is_some();
+                    (!declared.entries.iter().any(is_said)).then_some((names, value))
+                };
+                let left: Vec<_> = said.fields.into_iter().filter_map(names).collect();
+                (!left.is_empty()).then(|| wish(What::Fields(left)))
+            }
+            Some(_) => None,
+        }
+    };
+    let words = seen.words.into_iter().flat_map(Words::entries);
+    words.filter_map(wish).collect()
 }
 
 struct Drift<'a> {

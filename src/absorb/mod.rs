@@ -17,7 +17,7 @@ use std::{
     rc::Rc,
 };
 
-pub use drift::{Seen, Wish, addresses, drift};
+pub use drift::{Seen, Wish, addresses, drift, lacking};
 
 use crate::{
     address::Address,

@@ -5,8 +5,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -17,8 +15,8 @@ use super::{
     Context,
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
-    input,
     progress::Progress,
+    put,
     reports::Reports,
     session::{Manifests, Opening, Session, SessionArgs, selects_something, usable},
 };
@@ -28,10 +26,11 @@ use crate::{
     apply,
     desired::{Container, Desired},
     diagnostic::{Diagnostic, Diagnostics, FileName},
+    diff::Reason,
     export::{self, Estate, Words},
     live::Live,
     manifest::{self, Options, Surroundings},
-    text::{count, escape_lines, listed},
+    text::{count, escape, escape_lines, listed},
 };
 
 /// The options of `absorb`.
@@ -64,6 +63,8 @@ pub(super) struct Args {
 struct Found {
     wishes: Vec<Wish>,
     refused: Vec<Refusal>,
+    /// The selected entries that no manifest lists and that are not taken.
+    unlisted: Vec<Address>,
     addresses: Vec<Address>,
 }
 
@@ -83,12 +84,18 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     if !found.refused.is_empty() {
         return Err(refuse(&found.refused, cx));
     }
+    for address in &found.unlisted {
+        cx.output.tell(&format!(
+            "not absorbed: {}: no manifest lists it; name it to take it in\n",
+            escape(&address.to_string())
+        ));
+    }
     if found.wishes.is_empty() {
         cx.output.tell("nothing to absorb: the selection matches its manifest\n");
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
-    let read = |file: &FileName| read(paths.get(file).map_or(Path::new(""), PathBuf::as_path));
+    let read = |file: &FileName| put::read(paths.get(file).map_or(Path::new(""), PathBuf::as_path));
     let reload = |texts: &Contents| reload(&args.dir, &around, texts, cx);
     let absorbed = absorb::absorb(&before, &found.wishes, mode, &read, &reload);
     let absorbed = absorbed.map_err(|failed| match failed {
@@ -99,9 +106,14 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
                 .help("edit them by hand, or absorb less")
         }
     })?;
-    cx.output.print(&escape_lines(&shown(&absorbed, &found.wishes)))?;
+    cx.output.print(&escape_lines(&shown(&absorbed.files, &found.wishes)))?;
     if args.write {
-        write(&absorbed, &paths)?;
+        let file = |(name, (old, new)): (&FileName, &(String, String))| put::File {
+            path: paths[name].clone(),
+            old: Some(old.clone()),
+            new: new.clone(),
+        };
+        put::all(&absorbed.files.iter().map(file).collect::<Vec<_>>())?;
     }
     cx.output.tell(&summary(&args, &found.wishes, &absorbed));
     Ok(Exit::Success)
@@ -153,7 +165,14 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
         let seen =
             Seen { container, plan: &plan, live: &live, names: &names, words: said.as_ref() };
         let (wishes, refused) = absorb::drift(&seen, &args.addresses);
+        let is_left = |address: &Address| {
+            args.addresses.iter().any(|selector| selector.matches(address))
+                && !wishes.iter().any(|wish| wish.address == *address)
+        };
+        let unlisted = plan.notes.iter().filter(|note| note.reason == Reason::Unlisted);
+        let unlisted = unlisted.map(|note| &note.address).filter(|address| is_left(address));
         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.unlisted.extend(unlisted.cloned());
         found.addresses.extend(absorb::addresses(&seen));
         found.wishes.extend(wishes);
         found.refused.extend(refused);
@@ -164,6 +183,7 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.wishes.sort_by(|a, b| a.address.cmp(&b.address));
     found.refused.sort_by(|a, b| a.address.cmp(&b.address));
+    found.unlisted.sort();
     Ok(found)
 }
 
@@ -189,7 +209,7 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
 }
 
 /// The declarations of all manifests with some `texts` replaced.
-fn reload(
+pub(super) fn reload(
     dir: &Path,
     around: &Surroundings,
     texts: &Contents,
@@ -200,30 +220,19 @@ fn reload(
     loaded.desired.ok_or_else(|| loaded.diagnostics.render(cx.output.stderr.into()))
 }
 
-/// The text of a manifest that may be edited.
-fn read(path: &Path) -> Result<String, String> {
-    match fs::symlink_metadata(path) {
-        Ok(there) if there.is_file() => {}
-        Ok(_) => return Err("its manifest is not a regular file".into()),
-        Err(error) => return Err(format!("its manifest cannot be read: {error}")),
-    }
-    let text = input::read(path, manifest::MAX_FILE).ok().and_then(|it| String::from_utf8(it).ok());
-    text.ok_or_else(|| "its manifest cannot be read any more".into())
-}
-
 /// The edit as a diff, without the secrets in the manifests.
-fn shown(absorbed: &Absorbed, wishes: &[Wish]) -> String {
+pub(super) fn shown(files: &BTreeMap<FileName, (String, String)>, wishes: &[Wish]) -> String {
     let plain: BTreeSet<String> = wishes.iter().flat_map(Wish::texts).collect();
     let file = |(name, (old, new)): (&FileName, &(String, String))| {
         let [old, new] = [old, new].map(|text| manifest::shown(text, &plain));
         let diff = TextDiff::from_lines(&old, &new);
         diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string()
     };
-    absorbed.files.iter().map(file).collect()
+    files.iter().map(file).collect()
 }
 
 fn summary(args: &Args, wishes: &[Wish], absorbed: &Absorbed) -> String {
-    let differences = count(wishes.len(), "difference");
+    let differences = count(wishes.iter().map(Wish::differences).sum(), "difference");
     let files = count(absorbed.files.len(), "file");
     let mut summary = match args.write {
         true => format!("absorbed {differences} into {files}\n"),
@@ -235,59 +244,4 @@ fn summary(args: &Args, wishes: &[Wish], absorbed: &Absorbed) -> String {
         summary += &format!("it also changes the declarations of {number}: {}\n", listed(&others));
     }
     summary
-}
-
-/// Writes all files beside their places and then moves them there, all of them or none.
-fn write(absorbed: &Absorbed, paths: &BTreeMap<FileName, PathBuf>) -> Result<(), Failure> {
-    let mut staged = Vec::new();
-    let result = absorbed.files.iter().try_for_each(|(name, (old, new))| {
-        let path = &paths[name];
-        match read(path) {
-            Ok(now) if now == *old => {}
-            Ok(_) => return Err(Failure::usage(format!("`{name}` changed meanwhile; run again"))),
-            Err(why) => return Err(Failure::usage(why)),
-        }
-        let beside = stage(path, new).map_err(|error| unwritten(name, &error))?;
-        staged.push((beside, name, path, old));
-        Ok(())
-    });
-    let mut placed = Vec::new();
-    let result = result.and_then(|()| {
-        staged.iter().try_for_each(|(beside, name, path, old)| {
-            fs::rename(beside, path).map_err(|error| unwritten(name, &error))?;
-            placed.push((*path, *old));
-            Ok(())
-        })
-    });
-    if result.is_err() {
-        for (beside, ..) in &staged {
-            let _ = fs::remove_file(beside);
-        }
-        for (path, old) in placed {
-            let _ = stage(path, old).and_then(|beside| fs::rename(beside, path));
-        }
-    }
-    result
-}
-
-fn unwritten(name: &FileName, error: &io::Error) -> Failure {
-    Failure::usage(format!("cannot write `{name}`: {error}"))
-        .help("nothing was edited; make it writable and run again")
-}
-
-/// Writes `text` beside `path`, with the same permissions. The temporary file is hidden, so it is
-/// not read as a manifest.
-fn stage(path: &Path, text: &str) -> io::Result<PathBuf> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.undrift-new"));
-    let _ = fs::remove_file(&beside);
-    let mut file = fs::File::create_new(&beside)?;
-    let written = file
-        .set_permissions(fs::metadata(path)?.permissions())
-        .and_then(|()| file.write_all(text.as_bytes()))
-        .and_then(|()| file.sync_all());
-    if written.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    written.map(|()| beside)
 }

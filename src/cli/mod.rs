@@ -26,6 +26,7 @@ mod output;
 mod pages;
 mod plan;
 mod progress;
+mod put;
 mod record;
 mod reports;
 #[cfg(feature = "sandbox")]
@@ -287,7 +288,7 @@ fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
             runtime.block_on(unless_signalled(&cx.output, snapshot::run(args, reports, cx)))
         }
         Command::Export(args) => {
-            runtime.block_on(unless_signalled(&cx.output, export::run(args, cx)))
+            runtime.block_on(unless_signalled(&cx.output, export::run(args, reports, cx)))
         }
         Command::Absorb(args) => runtime.block_on(absorb::run(args, reports, cx)),
         Command::New(args) => new::run(&args, cx),

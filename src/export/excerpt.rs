@@ -6,7 +6,12 @@ use super::{
     declare::{self, Found},
     document::{Document, UNMANAGED},
 };
-use crate::{field::Scope, kind::Names, live::Live, value::Json};
+use crate::{
+    field::Scope,
+    kind::{Names, Section, Shape},
+    live::Live,
+    value::Json,
+};
 
 /// Live state in the form of a manifest, entry by entry. A dot in a field's name separates keys.
 pub struct Words {
@@ -50,6 +55,17 @@ impl Words {
         let part = self.whole.part(section);
         let entry = part.and_then(|part| part.entries.iter().find(|entry| entry.key == key));
         entry.map_or(&[], |entry| &entry.fields)
+    }
+
+    /// The entries of each section that an export writes, by what tells them apart.
+    pub fn entries(&self) -> impl Iterator<Item = (Section, &str, Said)> {
+        let parts = self.short.parts.iter().filter(|part| part.of.shape != Shape::Container);
+        parts.flat_map(|part| {
+            part.entries.iter().filter_map(|entry| {
+                let said = self.entry(part.of.section, &entry.key)?;
+                Some((part.of, entry.key.as_str(), said))
+            })
+        })
     }
 
     /// The entry `key` as an export writes it; `None` if its identity must not be written.

@@ -1,0 +1,165 @@
+//! Files that are written together: all of them, or none.
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
+
+use super::{exit::Failure, input};
+use crate::manifest;
+
+/// A file to write.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) path: PathBuf,
+    /// What it holds now; nothing if there must be no such file.
+    pub(super) old: Option<String>,
+    pub(super) new: String,
+}
+
+/// Writes all `files` beside their places and then moves them there.
+///
+/// # Errors
+/// If a file is not as it was, or cannot be written; then nothing has changed.
+pub(super) fn all(files: &[File]) -> Result<(), Failure> {
+    let (mut staged, mut placed, mut folders) = (Vec::new(), Vec::new(), Vec::new());
+    let result = files
+        .iter()
+        .try_for_each(|file| {
+            let name = file.path.display();
+            let unwritten = |error| unwritten(&file.path, &error);
+            match (&file.old, fs::symlink_metadata(&file.path).is_ok()) {
+                (None, false) => {}
+                (None, true) => {
+                    let failure = Failure::usage(format!("`{name}` exists already"));
+                    return Err(failure.help("move it away, or choose another folder"));
+                }
+                (Some(old), _) => match read(&file.path) {
+                    Ok(now) if now == *old => {}
+                    Ok(_) => {
+                        let why = format!("`{name}` changed meanwhile; run again");
+                        return Err(Failure::usage(why));
+                    }
+                    Err(why) => return Err(Failure::usage(format!("`{name}`: {why}"))),
+                },
+            }
+            let folder = file.path.parent().unwrap_or(Path::new(""));
+            make(folder, &mut folders).map_err(unwritten)?;
+            staged.push((stage(&file.path, &file.new).map_err(unwritten)?, file));
+            Ok(())
+        })
+        .and_then(|()| {
+            staged.iter().try_for_each(|(beside, file)| {
+                fs::rename(beside, &file.path).map_err(|error| unwritten(&file.path, &error))?;
+                placed.push(*file);
+                Ok(())
+            })
+        });
+    if result.is_err() {
+        for (beside, _) in &staged {
+            let _ = fs::remove_file(beside);
+        }
+        for file in placed {
+            let _ = match &file.old {
+                Some(old) => {
+                    stage(&file.path, old).and_then(|beside| fs::rename(beside, &file.path))
+                }
+                None => fs::remove_file(&file.path),
+            };
+        }
+        folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+    }
+    result
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot write `{}`: {error}", path.display()))
+        .help("nothing was written; make it writable and run again")
+}
+
+/// Makes `folder` and those above it that are missing, and adds them to `made`.
+fn make(folder: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    make(folder.parent().unwrap_or(Path::new("")), made)?;
+    fs::create_dir(folder)?;
+    made.push(folder.to_owned());
+    Ok(())
+}
+
+/// The text of a manifest that may be written.
+pub(super) fn read(path: &Path) -> Result<String, String> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.is_file() => {}
+        Ok(_) => return Err("its manifest is not a regular file".into()),
+        Err(error) => return Err(format!("its manifest cannot be read: {error}")),
+    }
+    let text = input::read(path, manifest::MAX_FILE).ok().and_then(|it| String::from_utf8(it).ok());
+    text.ok_or_else(|| "its manifest cannot be read any more".into())
+}
+
+/// Writes `text` beside `path`, with the permissions of the file that it replaces. What is hidden is
+/// no manifest.
+fn stage(path: &Path, text: &str) -> io::Result<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.undrift-new"));
+    let _ = fs::remove_file(&beside);
+    let mut file = fs::File::create_new(&beside)?;
+    let permissions = fs::metadata(path).map(|replaced| replaced.permissions());
+    let written = permissions
+        .map_or(Ok(()), |permissions| file.set_permissions(permissions))
+        .and_then(|()| file.write_all(text.as_bytes()))
+        .and_then(|()| file.sync_all());
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written.map(|()| beside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &Path, old: Option<&str>, new: &str) -> File {
+        File { path: path.to_owned(), old: old.map(str::to_owned), new: new.to_owned() }
+    }
+
+    #[test]
+    fn all_files_are_written_or_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let names = || {
+            let mut names: Vec<_> = fs::read_dir(folder.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        fs::write(at("known"), "old").unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        let known = || file(&at("known"), Some("old"), "new");
+        let inner = || file(&at("a/b/c"), None, "inner");
+        for (last, why) in [
+            (file(&at("folder"), None, ""), "exists already"),
+            (file(&at("folder"), Some(""), ""), "not a regular file"),
+            (file(&at("known"), Some("other"), ""), "changed meanwhile"),
+            (file(&at("known/within"), None, ""), "cannot write"),
+            // The same place twice: the second is not there any more when its turn comes, after the
+            // others were put in place.
+            (inner(), "cannot write"),
+        ] {
+            let error = all(&[known(), inner(), last]).unwrap_err();
+            let error = error.error.unwrap().to_string();
+            assert!(error.contains(why), "{error}");
+            assert_eq!(names(), ["folder", "known"], "{why}");
+            assert_eq!(fs::read_to_string(at("known")).unwrap(), "old", "{why}");
+        }
+        all(&[known(), inner()]).unwrap();
+        assert_eq!(fs::read_to_string(at("known")).unwrap(), "new");
+        assert_eq!(fs::read_to_string(at("a/b/c")).unwrap(), "inner");
+        assert_eq!(names(), ["a", "folder", "known"]);
+    }
+}
