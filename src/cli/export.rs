@@ -6,6 +6,7 @@
 
 mod back;
 mod folder;
+mod update;
 
 use std::{
     collections::BTreeMap,
@@ -18,6 +19,7 @@ use super::{
     connect::{self, ConnectArgs, Endpoint},
     exit::{Exit, Failure, Outcome},
     progress::Progress,
+    reports::Reports,
 };
 use crate::{
     address::{Glob, Selector},
@@ -40,13 +42,14 @@ pub(super) struct Args {
     /// Group or project to export, with all that is in it: a path, or a glob over paths
     #[arg(value_name = "PATHGLOB", required = true, value_parser = Glob::over_paths)]
     paths: Vec<Glob>,
-    /// Folder to write into; must be empty
+    /// Folder to write into; must be empty, unless `--update` is given
     #[arg(short, long, value_name = "DIR")]
     dir: PathBuf,
-    /// Write over what an earlier export wrote into the folder, and remove what is gone
-    #[arg(long)]
+    /// Add to the manifests in the folder what they lack; what differs is shown, and not written
+    #[arg(long, conflicts_with_all = ["all", "create", "no_defaults", "rehearse", "secrets"])]
     update: bool,
-    /// Write what could be read, name what is missing, and exit with 10
+    /// Write what could be read, and exit with 0 if only refused sections and what no manifest can
+    /// say are left out, with 10 if something else is missing
     #[arg(long)]
     partial: bool,
     /// Write also what the service does by itself
@@ -55,6 +58,9 @@ pub(super) struct Args {
     /// Write each project in full instead of moving what many have in common into `Defaults`
     #[arg(long)]
     no_defaults: bool,
+    /// Let `apply` create the groups and projects, to build them elsewhere (`create: true`)
+    #[arg(long)]
+    create: bool,
     /// Mark everything as only compared and reported, never written (`watch: true`)
     #[arg(long)]
     watch: bool,
@@ -66,7 +72,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
     /// With `--values env`, write also what the sandbox needs to be given the same: users, branches
-    /// and stand-ins for secrets
+    /// and stand-ins for secrets; implies `--create`
     #[arg(long)]
     rehearse: bool,
     /// Include only these sections, separated by commas
@@ -104,6 +110,10 @@ impl Args {
                 }
             });
         }
+        if self.update && matches!(self.values, How::Env) {
+            let failure = Failure::usage("`--values env` cannot be combined with `--update`");
+            return Err(failure.help("export into an empty folder to get references"));
+        }
         let without_values = [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
         if let Some((option, _)) = without_values.into_iter().find(|(_, is_given)| *is_given)
             && !matches!(self.values, How::Env)
@@ -126,6 +136,7 @@ impl Args {
             },
             all: self.all,
             defaults: !self.no_defaults,
+            create: self.create || self.rehearse,
             watch: self.watch,
             rehearse: self.rehearse,
             sections: self.sections.clone(),
@@ -135,11 +146,15 @@ impl Args {
 }
 
 /// Runs the command.
-pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
+pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
     args.check()?;
-    let folder = folder::Folder::open(&args.dir, args.update)?;
+    let empty = folder::check(&args.dir);
+    if args.update && empty.is_err() {
+        return update::run(&args, reports, cx).await;
+    }
+    empty?;
     if let Some(file) = &args.secrets {
-        folder::check_secrets(file, &args.dir, args.update)?;
+        folder::check_secrets(file, &args.dir)?;
     }
     let (root, config) = call::configuration(None, cx)?;
     let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
@@ -147,7 +162,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let written = read(&args, &endpoint, &config, cx).await;
     connect::stop(endpoint.embedded).await;
     let (written, exit) = written?;
-    let files = folder.write(&written, args.secrets.as_deref())?;
+    let files = folder::write(&args.dir, &written, args.secrets.as_deref())?;
     cx.output.print(&summary(&args, &written, files))?;
     Ok(exit)
 }
@@ -168,14 +183,9 @@ async fn read(
     let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
     let observer = Observer::connect(client).await?;
     let settings = args.settings(&observer, observer.release().await?);
-    let existing = found(args, &observer).await?;
-    let selected = |path: &str| {
-        let Selection { only, exclude } = &settings.selection;
-        let address = crate::address::Address::container(path.into());
-        (only.is_empty() || only.iter().any(|glob| glob.touches(path)))
-            && !exclude.iter().any(|glob| glob.matches(&address))
-    };
-    let containers = existing.containers.into_values().filter(|(_, path)| selected(path));
+    let existing = found(args, &observer, cx).await?;
+    let containers = existing.containers.into_values();
+    let containers = containers.filter(|(_, path)| settings.touches(path));
     let containers: Vec<Container> =
         containers.map(|(scope, path)| export::wish(scope, path, &settings)).collect();
     if containers.is_empty() {
@@ -197,18 +207,11 @@ async fn read(
     observer.all(&containers, ahead, each).await?;
     drop(progress);
     let (mut estate, lives) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let left_out = estate.left_out().to_vec();
-    for export::Missing { what, cause } in estate.missing() {
-        cx.output.tell(&format!("warning: could not read {}: {cause}\n", escape(what)));
-    }
-    for export::Missing { what, cause } in &left_out {
-        cx.output.tell(&format!("warning: left out {}: {cause}\n", escape(what)));
-    }
-    let missing = estate.missing().len();
-    if missing > 0 && !args.partial {
-        return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));
-    }
+    let is_read = tell_unread(&mut estate, args, cx)?;
     let written = estate.finish();
+    for note in &written.notes {
+        cx.output.tell(&format!("note: {}\n", escape(note)));
+    }
     let wrong = back::wrong(&written, lives, &observer, cx).await?;
     for what in &wrong {
         cx.output.tell(&format!("warning: {}\n", escape(what)));
@@ -216,9 +219,26 @@ async fn read(
     if !wrong.is_empty() && !args.partial {
         return Err(nothing_written("what was exported does not plan to nothing"));
     }
-    // Entries that no manifest can express are missing for good.
-    let is_whole = missing == 0 && wrong.is_empty() && (left_out.is_empty() || args.partial);
-    Ok((written, if is_whole { Exit::Success } else { Exit::Incomplete }))
+    Ok((written, Exit::Incomplete.when(!is_read || !wrong.is_empty())))
+}
+
+/// Tells what was not read and what is left out. Whether the result is whole: with `--partial` also
+/// without what was refused and what no manifest can say, which stays so.
+///
+/// # Errors
+/// If something was not read, without `--partial`.
+fn tell_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, Failure> {
+    for export::Missing { what, cause } in estate.missing() {
+        cx.output.tell(&format!("warning: could not read {}: {cause}\n", escape(what)));
+    }
+    for export::Missing { what, cause } in estate.left_out() {
+        cx.output.tell(&format!("warning: left out {}: {cause}\n", escape(what)));
+    }
+    let missing = estate.missing().len();
+    if missing > 0 && !args.partial {
+        return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));
+    }
+    Ok(missing == 0 && (args.partial || estate.left_out().is_empty()))
 }
 
 fn nothing_written(why: &str) -> Failure {
@@ -227,8 +247,15 @@ fn nothing_written(why: &str) -> Failure {
 }
 
 /// The requested groups and projects that exist.
-async fn found(args: &Args, observer: &Observer) -> Result<Existing, Failure> {
+async fn found(args: &Args, observer: &Observer, cx: &Context) -> Result<Existing, Failure> {
     let existing = observer.existing(&args.paths).await?;
+    if existing.personal > 0 {
+        let personal = count(existing.personal, "project");
+        let note = format!(
+            "note: left out {personal} in personal namespaces; name a user to export theirs\n"
+        );
+        cx.output.tell(&note);
+    }
     if let Some(path) = existing.unmatched.first() {
         let failure = Failure::usage(format!("there is nothing at `{}`", escape(path)));
         return Err(failure.help("correct the path, or use a token that sees it"));

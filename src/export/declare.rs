@@ -19,18 +19,16 @@ use crate::{
     },
     kinds::{self, preset},
     live::{Collection, Live, Presence},
-    manifest::schema::refused,
+    manifest::{may_be_created, schema::refused},
     secret::{Secret, is_reserved, looks},
     text::{escape, mask_url},
     value::{Json, Object},
     yaml::is_forbidden,
 };
 
-/// A section answered like this is not visible to this caller; another one might see it.
-const HIDDEN: [u16; 2] = [403, 404];
-/// The section is switched off, or not visible to this caller. A 401 because of the token ends the
-/// run instead.
-const OFF: u16 = 401;
+/// A section answered like this is not visible to this caller, not in the tier of the service, or
+/// switched off. A 401 because of the token ends the run instead.
+const REFUSED: [u16; 3] = [401, 403, 404];
 
 /// The reason if an answer lacks a field that every answer should have.
 const UNSAID: &str = "the answer does not say it";
@@ -41,8 +39,8 @@ pub(super) enum Found {
     Document {
         /// The document.
         document: Box<Document>,
-        /// The sections that could not be read although the caller may see them, and why.
-        failed: Vec<(String, Cause)>,
+        /// The sections that could not be read.
+        unread: Vec<Unread>,
         /// Entries that no manifest can express, with their sections, and why.
         left_out: Vec<(String, Cause)>,
     },
@@ -52,6 +50,21 @@ pub(super) enum Found {
     Unread(Cause),
 }
 
+/// A section that could not be read.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) section: &'static str,
+    pub(super) cause: Cause,
+    /// Whether the service refused it; otherwise the request failed.
+    pub(super) is_refused: bool,
+    /// The tier that it needs.
+    pub(super) tier: Tier,
+    /// Whether the caller's role is known to suffice.
+    pub(super) sees_it: bool,
+    /// Whether a setting switches it off.
+    pub(super) is_off: bool,
+}
+
 /// A group or project that is being converted.
 struct Declaring<'a> {
     settings: &'a Settings,
@@ -59,8 +72,9 @@ struct Declaring<'a> {
     facts: &'a Facts,
     names: &'a Names,
     document: Document,
-    /// The sections that could not be read although the caller may see them.
-    failed: Vec<(String, Cause)>,
+    /// What its settings switch off.
+    lacks: Vec<Capability>,
+    unread: Vec<Unread>,
     /// Entries that no manifest can express, with their sections.
     left_out: Vec<(String, Cause)>,
 }
@@ -103,6 +117,7 @@ pub(super) fn declare(
         parts: Vec::new(),
         unread: Vec::new(),
         is_archived: facts.archived,
+        is_personal: facts.personal_owner.is_some(),
         tier: Tier::Free,
         hidden: Vec::new(),
         ignored: Vec::new(),
@@ -114,7 +129,8 @@ pub(super) fn declare(
         facts,
         names,
         document,
-        failed: Vec::new(),
+        lacks: lacks(scope, live),
+        unread: Vec::new(),
         left_out: Vec::new(),
     };
     for of in kinds::sections(scope) {
@@ -124,17 +140,20 @@ pub(super) fn declare(
             declaring.document.unread.push(of.section);
         }
     }
-    let Declaring { document, failed, left_out, .. } = declaring;
-    Found::Document { document: Box::new(document), failed, left_out }
+    let Declaring { document, unread, left_out, .. } = declaring;
+    Found::Document { document: Box::new(document), unread, left_out }
 }
 
 impl Declaring<'_> {
     fn section(&mut self, of: Section, live: Option<&Collection>) {
         let entries = match (of.shape, live.map(Collection::entries)) {
             (Shape::Container, _) => {
-                let fields = vec![(of.section.to_owned(), true.into())];
-                let entry = Entry { fields, ..Entry::default() };
-                self.document.parts.push(Part { of, about: Vec::new(), entries: vec![entry] });
+                // What is older keeps a path that nothing new may have.
+                if self.settings.create && may_be_created(of.home.scope, self.path) {
+                    let fields = vec![(of.section.to_owned(), true.into())];
+                    let entry = Entry { fields, ..Entry::default() };
+                    self.document.parts.push(Part { of, about: Vec::new(), entries: vec![entry] });
+                }
                 return;
             }
             // Nothing else in an archived container can be changed.
@@ -178,28 +197,23 @@ impl Declaring<'_> {
     /// A section that could not be read.
     fn unread(&mut self, of: Section, cause: &Cause) {
         self.document.unread.push(of.section);
-        // If it is refused to a caller with access, on a service with its tier, it was not read.
         let fields = of.table().specs().iter().map(|spec| spec.field.tier).max();
         let whole = fields.filter(|_| of.shape != Shape::List).unwrap_or_default();
-        let tier = of.tier().max(whole);
-        let is_licensed = tier <= self.facts.tier.max(self.document.tier);
-        let sees_it = self.settings.caller.administrator
-            || self.facts.level.is_some_and(|level| level >= of.home.seen_from);
-        let is_hidden = match (cause.status, cause.operation) {
-            (Some(status), _) => {
-                status == OFF || HIDDEN.contains(&status) && !(is_licensed && sees_it)
-            }
+        let is_refused = match (cause.status, cause.operation) {
+            (Some(status), _) => REFUSED.contains(&status),
             (None, operation) => operation.is_none() && !cause.transient,
         };
-        if is_hidden {
-            let why = cause.status.map_or_else(
-                || cause.to_string(),
-                |status| format!("the service answers {status}: tier, role or a switch"),
-            );
-            self.document.about.push(format!("Not exported: {} ({why})", of.section));
-        } else {
-            self.failed.push((of.section.to_owned(), cause.clone()));
-        }
+        self.unread.push(Unread {
+            section: of.section,
+            cause: cause.clone(),
+            is_refused,
+            tier: of.tier().max(whole),
+            // A 401 is about this caller, whatever the role; without an answer the role was too low.
+            sees_it: cause.status.is_some_and(|status| status != REFUSED[0])
+                && (self.settings.caller.administrator
+                    || self.facts.level.is_some_and(|level| level >= of.home.seen_from)),
+            is_off: of.home.needs.iter().any(|needed| self.lacks.contains(needed)),
+        });
     }
 
     /// Records a live field that is not written.
@@ -346,7 +360,8 @@ impl Declaring<'_> {
             let is_limit = name
                 .split_once('.')
                 .is_some_and(|(_, key)| limits::are_required(spec, key, &shown));
-            if !self.settings.all && !is_limit && is_preset(of, &name, &value, self.path) {
+            let is_needed = is_limit || of.required.contains(&name.as_str());
+            if !self.settings.all && !is_needed && is_preset(of, &name, &value, self.path) {
                 continue;
             }
             if is_sayable(of, &name, &value) {
@@ -458,12 +473,28 @@ fn variable(address: &Address) -> String {
     if is_usable { name } else { format!("THE_{name}") }
 }
 
+/// What the settings in `live` switch off.
+fn lacks(scope: Scope, live: &Live) -> Vec<Capability> {
+    let objects = kinds::sections(scope).filter(|of| matches!(of.home.place, Place::Object));
+    let entries =
+        objects.filter_map(|of| Some((of, live.sections.get(of.section)?.entries().ok()?)));
+    entries.flat_map(|(of, entries)| lacked(of, entries)).collect()
+}
+
+/// What `entries` of a section switch off.
+fn lacked(of: Section, entries: &[LiveEntry]) -> impl Iterator<Item = Capability> {
+    let effects =
+        entries.iter().flat_map(move |live| of.rules.effects(None, &live.fields, &live.fields));
+    effects.filter_map(|effect| match effect {
+        Effect::Lacks(capability) => Some(capability),
+        _ => None,
+    })
+}
+
 /// Whether a section prevents all other changes of the container.
 fn closes(of: Section, entries: &[LiveEntry]) -> bool {
-    let mut effects =
-        entries.iter().flat_map(|live| of.rules.effects(None, &live.fields, &live.fields));
     matches!(of.home.place, Place::Object)
-        && effects.any(|effect| effect == Effect::Lacks(Capability::Writable))
+        && lacked(of, entries).any(|capability| capability == Capability::Writable)
 }
 
 /// Whether a value is the service's preset, or empty.

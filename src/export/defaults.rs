@@ -1,17 +1,18 @@
-//! Moves what most projects of a group have in common into the group's `Defaults`.
+//! Moves what most projects, or subgroups, of a group have in common into the group's `Defaults`.
 //!
 //! A claim is a field of a section that is a mapping, or an entry of one that is a list. For each,
 //! groups are considered from the outside in: a group claims the value that more than half of the
 //! projects in and below it have. A claim costs its own lines, and those of projects that must
 //! override it. It saves the lines of projects that no longer need them. It is made only if it
 //! saves lines, and a group has `Defaults` only if the claims save more than `Defaults` themselves
-//! take. The choice depends only on the documents.
+//! take. A project without a claimed entry is an exception of the `match`: an export declares nothing
+//! absent. The choice depends only on the documents. Subgroups are handled like projects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     declare::is_sayable,
-    document::{ABSENT, Document, Entry, Part},
+    document::{Document, Entry, Part},
 };
 use crate::{
     field::Scope,
@@ -29,20 +30,32 @@ const LEAST: u64 = 6;
 /// The cost of an override that cannot be expressed.
 const NEVER: u64 = 1 << 40;
 
-/// The `Defaults` of all projects below a group.
+/// The lines of a second `Defaults` document of a group.
+const ANOTHER: u64 = 3;
+
+/// The `Defaults` of all projects, or subgroups, below a group.
 #[derive(Debug)]
 pub(super) struct Defaults {
     /// The path of the group.
     pub(super) group: String,
+    scope: Scope,
+    /// The paths for which it does not hold.
+    except: Vec<String>,
     pub(super) parts: Vec<Part>,
 }
 
 impl Defaults {
     /// Its content, key by key.
     pub(super) fn items(&self) -> Vec<Item> {
-        let glob = Object::from_iter([("path".to_owned(), format!("{}/**", self.group).into())]);
+        let mut glob =
+            Object::from_iter([("path".to_owned(), format!("{}/**", self.group).into())]);
+        if !self.except.is_empty() {
+            glob.insert("except".to_owned(), self.except.clone().into());
+        }
         let head = [Item::value("kind", "Defaults"), Item::value("match", Json::Object(glob))];
-        head.into_iter().chain(self.parts.iter().filter_map(Part::item)).collect()
+        let of_groups = Item::value("for", Scope::Group.document());
+        let of_groups = (self.scope == Scope::Group).then_some(of_groups);
+        head.into_iter().chain(of_groups).chain(self.parts.iter().filter_map(Part::item)).collect()
     }
 }
 
@@ -79,14 +92,21 @@ struct Claim {
     key: Key,
     of: Section,
     entry: Entry,
+    /// The paths of those below the group that have no such entry.
+    except: Vec<String>,
     saves: u64,
 }
 
-/// Moves common values out of `documents`, which are sorted by path, into the returned `Defaults`.
-pub(super) fn factor(documents: &mut [Document]) -> Vec<Defaults> {
-    let mut groups = groups(documents);
+/// Moves common values of `scope` out of `documents`, which are sorted by path, into the returned
+/// `Defaults`.
+pub(super) fn factor(documents: &mut [Document], scope: Scope) -> Vec<Defaults> {
+    let mut groups = groups(documents, scope);
     let claims = loop {
-        let claims = claims(documents, &groups);
+        let mut claims = claims(documents, &groups, scope);
+        let mut shared: BTreeMap<(usize, Vec<String>), u64> = BTreeMap::new();
+        let pair = |claim: &Claim| (claim.group, claim.except.clone());
+        claims.iter().for_each(|claim| *shared.entry(pair(claim)).or_default() += claim.saves);
+        claims.retain(|claim| claim.except.is_empty() || shared[&pair(claim)] > ANOTHER);
         let mut saved: BTreeMap<usize, u64> = BTreeMap::new();
         claims.iter().for_each(|claim| *saved.entry(claim.group).or_default() += claim.saves);
         let idle: Vec<_> = saved.iter().filter(|(_, saves)| **saves < LEAST).collect();
@@ -100,23 +120,20 @@ pub(super) fn factor(documents: &mut [Document]) -> Vec<Defaults> {
             settle(&mut documents[project], &in_effect(&groups, &claims, group));
         }
     }
-    let mut defaults: Vec<Defaults> = Vec::new();
-    for (at, group) in groups.iter().enumerate() {
-        let mut parts = Vec::new();
-        for claim in claims.iter().filter(|claim| claim.group == at) {
-            add(&mut parts, claim.of, claim.entry.clone());
-        }
+    let mut all: BTreeMap<(usize, Vec<String>), Vec<Part>> = BTreeMap::new();
+    for Claim { group, except, of, entry, .. } in claims {
+        add(all.entry((group, except)).or_default(), of, entry);
+    }
+    let defaults = all.into_iter().map(|((at, except), mut parts)| {
         parts.iter_mut().for_each(arrange);
         parts.sort_by_key(Part::place);
-        if !parts.is_empty() {
-            defaults.push(Defaults { group: group.path.clone(), parts });
-        }
-    }
-    defaults
+        Defaults { group: groups[at].path.clone(), scope, except, parts }
+    });
+    defaults.collect()
 }
 
-/// The groups with projects, outer ones first.
-fn groups(documents: &[Document]) -> Vec<Group> {
+/// The groups with members of `scope`, outer ones first.
+fn groups(documents: &[Document], scope: Scope) -> Vec<Group> {
     let parent = |path: &str| path.rsplit_once('/').map_or("", |(group, _)| group).to_owned();
     let mut paths: BTreeMap<String, String> = BTreeMap::new();
     for document in documents {
@@ -142,7 +159,7 @@ fn groups(documents: &[Document]) -> Vec<Group> {
         });
     }
     for (at, document) in documents.iter().enumerate() {
-        if document.scope == Scope::Project
+        if document.scope == scope
             && let Some(group) = known.get(&parent(&document.path).to_lowercase())
         {
             groups[*group].projects.push(at);
@@ -162,12 +179,12 @@ fn groups(documents: &[Document]) -> Vec<Group> {
 }
 
 /// The claims that save the most lines.
-fn claims(documents: &[Document], groups: &[Group]) -> Vec<Claim> {
-    let projects = documents.iter().filter(|document| document.scope == Scope::Project);
+fn claims(documents: &[Document], groups: &[Group], scope: Scope) -> Vec<Claim> {
+    let projects = documents.iter().filter(|document| document.scope == scope);
     let mut said: BTreeMap<Key, (Section, usize)> = BTreeMap::new();
     for part in projects.flat_map(|document| &document.parts) {
-        // Archiving is decided for each project.
-        if part.of.shape == Shape::Switch {
+        // Whether it is archived, or may be created, is a matter of each project.
+        if matches!(part.of.shape, Shape::Switch | Shape::Container) {
             continue;
         }
         for key in part.entries.iter().flat_map(|entry| keys(part.of, entry)) {
@@ -200,6 +217,7 @@ fn claims_of(key: &Key, of: Section, documents: &[Document], groups: &[Group]) -
     let both = documents.iter().zip(&single);
     let cells: Vec<Cell<'_>> =
         both.map(|(document, own)| cell(document, key, of, own.as_ref())).collect();
+    let lacks = |project: &&usize| matches!(cells[**project], Cell::Unsaid(None));
     let mut claims = Vec::new();
     let mut holds: Vec<Option<&Entry>> = vec![None; groups.len()];
     for (at, group) in groups.iter().enumerate() {
@@ -208,11 +226,15 @@ fn claims_of(key: &Key, of: Section, documents: &[Document], groups: &[Group]) -
         let take = |above: Option<&Entry>| -> u64 {
             group.within.iter().map(|project| cost(of, &cells[*project], above)).sum()
         };
+        let except = group.within.iter().filter(lacks);
+        let except: Vec<String> =
+            except.map(|project| documents[*project].path.to_string()).collect();
         let saves = take(holds[at]).saturating_sub(take(Some(common)) + lines(of, common));
         // One saved line is not worth a second place to look at.
         if saves > 1 {
             holds[at] = Some(common);
-            claims.push(Claim { group: at, key: key.clone(), of, entry: common.clone(), saves });
+            let entry = common.clone();
+            claims.push(Claim { group: at, key: key.clone(), of, entry, except, saves });
         }
     }
     claims
@@ -254,7 +276,7 @@ fn single(document: &Document, key: &Key, of: Section) -> Option<Entry> {
 fn cell<'d>(document: &'d Document, key: &Key, of: Section, own: Option<&'d Entry>) -> Cell<'d> {
     steps::step();
     let part = document.part(key.0);
-    let is_out = document.scope != Scope::Project || document.unread.contains(&key.0);
+    let is_out = document.scope != of.home.scope || document.unread.contains(&key.0);
     if is_out || (document.is_archived && part.is_none()) {
         return Cell::Free;
     }
@@ -359,8 +381,7 @@ fn settle(document: &mut Document, claims: &[&Claim]) {
             Cell::Unsaid(Some(preset)) => {
                 Some(Entry { fields: vec![(key.1.clone(), preset)], ..Entry::default() })
             }
-            Cell::Unsaid(None) => Some(absent(*of, above)),
-            Cell::Unknown => continue,
+            Cell::Unsaid(None) | Cell::Unknown => continue,
         };
         remove(document, key, *of);
         if let Some(said) = said {
@@ -371,17 +392,6 @@ fn settle(document: &mut Document, claims: &[&Claim]) {
     document.parts.iter_mut().for_each(arrange);
     document.parts.retain(|part| !part.entries.is_empty() || !part.about.is_empty());
     document.parts.sort_by_key(Part::place);
-}
-
-/// The entry that declares absence.
-fn absent(of: Section, above: &Entry) -> Entry {
-    let identity = above.fields.iter().filter(|(name, _)| of.identity.contains(&name.as_str()));
-    Entry {
-        key: above.key.clone(),
-        fields: identity.cloned().collect(),
-        state: Some(ABSENT),
-        ..Entry::default()
-    }
 }
 
 fn remove(document: &mut Document, key: &Key, of: Section) {

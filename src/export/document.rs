@@ -31,6 +31,8 @@ pub(super) struct Document {
     pub(super) unread: Vec<&'static str>,
     /// Whether it is archived, so that no other section is written.
     pub(super) is_archived: bool,
+    /// Whether it is in a personal namespace.
+    pub(super) is_personal: bool,
     /// The highest tier of the fields that the service showed.
     pub(super) tier: Tier,
     /// The fields that the service does not show, as `section.field`.
@@ -145,6 +147,11 @@ impl Document {
     /// The section `name`.
     pub(super) fn part(&self, name: &str) -> Option<&Part> {
         self.parts.iter().find(|part| part.of.section == name)
+    }
+
+    /// Whether `apply` may create it.
+    pub(super) fn is_created(&self) -> bool {
+        self.parts.iter().any(|part| part.of.shape == Shape::Container)
     }
 
     /// Declares that the object of section `of` is absent, unless it exists or is unknown.

@@ -50,3 +50,14 @@ pub fn everything(container: &Container, settings: &Settings) -> Container {
     }
     whole
 }
+
+/// `container` with every section looked at in full, whether it declares it or not.
+pub fn whole(container: &Container, settings: &Settings) -> Container {
+    let mut whole = everything(container, settings);
+    let sections = wish(container.scope, container.path.clone(), settings).sections;
+    whole.sections.extend(
+        sections.into_iter().filter(|section| container.section(section.of.section).is_none()),
+    );
+    whole.sections.sort_by_key(|section| section.of.section);
+    whole
+}

@@ -12,7 +12,7 @@ const LONGEST: usize = 200;
 
 /// The file for the group or project at `path`, without extension. Different groups never share
 /// one.
-pub(super) fn stem(scope: Scope, path: &str) -> String {
+pub fn stem(scope: Scope, path: &str) -> String {
     let group = match scope {
         Scope::Group => path,
         Scope::Project => path.rsplit_once('/').map_or(path, |(group, _)| group),

@@ -18,29 +18,31 @@ mod rehearse;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+};
 
-use declare::Found;
+use declare::{Found, Unread};
 use defaults::Defaults;
 use document::{Document, Part};
-pub use everything::{everything, wish};
+pub use everything::{everything, whole, wish};
 pub use excerpt::{Said, Words};
+pub use layout::stem;
 
 use crate::{
+    address::Address,
     cause::Cause,
-    field::{Accepted, Named, Readback, Scope},
+    field::{Accepted, Named, Readback, Scope, Tier},
     kind::{Names, Section, Shape, Spec},
     kinds,
-    live::{Caller, Live},
+    live::{Caller, Live, Presence},
     release::Known,
     secret::Secret,
     selection::Selection,
     text::listed,
     yaml::write,
 };
-
-/// The first line of every written file, which identifies it later.
-pub const MARK: &str = "# Written by `undrift export`.";
 
 /// The maximum size of a manifest in bytes; then another one is started.
 const LARGE: usize = 1 << 19;
@@ -70,6 +72,8 @@ pub struct Settings {
     pub all: bool,
     /// Whether common values are moved into `Defaults`.
     pub defaults: bool,
+    /// Whether `apply` may create the groups and projects: for building them elsewhere.
+    pub create: bool,
     /// Whether the manifests only watch.
     pub watch: bool,
     /// Whether a seed and values for the embedded service are written too.
@@ -89,6 +93,7 @@ impl Settings {
             values: Values::Plain,
             all: false,
             defaults: false,
+            create: false,
             watch: false,
             rehearse: false,
             sections: Vec::new(),
@@ -98,10 +103,26 @@ impl Settings {
 }
 
 impl Settings {
+    /// Whether something of the container at `path` is selected.
+    pub fn touches(&self, path: &str) -> bool {
+        let Selection { only, exclude } = &self.selection;
+        let address = Address::container(path.into());
+        (only.is_empty() || only.iter().any(|glob| glob.touches(path)))
+            && !exclude.iter().any(|glob| glob.matches(&address))
+    }
+
+    /// Whether what is at `address` is selected.
+    pub fn holds(&self, address: &Address) -> bool {
+        let section = address.section;
+        let is_wanted =
+            |name| self.sections.is_empty() || self.sections.iter().any(|it| it == name);
+        section.is_none_or(is_wanted) && self.selection.holds(address)
+    }
+
     /// Whether the section `of` of the container at `path` is exported. The container itself, and
     /// whether it is closed, always is.
-    fn takes(&self, path: &str, of: Section) -> bool {
-        let address = crate::address::Address::container(path.into()).section(of.section);
+    pub fn takes(&self, path: &str, of: Section) -> bool {
+        let address = Address::container(path.into()).section(of.section);
         let Selection { only, exclude } = &self.selection;
         let is_wanted =
             self.sections.is_empty() || self.sections.iter().any(|name| name == of.section);
@@ -139,6 +160,8 @@ pub struct Written {
     pub secrets: BTreeMap<String, Secret>,
     /// How many groups and projects there are.
     pub count: BTreeMap<Scope, usize>,
+    /// What the manifests lack, as sentences without a full stop.
+    pub notes: Vec<String>,
 }
 
 /// What exists, collected step by step.
@@ -147,8 +170,14 @@ pub struct Estate {
     settings: Settings,
     documents: Vec<Document>,
     deleting: BTreeSet<String>,
+    /// The sections that the service did not show, with the paths of their documents.
+    unread: Vec<(String, Unread)>,
+    /// The tier of the service, as far as it showed any of it.
+    tier: Tier,
     missing: Vec<Missing>,
     left_out: Vec<Missing>,
+    /// The sections that no caller could read: of a higher tier, or switched off.
+    closed: [BTreeSet<&'static str>; 2],
 }
 
 impl Estate {
@@ -158,8 +187,11 @@ impl Estate {
             settings,
             documents: Vec::new(),
             deleting,
+            unread: Vec::new(),
+            tier: Tier::Free,
             missing: Vec::new(),
             left_out: Vec::new(),
+            closed: [BTreeSet::new(), BTreeSet::new()],
         }
     }
 
@@ -170,15 +202,18 @@ impl Estate {
 
     /// Adds the live state at a path.
     pub fn add(&mut self, scope: Scope, path: &str, live: &Live, names: &Names) {
-        let within = |parts: Vec<(String, Cause)>| {
-            let missing = |(part, cause)| Missing { what: format!("{path}#{part}"), cause };
-            parts.into_iter().map(missing)
-        };
+        if let Presence::Here(_, facts) = &live.presence {
+            self.tier = self.tier.max(facts.tier);
+        }
         match declare::declare(scope, path, live, names, &self.settings) {
-            Found::Document { document, failed, left_out } => {
+            Found::Document { document, unread, left_out } => {
+                self.tier = self.tier.max(document.tier);
                 self.documents.push(*document);
-                self.missing.extend(within(failed));
-                self.left_out.extend(within(left_out));
+                self.unread.extend(unread.into_iter().map(|unread| (path.to_owned(), unread)));
+                let within = left_out.into_iter();
+                let within =
+                    within.map(|(part, cause)| Missing { what: format!("{path}#{part}"), cause });
+                self.left_out.extend(within);
             }
             Found::Deleting => drop(self.deleting.insert(path.to_owned())),
             Found::Unread(cause) => self.missing.push(Missing { what: path.to_owned(), cause }),
@@ -187,32 +222,68 @@ impl Estate {
 
     /// What could not be read, but may be at another time.
     pub fn missing(&mut self) -> &[Missing] {
+        self.settle();
         self.missing.sort();
         &self.missing
     }
 
-    /// Entries that no manifest can express or identify.
+    /// Sections that the service refused to this caller, and entries that no manifest can express or
+    /// identify.
     pub fn left_out(&mut self) -> &[Missing] {
+        self.settle();
         self.left_out.sort();
         &self.left_out
     }
 
+    /// Sorts the sections that could not be read, after all reads: a section that one project shows
+    /// is in the tier of the service.
+    fn settle(&mut self) {
+        self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
+        for (path, unread) in mem::take(&mut self.unread) {
+            let Unread { section, cause, is_refused, tier, sees_it, is_off } = unread;
+            let what = format!("{path}#{section}");
+            let mut about = |said: String| {
+                let at = self.documents.binary_search_by_key(&path.to_lowercase(), |document| {
+                    document.path.to_lowercase()
+                });
+                let document = at.ok().map(|at| &mut self.documents[at]);
+                document.into_iter().for_each(|document| document.about.push(said.clone()));
+            };
+            if is_refused && tier > self.tier {
+                self.closed[0].insert(section);
+            } else if is_refused && is_off {
+                self.closed[1].insert(section);
+            } else if is_refused && !sees_it {
+                about(format!("Not exported: {section} ({cause})"));
+                self.left_out.push(Missing { what, cause });
+            } else {
+                about(format!("Missing: {section} ({cause})"));
+                self.missing.push(Missing { what, cause });
+            }
+        }
+    }
+
     /// All files.
     pub fn finish(mut self) -> Written {
-        self.documents.sort_by_cached_key(|document| document.path.to_lowercase());
-        self.tell_missing();
-        self.say_none();
-        let secrets = self.secrets();
-        let mut written = Written { secrets, ..Written::default() };
+        self.settle();
+        if self.settings.create {
+            self.say_none();
+        }
+        let (secrets, notes) = (self.secrets(), self.notes());
+        let mut written = Written { secrets, notes, ..Written::default() };
         for scope in Scope::ALL {
             let count = self.documents.iter().filter(|document| document.scope == scope).count();
             written.count.insert(scope, count);
         }
         if self.settings.rehearse {
-            written.files.extend(rehearse::files(&self.documents, &written.secrets));
+            let release = self.settings.release;
+            written.files.extend(rehearse::files(&self.documents, release, &written.secrets));
         }
         let defaults = match self.settings.defaults {
-            true => defaults::factor(&mut self.documents),
+            true => Scope::ALL
+                .into_iter()
+                .flat_map(|scope| defaults::factor(&mut self.documents, scope))
+                .collect(),
             false => Vec::new(),
         };
         let mut stems: BTreeMap<String, (Vec<&Defaults>, Vec<&Document>)> = BTreeMap::new();
@@ -231,18 +302,25 @@ impl Estate {
         written
     }
 
-    /// Adds comments about missing parts to each document.
-    fn tell_missing(&mut self) {
-        for Missing { what, cause } in &self.missing {
-            let (path, section) = what.split_once('#').unwrap_or((what, ""));
-            let at = self.documents.binary_search_by_key(&path.to_lowercase(), |document| {
-                document.path.to_lowercase()
-            });
-            let document = at.ok().map(|at| &mut self.documents[at]);
-            if let Some(document) = document {
-                document.about.push(format!("Missing: {section} ({cause})"));
-            }
-        }
+    /// What the manifests lack.
+    fn notes(&self) -> Vec<String> {
+        let say = |what: &str, names: BTreeSet<&str>| {
+            let names: Vec<_> = names.into_iter().collect();
+            (!names.is_empty()).then(|| format!("{what}: {}", listed(&names)))
+        };
+        let never = never_shown(self.documents.iter().flat_map(|document| &document.parts));
+        let hidden = self.documents.iter().flat_map(|document| &document.hidden);
+        let notes = [
+            say(
+                "left out, because they are marked for deletion",
+                self.deleting.iter().map(String::as_str).collect(),
+            ),
+            say("the service never shows", never.iter().map(String::as_str).collect()),
+            say("tier, release or role hide", hidden.map(String::as_str).collect()),
+            say("the service has no tier with", self.closed[0].clone()),
+            say("settings switch off, in some or all projects", self.closed[1].clone()),
+        ];
+        notes.into_iter().flatten().collect()
     }
 
     /// Declares absence in each project without an object that a group above has, if the service
@@ -320,41 +398,8 @@ impl Estate {
                 // No path of the service has a `~`.
                 number => format!("{stem}~{}.yaml", number + 1),
             };
-            let text = self.head(&path, stem, defaults, documents) + &text;
             files.push(File { path, text });
         }
-    }
-
-    /// The comments at the start of a file.
-    fn head(
-        &self,
-        name: &str,
-        stem: &str,
-        defaults: &[&Defaults],
-        documents: &[&Document],
-    ) -> String {
-        let up = "../".repeat(name.matches('/').count());
-        let mut head =
-            format!("# yaml-language-server: $schema={up}schemas/manifest.schema.json\n{MARK}\n");
-        let mut say = |text: String| head += &write::comment(&text, 0);
-        let deleting = self.deleting.iter();
-        let deleting = deleting.filter(|path| layout::stem(Scope::Project, path) == stem);
-        let deleting: Vec<_> = deleting.map(String::as_str).collect();
-        if !deleting.is_empty() {
-            say(format!("Left out, because they are marked for deletion: {}", listed(&deleting)));
-        }
-        let parts = documents.iter().flat_map(|document| &document.parts);
-        let never = never_shown(parts.chain(defaults.iter().flat_map(|defaults| &defaults.parts)));
-        if !never.is_empty() {
-            let never: Vec<_> = never.iter().map(String::as_str).collect();
-            say(format!("The service never shows, so it is not here: {}", listed(&never)));
-        }
-        let hidden: BTreeSet<_> = documents.iter().flat_map(|document| &document.hidden).collect();
-        if !hidden.is_empty() {
-            let hidden: Vec<_> = hidden.into_iter().map(String::as_str).collect();
-            say(format!("Tier, release or role hide: {}", listed(&hidden)));
-        }
-        head
     }
 }
 

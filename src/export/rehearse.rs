@@ -4,32 +4,40 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    File, MARK,
+    File,
     document::{Document, Entry, Part},
     layout::hash,
 };
 use crate::{
     field::{Named, Scope, Tier},
     kind::{Effect, forms},
+    release::Known,
     secret::Secret,
     value::{Fields, Json, Object},
     yaml::write::{self, Item, Node},
 };
 
+/// From the least visible to the most visible.
+const VISIBILITIES: [&str; 3] = ["private", "internal", "public"];
+
 /// The seed for `documents`, whose values are not in `Defaults` yet, and values for `secrets`.
-pub(super) fn files(documents: &[Document], secrets: &BTreeMap<String, Secret>) -> Vec<File> {
-    let text = format!("{MARK}\n{}", write::document(&seed(documents)));
+pub(super) fn files(
+    documents: &[Document],
+    release: Known,
+    secrets: &BTreeMap<String, Secret>,
+) -> Vec<File> {
+    let text = write::document(&seed(documents, release));
     let seed = File { path: "sandbox.yaml".into(), text };
     let lines = secrets.iter().map(|(name, secret)| {
         let value = stand_in(name, secret.expose());
         format!("{name}='{value}'\n")
     });
-    let text = format!("{MARK}\n# Stand-ins for the sandbox.\n{}", lines.collect::<String>());
+    let text = format!("# Stand-ins for the sandbox.\n{}", lines.collect::<String>());
     let values = File { path: "sandbox.env".into(), text };
     std::iter::once(seed).chain((!secrets.is_empty()).then_some(values)).collect()
 }
 
-fn seed(documents: &[Document]) -> Vec<Item> {
+fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     let mut named: BTreeMap<Named, BTreeMap<String, String>> = BTreeMap::new();
     for part in documents.iter().flat_map(|document| &document.parts) {
         for entry in &part.entries {
@@ -37,6 +45,11 @@ fn seed(documents: &[Document]) -> Vec<Item> {
                 named.entry(kind).or_default().insert(name.to_lowercase(), name);
             }
         }
+    }
+    for document in documents.iter().filter(|document| document.is_personal) {
+        let owner = document.path.split('/').next().unwrap_or_default();
+        let users = named.entry(Named::User).or_default();
+        users.insert(owner.to_lowercase(), owner.to_owned());
     }
     let users = named.remove(&Named::User).unwrap_or_default().into_values();
     let users = users.map(|name| (vec![Item::value("username", name)], None));
@@ -47,14 +60,24 @@ fn seed(documents: &[Document]) -> Vec<Item> {
     let known: BTreeMap<String, &Document> =
         known.map(|document| (document.path.to_lowercase(), document)).collect();
     let mut groups: BTreeMap<String, Vec<Item>> = BTreeMap::new();
-    for (lower, document) in known.iter().filter(|(lower, _)| above.contains(*lower)) {
+    let is_needed = |lower: &String, group: &Document| above.contains(lower) || !group.is_created();
+    for (lower, document) in known.iter().filter(|(lower, group)| is_needed(lower, group)) {
         let path = Item::value("path", &*document.path);
         let visibility = visibility(document).map(|word| Item::value("visibility", word));
         groups.insert(lower.clone(), std::iter::once(path).chain(visibility).collect());
     }
+    // Groups that are not exported are there already, as visible as anything in them.
+    for document in documents.iter().filter(|document| !document.is_personal) {
+        let visible = visibility(document);
+        for above in ancestors(&document.path).into_iter().filter(|it| !known.contains_key(it)) {
+            let path = &document.path[..above.len()];
+            let items = groups.entry(above).or_insert_with(|| vec![Item::value("path", path)]);
+            raise(items, visible.as_deref());
+        }
+    }
     for (lower, path) in named.remove(&Named::Group).unwrap_or_default() {
         if !known.contains_key(&lower) {
-            groups.insert(lower, vec![Item::value("path", path)]);
+            groups.entry(lower).or_insert_with(|| vec![Item::value("path", path)]);
         }
     }
     let tier = documents.iter().map(|document| document.tier).max().unwrap_or(Tier::Free);
@@ -65,16 +88,35 @@ fn seed(documents: &[Document]) -> Vec<Item> {
     let projects = projects.into_iter().map(|(_, items)| (items, None)).collect();
     let lists =
         [list("users", users.collect()), list("groups", groups), list("projects", projects)];
+    let release = match release {
+        Known::Is(release) => Some(Item::value("release", release.to_string())),
+        Known::NotAsked | Known::Hidden => None,
+    };
     std::iter::once(Item::value("tier", tier.to_string()))
+        .chain(release)
         .chain(lists.into_iter().flatten())
         .collect()
 }
 
+/// Makes a group at least as visible as `word`.
+fn raise(group: &mut Vec<Item>, word: Option<&str>) {
+    let Some(word) = word else { return };
+    let rank = |word: &str| VISIBILITIES.iter().position(|known| *known == word);
+    let visibility = group.iter_mut().find(|item| item.key == "visibility");
+    match visibility.map(|item| &mut item.node) {
+        Some(Node::Value(now)) if now.as_str().and_then(rank) < rank(word) => *now = word.into(),
+        Some(_) => {}
+        None => group.push(Item::value("visibility", word)),
+    }
+}
+
 /// A project that apply cannot create alone, with its path: an archived one, since groups for those
-/// often allow nobody to create projects, or one with a field that waits for a branch.
+/// often allow nobody to create projects, one with a field that waits for a branch, or one with a path
+/// that is no longer valid for new projects.
 fn project(document: &Document) -> Option<(String, Vec<Item>)> {
     let branch = document.parts.iter().find_map(branch);
-    if document.scope != Scope::Project || (branch.is_none() && !document.is_archived) {
+    let is_made = branch.is_none() && !document.is_archived && document.is_created();
+    if document.scope != Scope::Project || is_made {
         return None;
     }
     let mut items = vec![Item::value("path", &*document.path)];

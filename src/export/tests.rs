@@ -26,9 +26,13 @@ fn settings(values: Values) -> Settings {
 
 /// A project at `path` with the live `sections` by name; all others are empty.
 fn live(path: &str, sections: &Json) -> Live {
-    let target = Target { id: Some(7), ..Target::new(Scope::Project, path.into()) };
+    live_of(Scope::Project, path, sections)
+}
+
+fn live_of(scope: Scope, path: &str, sections: &Json) -> Live {
+    let target = Target { id: Some(7), ..Target::new(scope, path.into()) };
     let mut live = Live::of(Presence::Here(target, Facts::default()), std::time::Duration::ZERO);
-    for of in kinds::sections(Scope::Project).filter(|of| of.shape != Shape::Container) {
+    for of in kinds::sections(scope).filter(|of| of.shape != Shape::Container) {
         let read = |raw: &Json| of.read(&object(raw.clone()), &|_| true);
         let entries = match &sections[of.section] {
             Json::Array(rows) => Collection::Written(rows.iter().map(read).collect()),
@@ -128,8 +132,8 @@ fn what_went_away_meanwhile_is_missing_or_marked_for_deletion() {
             estate.missing().iter().map(|missing| missing.cause.to_string()).collect();
         assert_eq!(why.join(""), missing);
         let written = estate.finish();
-        let text = texts(&written)["acme.yaml"];
-        assert_eq!(text.contains("marked for deletion: `acme/shop`"), deleting, "{text}");
+        let (text, notes) = (texts(&written)["acme.yaml"], written.notes.join("\n"));
+        assert_eq!(notes.contains("marked for deletion: `acme/shop`"), deleting, "{notes}");
         assert!(!text.contains("path: acme/shop"), "{text}");
     }
 }
@@ -163,20 +167,40 @@ fn references_have_stable_names_of_their_own() {
     assert_eq!(names(&[("acme/a", json!({"hooks": [hook]}))]), ["ACME_A__HOOKS_EXAMPLE_ORG"]);
 }
 
-/// A 403 or 404 points to a tier or a role only if one of them can be the cause.
+/// A 403 or 404 points to a tier or a role only if one of them can be the cause, and is always reported.
 #[test]
-fn a_refusal_is_an_answer_only_of_what_the_caller_may_not_see_or_the_service_lacks() {
+fn a_refused_section_is_missing_or_left_out_or_noted() {
     let maintainer = crate::level::MAINTAINER;
-    for (section, administrator, level, tier, is_missing) in [
-        ("variables", false, Some(maintainer), Tier::Free, true),
-        ("variables", true, None, Tier::Free, true),
-        ("variables", false, Some(30), Tier::Free, false),
-        ("variables", false, None, Tier::Free, false),
-        ("labels", false, Some(maintainer), Tier::Free, true),
-        ("push_rule", false, Some(maintainer), Tier::Premium, true),
+    let off = json!({"settings": {"builds_access_level": "disabled"}});
+    for (section, administrator, level, tier, sections, told) in [
+        ("variables", false, Some(maintainer), Tier::Free, &json!({}), "missing"),
+        ("variables", true, None, Tier::Free, &json!({}), "missing"),
+        ("variables", false, Some(30), Tier::Free, &json!({}), "left out"),
+        ("variables", false, None, Tier::Free, &json!({}), "left out"),
+        ("labels", false, Some(maintainer), Tier::Free, &json!({}), "missing"),
+        ("push_rule", false, Some(maintainer), Tier::Premium, &json!({}), "missing"),
+        ("push_rule", false, Some(30), Tier::Premium, &json!({}), "left out"),
+        (
+            "push_rule",
+            true,
+            None,
+            Tier::Free,
+            &json!({}),
+            "the service has no tier with: `push_rule`",
+        ),
+        (
+            "variables",
+            true,
+            None,
+            Tier::Free,
+            &off,
+            "settings switch off, in some or all projects: `variables`",
+        ),
     ] {
         for status in [403, 404] {
-            let mut live = live("acme/shop", &json!({}));
+            let mut live = live("acme/shop", sections);
+            // Sections of a higher tier that are read, if empty, are no reason to think of one.
+            live.sections.retain(|name, _| *name == section || *name == "settings");
             let cause = Cause { status: Some(status), ..Cause::new("refused") };
             live.sections.insert(section, Collection::Unreadable(cause));
             if let Presence::Here(_, facts) = &mut live.presence {
@@ -185,9 +209,146 @@ fn a_refusal_is_an_answer_only_of_what_the_caller_may_not_see_or_the_service_lac
             let mut estate = estate(Values::Plain, &[]);
             estate.settings.caller.administrator = administrator;
             estate.add(Scope::Project, "acme/shop", &live, &Names::default());
-            assert_eq!(!estate.missing().is_empty(), is_missing, "{section} {level:?} {tier:?}");
+            estate.unread.retain(|(_, unread)| unread.section == section);
+            let (missing, left_out) = (estate.missing().len(), estate.left_out().len());
+            let notes = estate.finish().notes.join("\n");
+            let found = match (missing, left_out) {
+                (1, 0) => "missing",
+                (0, 1) => "left out",
+                _ => &notes,
+            };
+            assert!(found.contains(told), "{section} {level:?} {tier:?}: {found}");
         }
     }
+}
+
+/// What the service shows of one project, it has for all.
+#[test]
+fn a_section_of_one_project_that_others_show_is_not_of_a_higher_tier() {
+    let mut refused = live("acme/shop", &json!({}));
+    let cause = Cause { status: Some(404), ..Cause::new("refused") };
+    refused.sections.insert("push_rule", Collection::Unreadable(cause));
+    let mut estate = estate(Values::Plain, &[]);
+    estate.add(Scope::Project, "acme/shop", &refused, &Names::default());
+    let rule = json!({"push_rule": {"deny_delete_tag": true}});
+    estate.add(Scope::Project, "acme/web", &live("acme/web", &rule), &Names::default());
+    let missing: Vec<_> = estate.missing().iter().map(|missing| missing.what.clone()).collect();
+    assert_eq!(missing, ["acme/shop#push_rule"]);
+}
+
+/// A mistyped path must not make a project.
+#[test]
+fn nothing_is_created_unless_that_is_asked_for() {
+    let projects = ["acme/a", "acme/b", "acme/c"].map(|path| (path, json!({})));
+    for create in [false, true] {
+        let mut estate = estate(Values::Plain, &[]);
+        estate.settings.create = create;
+        for (path, sections) in &projects {
+            estate.add(Scope::Project, path, &live(path, sections), &Names::default());
+        }
+        let text = estate.finish().files[0].text.clone();
+        let expected = if create { "path: acme/b\ncreate: true\n" } else { "path: acme/b\n---\n" };
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(text.matches("create").count(), if create { 3 } else { 0 }, "{text}");
+    }
+}
+
+/// The entries of a section that the manifests of `text` declare for `path`, in order.
+fn declared(text: &str, path: &str, section: &str) -> Vec<String> {
+    let today = "2026-11-01".parse().unwrap();
+    let desired = crate::manifest::of_texts([("a.yaml".into(), text.to_owned())], today).unwrap();
+    let container = desired.containers.iter().find(|container| &*container.path == path).unwrap();
+    let entries = container.section(section).into_iter().flat_map(|section| &section.entries);
+    entries.map(|entry| format!("{}: {:?}", entry.key, entry.state)).collect()
+}
+
+/// Somebody may add later what a project lacks now.
+#[test]
+fn a_project_without_an_entry_of_the_others_is_an_exception_of_their_defaults() {
+    let shared = json!({
+        "variables": [{"key": "A", "value": "x", "environment_scope": "*"}],
+        "hooks": [{"id": 1, "url": "https://e.example.org/"}],
+        "labels": [{"id": 1, "name": "bug", "color": "#ff0000", "is_project_label": true}],
+        "push_rule": {"deny_delete_tag": true},
+    });
+    let mut projects: Vec<_> = ["acme/a", "acme/b", "acme/c", "acme/d", "acme/e"]
+        .map(|path| (path, shared.clone()))
+        .into();
+    projects.push(("acme/f", json!({})));
+    let written = estate(Values::Plain, &projects).finish();
+    let text = texts(&written)["acme.yaml"];
+    assert!(!text.contains("absent") && !text.contains("push_rule: null"), "{text}");
+    assert!(text.contains("match: {path: acme/**, except: [acme/f]}\n"), "{text}");
+    for section in ["variables", "hooks", "labels", "push_rule"] {
+        assert_eq!(declared(text, "acme/a", section).len(), 1, "{section}: {text}");
+        assert_eq!(declared(text, "acme/f", section), [""; 0], "{section}: {text}");
+    }
+}
+
+#[test]
+fn what_most_groups_have_stands_in_defaults_of_groups() {
+    let mut estate = estate(Values::Plain, &[]);
+    let settings = json!({"settings": {
+        "visibility": "internal", "project_creation_level": "maintainer", "lfs_enabled": false,
+        "request_access_enabled": false, "mentions_disabled": true,
+    }});
+    for path in ["acme", "acme/a", "acme/b", "acme/b/c"] {
+        let live = live_of(Scope::Group, path, &settings);
+        estate.add(Scope::Group, path, &live, &Names::default());
+    }
+    let written = estate.finish();
+    let text = texts(&written)["acme.yaml"];
+    assert!(
+        text.contains("kind: Defaults\nmatch: {path: acme/**}\nfor: Group\nsettings:\n"),
+        "{text}"
+    );
+    assert_eq!(texts(&written)["acme/b/c.yaml"], "kind: Group\npath: acme/b/c\n");
+}
+
+#[test]
+fn an_empty_value_is_a_value() {
+    let variables = json!([{"key": "A", "value": "", "environment_scope": "*"}]);
+    let written = estate(Values::Plain, &[("acme/shop", json!({"variables": variables}))]).finish();
+    let text = texts(&written)["acme.yaml"];
+    assert!(text.contains("  - {key: A, value: ''}\n"), "{text}");
+}
+
+#[test]
+fn a_top_level_group_of_one_letter_is_exported_as_manifests() {
+    let settings = json!({"settings": {
+        "visibility": "private", "merge_method": "ff", "topics": ["a"], "lfs_enabled": false,
+    }});
+    // No new group may be called so.
+    let mut estate = estate(Values::Plain, &[]);
+    estate.settings.create = true;
+    estate.add(Scope::Group, "a", &live_of(Scope::Group, "a", &json!({})), &Names::default());
+    for path in ["a/x", "a/y", "a/z"] {
+        estate.add(Scope::Project, path, &live(path, &settings), &Names::default());
+    }
+    let written = estate.finish();
+    let text = texts(&written)["a.yaml"];
+    assert!(text.contains("kind: Group\npath: a\n---\nkind: Defaults\n"), "{text}");
+    assert!(text.contains("path: a/y\ncreate: true\n"), "{text}");
+    assert_eq!(declared(text, "a/x", "settings").len(), 1, "{text}");
+}
+
+#[test]
+fn a_rehearsal_has_the_release_and_the_groups_that_are_not_exported() {
+    let visible = |word: &str| json!({"settings": {"visibility": word}});
+    let projects = [("acme/web/shop", visible("internal")), ("acme/web/site", visible("public"))];
+    let mut estate = estate(Values::Env, &[]);
+    estate.settings.create = true;
+    estate.settings.rehearse = true;
+    estate.settings.release = Known::Is("18.2".parse().unwrap());
+    for (path, sections) in &projects {
+        estate.add(Scope::Project, path, &live(path, sections), &Names::default());
+    }
+    let written = estate.finish();
+    let seed = texts(&written)["sandbox.yaml"];
+    assert_eq!(
+        seed,
+        "tier: premium\nrelease: '18.2'\ngroups:\n  - {path: acme, visibility: public}\n  - {path: acme/web, visibility: public}\n"
+    );
 }
 
 #[test]

@@ -48,6 +48,7 @@ use crate::{
     address::Glob,
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, Source},
+    field::Scope,
     secret::Secrets,
     value::Json,
     yaml,
@@ -180,6 +181,11 @@ pub fn of_texts(
     let context = Context { tier: None, manages: None, release: None, today, files: None };
     let Read { desired, .. } = through_the_parts(files, context, &[], &mut diagnostics);
     if diagnostics.has_errors() { Err(diagnostics) } else { Ok(desired) }
+}
+
+/// Whether something new may have `path`.
+pub fn may_be_created(scope: Scope, path: &str) -> bool {
+    check::path::check(scope, path, true).is_ok()
 }
 
 /// The text of a manifest without its secrets. Texts in `plain` are shown.

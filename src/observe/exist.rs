@@ -23,6 +23,8 @@ pub struct Existing {
     pub containers: BTreeMap<String, (Scope, Arc<str>)>,
     /// The paths of those that are marked for deletion; they disappear by themselves.
     pub deleting: BTreeSet<String>,
+    /// How many matching projects are in personal namespaces, of which nobody named the user.
+    pub personal: usize,
     /// The globs that matched nothing, as written.
     pub unmatched: Vec<String>,
 }
@@ -90,6 +92,7 @@ impl Observer {
             for group in self.listed(Scope::Group, list, &known_by(Scope::Group)).await? {
                 self.top_level(&group, below).await?;
             }
+            below.found.personal = self.personal(below.globs).await?;
             return Ok(());
         }
         if let Some(group) = self.one_at(Scope::Group, root, &known_by(Scope::Group)).await? {
@@ -111,6 +114,25 @@ impl Observer {
             }
         }
         Ok(())
+    }
+
+    /// How many projects in personal namespaces `globs` match, of all that are listed for the caller.
+    async fn personal(&self, globs: &[Glob]) -> Result<usize, ApiError> {
+        let (_, itself) = kinds::container(Scope::Project);
+        let list = operation::PROJECT_LIST.request();
+        // What everybody may see is not meant, unless by somebody who sees all.
+        let list = match self.caller.administrator {
+            true => list,
+            false => list.query("membership", true),
+        };
+        let wanted = Wanted::keys(["namespace", itself.path]);
+        let projects = self.listed(Scope::Project, list, &wanted).await?;
+        let is_meant = |project: &&Object| {
+            let path = project.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+            project.get("namespace").is_some_and(|namespace| namespace["kind"] == "user")
+                && globs.iter().any(|glob| glob.matches(&path.to_lowercase()))
+        };
+        Ok(projects.iter().filter(is_meant).count())
     }
 
     /// Reads a group from a list, and below it if a glob may match something there.

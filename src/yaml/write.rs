@@ -120,10 +120,6 @@ fn write_line(out: &mut String, line: &Line, column: usize) {
 }
 
 /// Comment lines within the maximum width. `text` cannot end the comment.
-pub fn comment(text: &str, indent: usize) -> String {
-    comment_lines(text, indent).into_iter().map(|line| line.text + "\n").collect()
-}
-
 fn comment_lines(text: &str, indent: usize) -> Vec<Line> {
     let text = crate::text::escape(text);
     let most = WIDTH.saturating_sub(indent + 2).max(40);

@@ -110,30 +110,109 @@ fn a_part_is_exported_for_watching() {
 }
 
 #[test]
-fn only_what_an_export_wrote_is_written_over() {
+fn a_folder_with_something_in_it_is_not_exported_into() {
     let place = acme();
-    let export =
-        |options: &str| place.run(&format!("export acme -d out --sandbox=acme.db {options}"));
     std::fs::create_dir_all(place.path().join("out/.git")).unwrap();
-    assert!(export("").contains("exit code 0"), "what is hidden does not count");
+    let export = || place.run("export acme -d out --sandbox=acme.db");
+    assert!(export().contains("exit code 0"), "what is hidden does not count");
     let first = files(&place.path().join("out"));
-    place.write("out/own.yaml", "kind: Acknowledge\n");
-    insta::assert_snapshot!(export(""));
-    // Files for objects that are gone are removed, and files written by people stay.
-    place.write(
-        "out/acme/gone.yaml",
-        "# Written by `undrift export`.\nkind: Group\npath: acme/gone\n",
-    );
-    place.write("out/acme.yaml", &first["acme.yaml"].replace("public", "private"));
-    assert!(export("--update").contains("exit code 0"));
-    let mut now = files(&place.path().join("out"));
-    assert_eq!(now.remove("own.yaml").as_deref(), Some("kind: Acknowledge\n"));
-    assert_eq!(now, first);
-    place.write("out/acme/web.yaml", "kind: Group\npath: acme/web\n");
-    place.write("out/acme.yaml", &first["acme.yaml"].replace("public", "private"));
+    insta::assert_snapshot!(export());
+    assert_eq!(files(&place.path().join("out")), first, "nothing was written");
+}
+
+/// A place with the manifests of a service that changed since, and that somebody edited.
+fn edited() -> Place {
+    let seed = "users: [{username: alice}]
+groups: [{path: acme}]
+projects:
+  - path: acme/shop
+    settings: {merge_method: ff, description: A shop}
+    variables: [{key: LEVEL, value: '1'}, {key: TOKEN, value: glpat-canary-7f3a9c21, masked: true}]
+  - {path: acme/web}
+";
+    let place = Place::new().file("sandbox.yaml", seed);
+    let export = "export acme -d out --watch --sections settings,members --sandbox=s.db";
+    assert!(place.run(export).contains("exit code 0"));
+    let text = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
+    let watched = "path: acme/shop\nwatch: true\n";
+    assert!(text.contains(watched), "{text}");
+    let own = text.replace(watched, "path: acme/shop  # ours since May\n");
+    place.write("out/acme.yaml", &(own + "# The web team decides.\n"));
+    for call in [
+        "project-edit id=acme/shop description=Shoes squash_option=always",
+        "project-member-add id=acme/web user_id=2 access_level=30",
+        "project-create path=cart namespace_id=3 merge_method=ff",
+    ] {
+        let called = place.output(&format!("call {call} --sandbox=s.db --yes"));
+        assert!(called.status.success(), "{}", String::from_utf8_lossy(&called.stderr));
+    }
+    place
+}
+
+#[test]
+fn an_update_adds_what_is_new_and_writes_over_nothing() {
+    let place = edited();
     let before = files(&place.path().join("out"));
-    insta::assert_snapshot!(export("--update"));
-    assert_eq!(files(&place.path().join("out")), before, "nothing was written");
+    let export = "export acme -d out --sandbox=s.db --update --watch";
+    let update = format!("{export} --sections settings,members,variables,labels");
+    let said = [place.run(&update), place.run(&update)].join("\n");
+    let after = files(&place.path().join("out"));
+    assert!(!said.contains("canary") && !after["acme.yaml"].contains("canary"), "{said}");
+    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(after["acme.yaml"]);
+    let mut lines = after["acme.yaml"].lines();
+    for line in before["acme.yaml"].lines() {
+        assert!(lines.any(|now| now == line), "{line}");
+    }
+    let plan = place.run("drift out --sandbox=s.db");
+    assert!(plan.contains("description  Shoes → \"A shop\""), "{plan}");
+    assert!(!plan.contains("not in any manifest"), "{plan}");
+}
+
+#[test]
+fn an_update_adds_only_what_is_selected() {
+    let place = edited();
+    let before = files(&place.path().join("out"));
+    for (options, said, exit) in [
+        ("--only acme/web#settings", "nothing to add\n", 0),
+        ("--exclude acme/cart --exclude **#members", "nothing to add\n1 difference not written", 0),
+        ("--values env", "cannot be combined with `--update`", 3),
+        ("--all", "cannot be used with", 3),
+    ] {
+        let sections = "--sections settings,members";
+        let run =
+            place.run(&format!("export acme -d out --sandbox=s.db --update {sections} {options}"));
+        assert!(run.contains(said) && run.contains(&format!("exit code {exit}\n")), "{run}");
+        assert_eq!(files(&place.path().join("out")), before, "{options}");
+    }
+    // Into an empty folder it is an export like any other.
+    let run = place.run("export acme -d other --sandbox=s.db --update");
+    assert!(run.contains("exported 1 group and 3 projects"), "{run}");
+}
+
+#[test]
+fn an_update_takes_nothing_out_that_could_not_be_read() {
+    let place = edited();
+    let before = files(&place.path().join("out"));
+    let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
+    let server = Server::start(&place, "--data s.db");
+    let url = front::before(&server.url, |request, _| {
+        let is_refused = request.contains("/projects/1/members");
+        is_refused.then(|| front::json("403 Forbidden", "", r#"{"message":"403 Forbidden"}"#))
+    });
+    let update = format!("export acme -d out --update --sections settings,members --url {url}");
+    let run = |options: &str| place.run(&format!("{update} {options}")).replace(&url, "[URL]");
+    let said = run("");
+    assert!(said.contains("warning: could not read acme/shop#members: "), "{said}");
+    assert!(said.contains("nothing was written") && said.contains("exit code 10"), "{said}");
+    assert_eq!(files(&place.path().join("out")), before);
+    let said = run("--partial");
+    assert!(said.contains("exit code 10"), "{said}");
+    let mut now = files(&place.path().join("out"));
+    let text = now.remove("acme.yaml").unwrap();
+    let mut lines = text.lines();
+    assert!(before["acme.yaml"].lines().all(|line| lines.any(|now| now == line)), "{text}");
+    server.end("-TERM");
 }
 
 #[test]
@@ -161,35 +240,13 @@ fn contradictory_options_are_refused_before_anything_is_read() {
 
 #[cfg(unix)]
 #[test]
-fn nothing_is_half_written() {
+fn secrets_are_not_written_without_manifests() {
+    let place = acme().file("file", "");
+    let export = "export acme -d file/out --values env --secrets values.env";
+    assert!(!place.output(&format!("{export} --sandbox=acme.db")).status.success());
+    assert!(!place.path().join("values.env").exists());
+    // A folder that cannot be written; root can write everywhere.
     use std::os::unix::fs::PermissionsExt as _;
-    let place = acme();
-    // A folder is in the way of a file.
-    std::fs::create_dir_all(place.path().join("out")).unwrap();
-    assert!(place.output("export acme -d out --sandbox=acme.db").status.success());
-    let before = files(&place.path().join("out"));
-    std::fs::remove_file(place.path().join("out/acme/web.yaml")).unwrap();
-    std::fs::create_dir(place.path().join("out/acme/web.yaml")).unwrap();
-    place.write("out/acme.yaml", "# Written by `undrift export`.\nold\n");
-    let update = "export acme -d out --update --values env --secrets values.env";
-    assert!(!place.output(&format!("{update} --sandbox=acme.db")).status.success());
-    assert!(!place.path().join("values.env").exists());
-    let mut now = files(&place.path().join("out"));
-    assert_eq!(
-        now.insert("acme.yaml".into(), before["acme.yaml"].clone()).as_deref(),
-        Some("# Written by `undrift export`.\nold\n")
-    );
-    assert!(!place.path().join("out/.undrift-export").exists());
-    // A file is in the way of a folder, after others were put in place: they are restored.
-    std::fs::remove_dir(place.path().join("out/acme/web.yaml")).unwrap();
-    std::fs::remove_dir_all(place.path().join("out/schemas")).unwrap();
-    place.write("out/schemas", "in the way");
-    place.write("out/acme/gone.yaml", "# Written by `undrift export`.\ngone\n");
-    let before = files(&place.path().join("out"));
-    assert!(!place.output(&format!("{update} --sandbox=acme.db")).status.success());
-    assert!(!place.path().join("values.env").exists());
-    assert_eq!(files(&place.path().join("out")), before);
-    // A folder that cannot be written; but root can write everywhere.
     let locked = place.path().join("locked");
     std::fs::create_dir(&locked).unwrap();
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o500)).unwrap();

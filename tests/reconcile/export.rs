@@ -23,6 +23,7 @@ pub(crate) fn how(values: Values) -> impl Fn(&undrift::live::Caller) -> Settings
     move |caller| Settings {
         values,
         defaults: true,
+        create: values == Values::Env,
         rehearse: values == Values::Env,
         ..Settings::plain(caller.clone(), undrift::release::Known::Is(undrift::release::REFERENCE))
     }
@@ -165,7 +166,10 @@ async fn an_export_plans_to_nothing_and_has_no_secret() {
         for expected in [
             "approval_rules:\n  - {name: Owners, approvals_required: 1, users: [alice], groups: [acme/security]}",
             "shares:\n  - {group: acme/security, group_access: developer}",
-            "path: acme/team/old\ncreate: true\narchived: true\n",
+            match values {
+                Values::Env => "path: acme/team/old\ncreate: true\narchived: true\n",
+                _ => "path: acme/team/old\narchived: true\n",
+            },
             "expires_at: '2099-01-31'",
             "description: 'yes'",
         ] {
@@ -336,7 +340,7 @@ async fn presets_of_the_service_are_left_out() {
     assert_eq!(
         body("acme/team"),
         format!(
-            "create: true\nsettings: {{visibility: public, project_creation_level: developer, default_branch_protection: 2}}\n{both}{hooks}"
+            "settings: {{visibility: public, project_creation_level: developer, default_branch_protection: 2}}\n{both}{hooks}"
         )
     );
     let protected = |name: &str| {
@@ -347,11 +351,45 @@ async fn presets_of_the_service_are_left_out() {
     assert_eq!(
         body("acme/neo"),
         format!(
-            "create: true\nsettings: {{visibility: private, auto_devops_enabled: true, shared_runners_enabled: true}}\n{both}protected_branches:\n{}{}approval_rules:\n  - {{name: a, approvals_required: 1}}\n{hooks}labels:\n  - {{name: a, color: '#FF0000'}}\n",
+            "settings: {{visibility: private, auto_devops_enabled: true, shared_runners_enabled: true}}\n{both}protected_branches:\n{}{}approval_rules:\n  - {{name: a, approvals_required: 1}}\n{hooks}labels:\n  - {{name: a, color: '#FF0000'}}\n",
             protected("b"),
             protected("main"),
         )
     );
+}
+
+/// The same at releases that have more settings.
+#[tokio::test]
+async fn what_a_later_release_does_by_itself_is_left_out_too() {
+    for release in ["15.8", "16.9", "17.10", "18.2", "18.9"] {
+        let release = release.parse().unwrap();
+        let mut seed = seed(&[json!({"path": "acme/neo"})]);
+        seed["groups"].as_array_mut().unwrap().push(json!({"path": "acme/team"}));
+        let world = World::new(Profile::default().at(release), seed).await;
+        let token = world.sandbox.token().to_owned();
+        let how = |caller: &undrift::live::Caller| {
+            Settings::plain(caller.clone(), undrift::release::Known::Is(release))
+        };
+        let (written, missing) = world.export_as(&token, &["acme"], how).await;
+        assert_eq!(missing, [""; 0]);
+        let said = written.files.iter().flat_map(|file| file.text.split("---\n"));
+        let said = said.map(|text| serde_yaml::from_str::<Json>(text).unwrap());
+        let said = said.filter_map(|document| document["settings"].as_object().cloned());
+        let names: BTreeSet<String> =
+            said.flat_map(|settings| settings.into_iter().map(|it| it.0)).collect();
+        // What an installation or a group above decides is always written.
+        let decided = [
+            "auto_devops_enabled",
+            "ci_pipeline_variables_minimum_override_role",
+            "default_branch_protection",
+            "project_creation_level",
+            "shared_runners_enabled",
+            "visibility",
+        ];
+        let others: Vec<_> =
+            names.iter().filter(|name| !decided.contains(&name.as_str())).collect();
+        assert_eq!(others, [""; 0], "{release}");
+    }
 }
 
 #[tokio::test]
@@ -363,7 +401,7 @@ async fn fields_hidden_by_a_role_are_reported_and_left_out() {
     members.push(json!({"user": "dev", "access_level": 30}));
     let mut world = World::new(Profile::default(), seed).await;
     let (written, missing) = world.export_as("dev-token", &["acme"], how(Values::Plain)).await;
-    assert_eq!(missing, [""; 0], "what is hidden is no failure");
+    assert_eq!(missing, [""; 0], "what is hidden is left out");
     let text = text(&written);
     for hidden in ["# Not exported: variables", "# Not exported: hooks"] {
         assert!(text.contains(hidden), "{hidden}: {text}");
@@ -374,6 +412,21 @@ async fn fields_hidden_by_a_role_are_reported_and_left_out() {
     let (observer, settings) = world.connect_as("dev-token", &desired).await.unwrap();
     let plan = world.plan_with(&observer, &desired, &settings).await.unwrap();
     assert!(plan.steps.is_empty() && plan.incomplete.is_empty(), "{plan:#?}");
+}
+
+/// Nobody means them by a glob over everything.
+#[tokio::test]
+async fn projects_in_personal_namespaces_are_counted_and_not_exported() {
+    let mut seed = organisation();
+    let projects = seed["projects"].as_array_mut().unwrap();
+    projects.extend(["alice/tool", "alice/toy", "bob/tool"].map(|path| json!({"path": path})));
+    let world = World::new(Profile::default(), seed).await;
+    let (observer, _) = world.connect(&Desired::default()).await.unwrap();
+    for (glob, personal, count) in [("**", 3, 6), ("*/tool", 2, 0), ("acme", 0, 6), ("alice", 0, 2)]
+    {
+        let existing = observer.existing(&[Glob::over_paths(glob).unwrap()]).await.unwrap();
+        assert_eq!((existing.personal, existing.containers.len()), (personal, count), "{glob}");
+    }
 }
 
 #[tokio::test]

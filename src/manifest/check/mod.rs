@@ -36,7 +36,7 @@ mod entry;
 mod field;
 mod moves;
 mod named;
-mod path;
+pub(super) mod path;
 
 pub(super) use named::is_below;
 

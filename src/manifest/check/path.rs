@@ -20,7 +20,11 @@ const RESERVED_AT_THE_TOP: &str = "\
 ///
 /// # Errors
 /// What is wrong, as a fragment that follows "the path".
-pub(super) fn check(scope: Scope, path: &str, is_new: bool) -> Result<(), &'static str> {
+pub(in crate::manifest) fn check(
+    scope: Scope,
+    path: &str,
+    is_new: bool,
+) -> Result<(), &'static str> {
     if path.contains("://") || (path.contains('@') && path.contains(':')) {
         return Err("must be as in `acme/shop`, without the address of the service");
     }

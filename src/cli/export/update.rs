@@ -1,0 +1,279 @@
+//! `--update`: what manifests lack of what exists, added to them.
+//!
+//! New groups and projects get documents; sections and entries that no manifest has are put into the
+//! documents of theirs. Nothing that somebody wrote changes: what differs is shown as `absorb` would
+//! take it, and only `absorb` writes it. All files are put in place, or none.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use super::{Args, found, nothing_written, tell_unread};
+use crate::{
+    absorb::{self, Absorbed, Contents, Failed, Mode, Refusal, Seen, Wish},
+    address::Selector,
+    apply,
+    cli::{
+        Context,
+        absorb::{reload, shown},
+        exit::{Exit, Failure, Outcome},
+        progress::Progress,
+        put,
+        reports::Reports,
+        session::{Manifests, Opening, Session, SessionArgs, usable},
+    },
+    desired::{Container, Desired},
+    diagnostic::FileName,
+    export::{self, Estate, Settings, Words},
+    field::Scope,
+    live::Live,
+    manifest::{self, Surroundings},
+    text::{count, escape, escape_lines},
+    yaml::write::{self, Item},
+};
+
+/// What is added, what differs, and what can be neither.
+#[derive(Default)]
+struct Sorted {
+    additions: Vec<Wish>,
+    changes: Vec<Wish>,
+    refused: Vec<Refusal>,
+}
+
+/// The manifests as they come to be.
+struct Texts<'a> {
+    args: &'a Args,
+    around: &'a Surroundings,
+    cx: &'a Context,
+    /// Where the files are.
+    paths: BTreeMap<FileName, PathBuf>,
+    /// What those that change held; nothing of those that are new.
+    old: BTreeMap<FileName, Option<String>>,
+    /// What they are to hold.
+    new: Contents,
+}
+
+impl Texts<'_> {
+    fn read(&self, file: &FileName) -> Result<String, String> {
+        match self.new.get(file) {
+            Some(text) => Ok(text.clone()),
+            None => put::read(self.paths.get(file).map_or(Path::new(""), PathBuf::as_path)),
+        }
+    }
+
+    /// What all manifests declare with other `texts` in the place of some.
+    fn reload(&self, texts: &Contents) -> Result<Desired, String> {
+        let mut all = self.new.clone();
+        all.extend(texts.iter().map(|(name, text)| (name.clone(), text.clone())));
+        reload(&self.args.dir, self.around, &all, self.cx)
+    }
+
+    /// What all manifests declare.
+    fn desired(&self) -> Result<Desired, Failure> {
+        self.reload(&Contents::new()).map_err(|why| self.wrong(&why))
+    }
+
+    fn wrong(&self, why: &str) -> Failure {
+        self.cx.output.tell(why);
+        nothing_written("the extended manifests would be wrong")
+    }
+
+    /// Begins a document for what is at `path`, in the file that an export writes it into.
+    fn begin(&mut self, scope: Scope, path: &str) {
+        let place = self.args.dir.join(export::stem(scope, path) + ".yaml");
+        let name = self.paths.iter().find(|(_, known)| **known == place).map(|(name, _)| name);
+        let name = name.cloned().unwrap_or_else(|| {
+            place.strip_prefix(".").unwrap_or(&place).display().to_string().into()
+        });
+        let before = self.read(&name).ok();
+        let text = before.clone().unwrap_or_default();
+        let between = match text.trim().is_empty() {
+            true => "",
+            false if text.ends_with('\n') => "---\n",
+            false => "\n---\n",
+        };
+        let watch = self.args.watch.then(|| Item::value("watch", true));
+        let head = [Item::value("kind", scope.document()), Item::value("path", path)];
+        let document = write::document(&head.into_iter().chain(watch).collect::<Vec<_>>());
+        self.paths.entry(name.clone()).or_insert(place);
+        self.old.entry(name.clone()).or_insert(before);
+        self.new.insert(name, text + between + &document);
+    }
+
+    /// Edits the texts so that they declare what is wished; what cannot be edited is refused.
+    fn edited(
+        &self,
+        before: &Desired,
+        mut wishes: Vec<Wish>,
+        refused: &mut Vec<Refusal>,
+    ) -> Result<(Absorbed, Vec<Wish>), Failure> {
+        let (read, reload) = (|file: &FileName| self.read(file), |texts: &_| self.reload(texts));
+        loop {
+            match absorb::absorb(before, &wishes, Mode::Own, &read, &reload) {
+                Ok(absorbed) => return Ok((absorbed, wishes)),
+                Err(Failed::Wrong(why)) => return Err(self.wrong(&why)),
+                Err(Failed::Refused(some)) => {
+                    let number = wishes.len();
+                    wishes.retain(|wish| some.iter().all(|it| it.address != wish.address));
+                    if wishes.len() == number {
+                        return Err(nothing_written("an edit cannot be made"));
+                    }
+                    refused.extend(some);
+                }
+            }
+        }
+    }
+
+    /// Takes in edited texts.
+    fn take(&mut self, absorbed: Absorbed) {
+        for (name, (old, new)) in absorbed.files {
+            self.old.entry(name.clone()).or_insert(Some(old));
+            self.new.insert(name, new);
+        }
+    }
+
+    /// What each file holds now, and what it is to hold.
+    fn files(&self) -> BTreeMap<FileName, (String, String)> {
+        let file = |(name, new): (&FileName, &String)| {
+            let old = self.old[name].clone().unwrap_or_default();
+            (name.clone(), (old, new.clone()))
+        };
+        self.new.iter().map(file).collect()
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        let file = |(name, new): (&FileName, &String)| {
+            let (path, old) = (self.paths[name].clone(), self.old[name].clone());
+            put::File { path, old, new: new.clone() }
+        };
+        put::all(&self.new.iter().map(file).collect::<Vec<_>>())
+    }
+}
+
+/// Runs the command.
+pub(super) async fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+    let around = Surroundings::of_process();
+    let loaded = manifest::load(&args.dir, &around);
+    let paths = loaded.paths();
+    let manifests = usable(loaded, reports, cx)?;
+    let desired = manifests.desired.clone();
+    let manifests = Manifests { includes: None, ..manifests };
+    let of_session = SessionArgs::choosing(&args.dir, &[], &args.connect, Vec::new());
+    let session = Opening::of(&of_session).with(manifests, around.today, reports, cx).await?;
+    let (old, new) = (BTreeMap::new(), Contents::new());
+    let texts = Texts { args, around: &around, cx, paths, old, new };
+    let outcome = update(texts, desired, &session).await;
+    session.close().await;
+    outcome
+}
+
+async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -> Outcome {
+    let (args, cx) = (texts.args, texts.cx);
+    let settings = args.settings(&session.observer, session.observer.release().await?);
+    let existing = found(args, &session.observer, cx).await?;
+    let names = |container: &Container| -> Vec<String> {
+        container.former().chain([&*container.path]).map(str::to_lowercase).collect()
+    };
+    let known: BTreeSet<String> = desired.containers.iter().flat_map(names).collect();
+    let selected = existing.containers.iter().filter(|(_, (_, path))| settings.touches(path));
+    let selected: BTreeMap<&str, &(Scope, _)> =
+        selected.map(|(lower, found)| (lower.as_str(), found)).collect();
+    let new: BTreeSet<&str> =
+        selected.keys().copied().filter(|lower| !known.contains(*lower)).collect();
+    new.iter().map(|lower| selected[lower]).for_each(|(scope, path)| texts.begin(*scope, path));
+    if !new.is_empty() {
+        desired = texts.desired()?;
+    }
+    let lower = |container: &Container| container.path.to_lowercase();
+    let containers: Vec<(&Container, bool)> = desired
+        .containers
+        .iter()
+        .filter(|container| selected.contains_key(lower(container).as_str()))
+        .map(|container| (container, new.contains(lower(container).as_str())))
+        .collect();
+    let mut estate = Estate::new(settings.clone(), existing.deleting.clone());
+    let Sorted { additions, changes, mut refused } =
+        sort(&containers, &settings, &mut estate, session, cx).await?;
+    let is_read = tell_unread(&mut estate, args, cx)?;
+    let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
+    texts.take(added);
+    cx.output.print(&escape_lines(&shown(&texts.files(), &additions)))?;
+    let (changed, changes) = texts.edited(&texts.desired()?, changes, &mut refused)?;
+    if !changes.is_empty() {
+        cx.output.print("\ndiffers from the manifests; not written:\n")?;
+        cx.output.print(&escape_lines(&shown(&changed.files, &changes)))?;
+    }
+    for Refusal { address, why, .. } in &refused {
+        cx.output.tell(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
+    }
+    texts.write()?;
+    cx.output.tell(&summary(args, new.len(), &additions, &changes, texts.new.len()));
+    Ok(Exit::Incomplete.when(!is_read || !refused.is_empty()))
+}
+
+/// Reads `containers`, each of which may be new, and sorts what differs there from the manifests.
+async fn sort(
+    containers: &[(&Container, bool)],
+    settings: &Settings,
+    estate: &mut Estate,
+    session: &Session,
+    cx: &Context,
+) -> Result<Sorted, Failure> {
+    let observer = &session.observer;
+    let chosen = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect::<Vec<_>>();
+    let declared: BTreeMap<_, _> =
+        containers.iter().map(|(own, is_new)| (&own.path, (*own, *is_new))).collect();
+    let whole: Vec<Container> =
+        containers.iter().map(|(own, _)| export::whole(own, settings)).collect();
+    let progress = Progress::reading(whole.len(), &cx.output);
+    let sorted = Mutex::new((Sorted::default(), estate));
+    let each = async |container: &Container, mut live: Live| {
+        let (container, is_new) = declared[&container.path];
+        let plan = apply::plan(observer, container, &mut live, &session.settings).await?;
+        let names = observer.called(Estate::ids(container.scope, &live)).await?;
+        let words = Words::of(container.scope, &container.path, &live, &names, settings);
+        let (plan, live, names) = (&plan, &live, &names);
+        let seen = Seen { container, plan, live, names, words: words.as_ref() };
+        let is_meant = |address: &crate::address::Address| settings.holds(address);
+        let (wishes, refused) = absorb::drift(&seen, &chosen);
+        let wishes = wishes.into_iter().filter(|wish| is_meant(&wish.address));
+        let (found, changes): (Vec<_>, Vec<_>) =
+            wishes.partition(|wish| wish.is_addition(container));
+        let (sorted, estate) = &mut *sorted.lock().unwrap_or_else(PoisonError::into_inner);
+        estate.add(container.scope, &container.path, live, names);
+        sorted.additions.extend(absorb::lacking(&seen, is_new));
+        sorted.additions.extend(found);
+        sorted.changes.extend(changes);
+        // What is not read is told by the estate.
+        let refused = refused.into_iter().filter(|it| !it.is_unread && is_meant(&it.address));
+        sorted.refused.extend(refused);
+        progress.step(&container.path);
+        Ok(())
+    };
+    observer.all(&whole.iter().collect::<Vec<_>>(), session.ahead, each).await?;
+    let (mut sorted, _) = sorted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    sorted.additions.sort_by(|a, b| a.address.cmp(&b.address));
+    sorted.changes.sort_by(|a, b| a.address.cmp(&b.address));
+    sorted.refused.sort_by(|a, b| a.address.cmp(&b.address));
+    Ok(sorted)
+}
+
+fn summary(args: &Args, new: usize, added: &[Wish], changes: &[Wish], files: usize) -> String {
+    let counted = [(new, "new group or project"), (added.len(), "entry")];
+    let counted = counted.into_iter().filter(|(number, _)| *number > 0);
+    let counted: Vec<_> = counted.map(|(number, noun)| count(number, noun)).collect();
+    let added = match counted.is_empty() {
+        true => "nothing to add\n".to_owned(),
+        false => format!("added {} to {}\n", counted.join(" with "), count(files, "file")),
+    };
+    let dir = args.dir.display();
+    match changes.iter().map(Wish::differences).sum() {
+        0 => added,
+        number => format!(
+            "{added}{} not written: `undrift absorb ADDRESS -d {dir} --write` takes one in\n",
+            count(number, "difference")
+        ),
+    }
+}
