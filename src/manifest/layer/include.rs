@@ -132,14 +132,13 @@ fn choices(glob: &str) -> Vec<String> {
     inner.split(',').flat_map(|choice| choices(&format!("{before}{choice}{after}"))).collect()
 }
 
-/// The shortest text that a segment of a glob without choices probably matches.
+/// A short text that a segment of a glob without choices probably matches.
 fn literal(segment: &str) -> String {
     let mut text = String::new();
     let mut chars = segment.chars();
     while let Some(c) = chars.next() {
         match c {
-            '*' => {}
-            '?' => text.push('x'),
+            '*' | '?' => text.push('x'),
             '\\' => text.extend(chars.next()),
             '[' => {
                 text.extend(chars.next().filter(|c| *c != '!' && *c != '^'));
@@ -161,8 +160,9 @@ mod tests {
         for (glob, path) in [
             ("acme/**", "acme/some-undeclared-project"),
             ("Acme/web/*", "acme/web/some-undeclared-project"),
-            ("acme/**/lib-*", "acme/some-undeclared-project/lib-"),
-            ("acme/{a,b}/s?[xyz]*", "acme/a/sxx"),
+            ("acme/**/lib-*", "acme/some-undeclared-project/lib-x"),
+            ("acme/{a,b}/s?[xyz]*", "acme/a/sxxx"),
+            ("acme/*-svc", "acme/x-svc"),
             ("**/shop", "some-undeclared-project/shop"),
             ("acme/shop", "acme/shop"),
             ("{acme{/old,/web},other}/*", "acme/old/some-undeclared-project"),
