@@ -80,6 +80,48 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// The candidates that `name` may have been meant to be: the nearest one, or those that have all its
+/// words in them (`ssl_verification`, of `enable_ssl_verification`), or the longest that it has in it.
+pub fn likely<'c>(name: &str, candidates: &[&'c str]) -> Vec<&'c str> {
+    if let Some(near) = nearest(name, candidates.iter().copied()) {
+        return vec![near];
+    }
+    let name = words(name);
+    let within = |a: &[String], b: &[String]| {
+        a.iter().any(|word| word.len() > 2)
+            && a.iter().all(|a| b.iter().any(|b| is_same_word(a, b)))
+    };
+    let rated = |is: &dyn Fn(&[String]) -> bool| -> Vec<(usize, &'c str)> {
+        let rated = candidates.iter().map(|candidate| (words(candidate), *candidate));
+        rated.filter(|(words, _)| is(words)).map(|(words, of)| (words.len(), of)).collect()
+    };
+    let mut found = rated(&|words| within(&name, words));
+    if found.is_empty() {
+        found = rated(&|words| within(words, &name));
+        let longest = found.iter().map(|(length, _)| *length).max();
+        found.retain(|(length, _)| Some(*length) == longest);
+    }
+    found.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// The words of a name, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut spaced = String::with_capacity(name.len());
+    for c in name.chars().take(80) {
+        let is_capital =
+            c.is_ascii_uppercase() && spaced.ends_with(|c: char| c.is_ascii_lowercase());
+        spaced.extend(is_capital.then_some(' '));
+        spaced.push(if matches!(c, '_' | '-' | '.') { ' ' } else { c.to_ascii_lowercase() });
+    }
+    spaced.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Whether one word is the other, or its beginning.
+fn is_same_word(a: &str, b: &str) -> bool {
+    let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    short == long || (short.len() > 2 && long.starts_with(short))
+}
+
 /// `text` as one shell word, in single quotes.
 pub fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
@@ -290,6 +332,22 @@ pub fn word_if_any<S: Serializer>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_recognised_by_its_words() {
+        let known = ["enable_ssl_verification", "push_events", "push_rule", "variables", "url"];
+        for (written, meant) in [
+            ("ssl_verification", &["enable_ssl_verification"][..]),
+            ("sslVerification", &["enable_ssl_verification"]),
+            ("push", &["push_events", "push_rule"]),
+            ("project_variables", &["variables"]),
+            ("ulr", &["url"]),
+            ("on", &[]),
+            ("something", &[]),
+        ] {
+            assert_eq!(likely(written, &known), meant, "{written}");
+        }
+    }
     use proptest::prelude::*;
 
     #[test]

@@ -66,7 +66,7 @@ pub struct Key {
 /// A fault of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// The code, one of `syntax`, `duplicate-key`, `yaml-key`, `yaml-tag`, `yaml-number`,
+    /// The code, one of `syntax`, `duplicate-key`, `null`, `yaml-key`, `yaml-tag`, `yaml-number`,
     /// `yaml-limit` and `control-character`.
     pub code: &'static str,
     /// A lower-case fragment.
@@ -233,6 +233,10 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let at = error.marker().byte_offset().unwrap_or(self.text.len());
         match error.kind() {
             ErrorKind::RecursionLimitExceeded => too_deep(at..at),
+            ErrorKind::UnknownAnchor if self.is_merged(at) => {
+                Fault::new("syntax", "`<<` names an anchor that this document does not have", at..at)
+                    .help("set it with `&name` earlier in the same document; to share between documents, write a `kind: Profile` or `kind: Defaults`")
+            }
             ErrorKind::UnknownAnchor => Fault::new("syntax", "text that starts with `*` must be in quotes", at..at)
                 .help("put it in quotes; without them it names a YAML alias, and this document has no anchor of that name before it"),
             kind => {
@@ -245,6 +249,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 Fault { help, ..Fault::new("syntax", message, at..at) }
             }
         }
+    }
+
+    /// Whether what is at the byte `at` is merged into a mapping.
+    fn is_merged(&self, at: usize) -> bool {
+        let before = self.text.get(..at).map(|before| before.trim_end_matches([' ', '[', ',']));
+        before.is_some_and(|before| before.ends_with("<<:"))
     }
 
     /// The fault of `${NAME}` within brackets, if the error at the byte `at` is about its brace:
@@ -337,12 +347,19 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             let (key_start, key_end) = (span.start, span.end);
             let key = self.key(event, span, depth)?;
             let (event, span) = self.next()?;
-            let value = map.add(self.node(event, span, depth + 1)?);
+            let mut value = map.add(self.node(event, span, depth + 1)?);
             let Some(Found { name, span, is_merge }) = key else {
                 self.dropped.push(key_start..value.span.end.max(key_end));
                 continue;
             };
             map.bytes += name.len();
+            if value.data == Data::Null && self.is_commented_out(key_end) {
+                let message = "the value is empty: ` #` starts a comment";
+                let fault = Fault::new("null", message, span.clone());
+                let help = "put it in quotes, as in `'#ff0000'`; if nothing is meant, write `null`";
+                self.faults.push(fault.help(help));
+                value.data = Data::Unreadable;
+            }
             if value.data == Data::Null && !self.has_colon(key_end) {
                 let fault = Fault::new("yaml-key", "a key without a value", span.clone());
                 self.faults.push(fault.help("write `key: value`; what is meant as text needs `- ` or brackets of a list around it"));
@@ -370,6 +387,15 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     /// may be a secret that was meant as a value.
     fn has_colon(&self, key_end: usize) -> bool {
         self.text.get(key_end..).is_some_and(|rest| rest.trim_start().starts_with(':'))
+    }
+
+    /// Whether what looks like the value of the key that ends at `key_end` is a comment, as in
+    /// `color: #ff0000`.
+    fn is_commented_out(&self, key_end: usize) -> bool {
+        let line = self.text.get(key_end..).and_then(|rest| rest.lines().next());
+        let value = line.and_then(|line| line.trim_start().strip_prefix(':'));
+        let comment = value.and_then(|value| value.trim_start().strip_prefix('#'));
+        comment.is_some_and(|comment| comment.starts_with(|c: char| c.is_alphanumeric()))
     }
 
     /// A key. A key that is not text is reported and skipped.
@@ -409,11 +435,9 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             Data::Unreadable => {}
             _ => {
                 self.dropped.push(value.span.clone());
-                self.faults.push(Fault::new(
-                    "syntax",
-                    "`<<` merges a mapping or a list of mappings",
-                    value.span,
-                ));
+                let message = "`<<` merges a mapping or a list of mappings";
+                let fault = Fault::new("syntax", message, value.span);
+                self.faults.push(fault.help("write `<<: *name`, with the name of an anchor"));
             }
         }
     }
@@ -465,22 +489,22 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         if tag == Some("str") || (tag.is_none() && style != ScalarStyle::Plain) {
             return Data::Text(text.into_owned());
         }
-        let data = match &*text {
-            "" | "~" | "null" | "Null" | "NULL" => Data::Null,
-            "true" | "True" | "TRUE" => Data::Bool(true),
-            "false" | "False" | "FALSE" => Data::Bool(false),
-            word => match number::parse(word) {
-                Ok(Some(number)) => Data::Number(number),
-                Ok(None) => Data::Text(text.into_owned()),
-                Err(message) => {
-                    self.faults.push(
-                        Fault::new("yaml-number", message, span.clone())
-                            .help("put it in quotes if it is text"),
-                    );
-                    return Data::Unreadable;
-                }
-            },
-        };
+        let data =
+            match &*text {
+                "" | "~" | "null" | "Null" | "NULL" => Data::Null,
+                "true" | "True" | "TRUE" => Data::Bool(true),
+                "false" | "False" | "FALSE" => Data::Bool(false),
+                word => match number::parse(word) {
+                    Ok(Some(number)) => Data::Number(number),
+                    Ok(None) => Data::Text(text.into_owned()),
+                    Err(message) => {
+                        self.faults.push(Fault::new("yaml-number", message, span.clone()).help(
+                            "put it in quotes if it is text; write no `0` in front of a number",
+                        ));
+                        return Data::Unreadable;
+                    }
+                },
+            };
         let fits = match (tag, &data) {
             (None, _)
             | (Some("null"), Data::Null)
@@ -517,7 +541,7 @@ fn too_deep(span: Range<usize>) -> Fault {
 
 fn unknown_tag(span: Range<usize>) -> Fault {
     Fault::new("yaml-tag", "an unknown tag", span)
-        .help("leave it out; a secret is written as `{env: NAME}` or `{file: PATH}`")
+        .help("put text that starts with `!` in quotes; a secret is written as `{env: NAME}` or `{file: PATH}`")
 }
 
 fn bytes(span: Span) -> Range<usize> {

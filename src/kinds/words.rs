@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::Deserialize;
 
-use crate::yaml;
+use crate::{text, yaml};
 
 /// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -39,9 +39,35 @@ use Meant::{Answer, Field, Foreign, Level, NotYet, Opposite, Since, Write};
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meant>>> =
     LazyLock::new(|| yaml::built_in(include_str!("words.yaml")));
 
+/// The name under which words of entries of any section stand.
+const ANY: &str = "*";
+
+/// Words that are often written for a value, by the one that is meant.
+static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
+    LazyLock::new(|| yaml::built_in(include_str!("values.yaml")));
+
+/// The one of `options` that `written` stands for.
+pub fn option<'o>(written: &str, options: impl IntoIterator<Item = &'o str>) -> Option<&'o str> {
+    let written = written.trim().to_lowercase().replace(['_', '-'], " ");
+    let means = |option: &&str| VALUES.get(option).is_some_and(|all| all.contains(&&*written));
+    options.into_iter().find(means)
+}
+
+/// The one of the fields `known` of `section` that `word`, which is none, most likely stands for.
+pub fn stands_for<'k>(section: &str, word: &str, known: &[&'k str]) -> Option<&'k str> {
+    match meant(section, word).map(Meant::field) {
+        Some(field) => known.iter().copied().find(|known| Some(*known) == field),
+        None => match text::likely(word, known)[..] {
+            [only] => Some(only),
+            _ => None,
+        },
+    }
+}
+
 /// The meaning of `word` in `section`, if known.
 pub fn meant(section: &str, word: &str) -> Option<Meant> {
-    WORDS.get(section)?.get(word).copied()
+    let any = if section.is_empty() { "" } else { ANY };
+    [section, any].into_iter().find_map(|section| WORDS.get(section)?.get(word).copied())
 }
 
 impl Meant {
@@ -67,8 +93,7 @@ impl Meant {
     pub fn field(self) -> Option<&'static str> {
         match self {
             Field(name) | Opposite(name) | Level(name) => Some(name),
-            // The text starts with the name in backticks.
-            Write(what) => what.trim_start_matches('`').split(['`', ':']).next(),
+            Write(what) => what.strip_prefix('`')?.split(['`', ':']).next(),
             _ => None,
         }
     }
@@ -84,8 +109,22 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_found_by_what_it_is_often_called() {
+        let of = |written: &str, options: &[&'static str]| option(written, options.iter().copied());
+        assert_eq!(of("Fast-Forward", &["merge", "ff"]), Some("ff"));
+        assert_eq!(of("no one", &["no_access", "admin"]), Some("no_access"));
+        assert_eq!(of("no one", &["merge"]), None);
+        for (meant, words) in VALUES.iter() {
+            for word in words {
+                assert_eq!(*word, word.to_lowercase().replace(['_', '-'], " "), "{meant}");
+                assert_ne!(meant, word);
+            }
+        }
+    }
+
+    #[test]
     fn no_word_is_a_field_and_each_names_an_existing_one() {
-        for (section, words) in WORDS.iter().filter(|(section, _)| !section.is_empty()) {
+        for (section, words) in WORDS.iter().filter(|(of, _)| !["", ANY].contains(of)) {
             let table = of_section(section).unwrap().table();
             for (word, meant) in words {
                 assert!(table.get(word).is_none(), "{section}: {word} is a field");
@@ -98,8 +137,9 @@ mod tests {
             }
         }
         for (word, meant) in &WORDS[""] {
-            let leads =
-                meant.field().is_none_or(|name| name == "path" || of_section(name).is_some());
+            let leads = meant
+                .field()
+                .is_none_or(|name| ["path", "name"].contains(&name) || of_section(name).is_some());
             assert!(of_section(word).is_none() && leads, "{word}");
         }
     }

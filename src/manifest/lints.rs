@@ -80,6 +80,11 @@ pub(super) fn apply(
 }
 
 impl Warnings {
+    /// Whether one of them has this code.
+    pub(super) fn has(&self, code: &str) -> bool {
+        self.0.iter().any(|(warning, ..)| warning.code == code)
+    }
+
     /// Removes those that are not `wanted`.
     pub fn retain(&mut self, wanted: impl Fn(&Diagnostic) -> bool) {
         self.0.retain(|(warning, ..)| wanted(warning));

@@ -150,7 +150,10 @@ pub fn load_with(named: &Path, around: &Surroundings, options: &Options<'_>) -> 
         let name = only.unwrap_or_else(empty);
         let message = "no manifest here declares a group or project";
         let none = Diagnostic::error("no-manifests", message).at(Place::file(name));
-        diagnostics.push(none.help("each document starts with `kind: Project` and `path: ...`"));
+        diagnostics.push(none.help(match warnings.has("idle-rule") {
+            true => "a rule changes what other documents declare; with `undeclared: include` it also manages projects without a document",
+            false => "each document starts with `kind: Project` and `path: ...`",
+        }));
     }
     Loaded {
         root_name,

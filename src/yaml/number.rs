@@ -10,6 +10,13 @@ pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static s
     };
     let unsigned =
         if radix == 10 { text.strip_prefix(['+', '-']).unwrap_or(text) } else { &text[2..] };
+    if radix == 10
+        && unsigned.len() > 1
+        && unsigned.starts_with('0')
+        && unsigned.chars().all(|c| c.is_ascii_digit())
+    {
+        return Err("a number that starts with `0`: some readers of YAML take it for octal");
+    }
     if !unsigned.is_empty() && unsigned.chars().all(|c| c.is_digit(radix)) {
         let signed = if text.starts_with('-') { text } else { unsigned };
         return i64::from_str_radix(signed, radix).map(|n| Some(n.into())).map_err(|_| TOO_LARGE);

@@ -20,6 +20,9 @@ pub(super) const fn is_tab(kind: &ErrorKind) -> bool {
 /// text either.
 pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
     const BRACKET: Option<&str> = Some("close the bracket, or put a text that holds one in quotes");
+    const COMMA: Option<&str> = Some(
+        "write a `,` between two of them, or put a text that holds brackets or `: ` in quotes",
+    );
     const INDENT: Option<&str> = Some("check the indentation");
     const QUOTE: Option<&str> = Some("close the quote");
     let (message, help) = match kind {
@@ -30,11 +33,26 @@ pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static 
             "a `:` where there can be no key",
             Some("check the indentation, and put a text that holds `: ` in quotes"),
         ),
+        ErrorKind::InvalidColonPlacement => (
+            "a `:` where there can be no key",
+            Some("close the bracket of the line above, and put a text that holds `: ` in quotes"),
+        ),
         ErrorKind::ExpectedBlockMappingKey => ("a key must be here", INDENT),
         ErrorKind::ExpectedBlockSequenceEntry => ("an entry with `- ` must be here", INDENT),
         ErrorKind::InvalidIndentation => ("an indentation that fits to nothing above", INDENT),
-        ErrorKind::ExpectedFlowMappingSeparator => ("a `,` or `}` must be here", BRACKET),
-        ErrorKind::ExpectedFlowSequenceSeparator => ("a `,` or `]` must be here", BRACKET),
+        ErrorKind::ExpectedFlowMappingSeparator => ("a `,` or `}` must be here", COMMA),
+        ErrorKind::ExpectedFlowSequenceSeparator => ("a `,` or `]` must be here", COMMA),
+        ErrorKind::UnexpectedEofImplicitFlowMapping => {
+            ("a `,` without anything in front", Some("take it away"))
+        }
+        ErrorKind::InvalidBlockScalarHeader => (
+            "more text behind `|` or `>`",
+            Some("start the text on the next line, deeper than its key, or put it in quotes"),
+        ),
+        ErrorKind::ExpectedDocumentStart => (
+            "more text behind the end of a document",
+            Some("write one mapping, and a line `---` in front of the next document"),
+        ),
         ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofFlowSequence => {
             ("a bracket that is never closed", BRACKET)
         }
@@ -63,7 +81,9 @@ pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static 
         }
         ErrorKind::MissingAnchorOrAliasName => (
             "text that starts with `*` or `&` must be in quotes",
-            Some("write `'*'` for a single star: without quotes it names a YAML alias"),
+            Some(
+                "put it in single quotes, as in `'*'` or `'* 4 * * *'`: without them it names a YAML alias",
+            ),
         ),
         ErrorKind::UnexpectedCharacter { .. } => (
             "a character that no text can start with",

@@ -197,7 +197,9 @@ impl Check<'_> {
         let create = sections.extract_if(.., |section| section.of.section == own.section).next();
         let create = create.map_or(Creation::Forbidden, |section| self.creation(section));
         if let Err(why) = path::check(scope, &path.value, create.fields().is_some()) {
-            self.faults.error("path", format!("the path {why}"), Spot::value(&path.origin));
+            let wrong =
+                self.faults.error("path", format!("the path {why}"), Spot::value(&path.origin));
+            wrong.help_if(path::help(&path.value));
         }
         let section = |section: Section| {
             let policy = unlisted.remove(section.of.section);

@@ -78,6 +78,19 @@ pub(in crate::manifest) fn check(
     Ok(())
 }
 
+/// What to do about a path that is none, where its form tells what was meant.
+pub(super) fn help(path: &str) -> Option<&'static str> {
+    if path.contains("{{") || path.contains("${") {
+        Some("write the path itself: expressions of other tools are not filled in")
+    } else if path.contains('*') {
+        Some("for many at once, write `kind: Defaults` with `match: {path: ...}`")
+    } else if path.contains(' ') || !path.is_ascii() {
+        Some("write the path in its address, not the name that is shown")
+    } else {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! Messages for schema errors, with help.
 
+mod example;
 mod value;
 
 use std::ops::Range;
@@ -11,20 +12,23 @@ use super::{
     locate::{Located, first_sentence, locate},
 };
 use crate::{
-    field::{Field, Secrecy},
+    field::{Field, Scope, Secrecy},
     kinds::{
         self,
         words::{self, Meant},
     },
     level::Level,
     manifest::schema::{PLANNED_FIELD, PLANNED_KEYS},
-    text::{alternatives, is_name, nearest},
+    text::{alternatives, is_name, likely, nearest},
     value::Json,
-    yaml::{Data, Node},
+    yaml::{Data, Key, Node},
 };
 
 /// The maximum number of names in a help text.
 const MOST_NAMES: usize = 12;
+
+/// The most names that a hint offers for one.
+const MOST_LIKELY: usize = 4;
 
 /// The maximum number of places for one name in a help text.
 const MOST_HOMES: usize = 3;
@@ -99,10 +103,24 @@ impl Located<'_> {
             (_, Data::Bool(_) | Data::Number(_)) => ("quote", format!("{name} must be text")),
             _ => ("reference", format!("{name} must be text or a reference to a secret")),
         };
+        let speaks_of = |words: &[&str]| {
+            let entries = self.node.entries().iter();
+            let mut names = entries.map(|(key, _)| key.name.to_lowercase());
+            names.any(|name| words.iter().any(|word| name.contains(word)))
+        };
         let help = match code {
             "null" => format!("write `''` for an empty text, or a reference to a secret: {form}"),
             "quote" => "put it in quotes: without them YAML may change it (`1.10` is `1.1`)".into(),
-            _ => format!("write exactly one of {form}"),
+            _ if speaks_of(&["vault", "sops", "secret", "ssm", "command"]) => format!(
+                "write {form}: undrift reads nothing else, so let the job put the secret there"
+            ),
+            _ if Field::of(self.schema).secrecy == Secrecy::Reference
+                || has_reference_keys
+                || speaks_of(&["env", "file", "var", "text"]) =>
+            {
+                format!("write exactly one of {form}")
+            }
+            _ => format!("put it in quotes if it is text; a secret is exactly one of {form}"),
         };
         let mut finding = Finding::error(
             code,
@@ -168,7 +186,7 @@ impl Located<'_> {
                 && match self.meant(name) {
                     Some(Meant::Foreign(_)) => true,
                     Some(meant) => meant.field() == Some(property),
-                    None => nearest(name, known.iter().copied()) == Some(property),
+                    None => likely(name, &known) == [property],
                 }
         })
     }
@@ -185,7 +203,9 @@ impl Located<'_> {
         let other = everywhere
             .find(|of| of.section == self.section && of.table().get(name).is_some())
             .filter(|_| self.is_of_section())?;
-        Some(format!("only a {} has this field", other.home.scope.noun()))
+        let rule = self.root["properties"].get("for").filter(|_| other.home.scope == Scope::Group);
+        let rule = if rule.is_some() { "; write `for: Group` for a rule about groups" } else { "" };
+        Some(format!("only a {} has this field{rule}", other.home.scope.noun()))
     }
 
     /// Whether the position is a section or one of its entries.
@@ -196,22 +216,57 @@ impl Located<'_> {
     /// The known name that an unknown one probably means.
     fn known_instead_of(&self, name: &str) -> Option<String> {
         let known = self.property_names();
-        // `unlisted` has some of the sections as its keys.
-        let homes = if self.key.is_some_and(|key| key.name == "unlisted") {
-            Vec::new()
-        } else {
-            homes(name, self.root)
+        let inner = self.node.get(name).map_or(&[][..], |(_, value)| value.entries());
+        if !inner.is_empty() && inner.iter().all(|(key, _)| known.contains(&key.name.as_str())) {
+            let place = match self.key {
+                None => "at the top of the document".to_owned(),
+                Some(_) if self.is_item => "in the entry".to_owned(),
+                Some(key) => format!("below `{}:`", key.name),
+            };
+            return Some(format!("take `{name}:` away: its fields belong directly {place}"));
+        }
+        if name.starts_with("x-") || name.starts_with('.') {
+            return Some("nothing here only holds an anchor: set the anchor where its value is first used, or write a `kind: Profile`".to_owned());
+        }
+        if self.key.is_some_and(|key| key.name == "unlisted")
+            && nearest(name, known.iter().copied()).is_none()
+        {
+            return Some(
+                "only sections that are lists of entries can have unlisted ones".to_owned(),
+            );
+        }
+        if name == "kind" {
+            return Some("leave it out: this file is no manifest".to_owned());
+        }
+        // `unlisted` and `match` are no sections, although they have fields of such names.
+        let is_section = |key: &Key| !["unlisted", "match"].contains(&key.name.as_str());
+        let homes =
+            if self.key.is_none_or(is_section) { homes(name, self.root) } else { Vec::new() };
+        let near = nearest(name, known.iter().copied());
+        let likely = match (near, homes.len()) {
+            (Some(near), _) => vec![near],
+            (None, 1) => Vec::new(),
+            (None, _) => likely(name, &known),
         };
-        if let Some(near) = nearest(name, known.iter().copied()) {
-            Some(format!("did you mean `{near}`?"))
+        if let Some(entry) = self.entry_example().filter(|_| {
+            let is_alone = self.is_item && self.node.entries().len() == 1;
+            is_alone && likely.is_empty() && homes.is_empty() && self.is_of_section()
+        }) {
+            Some(format!("write its fields, as in `- {entry}`"))
+        } else if (1..=MOST_LIKELY).contains(&likely.len()) {
+            Some(format!("did you mean {}?", alternatives(&likely)))
         } else if !homes.is_empty() {
             Some(format!("`{name}` belongs {}", homes.join(" or ")))
         } else if known.len() <= MOST_NAMES && !known.is_empty() {
             Some(format!("it can be {}", alternatives(&known)))
+        } else if known.contains(&"extra") {
+            Some("if the service has this field and undrift does not know it yet, write it below `extra:`".to_owned())
         } else {
-            let extra =
-                "a field of the service's that undrift does not know yet may stand below `extra:`";
-            known.contains(&"extra").then(|| extra.to_owned())
+            // The top of a document.
+            let kind = self.node.get("kind").and_then(|(_, kind)| kind.text());
+            kind.map(|kind| {
+                format!("`undrift explain {}` lists what there is", kind.to_lowercase())
+            })
         }
     }
 

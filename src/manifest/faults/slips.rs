@@ -1,8 +1,9 @@
 //! Typing errors that YAML reads as something else, recognised from the faults that they cause.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use super::Findings;
+use crate::text::is_name;
 
 /// Characters that look like a blank.
 const ODD_BLANKS: [(char, &str); 7] = [
@@ -24,13 +25,57 @@ const TWICE: &str = "duplicate-key";
 impl Findings {
     /// Adds the typing error to faults, if the lines show it.
     pub(in crate::manifest) fn explain_slips(&mut self, text: &str) {
+        if self.is_empty() {
+            return;
+        }
         self.second_documents(text);
+        self.conflict(text);
+        self.expressions(text);
         for finding in &mut self.findings {
             let help = slip(text, finding.code, &finding.at);
             if help.is_some() {
                 finding.help = help;
             }
         }
+    }
+
+    /// Makes one fault of all that a conflict of Git brings.
+    fn conflict(&mut self, text: &str) {
+        let mark = "<<<<<<< ";
+        let at =
+            if text.starts_with(mark) { Some(0) } else { text.find("\n<<<<<<< ").map(|at| at + 1) };
+        let Some(at) = at.filter(|_| text.contains("\n>>>>>>> ")) else { return };
+        self.findings.clear();
+        let conflict = self.error("syntax", "a conflict of Git that is not resolved", at..at + 7);
+        conflict
+            .help("keep one side, and take the lines with `<<<<<<<`, `=======` and `>>>>>>>` away");
+    }
+
+    /// Makes one fault of all that `{{ name }}` brings on a line, which YAML takes for two mappings, or
+    /// `{name}` without quotes.
+    fn expressions(&mut self, text: &str) {
+        let line = |at: &Range<usize>| text[..at.start].matches('\n').count();
+        let help = |finding: &super::Finding| {
+            let before = text[..finding.at.start].trim_end();
+            match &text[finding.at.start..] {
+                _ if finding.code != "yaml-key" => None,
+                own if own.starts_with('{') && before.ends_with('{') => Some(
+                    "write the value itself: expressions of other tools are not filled in; text with braces must be in quotes",
+                ),
+                _ if before.ends_with("text: {") => {
+                    Some("put the template in quotes, as in `{text: '{name}'}`")
+                }
+                _ => None,
+            }
+        };
+        let found = self.findings.iter().filter(|finding| help(finding).is_some());
+        let lines: BTreeSet<_> = found.map(|finding| line(&finding.at)).collect();
+        self.findings.retain_mut(|finding| {
+            let Some(help) = help(finding) else { return !lines.contains(&line(&finding.at)) };
+            finding.message = "braces that YAML takes for a mapping".to_owned();
+            finding.help(help);
+            true
+        });
     }
 
     /// Joins the faults that a second `kind` and the keys after it cause.
@@ -60,20 +105,63 @@ fn slip(text: &str, code: &str, at: &Range<usize>) -> Option<String> {
     let before = (0..number).rev().find(|number| !line(*number).trim().is_empty());
     let odd = |number: usize| {
         let content = line(number).split(" #").next()?.trim_end_matches('\r');
+        if content.trim_start().starts_with(['–', '—', '−']) {
+            return Some(format!("line {} starts with another dash: write `-`", number + 1));
+        }
         let (_, name) = ODD_BLANKS.iter().find(|(blank, _)| content.contains(*blank))?;
         Some(format!("line {} has {name}: write a plain space", number + 1))
     };
     let is_shape = ["null", "syntax", "type", "unknown-field"].contains(&code);
-    let odd = is_shape.then(|| odd(number).or_else(|| odd(number + 1))).flatten();
+    let around = [Some(number), Some(number + 1), before];
+    let odd = is_shape.then(|| around.into_iter().flatten().find_map(odd)).flatten();
+    let is_note = |number: usize| line(number).trim_start().starts_with("//");
+    if ["document", "syntax"].contains(&code) && (is_note(number) || before.is_some_and(is_note)) {
+        return Some("a comment starts with `#`".to_owned());
+    }
+    let key = text.get(at.clone()).unwrap_or_default();
+    let odd = odd.or_else(|| match key.chars().next()? {
+        '-' if ["duplicate-key", "unknown-field"].contains(&code) => dash(own, number),
+        '/' if code == "unknown-field" && key.starts_with("//") => {
+            Some("a comment starts with `#`".to_owned())
+        }
+        '+' if code == "unknown-field" => {
+            Some("take the `+` away: is this a piece of a diff?".to_owned())
+        }
+        _ => None,
+    });
     odd.or_else(|| match code {
-        "null" => comment(text, at),
+        "syntax" if text[at.start..].starts_with('@') => {
+            Some("leave the `@` away, or put the text in single quotes".to_owned())
+        }
         "syntax" if own.trim_end().ends_with(',') && own.trim_end().len() > 1 => {
             Some("take the comma at the end of the line away".to_owned())
+        }
+        "syntax" if own.trim() == "--" => Some("write `---` between two documents".to_owned()),
+        "syntax" | "document" if own.starts_with("--- ") => {
+            Some("write `---` on a line of its own".to_owned())
+        }
+        "syntax" if before.is_some_and(|before| is_block_head(line(before))) => {
+            Some("indent the lines behind `|` or `>` deeper than their key".to_owned())
+        }
+        "syntax" if is_name(own) => {
+            Some(format!("line {}: write `{own}:`, with a colon", number + 1))
+        }
+        "syntax" if dash(own, number).is_some() => dash(own, number),
+        "yaml-tag" if own.contains("!include") => Some("undrift includes no other files: all files in the folder are read, and a `kind: Profile` holds what is shared".to_owned()),
+        "choice" if key.contains('#') => {
+            Some("write a space in front of `#`: without it, it starts no comment".to_owned())
+        }
+        "syntax" if own.trim_start().starts_with(['{', '[']) && own.contains("}}") | own.contains("%}") => {
+            Some("expressions of other tools are not filled in: write what they come to".to_owned())
         }
         "syntax" => {
             [Some(number), before].into_iter().flatten().find_map(|at| joined(line(at), at))
         }
-        "type" => joined(own, number),
+        "document" | "type" if own.contains(" = ") || own.contains(" => ") => {
+            Some("write `key: value`: YAML knows no `=`".to_owned())
+        }
+        "document" => joined(own, number),
+        "type" => joined(own, number).or_else(|| dash(line(number + 1), number + 1)),
         _ => {
             let value = text.get(at.clone())?.trim();
             let is_quoted = value.starts_with(|c| QUOTES.contains(c));
@@ -82,12 +170,17 @@ fn slip(text: &str, code: &str, at: &Range<usize>) -> Option<String> {
     })
 }
 
-/// A value that is empty because `#` made it a comment.
-fn comment(text: &str, at: &Range<usize>) -> Option<String> {
-    let value = text.get(at.end..)?.lines().next()?.trim_start().strip_prefix(": ")?;
-    let comment = value.trim_start().strip_prefix('#')?;
-    let is_value = comment.starts_with(|c: char| c.is_alphanumeric());
-    is_value.then(|| "put it in quotes, as in `'#ff0000'`: ` #` starts a comment".to_owned())
+/// Whether a line ends with the head of a text that goes over several lines.
+fn is_block_head(line: &str) -> bool {
+    let head = line.trim_end().trim_end_matches(['+', '-']);
+    head.ends_with(": |") || head.ends_with(": >")
+}
+
+/// An entry without a blank behind its `-`.
+fn dash(line: &str, number: usize) -> Option<String> {
+    let entry = line.trim_start().strip_prefix('-')?;
+    let is_entry = entry.starts_with(|c: char| c.is_ascii_alphabetic() || "'\"{[".contains(c));
+    is_entry.then(|| format!("line {}: write a space behind `-`", number + 1))
 }
 
 /// A line with a key, a colon and a value without a blank between them. The value is not quoted.

@@ -41,7 +41,7 @@ pub(super) fn merge(
     own: &Body,
     faults: &mut Faults,
 ) -> Body {
-    let words = Words::new(&path.value, &layers.params);
+    let words = Words::new(&path.value, layers);
     let mut merging = Merging {
         path: &path.value,
         words,
@@ -374,6 +374,7 @@ fn fill(
         return true;
     }
     let (code, message, help) = match words.fill_field(of, name, &mut field.value) {
+        Err(unfilled) if words.is_missed(&unfilled) => return false,
         Err(unfilled) => ("template", unfilled.message, Some(unfilled.help)),
         Ok(()) => match field.value.plain().and_then(|json| refused(of, name, json)) {
             None => return true,

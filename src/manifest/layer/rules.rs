@@ -34,6 +34,9 @@ pub(in crate::manifest) struct Rules {
 /// The number of names on each side that are compared with a misspelled one.
 const AROUND: usize = 100;
 
+/// How many parameters are looked at for the one that somebody meant.
+pub(super) const FEW: usize = 10;
+
 /// A rule and its use.
 #[derive(Debug)]
 pub(super) struct Known {
@@ -55,6 +58,8 @@ pub(super) struct Layers<'r> {
     indices: Vec<usize>,
     /// The parameters for templates, including those of the document itself.
     pub(super) params: BTreeMap<Arc<str>, Sourced<Arc<str>>>,
+    /// The parameters that profiles need and nobody gives, which is reported.
+    pub(super) missed: BTreeSet<Arc<str>>,
 }
 
 impl Layers<'_> {
@@ -228,10 +233,15 @@ impl Rules {
                     "`{}` uses the profile `{}`, which needs the parameter `{}`",
                     path.value, name.value, need.value
                 );
+                layers.missed.insert(need.value.clone());
+                let few = layers.params.keys().take(FEW).map(|name| &**name);
+                let near = nearest(&need.value, few);
+                let near = near.map(|near| format!(", in the place of `{near}`"));
+                let help = format!("give it with `params: {{{}: ...}}`", need.value);
                 faults
                     .error("params", message, Spot::key(&name.origin))
                     .related(Spot::key(&need.origin), "needed here")
-                    .help(format!("give it with `params: {{{}: ...}}`", need.value));
+                    .help(help + &near.unwrap_or_default());
             }
         }
         layers
@@ -310,9 +320,13 @@ impl Rules {
             if !is_used.load(Ordering::Relaxed) {
                 let noun = rule.scope.noun();
                 let (message, help) = match &rule.holds {
-                    Holds::Where { .. } => (
+                    Holds::Where { paths, .. } => (
                         format!("this matches no declared {noun}"),
-                        "correct `match`, or take the document away",
+                        if paths.iter().any(|glob| is_expression(glob.written())) {
+                            "it is a glob, not a regular expression: write `*` for `.*`, and no `^` or `$`"
+                        } else {
+                            "correct `match`, or take the document away"
+                        },
                     ),
                     Holds::Whoever { name, .. } => (
                         format!("no declared {noun} uses the profile `{name}`"),
@@ -331,6 +345,11 @@ impl Rules {
             }
         }
     }
+}
+
+/// Whether `glob` was meant as a regular expression.
+fn is_expression(glob: &str) -> bool {
+    glob.contains(".*") || glob.starts_with('^') || glob.ends_with('$')
 }
 
 /// The precision of the best match for the lower-case `path` in `paths`, unless `except` matches.

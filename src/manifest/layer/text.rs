@@ -4,11 +4,17 @@
 //! conditions, secrets or environment variables. If the field does not accept text, the result is
 //! read as a number or a boolean.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
+use super::rules::{FEW, Layers};
 use crate::{
     kind::{Section, forms, is_list},
+    manifest::read::layers::BUILT_IN,
     origin::Sourced,
+    text::{is_name, nearest},
     value::{Json, Value},
 };
 
@@ -17,6 +23,7 @@ use crate::{
 pub(super) struct Words<'w> {
     path: &'w str,
     params: &'w BTreeMap<Arc<str>, Sourced<Arc<str>>>,
+    missed: &'w BTreeSet<Arc<str>>,
 }
 
 /// Why a template cannot be filled in.
@@ -24,14 +31,24 @@ pub(super) struct Words<'w> {
 pub(super) struct Unfilled {
     pub(super) message: String,
     pub(super) help: String,
+    /// The parameter that is not given, if that is why.
+    lacks: Option<String>,
+}
+
+impl Unfilled {
+    const fn new(message: String, help: String) -> Self {
+        Self { message, help, lacks: None }
+    }
 }
 
 impl<'w> Words<'w> {
-    pub(super) const fn new(
-        path: &'w str,
-        params: &'w BTreeMap<Arc<str>, Sourced<Arc<str>>>,
-    ) -> Self {
-        Self { path, params }
+    pub(super) const fn new(path: &'w str, layers: &'w Layers<'_>) -> Self {
+        Self { path, params: &layers.params, missed: &layers.missed }
+    }
+
+    /// Whether a fault of `template` is reported where the parameter would have to be given.
+    pub(super) fn is_missed(&self, template: &Unfilled) -> bool {
+        template.lacks.as_ref().is_some_and(|name| self.missed.contains(&**name))
     }
 
     /// The path of the group or project.
@@ -63,16 +80,18 @@ impl<'w> Words<'w> {
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
             if let Some(after) = rest.strip_prefix(brace) {
+                self.expression(brace, after)?;
                 filled += brace;
                 rest = after;
                 continue;
             }
             let name = rest.split_once('}').filter(|_| brace == "{");
             let Some((name, after)) = name else {
-                return Err(Unfilled {
-                    message: format!("a `{brace}` that stands for nothing"),
-                    help: "write `{{` and `}}` for braces; `{name}` fills in what it names".into(),
-                });
+                let what = if brace == "{" { "is never closed" } else { "stands for nothing" };
+                return Err(Unfilled::new(
+                    format!("a `{brace}` that {what}"),
+                    "write `{{` and `}}` for braces; `{name}` fills in what it names".into(),
+                ));
             };
             filled += &self.word(name).ok_or_else(|| self.unknown(name))?;
             rest = after;
@@ -80,19 +99,34 @@ impl<'w> Words<'w> {
         Ok(filled + rest)
     }
 
+    /// Refuses `{{ name }}` where `{name}` stands for something.
+    fn expression(&self, brace: &str, after: &str) -> Result<(), Unfilled> {
+        let inner = after.split_once("}}").map_or("", |(inner, _)| inner);
+        let name = inner.trim();
+        if brace == "{" && inner.starts_with(' ') && self.word(name).is_some() {
+            let message = "`{{` stands for a brace, and fills in nothing".to_owned();
+            return Err(Unfilled::new(message, format!("write `{{{name}}}`")));
+        }
+        Ok(())
+    }
+
     fn unknown(&self, name: &str) -> Unfilled {
         let path = self.path;
         if name == "group" {
-            return Unfilled {
-                message: format!("`{{group}}` stands for nothing in `{path}`"),
-                help: "there is no group above it".into(),
-            };
+            let message = format!("`{{group}}` stands for nothing in `{path}`");
+            return Unfilled::new(message, "there is no group above it".into());
         }
-        let name = if crate::text::is_name(name) { format!("`{name}`") } else { "this".into() };
-        Unfilled {
-            message: format!("{name} is not a parameter of `{path}`"),
-            help: "give it in `params:`, or write `{{` for a brace".into(),
-        }
+        let known = BUILT_IN.into_iter().chain(self.params.keys().take(FEW).map(|name| &**name));
+        let help = match nearest(name, known) {
+            _ if name.starts_with("env") => {
+                "a text holds no secret: write `{env: NAME}` as the whole value".into()
+            }
+            Some(near) => format!("did you mean `{{{near}}}`?"),
+            None => "give it in `params:`, or write `{{` for a brace".into(),
+        };
+        let quoted = if is_name(name) { format!("`{name}`") } else { "this".into() };
+        let message = format!("{quoted} is not a parameter of `{path}`");
+        Unfilled { message, help, lacks: Some(name.to_owned()) }
     }
 
     /// Fills in every template in `value`, the value of the field `name` of `of`.
@@ -205,7 +239,9 @@ mod tests {
     #[test]
     fn a_template_is_filled_in() {
         let params = params(&[("port", "8080"), ("empty", ""), ("brace", "{port}")]);
-        let words = Words::new("Acme/web_team/Shop.api", &params);
+        let mut layers = Layers::default();
+        layers.params = params;
+        let words = Words::new("Acme/web_team/Shop.api", &layers);
         for (template, filled) in [
             ("", ""),
             ("plain", "plain"),
@@ -226,15 +262,16 @@ mod tests {
 
     #[test]
     fn the_reason_why_a_template_cannot_be_filled_in_is_given() {
-        let params = params(&[]);
-        let words = Words::new("acme", &params);
+        let layers = Layers::default();
+        let words = Words::new("acme", &layers);
         for (template, message) in [
             ("{port}", "`port` is not a parameter of `acme`"),
+            ("{{ name }}", "`{{` stands for a brace, and fills in nothing"),
             ("{Name}", "`Name` is not a parameter of `acme`"),
             ("{group}", "`{group}` stands for nothing in `acme`"),
             ("{a b}", "this is not a parameter of `acme`"),
             ("{}", "this is not a parameter of `acme`"),
-            ("{open", "a `{` that stands for nothing"),
+            ("{open", "a `{` that is never closed"),
             ("shut}", "a `}` that stands for nothing"),
             ("{{x}", "a `}` that stands for nothing"),
         ] {

@@ -1,8 +1,9 @@
 //! The parts of a manifest that must not be shown.
 //!
 //! With a tree, a value is shown only if its schema knows the field and it is not secret. Its type
-//! does not matter: someone who wrote `5MB` instead of a number needs to see it. A misspelt key may
-//! contain anything. Without a tree, after broken syntax, a word is shown only on the line of a key
+//! does not matter: someone who wrote `5MB` instead of a number needs to see it. The value of an unknown
+//! key is shown if the key resembles only fields that contain no secret, or if no field beside it can
+//! contain one and it has no name of a secret. Without a tree, after broken syntax, a word is shown only on the line of a key
 //! that is known to be harmless.
 
 use std::{cell::OnceCell, collections::BTreeSet, ops::Range};
@@ -20,6 +21,9 @@ use crate::{
 mod lexer;
 
 use lexer::without_tree;
+
+/// What fields are called that hold a secret: what looks like a slip of one is not shown.
+const SECRETS: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url", "value"];
 
 /// Hides the secret parts of `source`. `schema` is that of a document. In text that is in no
 /// document, only values of fields are shown that are in `known` and nowhere secret.
@@ -85,18 +89,19 @@ impl Walk<'_> {
                 }
             }
             Data::List(items) => {
+                // In the place of something else, the items are what it should be.
+                let schema = schema.get("items").unwrap_or(schema);
                 for item in items {
-                    match schema.get("items") {
-                        Some(schema) => self.node(item, item.span.start, schema),
-                        None => self.hidden.push(whole(text, &item.span)),
-                    }
+                    self.node(item, item.span.start, schema);
                 }
             }
             Data::Unreadable if text.get(node.span.clone()).is_some_and(is_numeric) => {}
             Data::Null | Data::Bool(_) => {
                 self.hidden.push(properties_start(text, node.span.start)..node.span.start);
             }
-            data if *data != Data::Unreadable && takes_scalars(schema) => {
+            data if *data != Data::Unreadable
+                && (takes_scalars(schema) || !may_be_secret(schema)) =>
+            {
                 self.rest_of_lines(node, after);
             }
             _ => self.hidden.push(whole(text, &node.span)),
@@ -115,6 +120,15 @@ impl Walk<'_> {
             Some((_, Secrecy::Address)) if !is_credential(value) => {
                 self.address(key.span.end, value);
             }
+            None if self.stands_for(key, value, schema) => {
+                self.hidden.push(properties_start(self.text, value.span.start)..value.span.start);
+                match &value.data {
+                    Data::List(items) => {
+                        items.iter().for_each(|item| self.rest_of_lines(item, item.span.start));
+                    }
+                    _ => self.rest_of_lines(value, key.span.end),
+                }
+            }
             // The field is in a wrong place, but its value is valid for the right place. `true` is
             // never a secret.
             None if is_scalar
@@ -131,6 +145,29 @@ impl Walk<'_> {
                 self.hidden.extend((!is_name(&key.name)).then(|| key.span.clone()));
             }
         }
+    }
+
+    /// Whether an unknown key with its value is shown: nothing in the mapping can hold a secret, or it
+    /// resembles only one field, which cannot.
+    fn stands_for(&self, key: &Key, value: &Node, schema: &Json) -> bool {
+        let is_plain = |node: &Node| {
+            !matches!(node.data, Data::Map(_) | Data::List(_) | Data::Unreadable)
+                && !is_credential(node)
+        };
+        let Some(properties) = schema["properties"].as_object() else { return false };
+        let is_shown = match &value.data {
+            Data::List(items) => items.iter().all(is_plain),
+            _ => is_plain(value),
+        };
+        if !is_shown || !is_name(&key.name) || looks::is_named_so(&key.name) {
+            return false;
+        }
+        let known: Vec<_> = properties.keys().map(String::as_str).collect();
+        let likely = text::likely(&key.name, &known);
+        if !likely.is_empty() {
+            return likely.iter().all(|name| !may_be_secret(&properties[*name]));
+        }
+        !may_be_secret(schema) && text::nearest(&key.name, SECRETS).is_none()
     }
 
     /// Adds possible credentials in a URL, or in a text that should be a URL.
@@ -209,6 +246,19 @@ fn properties_start(text: &str, value_start: usize) -> usize {
         start = before.len() - word.len();
     }
     start
+}
+
+/// Whether something in a value of `schema` may be a secret: a field that holds one, or one that nothing is
+/// known of.
+pub(super) fn may_be_secret(schema: &Json) -> bool {
+    let properties = schema["properties"].as_object();
+    let is_free = properties.is_none()
+        && (schema.get("type").is_none() || schema["type"].to_string().contains("object"))
+        && ["enum", "const", "anyOf", "oneOf"].iter().all(|one| schema.get(one).is_none());
+    let own = properties.into_iter().flatten().filter(|(name, _)| *name != "extra");
+    is_free
+        || Field::of(schema).secrecy != Secrecy::Open
+        || own.map(|(_, property)| property).chain(schema.get("items")).any(may_be_secret)
 }
 
 /// Whether `schema` is one of scalars or of a list of scalars. A scalar instead of a mapping may be

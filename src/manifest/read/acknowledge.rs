@@ -5,7 +5,11 @@ use serde::Deserialize as _;
 
 use super::{Reader, document::Acknowledge};
 use crate::{
-    address::Selector, desired::Acknowledgement, manifest::schema, origin::Layer, value::Json,
+    address::Selector,
+    desired::{Acknowledgement, Guard},
+    manifest::schema,
+    origin::Layer,
+    value::Json,
     yaml::Node,
 };
 
@@ -32,7 +36,15 @@ impl Reader<'_, '_> {
 
     fn at(&mut self, document: &Node) -> Option<Selector> {
         let (_, node) = document.get("at")?;
-        match Selector::parse(node.text().filter(|text| !text.is_empty())?) {
+        let text = node.text().filter(|text| !text.is_empty())?;
+        let guard = text.split_once(':').map_or("", |(guard, _)| guard);
+        if Guard::ALL.iter().any(|known| known.to_string() == guard) {
+            let message = "`at` must be an address, without the guard in front";
+            let wrong = self.findings.error("glob", message, node.span.clone());
+            wrong.help(format!("take `{guard}:` away: `guard` names it"));
+            return None;
+        }
+        match Selector::parse(text) {
             Ok(at) => Some(at),
             Err(why) => {
                 let message = format!("`at` is no glob over addresses: {why}");

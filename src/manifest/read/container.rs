@@ -12,10 +12,10 @@ use crate::{
     desired::{self, Declared, Life, PROJECTS, Unlisted},
     field::{Scope, Secrecy},
     kind::{self, Shape, Spec, Table, forms},
-    kinds,
+    kinds::{self, words},
     origin::{Layer, Origin, Sourced},
     secret::Reference,
-    value::Value,
+    value::{Json, Value},
     yaml::{Data, Key, Node},
 };
 
@@ -143,6 +143,10 @@ impl Reader<'_, '_> {
             };
             let origin = self.source.origin(beginning(node), layer);
             let (mut fields, is_open) = self.fields(of, node, layer);
+            let is_sound = !refused.within(&format!("/{}/{index}", of.section));
+            if !is_sound {
+                self.misnamed(of, node, layer, &mut fields);
+            }
             for name in of.identity {
                 let default = of.table().get(name).and_then(|spec| spec.schema.get("default"));
                 if let Some(default) =
@@ -155,7 +159,7 @@ impl Reader<'_, '_> {
             Some(Part {
                 origin,
                 state,
-                is_sound: !refused.within(&format!("/{}/{index}", of.section)),
+                is_sound,
                 is_open,
                 fields: fields.into_iter().collect(),
                 key: OnceLock::new(),
@@ -164,6 +168,35 @@ impl Reader<'_, '_> {
         let mut entries: Vec<_> = list.items().iter().enumerate().filter_map(entry).collect();
         entries.shrink_to_fit();
         entries
+    }
+
+    /// Adds what stands in a refused entry, under another name, for what tells it from others or what it
+    /// must have: one slip is one fault.
+    fn misnamed(
+        &self,
+        of: kind::Section,
+        node: &Node,
+        layer: Layer,
+        fields: &mut Vec<(&str, Sourced<Value>)>,
+    ) {
+        let schema = &of.table().schema;
+        let known: Vec<_> = of.table().specs().iter().map(|spec| spec.name.as_str()).collect();
+        let must = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
+        let must: Vec<_> = must.chain(of.identity.iter().copied()).collect();
+        let entries = node.entries();
+        for (key, value) in entries.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
+            let field = words::stands_for(of.section, &key.name, &known);
+            // As in `- LOG_LEVEL: debug`.
+            let alone = of.identity.first().filter(|_| entries.len() == 1 && field.is_none());
+            let name = field.filter(|field| must.contains(field)).or(alone.copied());
+            let Some(name) = name.filter(|name| fields.iter().all(|(other, _)| other != name))
+            else {
+                continue;
+            };
+            let value = if field.is_some() { value.to_json() } else { key.name.as_str().into() };
+            let value = Sourced { value: value.into(), origin: self.origin(key, layer) };
+            fields.push((name, value));
+        }
     }
 
     /// The fields of a mapping, including those below `extra:`, with normalised values; and whether

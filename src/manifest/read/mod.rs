@@ -16,6 +16,7 @@ use super::{
 use crate::{
     diagnostic::{Diagnostic, Source},
     field::Scope,
+    kinds::words,
     steps,
     text::{alternatives, nearest},
     yaml::{self, Data, Node, Parsed},
@@ -26,7 +27,7 @@ mod container;
 pub(super) mod document;
 mod extra;
 pub(super) mod files;
-mod layers;
+pub(super) mod layers;
 pub(super) mod templates;
 
 pub(super) use document::Document;
@@ -90,9 +91,19 @@ impl Reader<'_, '_> {
     /// The content of `document`.
     fn document(&mut self, document: &Node) -> Option<Document> {
         if !matches!(document.data, Data::Map(_)) {
-            let message = "a document must be a mapping";
+            let first = document.items().first();
+            let stranger = first.and_then(|first| stranger(first, ""));
+            let message = match stranger {
+                Some((what, _)) => format!("this is {what}, not a manifest"),
+                None => "a document must be a mapping".to_owned(),
+            };
             let not = self.findings.error("document", message, document.span.clone());
-            not.help("start with `kind: Project` and `path: ...`");
+            let is_several = first.is_some_and(|first| first.get("kind").is_some());
+            not.help(match stranger {
+                _ if is_several => EACH_ITS_OWN,
+                Some((_, help)) => help,
+                None => "start with `kind: Project` and `path: ...`",
+            });
             return None;
         }
         let kind = self.kind(document)?;
@@ -135,11 +146,16 @@ impl Reader<'_, '_> {
             _ if kind.is_some() || node.data == Data::Unreadable => {}
             text => {
                 let kinds = DocumentKind::names();
-                let near = text.and_then(|text| nearest(text, kinds.iter().copied()));
-                let help = near.map_or_else(
-                    || "start with `kind: Project`".into(),
-                    |near| format!("did you mean `{near}`?"),
-                );
+                let near = text.and_then(|text| {
+                    let all = || kinds.iter().copied();
+                    nearest(text, all()).or_else(|| words::option(text, all()))
+                });
+                let help = match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None if document.get("items").is_some() => EACH_ITS_OWN.to_owned(),
+                    None if document.get("apiVersion").is_some() => MOVE.to_owned(),
+                    None => "start with `kind: Project`".to_owned(),
+                };
                 let at = if node.data == Data::Null { &key.span } else { &node.span };
                 let message = format!("`kind` must be {}", alternatives(&kinds));
                 self.findings.error("choice", message, at.clone()).help(help);
@@ -149,20 +165,32 @@ impl Reader<'_, '_> {
     }
 }
 
-/// First keys of documents of other tools, and those tools.
-const STRANGERS: [(&str, &str); 6] = [
+/// What to do about several documents in one.
+const EACH_ITS_OWN: &str = "write each as a document of its own, with a line `---` in between";
+
+/// What to do about a document of another tool.
+const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
+
+/// Keys that only documents of others begin with, and what those are.
+const STRANGERS: [(&str, &str); 13] = [
+    ("apiVersion", "an object of Kubernetes"),
     ("config_version", "a configuration of gitlabform"),
+    ("hosts", "a playbook of Ansible"),
+    ("image", "a CI/CD pipeline"),
     ("jobs", "a workflow of CI/CD"),
     ("projects_and_groups", "a configuration of gitlabform"),
+    ("provider", "a configuration of Terraform"),
+    ("resource", "a configuration of Terraform"),
     ("services", "a file of Docker Compose"),
     ("stages", "a CI/CD pipeline"),
+    ("tasks", "a playbook of Ansible"),
+    ("terraform", "a configuration of Terraform"),
     ("workflow", "a CI/CD pipeline"),
 ];
 
 /// The probable type of a document without `kind` in the file `name`, and help, if its keys or the
 /// file show it.
 fn stranger(document: &Node, name: &str) -> Option<(&'static str, &'static str)> {
-    const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
     let file = name.rsplit('/').next().unwrap_or(name);
     let is_list =
         |key: &str| document.get(key).is_some_and(|(_, value)| matches!(value.data, Data::List(_)));

@@ -159,7 +159,7 @@ fn what_the_service_would_drop_or_refuse_is_told_before() {
 fn several_errors_at_one_place_are_told_once() {
     assert_eq!(
         faults(&[("a.yaml", "kind: Project\npath: a/b\nsettings: {visibility: 3}\n")]),
-        [("quote", 3)]
+        [("choice", 3)]
     );
     assert_eq!(
         faults(&[("a.yaml", "kind: Project\npath: a/b\nmembers: [{user: a, access_level: []}]\n")]),

@@ -7,28 +7,28 @@ use jsonschema::{
 
 use super::{Finding, Located};
 use crate::{
-    kinds,
-    level::Level,
-    text::{alternatives, nearest},
+    field::{Field, Named},
+    kind::forms::CONDITION,
+    kinds::{self, words},
+    level::{LEVELS, Level},
+    manifest::{mask::may_be_secret, read::templates::CHANGE},
+    text::{alternatives, is_name, nearest},
     value::Json,
-    yaml::Data,
+    yaml::{Data, Node},
 };
 
-/// Names of access levels in the user interface of the service.
-const MEANT: [(&str, &str); 4] = [
-    ("no one", "no_access"),
-    ("noone", "no_access"),
-    ("nobody", "no_access"),
-    ("developers + maintainers", "developer"),
-];
-
-/// The access level for a word, or for a number in quotes.
+/// The level of access that a word or a number in quotes stands for.
 pub(super) fn level(text: &str) -> Option<&'static str> {
-    let meant = MEANT.iter().find(|(word, _)| word.eq_ignore_ascii_case(text));
     let number = || text.parse::<u8>().ok().and_then(|number| Level::parse(&number.into()));
-    let known = || Level::parse(&text.into()).or_else(number);
-    meant.map(|(_, meant)| *meant).or_else(|| Some(known()?.word))
+    let known = Level::parse(&text.into()).or_else(number);
+    let words = LEVELS.into_iter().map(|level| level.word).chain(["no_access"]);
+    let one = text.trim_end_matches('s');
+    let known = known.or_else(|| Level::parse(&one.into()));
+    known.map(|level| level.word).or_else(|| words::option(text, words))
 }
+
+/// What a name may stand below where only the name should be.
+const NAMES: [&str; 6] = ["group", "name", "path", "project", "user", "username"];
 
 impl Located<'_> {
     /// The message for a value that its field does not accept.
@@ -67,6 +67,14 @@ impl Located<'_> {
             finding.help(help);
             return finding;
         }
+        if let Some(finding) = self.empty_change() {
+            return finding;
+        }
+        let options = strings(&self.schema["enum"]);
+        let is_scalar = matches!(self.node.data, Data::Bool(_) | Data::Number(_));
+        if is_scalar && expected == ["string"] && !options.is_empty() {
+            return self.not_among(&options);
+        }
         let words: Vec<_> =
             expected.iter().filter(|kind| **kind != "null").map(|kind| in_words(kind)).collect();
         let message = format!("{name} must be {}", words.join(" or "));
@@ -92,71 +100,177 @@ impl Located<'_> {
                     help("boolean", "take the quotes away")
                 }
                 Some(meant) => {
-                    let only = "in YAML 1.2 only `true` and `false` are booleans";
+                    let only = "only `true` and `false` are booleans";
                     help("boolean", &format!("write `{meant}`: {only}"))
+                }
+                None if wants("array") => {
+                    let list = self.list_example().unwrap_or_else(|| "[...]".to_owned());
+                    ("type", Some(format!("write it as a list: `{list}`")))
                 }
                 None => ("type", self.description()),
             },
+            Data::Number(number) if wants("boolean") && !wants("number") => match number.as_u64() {
+                Some(0) => help("boolean", "write `false`"),
+                Some(1) => help("boolean", "write `true`"),
+                _ => ("type", self.description()),
+            },
+            Data::Map(entries) if wants("boolean") && !wants("object") && entries.len() == 1 => {
+                let value = matches!(entries[0].1.data, Data::Bool(true));
+                let name = self.key.map_or("", |key| &key.name);
+                ("type", Some(format!("write only the value: `{name}: {value}`")))
+            }
             Data::Text(text)
                 if (wants("integer") || wants("number")) && text.parse::<f64>().is_ok() =>
             {
                 help("type", "take the quotes away")
             }
+            Data::Text(text) if wants("integer") && digits(text).is_some() => {
+                ("type", digits(text).map(|digits| format!("write `{digits}`: only digits")))
+            }
+            Data::Number(_) | Data::Bool(_) if wants("string") && self.names().is_some() => {
+                ("type", self.names().map(|what| format!("write {what}, not an id")))
+            }
+            Data::Number(_) if self.schema["format"] == "date" => {
+                help("type", "write the day as in `2099-01-31`")
+            }
             Data::Number(_) | Data::Bool(_) if wants("string") => {
                 help("quote", "put it in quotes: without them YAML may change it (`1.10` is `1.1`)")
             }
-            _ if wants("object") && self.is_item => {
-                let first = self.property_names().first().copied();
-                ("type", first.map(|first| format!("write its fields, as in `- {first}: ...`")))
+            Data::List(_) if wants("object") && self.is_item => {
+                help("type", "take one `- ` away: it is a list within a list")
             }
-            Data::Text(_) | Data::Number(_) | Data::Bool(_)
-                if expected.iter().all(|kind| ["object", "null"].contains(kind)) =>
+            _ if wants("object") && self.is_item => {
+                let entry = self.entry_example();
+                ("type", entry.map(|entry| format!("write its fields, as in `- {entry}`")))
+            }
+            Data::List(items) if wants("object") && self.section_of(items).is_some() => {
+                let section = self.section_of(items).unwrap_or_default();
+                ("type", Some(format!("these are entries of `{section}`")))
+            }
+            Data::List(items) if wants("object") && items.iter().all(is_map) => help(
+                "type",
+                "take the `- ` in front of its fields away: it has fields, not entries",
+            ),
+            Data::Text(_) | Data::Number(_) | Data::Bool(_) | Data::List(_)
+                if wants("object")
+                    && expected.iter().all(|kind| ["object", "null"].contains(kind)) =>
             {
-                let required = self.schema["required"][0].as_str();
-                let first = required.or_else(|| self.property_names().first().copied());
-                let help = first.map(|first| format!("write its fields, as in `{{{first}: ...}}`"));
+                let example = self.mapping_example();
+                let help = example.map(|fields| format!("write its fields, as in `{fields}`"));
                 ("type", help.or_else(|| self.description()))
             }
-            Data::Map(_) if wants("array") => match self.example(None) {
-                Some(entry) => help("type", &format!("write a list of entries, as in `- {entry}`")),
-                None => help("type", "write a list of entries, each with `- ` in front"),
-            },
-            Data::Text(_) | Data::Number(_) if wants("array") => {
-                let json = self.node.to_json();
-                let number = || Level::parse(&json).map(|level| level.word);
-                let written = json.as_str().map_or_else(number, level);
-                let entry = self.example(written).unwrap_or_else(|| "...".to_owned());
-                help("type", &format!("write it as a list: `[{entry}]`"))
+            Data::Map(entries) if wants("array") => {
+                let known = self.schema["items"]["properties"].as_object();
+                let is_entry = |known: &crate::value::Object| {
+                    entries.iter().all(|(key, _)| known.contains_key(&key.name))
+                };
+                if known.is_some_and(is_entry) && !entries.is_empty() {
+                    return help(
+                        "type",
+                        "put `- ` in front of the first field: it is a list of entries",
+                    );
+                }
+                let help = match (self.entry_example(), self.list_example()) {
+                    (Some(entry), _) => format!("write a list of entries, as in `- {entry}`"),
+                    (None, Some(list)) => format!("write it as a list: `{list}`"),
+                    (None, None) => "write a list, each entry with `- ` in front".to_owned(),
+                };
+                ("type", Some(help))
+            }
+            Data::Text(_) | Data::Number(_) | Data::Bool(_) if wants("array") => {
+                let entry = self.entry_example().map(|entry| format!("[{entry}]"));
+                let list = entry.or_else(|| self.list_example());
+                let list = list.unwrap_or_else(|| "[...]".to_owned());
+                ("type", Some(format!("write it as a list: `{list}`")))
+            }
+            Data::List(_) if wants("string") => {
+                match (self.depth, self.key.map(|key| &*key.name)) {
+                    (1, Some("path")) => help(
+                        "type",
+                        "write a document for each, with a line `---` in between, or a rule for many: `kind: Defaults` with `match`",
+                    ),
+                    (3, Some(name)) if self.tells_apart(name) => {
+                        help("type", "write an entry for each of them")
+                    }
+                    _ if self.description().is_some_and(|text| text.contains("comma")) => {
+                        help("type", "write one text, with commas in between")
+                    }
+                    _ => help("type", "write one value, without the brackets of a list"),
+                }
+            }
+            Data::Map(entries) if wants("string") && !entries.is_empty() => {
+                let (key, value) = &entries[0];
+                let own = value.text().filter(|text| {
+                    NAMES.contains(&key.name.as_str()) && is_name(&text.replace('/', "."))
+                });
+                let own = own.filter(|_| !may_be_secret(self.schema));
+                let example = own.or_else(|| self.schema["examples"][0].as_str()).unwrap_or("...");
+                let name = self.key.map_or("", |key| &key.name);
+                (
+                    "type",
+                    Some(match self.is_item {
+                        true => format!("write only the value, as in `- {example}`"),
+                        false => format!("write only the value: `{name}: {example}`"),
+                    }),
+                )
             }
             _ => ("type", self.description()),
         }
     }
 
-    /// An example entry of the list: with the level `written`, if entries have one, or with the
-    /// identity.
-    fn example(&self, written: Option<&str>) -> Option<String> {
-        let items = self.schema.get("items")?;
-        let properties = items.get("properties")?.as_object()?;
-        if let Some(level) = written.filter(|_| properties.contains_key("access_level")) {
-            return Some(format!("{{access_level: {level}}}"));
-        }
-        let required = items["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
-        let mut kinds = kinds::all().kinds().iter().filter(|_| self.depth == 1);
-        let kind = kinds.find(|kind| kind.section == self.section);
-        let first = properties.keys().map(String::as_str).take(1);
-        let names: Vec<_> = match kind {
-            Some(kind) => kind.identity.to_vec(),
-            None => required.collect(),
+    /// What it holds, if that is the name of something.
+    fn names(&self) -> Option<&'static str> {
+        Field::of(self.schema).names.map(|named| match named {
+            Named::User => "the username",
+            Named::Group | Named::Project => "the full path, as in `acme/team`",
+        })
+    }
+
+    /// Whether the field `name` tells entries of its section apart.
+    fn tells_apart(&self, name: &str) -> bool {
+        kinds::everywhere().any(|of| of.section == self.section && of.identity.contains(&name))
+    }
+
+    /// The section that has `items` for its entries, if this mapping has not their fields.
+    fn section_of(&self, items: &[Node]) -> Option<&str> {
+        let has = |schema: &Json| {
+            let mut names = items.first().into_iter().flat_map(Node::entries);
+            names.all(|(key, _)| schema["properties"].get(&key.name).is_some())
         };
-        let names = if names.is_empty() { first.collect() } else { names };
-        let shown = names.into_iter().enumerate().filter_map(|(at, name)| {
-            let example = properties.get(name).map(|property| &property["examples"][0]);
-            let example = example.and_then(Json::as_str).filter(|text| !text.contains(": "));
-            let is_shown = at == 0 || example.is_some();
-            is_shown.then(|| format!("{name}: {}", example.unwrap_or("...")))
-        });
-        let shown: Vec<_> = shown.collect();
-        (!shown.is_empty()).then(|| format!("{{{}, ...}}", shown.join(", ")))
+        let mut sections = self.root["properties"].as_object()?.iter();
+        let found = sections.find(|(_, section)| has(&section["items"])).map(|(name, _)| &**name);
+        found.filter(|_| items.first().is_some_and(is_map) && !has(self.schema))
+    }
+
+    /// What is wrong with something that would change a list and does not.
+    fn empty_change(&self) -> Option<Finding> {
+        let entries = self.node.entries();
+        let is_change = |name: &str| CHANGE.contains(&name) || CONDITION.contains(&name);
+        let is_for_list = crate::kind::is_list(self.schema) && !entries.is_empty();
+        if !is_for_list || !entries.iter().all(|(key, _)| is_change(&key.name)) {
+            return None;
+        }
+        let odd = entries.iter().find(|(_, list)| list.items().is_empty());
+        let (message, help, at) = match odd {
+            Some((key, list)) if !matches!(list.data, Data::List(_)) => (
+                format!("`{}` must be a list", key.name),
+                "put what it lists in brackets, as in `[...]`",
+                key.span.clone(),
+            ),
+            Some((key, _)) => (
+                format!("`{}` must list something", key.name),
+                "leave it out if there is nothing to list",
+                key.span.clone(),
+            ),
+            None => (
+                format!("{} mixes what changes a list with conditions on it", self.name()),
+                "write `add` and `remove`, or `at_least` and `none_of`",
+                self.span(),
+            ),
+        };
+        let mut finding = Finding::error("type", message, at);
+        finding.help(help);
+        Some(finding)
     }
 
     fn not_among(&self, options: &[String]) -> Finding {
@@ -165,11 +279,22 @@ impl Located<'_> {
             format!("{} must be {}", self.name(), alternatives(options)),
             self.span(),
         );
-        let near = self.node.text().and_then(|text| {
-            let meant = level(text);
-            let meant = meant.filter(|meant| options.iter().any(|option| option == meant));
-            meant.or_else(|| nearest(text, options.iter().map(String::as_str)))
+        let written = match &self.node.data {
+            Data::Text(text) => Some(text.clone()),
+            Data::Number(number) => Some(number.to_string()),
+            Data::Bool(value) => Some(value.to_string()),
+            _ => None,
+        };
+        let near = written.as_deref().and_then(|text| {
+            let all = || options.iter().map(String::as_str);
+            let meant = words::option(text, all()).or_else(|| level(text));
+            let meant = meant.filter(|meant| all().any(|option| option == *meant));
+            meant.or_else(|| nearest(text, all()))
         });
+        if matches!(self.node.data, Data::List(_)) {
+            finding.help("write only one of them; for several, write an entry for each");
+            return finding;
+        }
         finding.help_if(
             near.map_or_else(|| self.description(), |near| Some(format!("did you mean `{near}`?"))),
         );
@@ -205,18 +330,23 @@ impl Located<'_> {
     }
 
     fn pattern(&self, pattern: &str) -> Finding {
-        let mut finding = Finding::error(
-            "pattern",
-            format!("{} has a form that is not allowed", self.name()),
-            self.span(),
-        );
-        let example =
-            self.schema["examples"][0].as_str().map(|example| format!("for example `{example}`"));
-        let help: Vec<_> = self.description().into_iter().chain(example).collect();
-        finding.help(if help.is_empty() {
-            format!("it has to match `{pattern}`")
-        } else {
-            help.join("; ")
+        let name = self.name();
+        let example = self.schema["examples"][0].as_str();
+        let message = match example {
+            Some(example) => format!("{name} must be as in `{example}`"),
+            None => format!("{name} has a form that is not allowed"),
+        };
+        let mut finding = Finding::error("pattern", message, self.span());
+        let field = Field::of(self.schema);
+        let text = self.node.text().unwrap_or_default();
+        let nothing = words::option(text, ["null"]).filter(|_| field.nullable);
+        finding.help(match (nothing, self.names()) {
+            (Some(nothing), _) => format!("write `{nothing}` for none"),
+            (None, Some(what)) if text.contains(['@', ' ']) => match text.strip_prefix('@') {
+                Some(_) => "leave the `@` away".to_owned(),
+                None => format!("write {what}: it has no `@` and no blanks"),
+            },
+            _ => self.description().unwrap_or_else(|| format!("it has to match `{pattern}`")),
         });
         finding
     }
@@ -243,6 +373,16 @@ impl Located<'_> {
             _ => return None,
         })
     }
+}
+
+fn is_map(node: &Node) -> bool {
+    matches!(node.data, Data::Map(_))
+}
+
+/// The digits of a number that is written with something in between.
+fn digits(text: &str) -> Option<String> {
+    let digits = text.replace(['_', ',', '\'', ' '], "");
+    digits.chars().all(|c| c.is_ascii_digit()).then_some(digits).filter(|digits| !digits.is_empty())
 }
 
 fn type_names(kind: &TypeKind) -> Vec<&'static str> {
@@ -276,8 +416,8 @@ fn in_words(kind: &str) -> &'static str {
 /// The boolean for a word that other YAML readers read as a boolean.
 fn yes_or_no(text: &str) -> Option<bool> {
     match text.to_lowercase().as_str() {
-        "yes" | "y" | "on" | "true" => Some(true),
-        "no" | "n" | "off" | "false" => Some(false),
+        "yes" | "y" | "on" | "true" | "1" | "enabled" | "required" => Some(true),
+        "no" | "n" | "off" | "false" | "0" | "disabled" | "never" => Some(false),
         _ => None,
     }
 }

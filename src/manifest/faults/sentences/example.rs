@@ -1,0 +1,182 @@
+//! What should be written instead, with as much of what is written as may be shown.
+
+use crate::{
+    kind::is_list,
+    kinds::{self, words},
+    level::Level,
+    manifest::mask::may_be_secret,
+    secret::looks,
+    text::is_name,
+    value::Json,
+    yaml::{Data, Node, write::scalar},
+};
+
+use super::{Located, value::level};
+
+/// The longest text that is quoted in an example.
+const LONGEST: usize = 40;
+
+/// The most fields of a mapping of which the first one can be guessed to be meant.
+const FEW: usize = 6;
+
+impl Located<'_> {
+    /// An entry of the list `written`, which is of another shape, or of which this is an entry of another
+    /// shape: with what tells entries apart and what each of them needs.
+    pub(super) fn entry_example(&self) -> Option<String> {
+        let item = if self.is_item { self.schema } else { self.schema.get("items")? };
+        let properties = item.get("properties")?.as_object()?;
+        let of_kind = || kinds::everywhere().find(|of| of.section == self.section);
+        let kind = (self.depth == 1 + usize::from(self.is_item)).then(of_kind).flatten();
+        let names = match &kind {
+            Some(of) => {
+                let known = of.table().schema["required"].as_array();
+                let known = known.into_iter().flatten().filter_map(Json::as_str);
+                let mut names: Vec<&str> = known.chain(of.required.iter().copied()).collect();
+                if names.is_empty() {
+                    names.extend(of.identity.first());
+                }
+                names
+            }
+            None => {
+                let required = item["required"].as_array().into_iter().flatten();
+                required.filter_map(Json::as_str).collect()
+            }
+        };
+        let (name, level) = written(self.node);
+        let name = name.filter(|_| self.is_marked());
+        let name = name.filter(|_| !may_be_secret(item) || matches!(self.node.data, Data::Map(_)));
+        let has = |name: &&str| properties.contains_key(*name);
+        // A key is what tells entries apart, which need not be the first of what they need.
+        let is_key = matches!(self.node.data, Data::Map(_));
+        let fits = |of: &crate::kind::Section| of.identity.first() == names.first();
+        let name = name.filter(|_| !is_key || kind.as_ref().is_none_or(fits));
+        let everybody = ["enabled", "no_access"];
+        let name = name.filter(|name| words::option(name, everybody).is_none());
+        let first = match (names.first(), level, name.as_deref()) {
+            (Some(first), ..) => *first,
+            (None, Some(_), _) if has(&"access_level") => "access_level",
+            (None, None, Some(path)) if path.contains('/') && has(&"group") => "group",
+            (None, None, Some(_)) if has(&"user") => "user",
+            (None, ..) => properties.keys().next()?,
+        };
+        let rest = names.iter().copied().filter(|name| *name != first);
+        let fields = std::iter::once(first).chain(rest).map(|field| {
+            let schema = &properties[field];
+            let own = match (level, &name) {
+                (Some(level), _) if field.contains("access") => Some(level.to_owned()),
+                (None, Some(name)) if field == first => Some(scalar(name, true)),
+                _ => None,
+            };
+            format!("{field}: {}", own.unwrap_or_else(|| value_example(schema)))
+        });
+        let more = if kind.is_none() && names.len() == 1 && level.is_none() { ", ..." } else { "" };
+        Some(format!("{{{}{more}}}", fields.collect::<Vec<_>>().join(", ")))
+    }
+
+    /// The mapping that a scalar, or a list, should be.
+    pub(super) fn mapping_example(&self) -> Option<String> {
+        let properties = self.schema["properties"].as_object()?;
+        let node = self.node.items().first().unwrap_or(self.node);
+        let has_option = |schema: &&Json| {
+            let options = schema["enum"].as_array();
+            node.text().is_some_and(|text| options.is_some_and(|all| all.contains(&text.into())))
+        };
+        let of_option = properties.iter().find(|(_, schema)| has_option(schema));
+        let required = self.schema["required"][0].as_str();
+        let is_clear = required.or(of_option.map(|(name, _)| &**name));
+        let few = properties.keys().next().filter(|_| properties.len() <= FEW);
+        let Some(first) = is_clear.or(few.map(String::as_str)) else {
+            let first = properties.iter().find(|(_, schema)| schema.get("enum").is_some());
+            return first.map(|(name, schema)| format!("{{{name}: {}}}", value_example(schema)));
+        };
+        let schema = &properties[first];
+        let text = plain(node).filter(|_| self.is_marked() && !may_be_secret(schema));
+        let kinds = schema["type"].to_string();
+        let is_option = |text: &String| {
+            schema["enum"].as_array().is_none_or(|all| all.contains(&text.as_str().into()))
+        };
+        let value = text.filter(is_option).and_then(|text| match &node.data {
+            Data::Text(_) if kinds.contains("string") || schema.get("type").is_none() => {
+                Some(scalar(&text, true))
+            }
+            Data::Number(_) => kinds.contains("integer").then_some(text),
+            _ => None,
+        });
+        Some(format!("{{{first}: {}}}", value.unwrap_or_else(|| value_example(schema))))
+    }
+
+    /// Whether the schema marks what is secret, as those of manifests and of `undrift.yaml` do.
+    fn is_marked(&self) -> bool {
+        ["kind", "version"].iter().any(|key| self.root["properties"].get(key).is_some())
+    }
+
+    /// The list of texts that something else should be.
+    pub(super) fn list_example(&self) -> Option<String> {
+        let items = self.schema.get("items").filter(|items| items.get("properties").is_none())?;
+        let texts: Vec<String> = match &self.node.data {
+            Data::Text(text) => text.split([',', ';']).map(|part| part.trim().to_owned()).collect(),
+            Data::Map(entries) if entries.iter().any(|(_, value)| !value.items().is_empty()) => {
+                return None;
+            }
+            Data::Map(entries) => entries.iter().map(|(key, _)| key.name.clone()).collect(),
+            _ => Vec::new(),
+        };
+        let is_shown =
+            |text: &String| (1..LONGEST).contains(&text.len()) && looks::credential(text).is_none();
+        let fits = self.is_marked()
+            && !texts.is_empty()
+            && texts.iter().all(is_shown)
+            && !may_be_secret(items);
+        let texts = texts.iter().map(|text| scalar(text, true));
+        fits.then(|| format!("[{}]", texts.collect::<Vec<_>>().join(", ")))
+    }
+}
+
+/// The name and the level that are written where an entry should be.
+fn written(node: &Node) -> (Option<String>, Option<&'static str>) {
+    let first = |node: &Node| match &node.data {
+        Data::Map(entries) => entries.first().cloned(),
+        _ => None,
+    };
+    match first(node) {
+        None => {
+            let text = plain(node);
+            let level = text.as_deref().and_then(level);
+            (text.map(|text| text.trim_start_matches('@').to_owned()), level)
+        }
+        // As in `alice: maintainer`, but not `users: {alice: {...}}`.
+        Some((key, value)) => {
+            let is_group =
+                value.entries().iter().any(|(_, inner)| matches!(inner.data, Data::Map(_)));
+            let is_odd = matches!(value.data, Data::List(_) | Data::Bool(_)) || is_group;
+            let name = is_name(&key.name) && !is_odd && level(&key.name).is_none();
+            let level = plain(&value).as_deref().and_then(level);
+            (name.then_some(key.name), level)
+        }
+    }
+}
+
+/// A scalar as it may be quoted.
+fn plain(node: &Node) -> Option<String> {
+    let text = match &node.data {
+        Data::Text(text) => text.clone(),
+        Data::Number(number) => number.to_string(),
+        _ => return None,
+    };
+    let is_shown = (1..LONGEST).contains(&text.len()) && !text.contains('\n') && text != "...";
+    (is_shown && looks::credential(&text).is_none()).then_some(text)
+}
+
+/// What a field may hold.
+fn value_example(schema: &Json) -> String {
+    let options = schema["enum"].as_array().and_then(|options| options.first());
+    let first = schema["examples"].as_array().and_then(|examples| examples.first());
+    match first.or(options) {
+        Some(Json::String(text)) if !text.contains(": ") => scalar(text, true),
+        Some(Json::Number(number)) => number.to_string(),
+        _ if is_list(schema) => "[...]".to_owned(),
+        _ if schema["type"] == "integer" => "1".to_owned(),
+        _ if Level::parse(&schema["default"]).is_some() => schema["default"].to_string(),
+        _ => "...".to_owned(),
+    }
+}
