@@ -5,12 +5,12 @@
 //!
 //! ```text
 //! /// Whether people who are not members may see jobs.
-//! #[schemars(transform = FIELD.read_as("public_jobs").shows())]
+//! #[schemars(transform = field().read_as("public_jobs").shows())]
 //! pub public_builds: Option<bool>,
 //! ```
 //!
 //! Checks, request bodies, diff, guards, the published schema and the reference page use it. The
-//! default, [`FIELD`], is the common case: accepted on create and edit, shown under its own name,
+//! default, [`field`], is the common case: accepted on create and edit, shown under its own name,
 //! in every tier, not nullable. Only the effect of a change has no default: see [`Stake`].
 
 use std::{borrow::Cow, ops::Not};
@@ -244,12 +244,8 @@ pub enum Named {
 
 impl Named {
     /// The noun.
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Group => "group",
-            Self::Project => "project",
-        }
+    pub fn noun(self) -> &'static str {
+        self.scope().map_or("user", Scope::noun)
     }
 
     /// The scope whose documents declare it; users have none.
@@ -406,43 +402,9 @@ impl std::fmt::Display for Tier {
 }
 
 /// The common case. The methods below change single properties.
-pub const FIELD: Field = Field {
-    accepted: Accepted::Always,
-    read: Readback::Same,
-    compare: Compare::Exact,
-    send_as: None,
-    tier: Tier::Free,
-    since: None,
-    until: None,
-    words: Vec::new(),
-    local_before: false,
-    replaced_by: None,
-    opposite: false,
-    nullable: false,
-    secrecy: Secrecy::Open,
-    administrators: false,
-    upload: false,
-    names: None,
-    single_level_as: None,
-    names_entries: None,
-    codec: Codec::Same,
-    with_every_edit: false,
-    reset_by: None,
-    preset: None,
-    created_with: None,
-    expression: false,
-    trimmed: false,
-    not_with: None,
-    spread: false,
-    hidden_by: None,
-    only: None,
-    limits: None,
-    needs: None,
-    at_most: None,
-    bounded_by: None,
-    ascii_from: None,
-    stake: Stake::Nothing,
-};
+pub fn field() -> Field {
+    Field::default()
+}
 
 impl Field {
     /// A change does nothing that guards check.
@@ -713,7 +675,7 @@ impl Field {
 
     /// What the schema of a property says of it: what differs from the common case.
     pub fn to_keyword(&self) -> Json {
-        let (mut own, usual) = (json!(self), json!(FIELD));
+        let (mut own, usual) = (json!(self), json!(Self::default()));
         if let Some(own) = own.as_object_mut() {
             own.retain(|name, value| usual[name] != *value);
         }
@@ -722,7 +684,7 @@ impl Field {
 
     /// The treatment in the schema of a property.
     pub fn of(property: &Json) -> Self {
-        property.get(KEYWORD).map_or(FIELD, |v| Self::deserialize(v).unwrap_or(FIELD))
+        property.get(KEYWORD).and_then(|own| Self::deserialize(own).ok()).unwrap_or_default()
     }
 }
 

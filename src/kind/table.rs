@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::Schema;
 
 use crate::{
-    field::{Codec, FIELD, Field, KEYWORD, Scope, Stake, Word},
+    field::{Codec, Field, KEYWORD, Scope, Stake, Word, field},
     level::Level,
     release::{Known, Release},
     value::{Json, Value},
@@ -90,7 +90,7 @@ pub struct Table {
 
 /// The treatment of a key below `extra:`: sent unchanged, and compared if the response contains it.
 static EXTRA: std::sync::LazyLock<Field> =
-    std::sync::LazyLock::new(|| FIELD.read_if_present().nullable());
+    std::sync::LazyLock::new(|| field().read_if_present().nullable());
 
 impl Table {
     /// Reads the fields out of `schema`.
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_word_is_available_in_a_range_of_releases() {
-        let field = serde_json::json!(FIELD.word_since("new", 17, 7).word_until("old", 18, 9));
+        let field = serde_json::json!(field().word_since("new", 17, 7).word_until("old", 18, 9));
         let table = Table::new(&json_schema!({"properties": {"own": {"x-undrift": field}}}));
         let unfit = |word: &str, major, minor| {
             let release = Release::new(major, minor);
@@ -250,8 +250,8 @@ mod tests {
 
     #[test]
     fn a_shown_part_depends_on_the_visibility() {
-        let shows = serde_json::json!(Field { stake: Stake::Shows, ..FIELD });
-        let nothing = serde_json::json!(FIELD);
+        let shows = serde_json::json!(Field { stake: Stake::Shows, ..field() });
+        let nothing = serde_json::json!(field());
         let table = Table::new(&json_schema!({"properties": {
             "visibility": {}, "wiki": {"x-undrift": shows}, "name": {"x-undrift": nothing},
         }}));
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_keys_of_a_spread_mapping_are_separate_fields() {
-        let spread = serde_json::json!(FIELD.spread());
+        let spread = serde_json::json!(field().spread());
         let table = Table::new(&json_schema!({"properties": {
             "own": {},
             "from": {"x-undrift": spread, "properties": {

@@ -16,30 +16,30 @@ use super::prelude::*;
 #[schemars(deny_unknown_fields)]
 pub struct ApprovalRule {
     /// The name of the rule.
-    #[schemars(transform = FIELD.harmless(), length(min = 1, max = 1024), example = &"Security")]
+    #[schemars(transform = field().harmless(), length(min = 1, max = 1024), example = &"Security")]
     pub name: String,
     /// How many approvals the rule requires.
-    #[schemars(transform = FIELD.weakens(When::Lower), range(max = 100), example = &2)]
+    #[schemars(transform = field().weakens(When::Lower), range(max = 100), example = &2)]
     pub approvals_required: Option<u8>,
     /// Whether the rule is for `users` and `groups` (`regular`, the default) or for anybody.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).harmless())]
+    #[schemars(transform = field().accepted(Accepted::OnCreate).harmless())]
     pub rule_type: Option<RuleType>,
     /// The users who may approve: members of the project.
     // The documentation says that an edit without the list empties it. According to the code, it
     // does not.
-    #[schemars(transform = FIELD.names(Named::User, "user_ids").compared(Compare::Set).with_every_edit().by_kind(), inner(regex(pattern = "^[A-Za-z0-9_.-]{1,255}$")), example = &["alice"])]
+    #[schemars(transform = field().names(Named::User, "user_ids").compared(Compare::Set).with_every_edit().by_kind(), inner(regex(pattern = "^[A-Za-z0-9_.-]{1,255}$")), example = &["alice"])]
     pub users: Option<Vec<String>>,
     /// The groups whose members may approve.
-    #[schemars(transform = FIELD.names(Named::Group, "group_ids").compared(Compare::Set).with_every_edit().by_kind(), inner(length(min = 1)), example = &["acme/security"])]
+    #[schemars(transform = field().names(Named::Group, "group_ids").compared(Compare::Set).with_every_edit().by_kind(), inner(length(min = 1)), example = &["acme/security"])]
     pub groups: Option<Vec<String>>,
     /// The protected branches that the rule applies to, by the names of their protections. Without
     /// any, it applies to all branches. If `applies_to_all_protected_branches` is on, the service
     /// shows all protected branches here.
-    #[schemars(transform = FIELD.names_entries("protected_branches", "protected_branch_ids").compared(Compare::Set).by_kind(), inner(length(min = 1)), example = &["main"])]
+    #[schemars(transform = field().names_entries("protected_branches", "protected_branch_ids").compared(Compare::Set).by_kind(), inner(length(min = 1)), example = &["main"])]
     pub protected_branches: Option<Vec<String>>,
     /// Whether the rule applies to all protected branches and to no other branch.
     // The service switches it off in an edit without it.
-    #[schemars(transform = FIELD.since(15, 3).with_every_edit().by_kind())]
+    #[schemars(transform = field().since(15, 3).with_every_edit().by_kind())]
     pub applies_to_all_protected_branches: Option<bool>,
 }
 

@@ -12,23 +12,23 @@ use super::prelude::*;
 #[schemars(deny_unknown_fields, extend("minProperties" = 1))]
 pub struct Approvals {
     /// Whether a push removes all approvals of a merge request.
-    #[schemars(transform = FIELD.premium().weakens(When::Off))]
+    #[schemars(transform = field().premium().weakens(When::Off))]
     pub reset_approvals_on_push: Option<bool>,
     /// Whether a push removes only the approvals of the owners of changed files. Cannot be combined
     /// with `reset_approvals_on_push`.
-    #[schemars(transform = FIELD.premium().since(16, 3).read_if_present().weakens(When::Off))]
+    #[schemars(transform = field().premium().since(16, 3).read_if_present().weakens(When::Off))]
     pub selective_code_owner_removals: Option<bool>,
     /// Whether merge requests cannot change the rules.
-    #[schemars(transform = FIELD.premium().weakens(When::Off))]
+    #[schemars(transform = field().premium().weakens(When::Off))]
     pub disable_overriding_approvers_per_merge_request: Option<bool>,
     /// Whether authors may approve their own merge requests.
-    #[schemars(transform = FIELD.premium().weakens(When::On))]
+    #[schemars(transform = field().premium().weakens(When::On))]
     pub merge_requests_author_approval: Option<bool>,
     /// Whether users who committed to a merge request may not approve it.
-    #[schemars(transform = FIELD.premium().weakens(When::Off))]
+    #[schemars(transform = field().premium().weakens(When::Off))]
     pub merge_requests_disable_committers_approval: Option<bool>,
     /// Whether approving requires a password.
-    #[schemars(transform = FIELD.premium().weakens(When::Off))]
+    #[schemars(transform = field().premium().weakens(When::Off))]
     pub require_password_to_approve: Option<bool>,
 }
 

@@ -10,7 +10,7 @@ use super::prelude::*;
 #[schemars(deny_unknown_fields)]
 pub struct State {
     /// Whether the project is archived. Nothing else of an archived project can be changed.
-    #[schemars(transform = FIELD.accepted(Accepted::Never).harmless())]
+    #[schemars(transform = field().accepted(Accepted::Never).harmless())]
     pub archived: bool,
 }
 

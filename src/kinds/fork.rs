@@ -19,7 +19,7 @@ pub(super) const FORK_OF: &str = "fork_of";
 pub struct Fork {
     /// The full path of the parent project.
     #[schemars(
-        transform = FIELD.accepted(Accepted::Never).names(Named::Project, "forked_from_id")
+        transform = field().accepted(Accepted::Never).names(Named::Project, "forked_from_id")
             .read_as("path_with_namespace").compared(Compare::AnyCase).harmless(),
         length(min = 1), example = &"acme/shop",
     )]

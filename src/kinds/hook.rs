@@ -18,89 +18,89 @@ pub struct Hook {
     /// The name, by which the hook is found before its URL. Releases before 17.1 do not store it:
     /// there only manifests and plans use it. When `url` changes there, list the old URL in
     /// `previously`; otherwise the old hook stays and a new one is created.
-    #[schemars(transform = FIELD.nullable().with_every_edit().local_before(17, 1).harmless(), length(min = 1, max = 255), example = &"ci")]
+    #[schemars(transform = field().nullable().with_every_edit().local_before(17, 1).harmless(), length(min = 1, max = 255), example = &"ci")]
     pub name: Option<String>,
     /// A description.
-    #[schemars(transform = FIELD.nullable().with_every_edit().since(17, 1).harmless(), length(max = 2048))]
+    #[schemars(transform = field().nullable().with_every_edit().since(17, 1).harmless(), length(max = 2048))]
     pub description: Option<String>,
     /// The URL to call: text, or a reference to a secret if it contains a credential.
-    #[schemars(transform = FIELD.secrecy(Secrecy::Address).compared(Compare::Url).with_every_edit().harmless(), example = &"https://ci.example.org/events")]
+    #[schemars(transform = field().secrecy(Secrecy::Address).compared(Compare::Url).with_every_edit().harmless(), example = &"https://ci.example.org/events")]
     pub url: TextOrSecret,
     /// Former URLs of the hook. If no hook has the new URL, a hook with one of these is changed.
-    #[schemars(transform = FIELD.local().secrecy(Secrecy::Address).harmless(), example = &["https://old.example.org/events"])]
+    #[schemars(transform = field().local().secrecy(Secrecy::Address).harmless(), example = &["https://old.example.org/events"])]
     pub previously: Option<Vec<String>>,
     /// The secret that is sent in the header `X-Gitlab-Token`. The service never returns it, and
     /// removes it when the URL changes.
-    #[schemars(transform = FIELD.write_only().secrecy(Secrecy::Reference).reset_by("url").harmless())]
+    #[schemars(transform = field().write_only().secrecy(Secrecy::Reference).reset_by("url").harmless())]
     pub token: Option<Reference>,
     /// Whether the certificate of the receiver is verified.
-    #[schemars(transform = FIELD.with_every_edit().weakens(When::Off))]
+    #[schemars(transform = field().with_every_edit().weakens(When::Off))]
     pub enable_ssl_verification: Option<bool>,
     /// Whether pushes to branches trigger it.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub push_events: Option<bool>,
     /// The branches whose pushes trigger it: a name or a pattern such as `release/*`. `null` means
     /// all.
-    #[schemars(transform = FIELD.nullable().with_every_edit().limits("push_events").harmless(), example = &"main")]
+    #[schemars(transform = field().nullable().with_every_edit().limits("push_events").harmless(), example = &"main")]
     pub push_events_branch_filter: Option<String>,
     /// Whether pushed tags trigger it.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub tag_push_events: Option<bool>,
     /// Whether issues trigger it.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub issues_events: Option<bool>,
     /// Whether confidential issues trigger it.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub confidential_issues_events: Option<bool>,
     /// Whether merge requests trigger it.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub merge_requests_events: Option<bool>,
     /// Whether comments trigger it.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub note_events: Option<bool>,
     /// Whether confidential comments trigger it.
     // It is `null` for a new hook; some responses leave it out.
-    #[schemars(transform = FIELD.read_if_present().with_every_edit().harmless())]
+    #[schemars(transform = field().read_if_present().with_every_edit().harmless())]
     pub confidential_note_events: Option<bool>,
     /// Whether jobs trigger it.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub job_events: Option<bool>,
     /// Whether pipelines trigger it.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub pipeline_events: Option<bool>,
     /// Whether wiki pages trigger it.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub wiki_page_events: Option<bool>,
     /// Whether deployments trigger it.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub deployment_events: Option<bool>,
     /// Whether releases trigger it.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub releases_events: Option<bool>,
     /// Whether emoji reactions trigger it.
-    #[schemars(transform = FIELD.with_every_edit().since(16, 2).harmless())]
+    #[schemars(transform = field().with_every_edit().since(16, 2).harmless())]
     pub emoji_events: Option<bool>,
     /// Whether access tokens that are about to expire trigger it.
-    #[schemars(transform = FIELD.with_every_edit().since(16, 11).harmless())]
+    #[schemars(transform = field().with_every_edit().since(16, 11).harmless())]
     pub resource_access_token_events: Option<bool>,
     /// Whether feature flags trigger it.
-    #[schemars(transform = FIELD.with_every_edit().since(17, 5).harmless())]
+    #[schemars(transform = field().with_every_edit().since(17, 5).harmless())]
     pub feature_flag_events: Option<bool>,
     /// Whether vulnerabilities trigger it.
-    #[schemars(transform = FIELD.ultimate().with_every_edit().since(17, 7).harmless())]
+    #[schemars(transform = field().ultimate().with_every_edit().since(17, 7).harmless())]
     pub vulnerability_events: Option<bool>,
     /// Whether milestones trigger it.
-    #[schemars(transform = FIELD.with_every_edit().since(18, 2).harmless())]
+    #[schemars(transform = field().with_every_edit().since(18, 2).harmless())]
     pub milestone_events: Option<bool>,
     /// The body of the call, as JSON with fields such as `{{object_kind}}`. `null` means the
     /// default body.
-    #[schemars(transform = FIELD.nullable().with_every_edit().since(16, 10).harmless(), length(max = 4096))]
+    #[schemars(transform = field().nullable().with_every_edit().since(16, 10).harmless(), length(max = 4096))]
     pub custom_webhook_template: Option<String>,
     /// Whether subgroups that are created or removed trigger it.
-    #[schemars(transform = FIELD.only(Scope::Group).with_every_edit().harmless())]
+    #[schemars(transform = field().only(Scope::Group).with_every_edit().harmless())]
     pub subgroup_events: Option<bool>,
     /// Whether projects that are created or removed trigger it.
-    #[schemars(transform = FIELD.only(Scope::Group).with_every_edit().since(18, 2).harmless())]
+    #[schemars(transform = field().only(Scope::Group).with_every_edit().since(18, 2).harmless())]
     pub project_events: Option<bool>,
 }
 
@@ -185,19 +185,11 @@ impl Rules for Hooks {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
-        let previously = declared.get("previously").and_then(Value::list);
-        let previously = previously
-            .into_iter()
-            .flatten()
-            .filter_map(Json::as_str)
-            .map(|url| ("previously", url));
-        let urls = declared
-            .get("url")
-            .and_then(Value::text)
-            .map(|url| ("url", url))
-            .into_iter()
-            .chain(previously);
-        for (field, why) in urls.filter_map(|(field, url)| Some((field, valid_url(url).err()?))) {
+        let previously = declared.get("previously").and_then(Value::list).into_iter().flatten();
+        let previously = previously.filter_map(Json::as_str).map(|url| ("previously", url));
+        let url = declared.get("url").and_then(Value::text).map(|url| ("url", url));
+        for (field, url) in url.into_iter().chain(previously) {
+            let Err(why) = valid_url(url) else { continue };
             report(Fault::error(
                 "hook-url",
                 field,

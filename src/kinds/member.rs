@@ -20,23 +20,23 @@ use super::prelude::*;
 pub struct Member {
     /// The username, case-insensitive.
     #[schemars(
-        transform = FIELD.accepted(Accepted::OnCreate).names(Named::User, "user_id").read_as("username").access(),
+        transform = field().accepted(Accepted::OnCreate).names(Named::User, "user_id").read_as("username").access(),
         regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"),
         example = &"alice"
     )]
     pub user: String,
     /// The member's level of access.
-    #[schemars(transform = FIELD.level().with_every_edit().access())]
+    #[schemars(transform = field().level().with_every_edit().access())]
     pub access_level: Option<Level>,
     /// The day on which the membership ends, as `YYYY-MM-DD`. `null` means that it does not end.
-    #[schemars(transform = FIELD.nullable().with_every_edit().limits("access_level").access(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
+    #[schemars(transform = field().nullable().with_every_edit().limits("access_level").access(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
     /// Whether the level may differ from the one in the directory. Only for groups that are
     /// synchronised with a directory.
-    #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium().read_if_present().access())]
+    #[schemars(transform = field().accepted(Accepted::Never).only(Scope::Group).premium().read_if_present().access())]
     pub r#override: Option<bool>,
     /// Whether the membership is active: `active` approves a pending one. Top-level groups only.
-    #[schemars(transform = FIELD.accepted(Accepted::Never).only(Scope::Group).premium().access())]
+    #[schemars(transform = field().accepted(Accepted::Never).only(Scope::Group).premium().access())]
     pub membership: Option<Membership>,
 }
 

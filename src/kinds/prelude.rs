@@ -5,7 +5,7 @@ pub(super) use std::sync::LazyLock;
 pub(super) use schemars::JsonSchema;
 
 pub(super) use crate::{
-    field::{Accepted, Compare, FIELD, Field, Named, Route, Scope, Secrecy, Tier, When},
+    field::{Accepted, Compare, Field, Named, Route, Scope, Secrecy, Tier, When, field},
     kind::{
         Call, Capability, Change, Create, Effect, Fault, Handle, Home, Job, Kind, LiveEntry, Place,
         Removal, Rules, Section, Shape, Table, Unable, calls::Act,

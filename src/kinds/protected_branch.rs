@@ -18,23 +18,23 @@ use super::prelude::*;
 #[schemars(deny_unknown_fields)]
 pub struct ProtectedBranch {
     /// The name of a branch, or a pattern such as `release/*`. The branch need not exist.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).by_kind(), length(min = 1, max = 255), example = &"main")]
+    #[schemars(transform = field().accepted(Accepted::OnCreate).by_kind(), length(min = 1, max = 255), example = &"main")]
     pub name: String,
     /// Who may push: levels, users and groups. `no_access` alone means nobody.
-    #[schemars(transform = FIELD.as_rows("push_access_level").read_as("push_access_levels").by_kind(), length(min = 1))]
+    #[schemars(transform = field().as_rows("push_access_level").read_as("push_access_levels").by_kind(), length(min = 1))]
     pub allowed_to_push: Option<Vec<Grant>>,
     /// Who may merge: levels, users and groups. `no_access` alone means nobody.
-    #[schemars(transform = FIELD.as_rows("merge_access_level").read_as("merge_access_levels").by_kind(), length(min = 1))]
+    #[schemars(transform = field().as_rows("merge_access_level").read_as("merge_access_levels").by_kind(), length(min = 1))]
     pub allowed_to_merge: Option<Vec<Grant>>,
     /// Who may unprotect the branch: levels, users and groups.
-    #[schemars(transform = FIELD.as_rows("unprotect_access_level").read_as("unprotect_access_levels").premium().by_kind(), length(min = 1))]
+    #[schemars(transform = field().as_rows("unprotect_access_level").read_as("unprotect_access_levels").premium().by_kind(), length(min = 1))]
     pub allowed_to_unprotect: Option<Vec<Grant>>,
     /// Whether everyone who may push may also force-push.
-    #[schemars(transform = FIELD.by_kind())]
+    #[schemars(transform = field().by_kind())]
     pub allow_force_push: Option<bool>,
     /// Whether code owners must approve changes of their files.
     // The service switches it off in an edit without it.
-    #[schemars(transform = FIELD.premium().with_every_edit().by_kind())]
+    #[schemars(transform = field().premium().with_every_edit().by_kind())]
     pub code_owner_approval_required: Option<bool>,
 }
 
@@ -43,13 +43,13 @@ pub struct ProtectedBranch {
 #[schemars(deny_unknown_fields, extend("minProperties" = 1, "maxProperties" = 1))]
 pub struct Grant {
     /// Everybody with this level in the project or a higher one.
-    #[schemars(transform = FIELD.level().by_kind())]
+    #[schemars(transform = field().level().by_kind())]
     pub access_level: Option<RuleLevel>,
     /// A user, who must be a member of the project.
-    #[schemars(transform = FIELD.names(Named::User, "user_id").premium().by_kind(), regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"), example = &"alice")]
+    #[schemars(transform = field().names(Named::User, "user_id").premium().by_kind(), regex(pattern = "^[A-Za-z0-9_.-]{1,255}$"), example = &"alice")]
     pub user: Option<String>,
     /// A group. The project must be shared with it directly, as developer or higher.
-    #[schemars(transform = FIELD.names(Named::Group, "group_id").premium().by_kind(), length(min = 1), example = &"acme/leads")]
+    #[schemars(transform = field().names(Named::Group, "group_id").premium().by_kind(), length(min = 1), example = &"acme/leads")]
     pub group: Option<String>,
 }
 

@@ -18,20 +18,20 @@ use super::prelude::*;
 pub struct Schedule {
     /// The description, by which the schedule is found. The service accepts duplicates; undrift
     /// does not.
-    #[schemars(transform = FIELD.harmless(), length(min = 1), example = &"nightly")]
+    #[schemars(transform = field().harmless(), length(min = 1), example = &"nightly")]
     pub description: String,
     /// The branch, or a tag as `refs/tags/NAME`. A branch may start with `refs/heads/`. In an empty
     /// repository, a short name waits for the first branch.
-    #[schemars(rename = "ref", transform = FIELD.compared(Compare::Ref).harmless(), length(min = 1), example = &"main")]
+    #[schemars(rename = "ref", transform = field().compared(Compare::Ref).harmless(), length(min = 1), example = &"main")]
     pub reference: Option<String>,
     /// When it runs, as a cron expression with five fields.
-    #[schemars(transform = FIELD.harmless(), regex(pattern = r"^\S+( +\S+){4}$"), example = &"0 4 * * *")]
+    #[schemars(transform = field().harmless(), regex(pattern = r"^\S+( +\S+){4}$"), example = &"0 4 * * *")]
     pub cron: Option<String>,
     /// The time zone of `cron`.
-    #[schemars(transform = FIELD.harmless(), extend("format" = TIME_ZONE), example = &"Europe/Berlin")]
+    #[schemars(transform = field().harmless(), extend("format" = TIME_ZONE), example = &"Europe/Berlin")]
     pub cron_timezone: Option<String>,
     /// Whether it is active.
-    #[schemars(transform = FIELD.harmless())]
+    #[schemars(transform = field().harmless())]
     pub active: Option<bool>,
 }
 

@@ -16,16 +16,16 @@ use super::{
 pub struct Share {
     /// The full path of the group, case-insensitive.
     #[schemars(
-        transform = FIELD.accepted(Accepted::OnCreate).names(Named::Group, "group_id").read_as("group_full_path").access(),
+        transform = field().accepted(Accepted::OnCreate).names(Named::Group, "group_id").read_as("group_full_path").access(),
         length(min = 1),
         example = &"acme/security"
     )]
     pub group: String,
     /// The highest level of access that its members get.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("group_access_level").level().access())]
+    #[schemars(transform = field().accepted(Accepted::OnCreate).read_as("group_access_level").level().access())]
     pub group_access: Option<Level>,
     /// The day on which the share ends, as `YYYY-MM-DD`. `null` means that it does not end.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).nullable().limits("group_access").access(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
+    #[schemars(transform = field().accepted(Accepted::OnCreate).nullable().limits("group_access").access(), regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"), extend("format" = "date"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
 }
 

@@ -14,10 +14,10 @@ use super::{creation::Creation, fork::FORK_OF, prelude::*};
 #[schemars(deny_unknown_fields)]
 pub struct Import {
     /// The hosted Git service (`github` in `service.import_hosts` of undrift.yaml).
-    #[schemars(transform = FIELD.spread().harmless())]
+    #[schemars(transform = field().spread().harmless())]
     pub extgit: Option<Extgit>,
     /// The self-hosted server (`bitbucket_server` in `service.import_hosts` of undrift.yaml).
-    #[schemars(transform = FIELD.spread().harmless())]
+    #[schemars(transform = field().spread().harmless())]
     pub extserver: Option<Extserver>,
 }
 
@@ -26,16 +26,16 @@ pub struct Import {
 #[schemars(deny_unknown_fields)]
 pub struct Extgit {
     /// The id of the repository on the host.
-    #[schemars(transform = FIELD.local().harmless(), range(min = 1), example = &7)]
+    #[schemars(transform = field().local().harmless(), range(min = 1), example = &7)]
     pub repo_id: u64,
     /// The credential for the host.
-    #[schemars(transform = FIELD.local().secrecy(Secrecy::Reference).harmless())]
+    #[schemars(transform = field().local().secrecy(Secrecy::Reference).harmless())]
     pub personal_access_token: Reference,
     /// The host name of an enterprise installation. Leave it out for the public host.
-    #[schemars(transform = FIELD.local().harmless(), length(min = 1), example = &"git.example.org")]
+    #[schemars(transform = field().local().harmless(), length(min = 1), example = &"git.example.org")]
     pub extgit_hostname: Option<String>,
     /// Further data to import.
-    #[schemars(transform = FIELD.local().harmless())]
+    #[schemars(transform = field().local().harmless())]
     pub optional_stages: Option<Stages>,
 }
 
@@ -44,13 +44,13 @@ pub struct Extgit {
 #[schemars(deny_unknown_fields)]
 pub struct Stages {
     /// Events of issues and pull requests.
-    #[schemars(transform = FIELD.harmless())]
+    #[schemars(transform = field().harmless())]
     pub single_endpoint_issue_events_import: Option<bool>,
     /// Comments, with a slower and more thorough method.
-    #[schemars(transform = FIELD.harmless())]
+    #[schemars(transform = field().harmless())]
     pub single_endpoint_notes_import: Option<bool>,
     /// Files that are attached in Markdown.
-    #[schemars(transform = FIELD.harmless())]
+    #[schemars(transform = field().harmless())]
     pub attachments_import: Option<bool>,
 }
 
@@ -60,21 +60,21 @@ pub struct Stages {
 pub struct Extserver {
     /// The URL of the server, without credentials.
     #[schemars(
-        transform = FIELD.local().harmless(), regex(pattern = "^https?://[^/?#@]+(/[^?#@]*)?$"),
+        transform = field().local().harmless(), regex(pattern = "^https?://[^/?#@]+(/[^?#@]*)?$"),
         example = &"https://server.example.org",
     )]
     pub extserver_url: String,
     /// The user on the server.
-    #[schemars(transform = FIELD.local().harmless(), length(min = 1))]
+    #[schemars(transform = field().local().harmless(), length(min = 1))]
     pub extserver_username: String,
     /// The credential for the server: a token or the user's password.
-    #[schemars(transform = FIELD.local().secrecy(Secrecy::Reference).harmless())]
+    #[schemars(transform = field().local().secrecy(Secrecy::Reference).harmless())]
     pub personal_access_token: Reference,
     /// The key of the project on the server.
-    #[schemars(transform = FIELD.local().harmless(), length(min = 1), example = &"SHOP")]
+    #[schemars(transform = field().local().harmless(), length(min = 1), example = &"SHOP")]
     pub extserver_project: String,
     /// The name of the repository on the server.
-    #[schemars(transform = FIELD.local().harmless(), length(min = 1), example = &"shop")]
+    #[schemars(transform = field().local().harmless(), length(min = 1), example = &"shop")]
     pub extserver_repo: String,
 }
 

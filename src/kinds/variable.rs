@@ -17,35 +17,35 @@ use super::prelude::*;
 #[schemars(deny_unknown_fields)]
 pub struct Variable {
     /// The name: letters, digits and `_`.
-    #[schemars(transform = FIELD.harmless(), regex(pattern = "^[A-Za-z0-9_]{1,255}$"), example = &"DEPLOY_TOKEN")]
+    #[schemars(transform = field().harmless(), regex(pattern = "^[A-Za-z0-9_]{1,255}$"), example = &"DEPLOY_TOKEN")]
     pub key: String,
     /// The environments whose jobs get the variable: a name, or a pattern such as `review/*`. `*`
     /// means every environment.
-    #[schemars(default = "everywhere", transform = FIELD.trimmed().limits("value").harmless(), length(min = 1, max = 255))]
+    #[schemars(default = "everywhere", transform = field().trimmed().limits("value").harmless(), length(min = 1, max = 255))]
     pub environment_scope: String,
     /// The value: text, or a reference to a secret.
-    #[schemars(transform = FIELD.secrecy(Secrecy::Sensitive).with_every_edit().hidden_by("masked_and_hidden").harmless())]
+    #[schemars(transform = field().secrecy(Secrecy::Sensitive).with_every_edit().hidden_by("masked_and_hidden").harmless())]
     pub value: Option<TextOrSecret>,
     /// Whether jobs get the value in the environment or as a file.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub variable_type: Option<VariableType>,
     /// Whether only jobs on protected branches and tags get it.
-    #[schemars(transform = FIELD.with_every_edit().limits("value").weakens(When::Off))]
+    #[schemars(transform = field().with_every_edit().limits("value").weakens(When::Off))]
     pub protected: Option<bool>,
     /// Whether job logs hide the value. The service accepts only values that can be masked: one
     /// line with at least 8 characters.
-    #[schemars(transform = FIELD.with_every_edit().limits("value").weakens(When::Off))]
+    #[schemars(transform = field().with_every_edit().limits("value").weakens(When::Off))]
     pub masked: Option<bool>,
     /// Whether `$` in the value is literal instead of expanded.
-    #[schemars(transform = FIELD.with_every_edit().harmless())]
+    #[schemars(transform = field().with_every_edit().harmless())]
     pub raw: Option<bool>,
     /// A description.
-    #[schemars(transform = FIELD.nullable().with_every_edit().since(16, 2).harmless(), length(max = 255))]
+    #[schemars(transform = field().nullable().with_every_edit().since(16, 2).harmless(), length(max = 255))]
     pub description: Option<String>,
     /// Whether the variable is masked and the service never shows its value again. undrift sends
     /// the value once. To hide an existing variable, undrift removes it and adds it again. A hidden
     /// variable cannot be made visible.
-    #[schemars(transform = FIELD.accepted(Accepted::OnCreate).read_as("hidden").limits("value").since(17, 4).weakens(When::Off))]
+    #[schemars(transform = field().accepted(Accepted::OnCreate).read_as("hidden").limits("value").since(17, 4).weakens(When::Off))]
     pub masked_and_hidden: Option<bool>,
 }
 
@@ -68,7 +68,7 @@ static OF_GROUPS: LazyLock<Table> = LazyLock::new(|| {
     Table::new(&schema::with_field(
         schema::of::<Variable>(),
         "environment_scope",
-        FIELD.premium().trimmed().limits("value").harmless(),
+        field().premium().trimmed().limits("value").harmless(),
     ))
 });
 
@@ -235,18 +235,13 @@ pub fn maskable(value: &str, raw: bool) -> Result<(), &'static str> {
     if value.chars().count() < 8 {
         return Err("must have at least 8 characters");
     }
-    if raw {
-        return if value.contains(char::is_whitespace) {
-            Err("must not have white space")
-        } else {
-            Ok(())
-        };
-    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "_+=/@:.~-".contains(c);
-    if value.chars().all(plain) {
-        Ok(())
-    } else {
-        Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true")
+    match raw {
+        true if value.contains(char::is_whitespace) => Err("must not have white space"),
+        false if !value.chars().all(plain) => {
+            Err("must have only letters, digits and `_+=/@:.~-`, unless `raw` is true")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::description::{Description, Field, Value};
 use crate::{
-    field::{self, Accepted, Codec, Compare, FIELD, KEYWORD, Limits, Readback, Secrecy, Stake},
+    field::{self, Accepted, Codec, Compare, KEYWORD, Limits, Readback, Secrecy, Stake},
     kind::TIME_ZONE,
     kinds::protected_branch::Grant,
     level::Level,
@@ -134,6 +134,6 @@ fn treatment(field: &Field) -> field::Field {
             .limits
             .as_ref()
             .map(|switch| Limits { switch: switch.clone().into(), required: false }),
-        ..FIELD
+        ..field::Field::default()
     }
 }
