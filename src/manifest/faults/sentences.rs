@@ -3,8 +3,6 @@
 mod example;
 mod value;
 
-use std::ops::Range;
-
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 
 use super::{
@@ -81,9 +79,8 @@ pub(super) fn explain(
 
 /// A missing required field. `schema` is that of its parent.
 pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> Finding<A> {
-    let mut finding = Finding::error("missing", format!("`{property}` is missing"), at);
-    finding.help_if(schema["properties"].get(property).and_then(first_sentence));
-    finding
+    let help = schema["properties"].get(property).and_then(first_sentence);
+    Finding::error("missing", format!("`{property}` is missing"), at).with_help(help)
 }
 
 impl Located<'_> {
@@ -122,32 +119,27 @@ impl Located<'_> {
             }
             _ => format!("put it in quotes if it is text; a secret is exactly one of {form}"),
         };
-        let mut finding = Finding::error(
-            code,
-            message,
-            self.key.map_or_else(|| self.span(), |key| key.span.clone()),
-        );
-        finding.help(help);
-        finding
+        let at = self.key.map_or_else(|| self.span(), |key| key.span.clone());
+        Finding::error(code, message, at).with_help(Some(help))
     }
 
     fn unknown(&self, name: &str) -> Finding {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
         let what = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
         let meant = self.meant(name);
-        if meant == Some(Meant::NotYet) {
-            return not_supported(format!("`{name}`"), span);
+        if let Some(meant @ Meant::NotYet) = meant {
+            let message = format!("`{name}` is not supported yet");
+            return Finding::error("not-supported", message, span).with_help(Some(meant.help()));
         }
         if !is_name(name) {
-            let mut finding = Finding::error("unknown-field", format!("an unknown {what}"), span);
-            finding.help("names are made of letters, digits and `_`; check the quotes around it");
-            return finding;
+            let help = "names are made of letters, digits and `_`; check the quotes around it";
+            return Finding::error("unknown-field", format!("an unknown {what}"), span)
+                .with_help(Some(help));
         }
-        let mut finding = Finding::error("unknown-field", format!("unknown {what} `{name}`"), span);
         let help = meant.map(|meant| self.with_level(name, meant.help()));
         let help = help.or_else(|| self.of_other_scope(name));
-        finding.help_if(help.or_else(|| self.known_instead_of(name)));
-        finding
+        let help = help.or_else(|| self.known_instead_of(name));
+        Finding::error("unknown-field", format!("unknown {what} `{name}`"), span).with_help(help)
     }
 
     /// Help for `name`, with the level that was written.
@@ -170,9 +162,8 @@ impl Located<'_> {
         entries.find_map(|(key, _)| match self.meant(&key.name) {
             Some(meant @ Meant::Foreign(tool)) => {
                 let message = format!("`{}` is a key of {tool}, not of undrift", key.name);
-                let mut finding = Finding::error("unknown-field", message, key.span.clone());
-                finding.help(meant.help());
-                Some(finding)
+                let foreign = Finding::error("unknown-field", message, key.span.clone());
+                Some(foreign.with_help(Some(meant.help())))
             }
             _ => None,
         })
@@ -280,22 +271,14 @@ impl Located<'_> {
             1 if self.section == "unlisted" => planned(),
             _ => name == PLANNED_FIELD,
         };
-        let known = || {
-            let fits = |meant: &Meant| match meant {
-                Meant::Field(name) => self.property_names().contains(name),
-                _ => self.is_of_section(),
-            };
-            words::meant(&self.section, name).filter(|meant| !is_config && fits(meant))
+        let fits = |meant: &Meant| match meant {
+            _ if is_config => false,
+            Meant::Field(name) => self.property_names().contains(name),
+            _ => self.is_of_section(),
         };
+        let known = || words::meant(&self.section, name).filter(fits);
         if is_planned { Some(Meant::NotYet) } else { known() }
     }
-}
-
-/// The fault of a planned feature.
-fn not_supported(what: String, span: Range<usize>) -> Finding {
-    let mut finding = Finding::error("not-supported", format!("{what} is not supported yet"), span);
-    finding.help("leave it out; this release does not read it");
-    finding
 }
 
 /// Other places of a document where a key is known, as the end of a sentence that starts with "it

@@ -14,7 +14,7 @@ use crate::{
     manifest::{mask::may_be_secret, read::templates::CHANGE},
     text::{alternatives, is_name, nearest},
     value::Json,
-    yaml::{Data, Node},
+    yaml::{Data, Key, Node},
 };
 
 /// The level of access that a word or a number in quotes stands for.
@@ -46,9 +46,7 @@ impl Located<'_> {
             kind => {
                 let other = || error.masked_with("the value").to_string();
                 let message = self.limit(kind).unwrap_or_else(other);
-                let mut finding = Finding::error("value", message, self.span());
-                finding.help_if(self.description());
-                finding
+                Finding::error("value", message, self.span()).with_help(self.description())
             }
         }
     }
@@ -63,9 +61,8 @@ impl Located<'_> {
                 (1, false) => "write what it is to be, or leave it out: then it is not managed",
                 _ => "leave it out: then it is not managed; the API has no way to clear it",
             };
-            let mut finding = Finding::error("null", format!("{name} is empty"), self.span());
-            finding.help(help);
-            return finding;
+            let message = format!("{name} is empty");
+            return Finding::error("null", message, self.span()).with_help(Some(help));
         }
         if let Some(finding) = self.empty_change() {
             return finding;
@@ -79,9 +76,7 @@ impl Located<'_> {
             expected.iter().filter(|kind| **kind != "null").map(|kind| in_words(kind)).collect();
         let message = format!("{name} must be {}", words.join(" or "));
         let (code, help) = self.instead(expected);
-        let mut finding = Finding::error(code, message, self.span());
-        finding.help_if(help);
-        finding
+        Finding::error(code, message, self.span()).with_help(help)
     }
 
     /// Whether a document requires it.
@@ -161,16 +156,12 @@ impl Located<'_> {
             }
             Data::Map(entries) if wants("array") => {
                 let known = self.schema["items"]["properties"].as_object();
-                let is_entry = |known: &crate::value::Object| {
-                    entries.iter().all(|(key, _)| known.contains_key(&key.name))
-                };
-                if known.is_some_and(is_entry) && !entries.is_empty() {
-                    return help(
-                        "type",
-                        "put `- ` in front of the first field: it is a list of entries",
-                    );
-                }
+                let is_known = |key: &Key| known.is_some_and(|known| known.contains_key(&key.name));
+                let is_entry = !entries.is_empty() && entries.iter().all(|(key, _)| is_known(key));
                 let help = match (self.entry_example(), self.list_example()) {
+                    _ if is_entry => {
+                        "put `- ` in front of the first field: it is a list of entries".to_owned()
+                    }
                     (Some(entry), _) => format!("write a list of entries, as in `- {entry}`"),
                     (None, Some(list)) => format!("write it as a list: `{list}`"),
                     (None, None) => "write a list, each entry with `- ` in front".to_owned(),
@@ -206,13 +197,11 @@ impl Located<'_> {
                 let own = own.filter(|_| !may_be_secret(self.schema));
                 let example = own.or_else(|| self.schema["examples"][0].as_str()).unwrap_or("...");
                 let name = self.key.map_or("", |key| &key.name);
-                (
-                    "type",
-                    Some(match self.is_item {
-                        true => format!("write only the value, as in `- {example}`"),
-                        false => format!("write only the value: `{name}: {example}`"),
-                    }),
-                )
+                let value = match self.is_item {
+                    true => format!(", as in `- {example}`"),
+                    false => format!(": `{name}: {example}`"),
+                };
+                ("type", Some(format!("write only the value{value}")))
             }
             _ => ("type", self.description()),
         }
@@ -268,17 +257,16 @@ impl Located<'_> {
                 self.span(),
             ),
         };
-        let mut finding = Finding::error("type", message, at);
-        finding.help(help);
-        Some(finding)
+        Some(Finding::error("type", message, at).with_help(Some(help)))
     }
 
     fn not_among(&self, options: &[String]) -> Finding {
-        let mut finding = Finding::error(
-            "choice",
-            format!("{} must be {}", self.name(), alternatives(options)),
-            self.span(),
-        );
+        let message = format!("{} must be {}", self.name(), alternatives(options));
+        let finding = Finding::error("choice", message, self.span());
+        if matches!(self.node.data, Data::List(_)) {
+            let help = "write only one of them; for several, write an entry for each";
+            return finding.with_help(Some(help));
+        }
         let written = match &self.node.data {
             Data::Text(text) => Some(text.clone()),
             Data::Number(number) => Some(number.to_string()),
@@ -291,14 +279,8 @@ impl Located<'_> {
             let meant = meant.filter(|meant| all().any(|option| option == *meant));
             meant.or_else(|| nearest(text, all()))
         });
-        if matches!(self.node.data, Data::List(_)) {
-            finding.help("write only one of them; for several, write an entry for each");
-            return finding;
-        }
-        finding.help_if(
-            near.map_or_else(|| self.description(), |near| Some(format!("did you mean `{near}`?"))),
-        );
-        finding
+        let help = near.map(|near| format!("did you mean `{near}`?"));
+        finding.with_help(help.or_else(|| self.description()))
     }
 
     /// The message if no alternative matches: one list of what they accept.
@@ -314,9 +296,8 @@ impl Located<'_> {
                 (Some(Json::Array(words)), _) if words.iter().all(Json::is_string) => {
                     options.extend(strings(&choice["enum"]));
                 }
-                (Some(_), _) => {}
                 (None, Some(kind)) if kind != "null" => types.push(in_words(kind)),
-                (None, _) => {}
+                _ => {}
             }
         }
         if self.node.data == Data::Null || options.is_empty() {
@@ -336,19 +317,18 @@ impl Located<'_> {
             Some(example) => format!("{name} must be as in `{example}`"),
             None => format!("{name} has a form that is not allowed"),
         };
-        let mut finding = Finding::error("pattern", message, self.span());
         let field = Field::of(self.schema);
         let text = self.node.text().unwrap_or_default();
         let nothing = words::option(text, ["null"]).filter(|_| field.nullable);
-        finding.help(match (nothing, self.names()) {
+        let help = match (nothing, self.names()) {
             (Some(nothing), _) => format!("write `{nothing}` for none"),
             (None, Some(what)) if text.contains(['@', ' ']) => match text.strip_prefix('@') {
                 Some(_) => "leave the `@` away".to_owned(),
                 None => format!("write {what}: it has no `@` and no blanks"),
             },
             _ => self.description().unwrap_or_else(|| format!("it has to match `{pattern}`")),
-        });
-        finding
+        };
+        Finding::error("pattern", message, self.span()).with_help(Some(help))
     }
 
     /// The message for an exceeded limit.
