@@ -77,10 +77,9 @@ impl Known {
         let mut labels = Vec::from_iter(self.kinds.is_empty().then(anywhere));
         for kind in &self.kinds {
             let label = format!("`kind: {}`", kind.name());
-            let is_rule = matches!(kind, DocumentKind::Defaults(_) | DocumentKind::Profile(_));
-            match kind.scope() {
+            match kind.is_for() {
                 _ if labels.contains(&label) => {}
-                Some(Scope::Group) if is_rule => labels.push(format!("{label} with `for: Group`")),
+                Some(Scope::Group) => labels.push(format!("{label} with `for: Group`")),
                 _ => labels.push(label),
             }
         }

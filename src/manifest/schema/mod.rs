@@ -4,7 +4,7 @@
 //! kind needs nothing here. Schemas for editors contain required fields. While a file is read, they
 //! are optional because other layers may set them; they are checked after merging.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use jsonschema::Validator;
 use serde_json::json;
@@ -58,15 +58,8 @@ impl Checker {
 }
 
 /// The checkers of each kind of document, in the order of [`DocumentKind::ALL`].
-static CHECKERS: [LazyLock<Checker>; 7] = [
-    LazyLock::new(|| Checker::new(container::schema(Scope::Project, Use::Reading))),
-    LazyLock::new(|| Checker::new(container::schema(Scope::Group, Use::Reading))),
-    LazyLock::new(|| Checker::new(layers::defaults(Scope::Project, Use::Reading))),
-    LazyLock::new(|| Checker::new(layers::defaults(Scope::Group, Use::Reading))),
-    LazyLock::new(|| Checker::new(layers::profile(Scope::Project, Use::Reading))),
-    LazyLock::new(|| Checker::new(layers::profile(Scope::Group, Use::Reading))),
-    LazyLock::new(|| Checker::new(acknowledge::schema())),
-];
+static CHECKERS: [OnceLock<Checker>; DocumentKind::ALL.len()] =
+    [const { OnceLock::new() }; DocumentKind::ALL.len()];
 
 /// `undrift.yaml`.
 pub(super) static CONFIG: LazyLock<Checker> = LazyLock::new(|| Checker::new(config()));
@@ -119,19 +112,20 @@ impl DocumentKind {
     /// The kind in `document`, if it is a known one.
     pub(super) fn of(document: &Node) -> Option<Self> {
         let (_, kind) = document.get("kind")?;
-        let is_for = document.get("for").and_then(|(_, scope)| scope.text());
+        let written = document.get("for").and_then(|(_, scope)| scope.text());
+        let is_for_groups = written == Some(Scope::Group.document());
         Self::ALL.into_iter().find(|known| {
-            let fits = match known {
-                Self::Defaults(Scope::Group) | Self::Profile(Scope::Group) => {
-                    is_for == Some(Scope::Group.document())
-                }
-                Self::Defaults(Scope::Project) | Self::Profile(Scope::Project) => {
-                    is_for != Some(Scope::Group.document())
-                }
-                Self::Container(_) | Self::Acknowledge => true,
-            };
+            let fits = known.is_for().is_none_or(|of| (of == Scope::Group) == is_for_groups);
             fits && kind.text() == Some(known.name())
         })
+    }
+
+    /// For a rule, the scope that its key `for` names.
+    const fn is_for(self) -> Option<Scope> {
+        match self {
+            Self::Defaults(scope) | Self::Profile(scope) => Some(scope),
+            Self::Container(_) | Self::Acknowledge => None,
+        }
     }
 
     /// The scope of the document.
@@ -145,15 +139,19 @@ impl DocumentKind {
     /// The checker of such a document.
     pub(super) fn checker(self) -> &'static Checker {
         let at = Self::ALL.iter().position(|kind| *kind == self);
-        &CHECKERS[at.unwrap_or_default()]
+        CHECKERS[at.unwrap_or_default()].get_or_init(|| Checker::new(self.schema_to(Use::Reading)))
     }
 
     /// The standalone schema of such a document, for editors.
     pub fn schema(self) -> Json {
+        self.schema_to(Use::Editing)
+    }
+
+    fn schema_to(self, to: Use) -> Json {
         match self {
-            Self::Container(scope) => container::schema(scope, Use::Editing),
-            Self::Defaults(scope) => layers::defaults(scope, Use::Editing),
-            Self::Profile(scope) => layers::profile(scope, Use::Editing),
+            Self::Container(scope) => container::schema(scope, to),
+            Self::Defaults(scope) => layers::defaults(scope, to),
+            Self::Profile(scope) => layers::profile(scope, to),
             Self::Acknowledge => acknowledge::schema(),
         }
     }
@@ -161,20 +159,14 @@ impl DocumentKind {
     /// The schema of the keys that identify the kind.
     fn condition(self) -> Json {
         let kind = json!({"const": self.name()});
-        let (group, project) =
-            (Scope::Group.document(), json!({"const": Scope::Project.document()}));
-        match self {
-            Self::Defaults(Scope::Group) | Self::Profile(Scope::Group) => json!({
-                "properties": {"kind": kind, "for": {"const": group}},
-                "required": ["kind", "for"],
-            }),
-            Self::Defaults(Scope::Project) | Self::Profile(Scope::Project) => {
-                json!({"properties": {"kind": kind, "for": project}, "required": ["kind"]})
-            }
-            Self::Container(_) | Self::Acknowledge => {
-                json!({"properties": {"kind": kind}, "required": ["kind"]})
-            }
+        let mut condition = json!({"properties": {"kind": kind}, "required": ["kind"]});
+        if let Some(scope) = self.is_for() {
+            condition["properties"]["for"] = json!({"const": scope.document()});
         }
+        if self.is_for() == Some(Scope::Group) {
+            condition["required"] = json!(["kind", "for"]);
+        }
+        condition
     }
 }
 
