@@ -236,24 +236,17 @@ pub(super) fn load(root: &Root, diagnostics: &mut Diagnostics) -> Config {
         Ok(None) => read(&path, &name, diagnostics),
         Ok(Some(what)) => {
             let message = format!("`{FILE}` must be a regular file, not {what}");
-            diagnostics.push(
-                Diagnostic::error("unreadable", message)
-                    .at(Place::file(name))
-                    .help("put the file itself there, or take it away"),
-            );
+            let other = Diagnostic::error("unreadable", message).at(Place::file(name));
+            diagnostics.push(other.help("put the file itself there, or take it away"));
             Config::default()
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             if root.folder.join(MISNAMED).exists() {
-                let name = name.replace(FILE, MISNAMED);
-                let misnamed = Diagnostic::error(
-                    "unreadable",
-                    format!("`{MISNAMED}` must be called `{FILE}`"),
-                )
-                .at(Place::file(name));
-                diagnostics.push(
-                    misnamed.help("rename the file; under this name its guards do not count"),
-                );
+                let message = format!("`{MISNAMED}` must be called `{FILE}`");
+                let at = Place::file(name.replace(FILE, MISNAMED));
+                let misnamed = Diagnostic::error("unreadable", message).at(at);
+                let help = "rename the file; under this name its guards do not count";
+                diagnostics.push(misnamed.help(help));
             }
             Config::default()
         }

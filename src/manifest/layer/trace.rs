@@ -193,10 +193,9 @@ impl Trace {
         entry: &str,
         names: &[String],
     ) -> Option<&Origin> {
-        let says = |told: &'_ Told| told.rank;
         let said = self.layers.iter().flat_map(|told| {
             let said = told.said.iter().filter(|said| said.is_of(section, entry));
-            said.filter(|said| said.names == names).map(move |said| (says(told), &said.origin))
+            said.filter(|said| said.names == names).map(move |said| (told.rank, &said.origin))
         });
         // Of equal ones the first counts, as in the merge.
         said.max_by(|(rank, a), (other, b)| rank.cmp(other).then(b.cmp(a))).map(|(_, at)| at)
@@ -205,25 +204,12 @@ impl Trace {
 
 impl Told {
     fn new(rank: usize, name: String, origin: &Origin, body: &Body, words: &Words<'_>) -> Self {
-        let ignored = body.ignores.iter().map(|section| Said {
-            section,
-            entry: None,
-            slot: Vec::new(),
-            names: Vec::new(),
-            what: What::Ignores,
-            origin: origin.clone(),
-        });
-        let mut said: Vec<_> = ignored.collect();
+        let ignored = body.ignores.iter();
+        let mut said: Vec<_> =
+            ignored.map(|section| Said::whole(section, What::Ignores, origin)).collect();
         for section in &body.sections {
             let of = section.of;
-            let whole = |what, origin: &Origin| Said {
-                section: of.section,
-                entry: None,
-                slot: Vec::new(),
-                names: Vec::new(),
-                what,
-                origin: origin.clone(),
-            };
+            let whole = |what, origin: &Origin| Said::whole(of.section, what, origin);
             said.push(whole(What::Declared, &section.origin));
             for part in &section.parts {
                 // A failure to fill in is reported elsewhere.
@@ -248,13 +234,8 @@ impl Told {
                 said.push(entry);
             }
         }
-        said.extend(body.unlisted.iter().map(|(section, policy)| Said {
-            section,
-            entry: None,
-            slot: Vec::new(),
-            names: Vec::new(),
-            what: What::Unlisted(policy.value),
-            origin: policy.origin.clone(),
+        said.extend(body.unlisted.iter().map(|(section, policy)| {
+            Said::whole(section, What::Unlisted(policy.value), &policy.origin)
         }));
         Self { rank, name, origin: origin.clone(), said, watch: body.watch.clone() }
     }
@@ -266,6 +247,12 @@ impl Told {
 }
 
 impl Said {
+    /// What is said of a section as a whole.
+    fn whole(section: &'static str, what: What, origin: &Origin) -> Self {
+        let (slot, names) = (Vec::new(), Vec::new());
+        Self { section, entry: None, slot, names, what, origin: origin.clone() }
+    }
+
     /// Whether it is a value of the entry `key` of `section`.
     pub fn is_of(&self, section: &str, key: &str) -> bool {
         self.section == section && self.entry.as_deref() == Some(key)
