@@ -97,19 +97,13 @@ impl Acknowledgement {
 
     /// Whether `other` also acknowledges everything that this one does.
     pub fn lets_no_more_through_than(&self, other: &Self) -> bool {
-        let no_more = |own: Option<usize>, other: Option<usize>| match (own, other) {
-            (_, None) => true,
-            (None, Some(_)) => false,
-            (Some(own), Some(other)) => own <= other,
-        };
+        fn no_more<T: PartialOrd>(own: Option<T>, other: Option<T>) -> bool {
+            other.is_none_or(|other| own.is_some_and(|own| own <= other))
+        }
         self.guard == other.guard
             && self.at.written() == other.at.written()
             && no_more(self.at_most, other.at_most)
-            && match (self.until, other.until) {
-                (_, None) => true,
-                (None, Some(_)) => false,
-                (Some(own), Some(other)) => own <= other,
-            }
+            && no_more(self.until, other.until)
     }
 
     /// Whether its last day is before `today`. Then it acknowledges nothing.

@@ -130,12 +130,9 @@ impl<'d> Packed<'d> {
 
     fn origin(&self, of: &Declared) -> Origin {
         let file = of.file.clone().filter(|_| self.file.is_empty());
-        let layer = match self.layer {
-            DEFAULTS => Layer::Defaults,
-            PROFILE => Layer::Profile,
-            GROUP => Layer::Group,
-            _ => Layer::Project,
-        };
+        let lower = [Layer::Defaults, Layer::Profile, Layer::Group];
+        let layer = lower.into_iter().find(|layer| *layer as u8 == self.layer);
+        let layer = layer.unwrap_or(Layer::Project);
         let file = file.unwrap_or_else(|| self.file.into());
         Origin { file, line: self.line, column: self.column, layer }
     }
@@ -144,10 +141,6 @@ impl<'d> Packed<'d> {
         Sourced { value: self.value(), origin: self.origin(of) }
     }
 }
-
-const DEFAULTS: u8 = Layer::Defaults as u8;
-const PROFILE: u8 = Layer::Profile as u8;
-const GROUP: u8 = Layer::Group as u8;
 
 #[cfg(test)]
 mod tests {
