@@ -17,7 +17,7 @@ use crate::{
     desired::{Entry, State},
     field::{Accepted, Field, Readback, Tier},
     kind::{
-        Effect, Identity, Job, LiveEntry, Section, Spec, Unable,
+        Call, Effect, Identity, Job, LiveEntry, Section, Spec, Unable,
         calls::Act,
         forms, is_readable,
         needs::{self, SwitchState},
@@ -214,6 +214,12 @@ impl<'a> Comparing<'a> {
             || (is_identity && field.names.is_some())
     }
 
+    /// Why a field cannot be set yet.
+    fn waits(&self, name: &str, live: Option<&LiveEntry>) -> Option<&'static str> {
+        let is_empty = self.context.is_empty;
+        self.section.rules.waits(self.section, name, &self.values, live, is_empty)
+    }
+
     fn note(&self, reason: Reason, fields: Vec<String>) -> Note {
         Note {
             address: self.address.clone(),
@@ -323,14 +329,7 @@ impl<'a> Comparing<'a> {
         });
         let forgotten: Vec<_> = forgotten.map(|name| self.change(name, Some(live))).collect();
         changes.extend(forgotten);
-        let step = Step::new(
-            self.context.target.scope,
-            self.address.clone(),
-            Action::Update,
-            self.entry.origin.clone(),
-            changes,
-            sends,
-        );
+        let step = self.step(Action::Update, changes, sends);
         let after = self.after(&live.fields);
         let who = subject_id(self.section, live);
         let mut effects = self.section.rules.effects(who, &live.fields, &after);
@@ -378,13 +377,7 @@ impl<'a> Comparing<'a> {
         let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
         for (name, value) in &self.declared {
-            if let Some(why) = self.section.rules.waits(
-                self.section,
-                name,
-                &self.values,
-                Some(live),
-                self.context.is_empty,
-            ) {
+            if let Some(why) = self.waits(name, Some(live)) {
                 waiting.entry(why.to_owned()).or_default().push(name.clone());
                 continue;
             }
@@ -447,12 +440,8 @@ impl<'a> Comparing<'a> {
             findings.problems.push(self.problem("missing-field", message, help, ""));
             return;
         }
-        let waits = |name: &&&str| {
-            let (rules, values) = (self.section.rules, &self.values);
-            rules.waits(self.section, name, values, None, self.context.is_empty)
-        };
         let mut needed = self.section.required.iter();
-        if let Some((name, why)) = needed.find_map(|name| Some((name, waits(&name)?))) {
+        if let Some((name, why)) = needed.find_map(|name| Some((name, self.waits(name, None)?))) {
             let note = self.note(Reason::Waits { why: why.into() }, vec![(*name).to_owned()]);
             return findings.notes.push(note);
         }
@@ -495,15 +484,12 @@ impl<'a> Comparing<'a> {
         });
         let nothing = Object::new();
         let effects = self.section.rules.effects(who, &nothing, &self.after(&nothing));
-        let step = Step::new(
-            self.context.target.scope,
-            self.address.clone(),
-            Action::Create,
-            self.entry.origin.clone(),
-            changes,
-            sends,
-        );
-        Some(Step { effects, ..step })
+        Some(Step { effects, ..self.step(Action::Create, changes, sends) })
+    }
+
+    fn step(&self, action: Action, changes: Vec<Change>, sends: Vec<Call>) -> Step {
+        let (address, origin) = (self.address.clone(), self.entry.origin.clone());
+        Step::new(self.context.target.scope, address, action, origin, changes, sends)
     }
 
     /// The live object `before` with the declared changes, in comparable form.
@@ -607,14 +593,8 @@ impl<'a> Comparing<'a> {
             }
             Some(live) => shown_live(self.spec(name), live.fields.get(name), self.context.names),
         };
-        let origin = self.entry.fields.origin(name);
-        Change {
-            field: name.to_owned(),
-            before,
-            after: shown_declared(field, &self.values[name], &self.values),
-            origin,
-            label: None,
-        }
+        let after = shown_declared(field, &self.values[name], &self.values);
+        Change::new(name, before, after, self.entry.fields.origin(name))
     }
 }
 

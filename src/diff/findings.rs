@@ -216,6 +216,18 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// A problem, what to do about it, and where its object is declared.
+    pub fn new(
+        address: &Address,
+        code: &'static str,
+        message: String,
+        help: impl Into<String>,
+        origin: &Origin,
+    ) -> Self {
+        let (address, help, origin) = (address.clone(), Some(help.into()), origin.clone());
+        Self { address, code, message, help, origin }
+    }
+
     /// Whether a declared container does not exist, which `drift` reports as a difference.
     pub fn is_missing(&self) -> bool {
         matches!(self.code, "missing-project" | "missing-group" | "missing-namespace")

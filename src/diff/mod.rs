@@ -275,21 +275,12 @@ fn removal(
     let changes = live.fields.iter().filter(|(name, _)| {
         !section.identity.contains(&name.as_str()) && section.table().get(name).is_some()
     });
-    let changes = changes.map(|(name, value)| Change {
-        field: name.clone(),
-        before: shown_live(section.table().get(name), Some(value), context.names),
-        after: Shown::Absent,
-        origin: None,
-        label: None,
+    let changes = changes.map(|(name, value)| {
+        let before = shown_live(section.table().get(name), Some(value), context.names);
+        Change::new(name, before, Shown::Absent, None)
     });
-    let step = Step::new(
-        context.target.scope,
-        address,
-        Action::Delete,
-        origin.clone(),
-        changes.collect(),
-        sends,
-    );
+    let (scope, changes, origin) = (context.target.scope, changes.collect(), origin.clone());
+    let step = Step::new(scope, address, Action::Delete, origin, changes, sends);
     let mut effects =
         section.rules.effects(subject_id(section, live), &live.fields, &Object::new());
     effects.extend(stakes::removing(section));
@@ -327,13 +318,7 @@ pub fn shown_declared(field: &Field, value: &Value, beside: &Fields) -> Shown {
 /// A field of a container that is about to be created.
 pub fn creation_change(field: &Field, name: &str, declared: &Sourced<Value>) -> Change {
     let after = shown_declared(field, &declared.value, &Fields::new());
-    Change {
-        field: name.to_owned(),
-        before: Shown::Absent,
-        after,
-        origin: Some(declared.origin.clone()),
-        label: None,
-    }
+    Change::new(name, Shown::Absent, after, Some(declared.origin.clone()))
 }
 
 /// Plain data without the credentials that a URL may hold.

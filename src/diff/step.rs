@@ -65,6 +65,13 @@ pub struct Change {
     pub label: Option<Label>,
 }
 
+impl Change {
+    /// A change of `field`, without a label.
+    pub fn new(field: &str, before: Shown, after: Shown, origin: Option<Origin>) -> Self {
+        Self { field: field.to_owned(), before, after, origin, label: None }
+    }
+}
+
 /// A step that comes first, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Edge {

@@ -171,17 +171,11 @@ fn taken(steps: &mut [Step]) -> Vec<Problem> {
             if moved.contains(&address) {
                 step.after.push(Edge { address, reason: "it has to move first" });
             } else {
-                problems.push(Problem {
-                    address: step.address.clone(),
-                    code: "previously",
-                    message: format!(
-                        "`{address}` has to move first, and this run does not move it"
-                    ),
-                    help: Some(format!(
-                        "select it too (`--only {address}`), or resolve its problem"
-                    )),
-                    origin: step.origin.clone(),
-                });
+                let message =
+                    format!("`{address}` has to move first, and this run does not move it");
+                let help = format!("select it too (`--only {address}`), or resolve its problem");
+                let (address, origin) = (&step.address, &step.origin);
+                problems.push(Problem::new(address, "previously", message, help, origin));
             }
         }
     }
@@ -217,16 +211,12 @@ fn circular(steps: &[Step]) -> Vec<Problem> {
 fn created_from_itself(step: &Step, sources: &[String]) -> Problem {
     let path = &step.address.path;
     let sources: Vec<_> = sources.iter().map(|source| format!("`{source}`")).collect();
-    Problem {
-        address: step.address.clone(),
-        code: "circular",
-        message: format!(
-            "`{path}` is created from {}, which would have to be created from `{path}` before",
-            text::joined(&sources)
-        ),
-        help: Some("correct one of them, or create one by hand first".to_owned()),
-        origin: step.origin.clone(),
-    }
+    let message = format!(
+        "`{path}` is created from {}, which would have to be created from `{path}` before",
+        text::joined(&sources)
+    );
+    let help = "correct one of them, or create one by hand first";
+    Problem::new(&step.address, "circular", message, help, &step.origin)
 }
 
 /// The visibilities before and after a step, as ranks from the narrowest; before is `None` for a
@@ -267,18 +257,15 @@ fn too_visible(steps: &[Step]) -> Vec<Problem> {
 fn more_visible_than(step: &Step, own: usize, group: &Step, most: usize) -> Problem {
     let word = |rank: usize| VISIBILITIES[rank];
     let change = step.changes.iter().find(|change| change.field == "visibility");
-    Problem {
-        address: step.address.clone(),
-        code: "more-visible",
-        message: format!(
-            "it would be {} in the group `{}`, which would be {}: the service refuses that",
-            word(own),
-            group.address.path,
-            word(most)
-        ),
-        help: Some(format!("write `visibility: {}`, or widen the group", word(most))),
-        origin: change.and_then(|change| change.origin.clone()).unwrap_or(step.origin.clone()),
-    }
+    let message = format!(
+        "it would be {} in the group `{}`, which would be {}: the service refuses that",
+        word(own),
+        group.address.path,
+        word(most)
+    );
+    let help = format!("write `visibility: {}`, or widen the group", word(most));
+    let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
+    Problem::new(&step.address, "more-visible", message, help, origin)
 }
 
 fn visible(steps: &mut [Step]) {
@@ -413,20 +400,14 @@ fn below(steps: &[Step], grants: &Grants) -> Vec<Problem> {
 fn below_granted(step: &Step, level: u8, grant: &Grant) -> Problem {
     let word = |level: u8| Level::parse(&level.into()).map_or("a level", |level| level.word);
     let who = step.address.entry.as_deref().unwrap_or_default();
-    Problem {
-        address: step.address.clone(),
-        code: "inherited-access",
-        message: format!(
-            "this run makes `{}` {} of the group `{}` above, and the service then refuses {} here",
-            text::escape(who),
-            word(grant.after),
-            grant.address.path,
-            word(level)
-        ),
-        help: Some(format!(
-            "write `access_level: {}` or more, or take the entry away",
-            word(grant.after)
-        )),
-        origin: step.origin.clone(),
-    }
+    let message = format!(
+        "this run makes `{}` {} of the group `{}` above, and the service then refuses {} here",
+        text::escape(who),
+        word(grant.after),
+        grant.address.path,
+        word(level)
+    );
+    let help =
+        format!("write `access_level: {}` or more, or take the entry away", word(grant.after));
+    Problem::new(&step.address, "inherited-access", message, help, &step.origin)
 }

@@ -111,13 +111,8 @@ pub(super) fn missing(declared: &Container, address: &Address, unselected: bool)
     } else {
         "write `create: true` to allow undrift to create it, or correct `path`".to_owned()
     };
-    Problem {
-        address: address.clone(),
-        code,
-        message: format!("the {noun} `{}` does not exist", address.path),
-        help: Some(help),
-        origin: declared.origin.clone(),
-    }
+    let message = format!("the {noun} `{}` does not exist", address.path);
+    Problem::new(address, code, message, help, &declared.origin)
 }
 
 pub(super) fn missing_namespace(
@@ -126,15 +121,11 @@ pub(super) fn missing_namespace(
     namespace: &str,
 ) -> Problem {
     let namespace = escape(namespace);
-    Problem {
-        address: address.clone(),
-        code: "missing-namespace",
-        message: format!("no group or user `{namespace}` exists, or the token cannot see it"),
-        help: Some(format!(
-            "declare the group with `create: true`, select it too if it is (`--only {namespace}`), or correct `path`"
-        )),
-        origin: declared.origin.clone(),
-    }
+    let message = format!("no group or user `{namespace}` exists, or the token cannot see it");
+    let help = format!(
+        "declare the group with `create: true`, select it too if it is (`--only {namespace}`), or correct `path`"
+    );
+    Problem::new(address, "missing-namespace", message, help, &declared.origin)
 }
 
 fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
@@ -159,30 +150,21 @@ fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
             (format!("the {noun} `{}` was renamed", address.path), "write its new path".to_owned())
         }
     };
-    Problem {
-        address: address.clone(),
-        code: match declared.scope {
-            Scope::Group => "moved-group",
-            Scope::Project => "moved-project",
-        },
-        message,
-        help: Some(help),
-        origin: declared.origin.clone(),
-    }
+    let code = match declared.scope {
+        Scope::Group => "moved-group",
+        Scope::Project => "moved-project",
+    };
+    Problem::new(address, code, message, help, &declared.origin)
 }
 
 fn import_failed(declared: &Container, address: &Address, why: Option<&str>) -> Problem {
     let (noun, path) = (declared.scope.noun(), &address.path);
     let why = why.unwrap_or("the service does not say why");
-    Problem {
-        address: address.clone(),
-        code: "import-failed",
-        message: format!("the import of `{path}` failed: {why}"),
-        help: Some(format!(
-            "delete the {noun} and run again; to keep it as it is, remove its source from the manifest"
-        )),
-        origin: declared.origin.clone(),
-    }
+    let message = format!("the import of `{path}` failed: {why}");
+    let help = format!(
+        "delete the {noun} and run again; to keep it as it is, remove its source from the manifest"
+    );
+    Problem::new(address, "import-failed", message, help, &declared.origin)
 }
 
 /// The effect of a declared switch on a capability of the container.

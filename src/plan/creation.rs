@@ -163,13 +163,10 @@ impl Planning<'_> {
     ) -> Result<Option<String>, Box<Problem>> {
         let own = section.field(name);
         match diff::bound(own, name, &field.value, self.context, &mut plan.findings) {
-            Some(Bound::Refused(message, help)) => Err(Box::new(Problem {
-                address: self.address.section(section.section),
-                code: "too-visible",
-                message,
-                help: Some(help),
-                origin: field.origin.clone(),
-            })),
+            Some(Bound::Refused(message, help)) => {
+                let at = self.address.section(section.section);
+                Err(Box::new(Problem::new(&at, "too-visible", message, help, &field.origin)))
+            }
             Some(Bound::Waits(why)) => Ok(Some(why)),
             None => Ok(None),
         }

@@ -83,15 +83,9 @@ impl Planning<'_> {
                 self.declared.scope.noun(),
                 level.word
             );
-            plan.findings.problems.push(Problem {
-                address: step.address,
-                code: "low-share",
-                message,
-                help: Some(
-                    "share it as developer or more, or take the group out of the rule".into(),
-                ),
-                origin: step.origin,
-            });
+            let help = "share it as developer or more, or take the group out of the rule";
+            let problem = Problem::new(&step.address, "low-share", message, help, &step.origin);
+            plan.findings.problems.push(problem);
         }
     }
 

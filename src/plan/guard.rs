@@ -127,12 +127,23 @@ pub(super) fn reach(
     Some(Refusal::new(Guard::Reach, &address, reason, changed, origin))
 }
 
-/// A change of a user's access.
+/// A change of the access of a user, or of the group with which the container is shared.
 struct Access<'s> {
     step: &'s Step,
-    user: Option<u64>,
+    who: Option<u64>,
     before: u8,
     after: u8,
+}
+
+impl Access<'_> {
+    /// Refuses to lower the access of the caller from `before` to `after`.
+    fn refusal(&self, caller: &Caller, before: u8, after: u8, why: &str) -> Refusal {
+        let (caller, before, after) = (escape(&caller.username), word(before), word(after));
+        let reason = format!(
+            "would lower the access of `{caller}`, the token's owner, from {before} to {after}{why}"
+        );
+        refusal(Guard::OwnAccess, self.step, reason)
+    }
 }
 
 /// The refusals of the guards for single steps.
@@ -163,15 +174,10 @@ fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_
     let changes: Vec<_> = steps.iter().flat_map(accesses).collect();
     let caller = context.caller;
     for change in &changes {
-        let is_own = change.user == Some(caller.id);
+        let is_own = change.who == Some(caller.id);
         if is_own && change.after < change.before && change.after < MAINTAINER {
-            let reason = format!(
-                "would lower the access of `{}`, the token's owner, from {} to {}",
-                escape(&caller.username),
-                word(change.before),
-                word(change.after)
-            );
-            findings.refusals.push(refusal(Guard::OwnAccess, change.step, reason));
+            let lower = change.refusal(caller, change.before, change.after, "");
+            findings.refusals.push(lower);
         }
     }
     let demoted: Vec<_> =
@@ -187,7 +193,7 @@ fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_
         None => 0,
     };
     let owners = owners(live, declared);
-    let stays = |user: &&u64| !demoted.iter().any(|change| change.user == Some(**user));
+    let stays = |user: &&u64| !demoted.iter().any(|change| change.who == Some(**user));
     let raised =
         changes.iter().filter(|change| change.before < OWNER && change.after == OWNER).count();
     let others = above + raised + usize::from(context.personal_owner.is_some());
@@ -199,21 +205,13 @@ fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_
     findings
 }
 
-/// A change of a share of the container.
-struct Share<'s> {
-    step: &'s Step,
-    group: u64,
-    before: u8,
-    after: u8,
-}
-
 /// Refuses to remove the caller's own access with a share: the run could then neither finish nor
 /// undo it.
 fn own_shares(steps: &[Step], live: &Live, declared: &Container, context: Context<'_>) -> Findings {
     let mut findings = Findings::default();
     let caller = context.caller;
     let changes: Vec<_> = steps.iter().flat_map(shares).collect();
-    let is_lower = |change: &&Share<'_>| change.after < change.before;
+    let is_lower = |change: &&Access<'_>| change.after < change.before;
     let Some(first) = changes.iter().find(is_lower) else { return findings };
     if caller.administrator || context.personal_owner == Some(caller.id) {
         return findings;
@@ -236,20 +234,18 @@ fn own_shares(steps: &[Step], live: &Live, declared: &Container, context: Contex
     let there: Vec<_> = shared(live, declared).collect();
     let before = there.iter().map(|(group, level)| by(*group, *level)).max().max(Some(*otherwise));
     let after = there.iter().map(|(group, level)| {
-        let change = changes.iter().find(|change| change.group == *group);
+        let change = changes.iter().find(|change| change.who == Some(*group));
         by(*group, change.map_or(*level, |change| change.after))
     });
     let (before, after) = (before.unwrap_or(0), after.max().max(Some(*otherwise)).unwrap_or(0));
-    let strongest = changes.iter().filter(is_lower).max_by_key(|c| by(c.group, c.before));
+    let strongest = changes
+        .iter()
+        .filter(is_lower)
+        .max_by_key(|c| c.who.map_or(0, |group| by(group, c.before)));
     if let Some(change) = strongest.filter(|_| after < before && after < MAINTAINER) {
         let how = if change.step.replaces { ", which is removed to be added anew" } else { "" };
-        let reason = format!(
-            "would lower the access of `{}`, the token's owner, from {} to {}: it comes from this share{how}",
-            escape(&caller.username),
-            word(before),
-            word(after)
-        );
-        findings.refusals.push(refusal(Guard::OwnAccess, change.step, reason));
+        let why = format!(": it comes from this share{how}");
+        findings.refusals.push(change.refusal(caller, before, after, &why));
     }
     findings
 }
@@ -270,12 +266,12 @@ fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
     Some(refusal(Guard::OwnAccess, step, reason))
 }
 
-fn shares(step: &Step) -> impl Iterator<Item = Share<'_>> {
+fn shares(step: &Step) -> impl Iterator<Item = Access<'_>> {
     step.effects.iter().filter_map(move |effect| match effect {
         Effect::Share { group: Some(group), before, after, ends } => {
             // A replacement of a share needs the access that goes with it.
             let after = if *ends || step.replaces { 0 } else { *after };
-            Some(Share { step, group: *group, before: *before, after })
+            Some(Access { step, who: Some(*group), before: *before, after })
         }
         _ => None,
     })
@@ -306,7 +302,7 @@ fn accesses(step: &Step) -> impl Iterator<Item = Access<'_>> {
         Effect::Access { user, before, after, ends } => {
             // Access with an end date counts as gone.
             let after = if *ends { 0 } else { *after };
-            Some(Access { step, user: *user, before: *before, after })
+            Some(Access { step, who: *user, before: *before, after })
         }
         _ => None,
     })

@@ -126,13 +126,8 @@ impl Planning<'_> {
     }
 
     fn change(&self, field: &str, before: &str, after: &str, origin: &Origin) -> Change {
-        Change {
-            field: field.to_owned(),
-            before: Shown::Value(before.into()),
-            after: Shown::Value(after.into()),
-            origin: Some(origin.clone()),
-            label: None,
-        }
+        let (before, after) = (Shown::Value(before.into()), Shown::Value(after.into()));
+        Change::new(field, before, after, Some(origin.clone()))
     }
 
     /// The step for one change of the container itself.
@@ -164,48 +159,34 @@ fn former_origin(declared: &Container) -> &Origin {
 pub(super) fn twice(declared: &Container, address: &Address, at: &str, other: &str) -> Problem {
     let noun = declared.scope.noun();
     let (at, other) = (escape(at), escape(other));
-    Problem {
-        address: address.clone(),
-        code: "previously",
-        message: format!(
-            "`{at}` exists, and so does `{other}`, where the {noun} is declared to have been before"
-        ),
-        help: Some(format!(
-            "take `{other}` out of `previously`, or give one of the two another path by hand"
-        )),
-        origin: former_origin(declared).clone(),
-    }
+    let message = format!(
+        "`{at}` exists, and so does `{other}`, where the {noun} is declared to have been before"
+    );
+    let help =
+        format!("take `{other}` out of `previously`, or give one of the two another path by hand");
+    Problem::new(address, "previously", message, help, former_origin(declared))
 }
 
 pub(super) fn halfway(declared: &Container, address: &Address, from: &str, at: &str) -> Problem {
     let noun = declared.scope.noun();
     let (from, at) = (escape(from), escape(at));
-    Problem {
-        address: address.clone(),
-        code: "previously",
-        message: format!(
-            "neither `{}` nor `{from}` exists, but `{at}` does, as if a run had ended between renaming and moving the {noun}",
-            address.path
-        ),
-        help: Some(format!(
-            "if it is this {noun}, write `previously: [{at}]`; if not, take `previously` away"
-        )),
-        origin: former_origin(declared).clone(),
-    }
+    let message = format!(
+        "neither `{}` nor `{from}` exists, but `{at}` does, as if a run had ended between renaming and moving the {noun}",
+        address.path
+    );
+    let help =
+        format!("if it is this {noun}, write `previously: [{at}]`; if not, take `previously` away");
+    Problem::new(address, "previously", message, help, former_origin(declared))
 }
 
 pub(super) fn closed_to_moves(declared: &Container, address: &Address, from: &str) -> Problem {
-    Problem {
-        address: address.clone(),
-        code: "archived",
-        message: format!(
-            "the {} is archived at `{}`, and cannot be moved while it is",
-            declared.scope.noun(),
-            escape(from)
-        ),
-        help: Some("write `archived: false`, and archive it again when it has moved".to_owned()),
-        origin: declared.origin.clone(),
-    }
+    let message = format!(
+        "the {} is archived at `{}`, and cannot be moved while it is",
+        declared.scope.noun(),
+        escape(from)
+    );
+    let help = "write `archived: false`, and archive it again when it has moved";
+    Problem::new(address, "archived", message, help, &declared.origin)
 }
 
 pub(super) fn deleting(declared: &Container, address: &Address, since: Option<&str>) -> Problem {
@@ -214,18 +195,11 @@ pub(super) fn deleting(declared: &Container, address: &Address, since: Option<&s
         Scope::Group => ("deleting-group", "group-restore"),
         Scope::Project => ("deleting-project", "project-restore"),
     };
-    Problem {
-        address: address.clone(),
-        code,
-        message: format!(
-            "the {} `{}` is marked for deletion{since}",
-            declared.scope.noun(),
-            address.path
-        ),
-        help: Some(format!(
-            "let an owner restore it (`undrift call {restore} id={}`), or remove its manifest",
-            address.path
-        )),
-        origin: declared.origin.clone(),
-    }
+    let message =
+        format!("the {} `{}` is marked for deletion{since}", declared.scope.noun(), address.path);
+    let help = format!(
+        "let an owner restore it (`undrift call {restore} id={}`), or remove its manifest",
+        address.path
+    );
+    Problem::new(address, code, message, help, &declared.origin)
 }

@@ -186,12 +186,9 @@ impl Step {
             }
         };
         let address = Address { path: self.path.clone(), section, entry: self.entry.clone() };
-        let changes = self.changes.iter().map(|change| diff::Change {
-            field: change.field.clone(),
-            before: change.before.clone(),
-            after: change.after.clone(),
-            origin: change.origin.clone(),
-            label: None,
+        let changes = self.changes.iter().map(|change| {
+            let Change { field, before, after, origin, .. } = change.clone();
+            diff::Change::new(&field, before, after, origin)
         });
         let (changes, origin) = (changes.collect(), self.origin.clone());
         let step = diff::Step::new(self.scope, address, self.action, origin, changes, Vec::new());
