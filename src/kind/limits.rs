@@ -145,4 +145,114 @@ mod tests {
             assert_eq!(found, fields(expected), "{was:?} {body}");
         }
     }
+
+    /// The same within a mapping: what was on stays so, and so does what nothing limits.
+    #[test]
+    fn a_switch_in_a_mapping_is_turned_off_again_if_it_was_off_and_has_a_limit() {
+        let settings = section("settings");
+        let (policy, sent) =
+            ("container_expiration_policy", "container_expiration_policy_attributes");
+        for (was, body, is_undone) in [
+            (json!({policy: {"enabled": false}}), json!({"enabled": true, "keep_n": 10}), true),
+            (json!({policy: null}), json!({"enabled": true, "keep_n": 10}), true),
+            (json!({}), json!({"enabled": true, "name_regex": ".*"}), true),
+            (json!({policy: {"enabled": true}}), json!({"enabled": true, "keep_n": 10}), false),
+            (json!({policy: {"enabled": false}}), json!({"enabled": false, "keep_n": 10}), false),
+            (json!({policy: {"enabled": false}}), json!({"enabled": true, "cadence": "1d"}), false),
+        ] {
+            let found =
+                undone(settings, &fields(json!({sent: body})), Some(&live(settings, was.clone())));
+            let off = json!({sent: {"enabled": false}});
+            assert_eq!(found, fields(if is_undone { off } else { json!({}) }), "{was} {body}");
+        }
+    }
+
+    /// What was sent, what is shown of it, and what is on then without its limit.
+    #[test]
+    fn an_answer_must_show_the_limit_of_an_active_switch() {
+        let policy = |is: Json| json!({"container_expiration_policy": is});
+        let kept = |is: Json| json!({"container_expiration_policy_attributes": is});
+        let limited = || json!({"push_events": true, "push_events_branch_filter": "main"});
+        let rule = || kept(json!({"enabled": true, "keep_n": 10, "name_regex": ".*"}));
+        let filter = Some(("push_events", "push_events_branch_filter"));
+        let keep = ("container_expiration_policy.enabled", "container_expiration_policy.keep_n");
+        for (name, body, shown, open) in [
+            ("hooks", limited(), limited(), None),
+            ("hooks", limited(), json!({"push_events": true}), filter),
+            ("hooks", limited(), json!({}), filter),
+            (
+                "hooks",
+                limited(),
+                json!({"push_events": true, "push_events_branch_filter": "dev"}),
+                filter,
+            ),
+            ("hooks", limited(), json!({"push_events": false}), None),
+            ("hooks", json!({"push_events": true}), json!({"push_events": true}), None),
+            (
+                "hooks",
+                json!({"push_events_branch_filter": "main"}),
+                json!({"push_events": true}),
+                None,
+            ),
+            (
+                "hooks",
+                json!({"push_events": false, "push_events_branch_filter": "main"}),
+                json!({"push_events": true}),
+                None,
+            ),
+            (
+                "variables",
+                json!({"value": "x", "protected": true}),
+                json!({"value": "x", "protected": false}),
+                Some(("value", "protected")),
+            ),
+            (
+                "variables",
+                json!({"value": "x", "protected": false}),
+                json!({"value": "x", "protected": true}),
+                None,
+            ),
+            (
+                "settings",
+                rule(),
+                policy(json!({"enabled": true, "keep_n": 10, "name_regex": ".*"})),
+                None,
+            ),
+            (
+                "settings",
+                rule(),
+                policy(json!({"enabled": true, "keep_n": 5, "name_regex": ".*"})),
+                Some(keep),
+            ),
+            ("settings", rule(), policy(json!({"enabled": true, "name_regex": ".*"})), Some(keep)),
+            ("settings", rule(), policy(json!({"enabled": false})), None),
+            ("settings", rule(), json!({}), None),
+            (
+                "settings",
+                kept(json!({"enabled": false, "keep_n": 10})),
+                policy(json!({"enabled": true})),
+                None,
+            ),
+            ("settings", kept(json!({"keep_n": 10})), policy(json!({"enabled": true})), None),
+        ] {
+            let raw = crate::kind::testing::object(shown.clone());
+            let found = unlimited(section(name), &fields(body.clone()), &raw);
+            let open = open.map(|(switch, limit)| (switch.to_owned(), limit.to_owned()));
+            assert_eq!(found, Vec::from_iter(open), "{name} {body} {shown}");
+        }
+    }
+
+    #[test]
+    fn only_an_active_switch_needs_its_limit() {
+        let spec = section("settings").table().get("container_expiration_policy").unwrap();
+        for (key, mapping, required) in [
+            ("name_regex", json!({"enabled": true}), true),
+            ("name_regex", json!({"enabled": false}), false),
+            ("name_regex", json!({}), false),
+            ("keep_n", json!({"enabled": true}), false),
+            ("cadence", json!({"enabled": true}), false),
+        ] {
+            assert_eq!(are_required(spec, key, &mapping), required, "{key} {mapping}");
+        }
+    }
 }

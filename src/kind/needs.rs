@@ -75,3 +75,78 @@ pub fn exceeding<'s>(
         exceeds(&own, &limit).then_some((&*spec.name, own, most, limit))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        field::{Field, Needs},
+        kind::testing::{fields, live, section},
+    };
+
+    #[test]
+    fn null_false_empty_and_disabled_are_off() {
+        for off in [json!(null), json!(false), json!(""), json!("disabled")] {
+            assert!(is_off(&off), "{off}");
+        }
+        for on in [json!(true), json!("enabled"), json!("private"), json!(0), json!([])] {
+            assert!(!is_off(&on), "{on}");
+        }
+    }
+
+    /// Every combination of what is declared of the switch and what is live of it.
+    #[test]
+    fn the_state_of_a_switch_follows_from_the_declared_and_the_live_switch() {
+        use SwitchState::{Off, Ready, TurnedOn};
+        let settings = section("settings");
+        let entry = |raw: Json| Some(live(settings, raw));
+        for (declared, new, new_beside, unseen, live_off, live_on) in [
+            (json!({}), Ready, Off, Ready, Off, Ready),
+            (json!({"lfs_enabled": false}), Off, Off, Off, Off, Off),
+            (json!({"lfs_enabled": true}), Ready, Ready, Ready, TurnedOn, Ready),
+        ] {
+            for beside in [false, true] {
+                let needs = Some(Needs { switch: "lfs_enabled".into(), same_request: beside });
+                let (field, declared) = (Field { needs, ..Field::default() }, fields(declared.clone()));
+                for (found, expected) in [
+                    (None, if beside { new_beside } else { new }),
+                    (entry(json!({"id": 7})), unseen),
+                    (entry(json!({"lfs_enabled": false})), live_off),
+                    (entry(json!({"lfs_enabled": true})), live_on),
+                ] {
+                    let fields = found.as_ref().map(|entry| &entry.fields);
+                    let about = format!("{declared:?} {fields:?} {beside}");
+                    assert_eq!(
+                        switch_state(&field, &declared, found.as_ref()),
+                        expected,
+                        "{about}"
+                    );
+                    assert_eq!(switch_state(&Field::default(), &declared, found.as_ref()), Ready, "{about}");
+                    for (value, is_on) in [(json!("x"), true), (json!("disabled"), false)] {
+                        let mut declared = declared.clone();
+                        declared.insert("own".to_owned(), value.into());
+                        let found = waits(&field, "own", &declared, found.as_ref());
+                        let waiting = is_on && expected == Off;
+                        assert_eq!(found, waiting.then_some("lfs_enabled"), "{about}");
+                    }
+                }
+                assert_eq!(in_request(&field), beside.then_some("lfs_enabled"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_level_exceeds_lower_levels_only() {
+        let levels = ["disabled", "private", "enabled", "public"];
+        let rank = |level: &str| levels.iter().position(|known| *known == level);
+        for level in levels.into_iter().chain(["other"]) {
+            for most in levels.into_iter().chain(["other"]) {
+                let expected =
+                    rank(level).zip(rank(most)).is_some_and(|(level, most)| level > most);
+                assert_eq!(exceeds(&json!(level), &json!(most)), expected, "{level} {most}");
+            }
+        }
+    }
+}
