@@ -578,6 +578,37 @@ mod tests {
 
     use super::*;
 
+    /// Errors for tests of what follows from them.
+    impl ApiError {
+        /// An answer to `operation` with this status, and no more.
+        pub(crate) fn answered(operation: &'static Operation, status: u16) -> Self {
+            let refusal = Refusal {
+                status,
+                message: String::new(),
+                request_id: None,
+                absence: Absence::Other,
+                moved_to: None,
+                elsewhere: false,
+            };
+            Self::new(operation, "/somewhere".to_owned(), Kind::Refused(refusal))
+        }
+
+        /// `operation` was not sent: what it was built from is old, or somebody asked the run to end.
+        pub(crate) fn unsent(operation: &'static Operation, is_stale: bool) -> Self {
+            let kind = if is_stale { Kind::Stale } else { Kind::Interrupted };
+            Self::new(operation, "/somewhere".to_owned(), kind)
+        }
+
+        /// The same, in doubt since then, and to be built anew from then on.
+        pub(crate) fn with(self, doubt: Option<Duration>, again: Option<Duration>) -> Self {
+            let error = self.in_doubt(doubt);
+            match again {
+                Some(instant) => error.again_at(instant),
+                None => error,
+            }
+        }
+    }
+
     fn said(status: u16, body: &str) -> (String, Absence) {
         message(status, body.as_bytes(), str::to_owned)
     }

@@ -16,6 +16,10 @@
 
 mod known;
 mod progress;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 mod verify;
 mod walk;
 
@@ -216,32 +220,9 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         };
         let mut wanted = Vec::new();
         for step in open {
-            let now = look.plan.steps.iter().find(|now| now.address == step.address);
-            // The condition no longer holds, although this look did not read the section.
-            let is_over = |now: &Step| now.possible.is_some() && look.plan.has_compared(now);
-            let now =
-                now.and_then(|now| if is_over(now) { now.certain.as_deref() } else { Some(now) });
-            // The new live state may be protected by a guard, unless this run itself made it.
-            let refused = look.plan.refusals.iter().find(|refusal| {
-                let is_unseen = step.action == Action::Create && !self.creates();
-                is_unseen && refusal.address == step.address && !self.plan.acknowledges(refusal)
-            });
-            match (now, look.plan.doubt(&step)) {
-                (Some(_), _) if let Some(refusal) = refused => {
-                    let why = format!("a guard now refuses it: {}", refusal.reason);
-                    self.end(ended, &step, Outcome::ChangedMeanwhile(why.into()));
-                }
-                (Some(now), _) if now.is_within(&step) && now.possible.is_none() => {
-                    wanted.push(self.waiting_as_planned(now.clone()));
-                }
-                (Some(_), _) => {
-                    let why = "it differs from its manifest by more than was planned";
-                    self.end(ended, &step, Outcome::ChangedMeanwhile(Cause::new(why)));
-                }
-                (None, Some(doubt)) => {
-                    self.end(ended, &step, Outcome::Failed(doubt.context(UNREAD)));
-                }
-                (None, None) => self.end(ended, &step, Outcome::Already),
+            match self.at_most(&step, &look.plan) {
+                Ok(now) => wanted.push(self.waiting_as_planned(now)),
+                Err(outcome) => self.end(ended, &step, outcome),
             }
         }
         if Bug::RemovePossible.is_planted() {
@@ -249,6 +230,36 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             wanted.extend(removals.cloned());
         }
         self.walk_all(wanted, &look.times, ended, place).await;
+    }
+
+    /// The step of the new `plan` for the possible `step`, if it is no more than was planned.
+    ///
+    /// # Errors
+    /// How it ends without being sent.
+    fn at_most(&self, step: &Step, plan: &ContainerPlan) -> Result<Step, Outcome> {
+        let now = plan.steps.iter().find(|now| now.address == step.address);
+        // The condition no longer holds, although this look did not read the section.
+        let is_over = |now: &Step| now.possible.is_some() && plan.has_compared(now);
+        let now = now.and_then(|now| if is_over(now) { now.certain.as_deref() } else { Some(now) });
+        let Some(now) = now else {
+            let doubt = plan.doubt(step).map(|doubt| Outcome::Failed(doubt.context(UNREAD)));
+            return Err(doubt.unwrap_or(Outcome::Already));
+        };
+        // The new live state may be protected by a guard, unless this run itself made it.
+        let is_unseen = step.action == Action::Create && !self.creates();
+        let refused =
+            plan.refusals.iter().filter(|_| is_unseen).find(|refusal| {
+                refusal.address == step.address && !self.plan.acknowledges(refusal)
+            });
+        if let Some(refusal) = refused {
+            let why = format!("a guard now refuses it: {}", refusal.reason);
+            return Err(Outcome::ChangedMeanwhile(why.into()));
+        }
+        if now.is_within(step) && now.possible.is_none() {
+            return Ok(now.clone());
+        }
+        let why = "it differs from its manifest by more than was planned";
+        Err(Outcome::ChangedMeanwhile(Cause::new(why)))
     }
 
     /// A step from a new plan of this container alone, with the edges to other containers.

@@ -1,5 +1,8 @@
 //! Finds what does not match after the steps of a container.
 
+#[cfg(test)]
+mod tests;
+
 use super::{Ended, Look, Run, closes};
 use crate::{
     address::Address,

@@ -1,6 +1,8 @@
 //! Sends the steps of one project along their edges. A step waits if an answer was lost or a live
 //! value is stale, and continues with the result of the next look ([`wait`]).
 
+#[cfg(test)]
+mod tests;
 mod wait;
 
 use std::time::Duration;
@@ -427,29 +429,18 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     fn put_back(&self, mut walk: Walk, outcome: Outcome, ended: &Ended) -> PutBack {
         if let Some(failed) = walk.failed.take() {
             let undoes = walk.step.sends.get(walk.at).is_some_and(|call| call.undoes);
-            if undoes {
-                let outcome = match outcome {
-                    Outcome::Done | Outcome::Already => failed.and("it was turned off again"),
-                    other => {
-                        let why = other.cause().map_or_else(String::new, ToString::to_string);
-                        failed.and(format!("turning it off again failed ({why})"))
-                    }
-                };
-                return PutBack::Ends(walk, Outcome::Failed(outcome));
-            }
-            let outcome = match outcome {
-                Outcome::Done => Outcome::Failed(failed.context("what was there was put back")),
-                Outcome::Already => Outcome::Failed(failed.context(
+            let why = outcome.cause().map_or_else(String::new, ToString::to_string);
+            let cause = match outcome {
+                Outcome::Done | Outcome::Already if undoes => failed.and("it was turned off again"),
+                _ if undoes => failed.and(format!("turning it off again failed ({why})")),
+                Outcome::Done => failed.context("what was there was put back"),
+                Outcome::Already => failed.context(
                     "someone else added it anew, perhaps without what its manifest leaves out",
-                )),
-                other => {
-                    let why = other.cause().map_or_else(String::new, ToString::to_string);
-                    Outcome::Failed(failed.context(format!(
-                        "what was there is gone, and putting it back failed ({why})"
-                    )))
-                }
+                ),
+                _ => failed
+                    .context(format!("what was there is gone, and putting it back failed ({why})")),
             };
-            return PutBack::Ends(walk, outcome);
+            return PutBack::Ends(walk, Outcome::Failed(cause));
         }
         let next = walk.step.sends.get(walk.at + 1).filter(|_| walk.at > 0);
         match outcome {

@@ -131,16 +131,14 @@ impl<F: FnMut(Event)> Run<'_, F> {
         since: Duration,
         look: Result<&Look, &ApiError>,
     ) -> (Walk, Option<Next>) {
-        let passed = self.now().saturating_sub(since);
         let ends = look.err().filter(|error| ends_everything(error)).cloned();
+        let passed = self.now().saturating_sub(since);
+        // Who cannot look again waits no longer.
+        let passed = if ends.is_some() { arrival::PATIENCE } else { passed };
         let known = self.known.borrow();
         let found = look.map(|_| &known.live.presence).map_err(Cause::from);
-        let then = match ends.is_some() {
-            true => arrival::then(found, arrival::PATIENCE),
-            false => arrival::then(found, passed),
-        };
         let ended = |outcome| Some(Next::Ended(outcome, ends));
-        match then {
+        match arrival::then(found, passed) {
             arrival::Then::Next if walk.is_done() => (walk, ended(Outcome::Done)),
             arrival::Then::Next => (walk, None),
             arrival::Then::Look(_) => (walk, Some(await_arrival(since, passed))),
@@ -230,15 +228,14 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// What a look shows about a lost call. A step that resends a field on request differs in
     /// nothing visible, so it may be sent again.
     fn found(&self, walk: &Walk, request: &Request<Write>, look: &Look) -> Standing {
-        let found = standing(self.container.scope, &walk.step, walk.at, &look.seen);
         let asked = || look.plan.steps.iter().any(|now| walk.step.is_as(now));
-        if matches!(found, Standing::Unknown(_)) && request.again() == Again::Same && asked() {
-            return Standing::NotApplied;
+        match standing(self.container.scope, &walk.step, walk.at, &look.seen) {
+            Standing::Unknown(_) if request.again() == Again::Same && asked() => {
+                Standing::NotApplied
+            }
+            Standing::Applied if !self.is_added_whole(walk) => Standing::Other,
+            found => found,
         }
-        if found == Standing::Applied && !self.is_added_whole(walk) {
-            return Standing::Other;
-        }
-        found
     }
 
     /// Whether the object added by a replacement has all undeclared fields from before. Somebody

@@ -1,0 +1,114 @@
+//! A run without a service, for tests of what it decides: its looks are made up, and nothing is sent.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
+
+use futures_util::future::BoxFuture;
+use serde_json::json;
+
+use super::{Known, Look, Run};
+use crate::{
+    address::Selector,
+    api::{
+        Clock, ReadClient, SendError, Service, Settings as ApiSettings, Transport, WireRequest,
+        WireResponse, WriteClient,
+    },
+    apply::{Apply, Event, Teller, dependencies::Dependencies},
+    desired::{Container, Desired},
+    diff::{Findings, Step},
+    kind::Created,
+    live::{Live, Times, testing::caller},
+    observe::Observer,
+    plan::{self, Plan, Policy, Settings},
+    secret::Secrets,
+};
+
+/// Answers who asks, and nothing else.
+#[derive(Debug)]
+struct Silent;
+
+impl Transport for Silent {
+    fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
+        let json = (http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        let body = json!({"id": 7, "username": "root", "is_admin": true}).to_string();
+        let headers = [json].into_iter().collect();
+        Box::pin(async { Ok(WireResponse { status: 200, headers, body: Ok(body.into()) }) })
+    }
+}
+
+/// It is always the same time.
+#[derive(Debug)]
+struct Still(Duration);
+
+impl Clock for Still {
+    fn now(&self) -> Duration {
+        self.0
+    }
+    fn wall(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+    fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+pub(super) const NOW: Duration = Duration::from_secs(103);
+/// When the looks were taken.
+pub(super) const LOOKED: Duration = Duration::from_secs(102);
+
+pub(super) type Events = fn(Event);
+
+/// Checks something of a run that carries out `steps` in `container`, of which `live` is known.
+pub(super) fn with_run<T>(
+    container: &Container,
+    steps: Vec<Step>,
+    live: &Live,
+    check: impl FnOnce(&Run<'_, Events>) -> T,
+) -> T {
+    with_plan(container, &Plan::of(Findings { steps, ..Findings::default() }, 1), live, check)
+}
+
+/// The same for all steps of `plan`.
+pub(super) fn with_plan<T>(
+    container: &Container,
+    plan: &Plan,
+    live: &Live,
+    check: impl FnOnce(&Run<'_, Events>) -> T,
+) -> T {
+    let service = Service::parse("https://example.org", false).unwrap();
+    let client = ApiSettings { clock: Arc::new(Still(NOW)), ..ApiSettings::default() };
+    let client = ReadClient::new(service, Arc::new(Silent), Arc::default(), client);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let observer = runtime.block_on(Observer::connect(client)).unwrap();
+    let writer = WriteClient::new(observer.client().clone());
+    let (desired, settings) = (Desired::default(), settings());
+    let apply = Apply {
+        desired: &desired,
+        observer: &observer,
+        writer: &writer,
+        settings: &settings,
+        trusts: Duration::ZERO,
+        ahead: 1,
+    };
+    let (approved, _) = plan.approve(Policy::default()).unwrap();
+    let steps: Vec<_> = plan.steps.iter().collect();
+    let teller = Teller(Mutex::new((|_| ()) as Events));
+    let dependencies = Dependencies::of(approved.steps(), Created::default());
+    let run = Run::new(&apply, &approved, container, &steps, &teller, &dependencies);
+    *run.known.borrow_mut() = Known::new(live.clone());
+    check(&run)
+}
+
+pub(super) fn settings() -> Settings {
+    Settings::of(caller(), Arc::new(Secrets::default()), &Desired::default())
+}
+
+/// What `live` leaves to do, where the objects that `resend` names are sent again.
+pub(super) fn look(container: &Container, live: &Live, resend: &[&str]) -> Look {
+    let resend = resend.iter().map(|at| Selector::parse(at).unwrap()).collect();
+    let plan = plan::container(container, live, &Settings { resend, ..settings() });
+    let seen = plan::container(container, live, &settings());
+    Look { times: Times::at(LOOKED), plan, seen }
+}

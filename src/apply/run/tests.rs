@@ -1,0 +1,281 @@
+//! What a run makes of a look before its first write.
+
+use serde_json::json;
+
+use super::{
+    testing::{look, with_plan},
+    *,
+};
+use crate::{
+    desired::{Unlisted, testing::shop},
+    diff::{Findings, Incomplete, Problem},
+    live::{Collection, testing::here},
+    plan::{Acknowledged, Plan},
+    value::Json,
+};
+
+/// A setting and a variable.
+fn declared() -> Container {
+    let sections = json!({
+        "settings": {"merge_method": "ff"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
+    });
+    shop(&sections, Unlisted::Report)
+}
+
+fn before() -> Json {
+    json!({"settings": {"merge_method": "merge"}, "variables": []})
+}
+
+fn after() -> Json {
+    let variable = json!({"key": "A", "environment_scope": "*", "value": "new"});
+    json!({"settings": {"merge_method": "ff"}, "variables": [variable]})
+}
+
+/// A container is as it was planned, or one of its steps says why it is not.
+#[test]
+fn a_changed_container_is_reported_at_one_of_its_steps() {
+    let container = declared();
+    let live = here(&container, &before());
+    let planned = || look(&container, &live, &[]).plan;
+    let settings = || container.address().section("settings");
+    let variable = || container.address().section("variables").entry("A@*");
+    let problem = |address: Address| Problem {
+        address,
+        code: "x",
+        message: "a problem".to_owned(),
+        help: None,
+        origin: container.origin.clone(),
+    };
+    let unread = |address: Address| Incomplete { address, reason: Cause::new("503") };
+    let refusal = |objects: usize| {
+        let guard = crate::desired::Guard::Protection;
+        Refusal::new(guard, &settings(), "refused".to_owned(), objects, &container.origin)
+    };
+    let with = |change: &dyn Fn(&mut ContainerPlan)| {
+        let mut plan = planned();
+        change(&mut plan);
+        plan
+    };
+    let turn = || Step { address: container.address(), ..planned().steps[0].clone() };
+    let plan = |acknowledged: Option<Refusal>| {
+        let mut plan = Plan::of(planned().findings, 1);
+        plan.acknowledged.extend(acknowledged.map(|refusal| Acknowledged {
+            refusal,
+            reason: None,
+            by: None,
+            is_new: false,
+        }));
+        plan
+    };
+    for (name, known, fresh, expected) in [
+        ("the same", None, planned(), None),
+        ("done", None, look(&container, &here(&container, &after()), &[]).plan, None),
+        (
+            "a problem of a step",
+            None,
+            with(&|plan| plan.findings.problems.push(problem(variable()))),
+            Some((variable(), "changed", "a problem")),
+        ),
+        (
+            "a problem of the section",
+            None,
+            with(&|plan| {
+                let section = container.address().section("variables");
+                plan.findings.problems.push(problem(section));
+            }),
+            Some((variable(), "changed", "a problem")),
+        ),
+        (
+            "a problem elsewhere",
+            None,
+            with(&|plan| {
+                plan.findings.problems.push(problem(container.address().section("hooks")));
+            }),
+            Some((settings(), "changed", "a problem")),
+        ),
+        (
+            "unread",
+            None,
+            with(&|plan| plan.findings.incomplete.push(unread(variable()))),
+            Some((variable(), "failed", "503")),
+        ),
+        (
+            "moved",
+            None,
+            with(&|plan| plan.findings.steps.insert(0, turn())),
+            Some((settings(), "changed", "renamed, moved or marked")),
+        ),
+        (
+            "refused",
+            None,
+            with(&|plan| plan.findings.refusals.push(refusal(1))),
+            Some((settings(), "changed", "a guard now refuses it")),
+        ),
+        (
+            "refused and acknowledged",
+            Some(refusal(1)),
+            with(&|plan| plan.findings.refusals.push(refusal(1))),
+            None,
+        ),
+        (
+            "refused and acknowledged for less",
+            Some(refusal(1)),
+            with(&|plan| plan.findings.refusals.push(refusal(2))),
+            Some((settings(), "changed", "a guard now refuses it")),
+        ),
+        (
+            "another value",
+            None,
+            look(
+                &container,
+                &here(
+                    &container,
+                    &json!({"settings": {"merge_method": "rebase_merge"}, "variables": []}),
+                ),
+                &[],
+            )
+            .plan,
+            Some((settings(), "changed", "someone changed it")),
+        ),
+    ] {
+        let found = with_plan(&container, &plan(known), &live, |run| run.moved(&fresh));
+        let found = found.map(|(address, outcome)| {
+            let word = match outcome {
+                Outcome::ChangedMeanwhile(_) => "changed",
+                Outcome::Failed(_) => "failed",
+                _ => "something else",
+            };
+            (address, word, outcome.cause().unwrap().message.to_string())
+        });
+        match (found, expected) {
+            (Some((address, word, why)), Some((at, expected, part))) => {
+                assert_eq!((address, word), (at, expected), "{name}");
+                assert!(why.contains(part), "{name}: {why}");
+            }
+            (found, expected) => assert_eq!(found.is_none(), expected.is_none(), "{name}"),
+        }
+    }
+}
+
+/// What could not be seen when it was planned is done as far as it is no more than was shown.
+#[test]
+fn a_possible_step_does_no_more_than_was_planned() {
+    let container = declared();
+    let live = here(&container, &before());
+    let variable = look(&container, &live, &[]).plan.findings.steps.remove(1);
+    let possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
+    let entry = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value, "variable_type": "env_var", "protected": true, "masked": false, "raw": false});
+    let at = |entries: Json| {
+        let there = json!({"settings": {"merge_method": "ff"}, "variables": entries});
+        look(&container, &here(&container, &there), &[]).plan
+    };
+    let refusal = |objects: usize| {
+        let guard = crate::desired::Guard::Protection;
+        Refusal::new(guard, &variable.address, "refused".to_owned(), objects, &container.origin)
+    };
+    let refused = |objects: usize| {
+        let mut plan = at(json!([entry("old")]));
+        plan.findings.refusals.push(refusal(objects));
+        plan
+    };
+    let elsewhere = || {
+        let mut plan = at(json!([entry("old")]));
+        let other = Refusal { address: container.address().section("settings"), ..refusal(1) };
+        plan.findings.refusals.push(other);
+        plan
+    };
+    let unread = || {
+        let mut live = here(&container, &after());
+        live.sections.insert("variables", Collection::Unreadable(Cause::new("503")));
+        look(&container, &live, &[]).plan
+    };
+    // The same step as it would be planned now.
+    let replanned = |change: &dyn Fn(&mut Step)| {
+        let mut plan = at(json!([]));
+        change(plan.findings.steps.iter_mut().find(|s| s.address == variable.address).unwrap());
+        plan
+    };
+    let certain = || {
+        let certain = at(json!([entry("old")])).findings.steps.remove(0);
+        Some(Box::new(certain))
+    };
+    let creation = Step {
+        address: container.address(),
+        action: Action::Create,
+        effects: vec![Effect::Provides(Capability::Exists)],
+        ..variable.clone()
+    };
+    let edited = Step { action: Action::Update, ..variable.clone() };
+    for (name, planned, beside, acknowledged, now, expected) in [
+        ("missing", &variable, None, None, at(json!([])), "Create"),
+        ("differs", &variable, None, None, at(json!([entry("old")])), "Update"),
+        ("is so", &variable, None, None, at(json!([entry("new")])), "already"),
+        ("not read", &variable, None, None, unread(), "failed"),
+        (
+            "another value",
+            &variable,
+            None,
+            None,
+            replanned(&|step| step.changes.iter_mut().for_each(|c| c.field.push('x'))),
+            "changed",
+        ),
+        (
+            "a removal",
+            &variable,
+            None,
+            None,
+            replanned(&|step| step.action = Action::Delete),
+            "changed",
+        ),
+        (
+            "a replacement",
+            &variable,
+            None,
+            None,
+            replanned(&|step| step.replaces = true),
+            "changed",
+        ),
+        (
+            "still possible",
+            &variable,
+            None,
+            None,
+            replanned(&|step| (step.possible, step.certain) = (Some("x"), certain())),
+            "Update",
+        ),
+        (
+            "not even possible",
+            &variable,
+            None,
+            None,
+            replanned(&|step| step.possible = Some("x")),
+            "already",
+        ),
+        ("refused", &variable, None, None, refused(1), "changed"),
+        ("acknowledged", &variable, None, Some(refusal(1)), refused(1), "Update"),
+        ("acknowledged for less", &variable, None, Some(refusal(1)), refused(2), "changed"),
+        ("refused elsewhere", &variable, None, None, elsewhere(), "Update"),
+        ("refused in what this run made", &variable, Some(&creation), None, refused(1), "Update"),
+        ("refused and seen before", &edited, None, None, refused(1), "Update"),
+    ] {
+        let planned = possible(planned);
+        let steps = beside.into_iter().cloned().chain([planned.clone()]).collect();
+        let mut plan = Plan::of(Findings { steps, ..Findings::default() }, 1);
+        plan.acknowledged.extend(acknowledged.map(|refusal| Acknowledged {
+            refusal,
+            reason: None,
+            by: None,
+            is_new: false,
+        }));
+        let found = with_plan(&container, &plan, &live, |run| run.at_most(&planned, &now));
+        let found = match found {
+            Ok(step) => format!("{:?}", step.action),
+            Err(Outcome::Already) => "already".to_owned(),
+            Err(Outcome::Failed(why)) if why.message.contains("503") => "failed".to_owned(),
+            Err(Outcome::ChangedMeanwhile(_)) => "changed".to_owned(),
+            Err(other) => format!("{other:?}"),
+        };
+        assert_eq!(found, expected, "{name}");
+    }
+}

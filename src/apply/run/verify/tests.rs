@@ -1,0 +1,250 @@
+//! What does not match after a run, from what was made up to be there.
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    apply::{
+        Outcome,
+        run::{
+            progress::Progress,
+            testing::{look, with_run},
+        },
+    },
+    desired::{Container, Unlisted, testing::shop},
+    diff::Action,
+    kind::{Capability, Effect},
+    live::{Collection, Presence, testing::here},
+    value::Json,
+};
+
+/// A setting and a variable.
+fn declared() -> Container {
+    let sections = json!({
+        "settings": {"merge_method": "ff"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
+    });
+    shop(&sections, Unlisted::Report)
+}
+
+fn before() -> Json {
+    json!({"settings": {"merge_method": "merge"}, "variables": []})
+}
+
+fn after() -> Json {
+    let variable = json!({"key": "A", "environment_scope": "*", "value": "new"});
+    json!({"settings": {"merge_method": "ff"}, "variables": [variable]})
+}
+
+/// How the steps of a run ended, with nothing that does not match.
+fn ends(run: &Run<'_, impl FnMut(Event)>, outcomes: &[Outcome]) -> Ended {
+    let mut ended = Ended { progress: Progress::of(run.steps), ..Ended::default() };
+    for (step, outcome) in run.steps.iter().zip(outcomes) {
+        run.end(&mut ended, step, outcome.clone());
+    }
+    ended
+}
+
+/// What differs afterwards: by whom depends on how the step there ended.
+#[test]
+fn a_remaining_difference_is_reported_unless_its_step_failed() {
+    use MismatchReason::{ChangedMeanwhile, NotPlanned, NotSaved};
+    let container = declared();
+    let live = here(&container, &before());
+    let steps = look(&container, &live, &[]).plan.findings.steps;
+    let [first, other] = &steps[..] else { panic!("{steps:?}") };
+    let failed = || Outcome::Failed(Cause::new("refused"));
+    let possible = |step: &Step| Step { possible: Some("unless it is so"), ..step.clone() };
+    let archive = Step {
+        address: container.address().section("archived"),
+        effects: vec![Effect::Takes(Capability::Writable)],
+        ..first.clone()
+    };
+    let creation = Step { address: container.address(), action: Action::Create, ..first.clone() };
+    let mut beside = other.clone();
+    beside.address = container.address().section("variables").entry("B@*");
+    for (name, planned, outcomes, left, expected) in [
+        ("not saved", vec![first.clone()], vec![Outcome::Done], first, Some(NotSaved)),
+        ("was so already", vec![first.clone()], vec![Outcome::Already], first, Some(NotSaved)),
+        ("failed", vec![first.clone()], vec![failed()], first, None),
+        ("not its turn", vec![archive.clone()], vec![], &archive, None),
+        ("of another", vec![first.clone()], vec![Outcome::Done], other, Some(ChangedMeanwhile)),
+        ("seen only now", vec![possible(other)], vec![Outcome::Done], &beside, Some(NotPlanned)),
+        (
+            "seen only now in another section",
+            vec![possible(other)],
+            vec![Outcome::Done],
+            first,
+            Some(ChangedMeanwhile),
+        ),
+        ("created with it", vec![creation.clone()], vec![Outcome::Done], first, Some(NotSaved)),
+        ("created without it", vec![creation.clone()], vec![failed()], first, None),
+        (
+            "of a section of what was created",
+            vec![creation],
+            vec![Outcome::Done],
+            other,
+            Some(ChangedMeanwhile),
+        ),
+    ] {
+        let found = with_run(&container, planned, &live, |run| {
+            let ended = ends(run, &outcomes);
+            let mut plan = ContainerPlan::default();
+            plan.findings.steps.push(left.clone());
+            run.left(&plan, &ended)
+        });
+        let found: Vec<_> = found.into_iter().map(|mismatch| mismatch.reason).collect();
+        let seen = |reason: &MismatchReason| !matches!(reason, MismatchReason::Unreadable(_));
+        let found: Vec<_> = found.into_iter().filter(seen).collect();
+        assert_eq!(found, Vec::from_iter(expected), "{name}");
+    }
+}
+
+/// What was done and cannot be seen is not known to match, but once: where a section was not read,
+/// that is said of it as a whole.
+#[test]
+fn an_unreadable_result_is_reported_once() {
+    let container = declared();
+    let live = here(&container, &before());
+    let steps = look(&container, &live, &[]).plan.findings.steps;
+    let unread = |sections: &[&'static str]| {
+        let mut live = here(&container, &after());
+        for section in sections {
+            live.sections.insert(section, Collection::Unreadable(Cause::new("503")));
+        }
+        look(&container, &live, &[]).plan
+    };
+    let bare = || {
+        look(
+            &container,
+            &here(&container, &json!({"settings": {}, "variables": after()["variables"]})),
+            &[],
+        )
+        .plan
+    };
+    let done = || vec![Outcome::Done, Outcome::Done];
+    let (settings, variables) = ("acme/shop#settings", "acme/shop#variables");
+    let mut archived = live.clone();
+    if let Presence::Here(_, facts) = &mut archived.presence {
+        facts.archived = true;
+    }
+    let archived = || look(&container, &archived, &[]).plan;
+    let archive = Step {
+        address: container.address().section("archived"),
+        effects: vec![Effect::Takes(Capability::Writable)],
+        ..steps[0].clone()
+    };
+    let closing = || steps.iter().cloned().chain([archive.clone()]).collect::<Vec<_>>();
+    for (name, planned, outcomes, left, expected) in [
+        ("all read", steps.clone(), done(), unread(&[]), vec![]),
+        ("a list", steps.clone(), done(), unread(&["variables"]), vec![variables]),
+        (
+            "both",
+            steps.clone(),
+            done(),
+            unread(&["settings", "variables"]),
+            vec![settings, variables],
+        ),
+        ("a field", steps.clone(), done(), bare(), vec![settings]),
+        (
+            "a field of a step that failed",
+            steps.clone(),
+            vec![Outcome::NotStarted, Outcome::Done],
+            bare(),
+            vec![],
+        ),
+        (
+            "closed by somebody else",
+            steps.clone(),
+            done(),
+            archived(),
+            vec![settings, "acme/shop#variables/A@*"],
+        ),
+        (
+            "closed by this run",
+            closing(),
+            vec![Outcome::Done, Outcome::Done, Outcome::Done],
+            archived(),
+            vec!["acme/shop#archived"],
+        ),
+        (
+            "not closed by this run",
+            closing(),
+            vec![Outcome::Done, Outcome::Done, Outcome::NotStarted],
+            archived(),
+            vec![settings, "acme/shop#variables/A@*"],
+        ),
+    ] {
+        let found = with_run(&container, planned, &live, |run| {
+            let ended = ends(run, &outcomes);
+            run.left(&left, &ended)
+        });
+        let unreadable = found.iter().filter(|m| matches!(m.reason, MismatchReason::Unreadable(_)));
+        let found: Vec<_> = unreadable.map(|mismatch| mismatch.address.to_string()).collect();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+#[test]
+fn an_unsaved_field_names_the_missing_release_tier_or_group() {
+    let container = declared();
+    let live = here(&container, &before());
+    let steps = look(&container, &live, &[]).plan.findings.steps;
+    let top = Container { path: "shop".into(), ..container.clone() };
+    let jira = "prevent_merge_without_jira_issue";
+    for (container, fields, expected) in [
+        (&container, vec!["description"], None),
+        (
+            &container,
+            vec!["approvals_before_merge"],
+            Some("`approvals_before_merge` needs the premium tier"),
+        ),
+        (
+            &container,
+            vec![jira],
+            Some("`prevent_merge_without_jira_issue` needs release 16.7 of the service or later"),
+        ),
+        (
+            &container,
+            vec!["only_allow_merge_if_all_status_checks_passed"],
+            Some("`only_allow_merge_if_all_status_checks_passed` needs the ultimate tier"),
+        ),
+        (
+            &container,
+            vec!["shared_runners_enabled"],
+            Some("a group above may decide about `shared_runners_enabled`"),
+        ),
+        (&top, vec!["shared_runners_enabled"], None),
+        (
+            &container,
+            vec!["approvals_before_merge", "description", "shared_runners_enabled"],
+            Some(
+                "`approvals_before_merge` needs the premium tier; a group above may decide about `shared_runners_enabled`",
+            ),
+        ),
+    ] {
+        let names: Vec<_> = fields.into_iter().map(str::to_owned).collect();
+        let found = with_run(container, steps.clone(), &live, |run| run.late(&steps[0], &names));
+        assert_eq!(found.as_deref(), expected, "{names:?}");
+    }
+}
+
+/// Where nothing can be read any more, only the answers to the writes count.
+#[test]
+fn answers_show_unsaved_fields_without_a_read() {
+    let container = declared();
+    let live = here(&container, &before());
+    let steps = look(&container, &live, &[]).plan.findings.steps;
+    for (doubted, expected) in [(&[][..], 2), (&[0], 1), (&[0, 1], 0)] {
+        let found = with_run(&container, steps.clone(), &live, |run| {
+            for at in doubted {
+                run.known.borrow_mut().doubt(&steps[*at], &container);
+            }
+            run.refuted(&ends(run, &[Outcome::Done, Outcome::Done]))
+        });
+        assert_eq!(found.len(), expected, "{doubted:?}");
+        assert!(found.iter().all(|mismatch| mismatch.reason == MismatchReason::NotSaved));
+        let found = with_run(&container, steps.clone(), &live, |run| run.refuted(&ends(run, &[])));
+        assert_eq!(found, [], "what was not sent is no part of it");
+    }
+}

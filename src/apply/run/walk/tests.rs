@@ -1,0 +1,658 @@
+//! What comes next for a step that waits, or was answered: decided from a look that a test makes up,
+//! so that every case can be tried. Nothing is sent.
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    api::retry::MAX_RETRIES,
+    apply::run::{
+        progress::Progress,
+        testing::{LOOKED, NOW, look, with_run},
+    },
+    desired::{Container, Unlisted, testing::shop},
+    kind::Arrival,
+    live::{Collection, Live, Presence, testing::here},
+    operation::{
+        HOOK_CREATE, HOOK_DELETE, Op, PROJECT_CREATE, PROJECT_UPDATE, SHARE_DELETE, VARIABLE_CREATE,
+    },
+};
+
+/// The first step of a section, as it starts.
+fn walk(look: &Look) -> Walk {
+    Walk {
+        step: look.plan.steps[0].clone(),
+        read: ReadTime::default(),
+        at: 0,
+        attempt: 1,
+        resent: false,
+        moved: false,
+        failed: None,
+    }
+}
+
+/// How something stands: what is declared of it, what was there, and what may be there after its
+/// call was lost.
+struct Case {
+    container: Container,
+    resend: &'static [&'static str],
+    before: Json,
+    applied: Json,
+    other: Json,
+    again: Again,
+    goes_stale: bool,
+}
+
+fn cases() -> Vec<Case> {
+    let variable = |value: &str| json!({"key": "A", "environment_scope": "*", "value": value, "variable_type": "env_var", "protected": false, "masked": false, "raw": false});
+    let hook =
+        |push: bool| json!({"id": 3, "url": "https://h", "push_events": push, "token": null});
+    let description = |text: &str| json!({"settings": {"id": 1, "description": text}});
+    let case =
+        |declared: Json, before: Json, applied: Json, other: Json, again: Again, stale| Case {
+            container: shop(&declared, Unlisted::Report),
+            resend: &[],
+            before,
+            applied,
+            other,
+            again,
+            goes_stale: stale,
+        };
+    let one = |name: &str, entry: Json| json!({name: [entry]});
+    let declared_hook = json!({"url": "https://h", "push_events": true});
+    let declared_variable = json!({"key": "A", "environment_scope": "*", "value": "new"});
+    vec![
+        case(
+            json!({"settings": {"description": "new"}}),
+            description("old"),
+            description("new"),
+            description("third"),
+            Again::Same,
+            false,
+        ),
+        case(
+            one("variables", declared_variable.clone()),
+            json!({"variables": []}),
+            one("variables", variable("new")),
+            one("variables", variable("third")),
+            Again::Refused,
+            false,
+        ),
+        case(
+            one("variables", declared_variable),
+            one("variables", variable("old")),
+            one("variables", variable("new")),
+            one("variables", variable("third")),
+            Again::Same,
+            true,
+        ),
+        case(
+            one("hooks", declared_hook),
+            json!({"hooks": []}),
+            one("hooks", hook(true)),
+            one("hooks", hook(false)),
+            Again::Second,
+            true,
+        ),
+    ]
+}
+
+fn error(status: u16) -> ApiError {
+    ApiError::answered(HOOK_CREATE.row(), status)
+}
+
+/// What a look after a lost answer finds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Found {
+    Applied,
+    NotApplied,
+    Other,
+    /// The section could not be read.
+    Unread,
+    /// The look failed.
+    Failed,
+    /// The token was revoked.
+    Ended,
+}
+
+impl Case {
+    fn look(&self, found: Found) -> Result<Look, ApiError> {
+        let raw = match found {
+            Found::Applied => &self.applied,
+            Found::Other => &self.other,
+            Found::NotApplied | Found::Unread => &self.before,
+            Found::Failed => return Err(error(503)),
+            Found::Ended => return Err(error(401)),
+        };
+        let mut live = here(&self.container, raw);
+        if found == Found::Unread {
+            let unread = || Collection::Unreadable(Cause::new("503"));
+            live.sections.values_mut().for_each(|section| *section = unread());
+        }
+        Ok(look(&self.container, &live, self.resend))
+    }
+}
+
+#[test]
+fn the_live_state_decides_after_a_lost_answer() {
+    use Found::{Applied, Ended, Failed, NotApplied, Other, Unread};
+    let since = Duration::from_millis(100_200);
+    for case in cases() {
+        let before = here(&case.container, &case.before);
+        let first = walk(&look(&case.container, &before, case.resend));
+        let request = &first.step.sends[0].request;
+        assert_eq!((request.again(), request.goes_stale()), (case.again, case.goes_stale));
+        for found in [Applied, NotApplied, Other, Unread, Failed, Ended] {
+            for looks in 1..=LOOKS.len() {
+                for (resent, attempt) in
+                    [(false, 1), (true, 2), (false, MAX_RETRIES), (false, MAX_RETRIES + 1)]
+                {
+                    let about =
+                        format!("{} {found:?} {looks} {resent} {attempt}", first.step.address);
+                    let walk = Walk {
+                        step: first.step.clone(),
+                        resent,
+                        attempt,
+                        ..walk(&case.look(NotApplied).unwrap())
+                    };
+                    let look = case.look(found);
+                    let wait = Wait::Lost { error: error(502), since, looks };
+                    let (walk, next) =
+                        with_run(&case.container, vec![first.step.clone()], &before, |run| {
+                            run.after_look(walk, wait, &look)
+                        });
+                    let last = looks == LOOKS.len();
+                    let again = found == NotApplied
+                        && match case.again {
+                            Again::Same => case.goes_stale && attempt <= MAX_RETRIES,
+                            Again::Refused => !resent,
+                            _ => last && !resent,
+                        };
+                    match next {
+                        Some(Next::Ended(Outcome::Done, None)) => {
+                            assert_eq!(found, Applied, "{about}");
+                        }
+                        Some(Next::Ended(Outcome::ChangedMeanwhile(why), None)) => {
+                            assert_eq!(found, Other, "{about}");
+                            assert!(why.message.contains("something else"), "{why}");
+                        }
+                        Some(Next::Ended(Outcome::Unknown(why), Some(_))) => {
+                            assert_eq!(found, Ended, "{about}");
+                            assert!(why.transient && why.message.contains("reading back"), "{why}");
+                        }
+                        Some(Next::Ended(Outcome::Unknown(why), None)) => {
+                            assert!(last && matches!(found, Unread | Failed), "{about}");
+                            assert!(why.transient && why.message.contains("503"), "{why}");
+                        }
+                        Some(Next::Ended(Outcome::Failed(why), None)) => {
+                            assert!(last && found == NotApplied && !again, "{about}");
+                            assert!(why.transient, "{why}");
+                        }
+                        Some(Next::Waits(due, Wait::Lost { since: began, looks: taken, .. })) => {
+                            assert!(!last && !again, "{about}");
+                            assert!(matches!(found, NotApplied | Unread | Failed), "{about}");
+                            // Not before now, and on a whole second.
+                            let expected =
+                                (since + *LOOKS.get(looks).unwrap() + Duration::from_millis(800))
+                                    .max(NOW);
+                            assert_eq!(
+                                (due, began, taken),
+                                (expected, since, looks + 1),
+                                "{about}"
+                            );
+                        }
+                        None => {
+                            assert!(again, "{about}");
+                            assert_eq!(walk.attempt, attempt + 1, "{about}");
+                            assert_eq!(walk.resent, resent || case.again != Again::Same, "{about}");
+                            // What it repeats, or would create a second of, is as it was read last.
+                            let read = if case.goes_stale { LOOKED } else { Duration::ZERO };
+                            assert_eq!((walk.at, walk.read.ended), (0, read), "{about}");
+                        }
+                        _ => panic!("{about}"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a step ends with, in a word and the text of its cause.
+fn ended(next: &Next) -> (&'static str, String, bool) {
+    let Next::Ended(outcome, error) = next else { return ("waits", String::new(), false) };
+    let word = match outcome {
+        Outcome::Done => "done",
+        Outcome::Already => "already",
+        Outcome::Failed(_) => "failed",
+        Outcome::ChangedMeanwhile(_) => "changed",
+        Outcome::Skipped(_) => "skipped",
+        Outcome::NotStarted => "not started",
+        Outcome::Unknown(_) => "unknown",
+    };
+    (
+        word,
+        outcome.cause().map_or_else(String::new, |cause| cause.message.to_string()),
+        error.is_some(),
+    )
+}
+
+impl Case {
+    fn live(&self) -> Live {
+        here(&self.container, &self.before)
+    }
+
+    /// The step, before anything was sent.
+    fn first(&self) -> Walk {
+        walk(&look(&self.container, &self.live(), self.resend))
+    }
+
+    /// What comes next for `walk`, which waited for `wait`, once this was found.
+    fn after(&self, walk: Walk, wait: Wait, found: Found) -> (Walk, Option<Next>) {
+        let look = self.look(found);
+        with_run(&self.container, vec![walk.step.clone()], &self.live(), |run| {
+            run.after_look(walk, wait, &look)
+        })
+    }
+}
+
+/// A step that somebody asked for, and of which nothing can be seen to differ.
+fn resent() -> Case {
+    let hook =
+        json!({"id": 3, "url": "https://h", "push_events": true, "alert_status": "executable"});
+    let declared = json!({"hooks": [{"url": "https://h", "token": "of-the-hook"}]});
+    Case {
+        container: shop(&declared, Unlisted::Report),
+        resend: &["**#hooks"],
+        before: json!({"hooks": [hook]}),
+        applied: json!({"hooks": [hook]}),
+        other: json!({"hooks": []}),
+        again: Again::Same,
+        goes_stale: true,
+    }
+}
+
+#[test]
+fn a_write_only_field_is_resent_only_on_request() {
+    let case = resent();
+    let lost = |looks| Wait::Lost { error: error(502), since: Duration::from_secs(100), looks };
+    let (walk, next) = case.after(case.first(), lost(1), Found::Applied);
+    assert!(next.is_none() && walk.attempt == 2, "it is in the new plan");
+    // Nothing is known of the section: the look that comes next may show it.
+    let (_, next) = case.after(case.first(), lost(1), Found::Unread);
+    assert_eq!(ended(&next.unwrap()).0, "waits");
+    // Nobody asks for it any more: nothing can be found out.
+    let case = Case { resend: &[], ..case };
+    let (_, next) = case.after(resent().first(), lost(LOOKS.len()), Found::Applied);
+    let (word, why, _) = ended(&next.unwrap());
+    assert!(word == "unknown" && why.contains("does not return `token`"), "{word} {why}");
+}
+
+#[test]
+fn the_live_state_decides_after_a_null_answer() {
+    use Found::{Applied, Ended, Failed, NotApplied, Other, Unread};
+    for case in cases() {
+        for (found, word, part, ends) in [
+            (Applied, "done", "", false),
+            (NotApplied, "failed", "it saved nothing of the request", false),
+            (Other, "failed", "it saved nothing of the request", false),
+            (Unread, "failed", "503", false),
+            (Failed, "failed", "could not be read again", false),
+            (Ended, "failed", "could not be read again", true),
+        ] {
+            let (_, next) = case.after(case.first(), Wait::Unsaid, found);
+            let (is, why, ended) = ended(&next.unwrap());
+            assert_eq!((is, ended), (word, ends), "{found:?} {why}");
+            assert!(why.contains(part), "{found:?} {why}");
+        }
+    }
+}
+
+#[test]
+fn a_refused_create_may_exist_already() {
+    use Found::{Applied, Ended, Failed, NotApplied, Other, Unread};
+    for case in cases().into_iter().filter(|case| case.again != Again::Same) {
+        for resent in [false, true] {
+            for (found, word, ends) in [
+                (Applied, if resent { "done" } else { "already" }, false),
+                (NotApplied, "failed", false),
+                (Other, "failed", false),
+                (Unread, "failed", false),
+                (Failed, "failed", false),
+                (Ended, "failed", true),
+            ] {
+                let walk = Walk { resent, ..case.first() };
+                let (_, next) = case.after(walk, Wait::Refused(error(409)), found);
+                let (is, why, ended) = ended(&next.unwrap());
+                assert_eq!((is, ended), (word, ends), "{found:?} {resent} {why}");
+                assert!(is != "failed" || why.contains("409"), "{why}");
+            }
+        }
+    }
+}
+
+/// The service puts something into what the run creates; only then it is changed to what was planned.
+#[test]
+fn entries_made_by_the_service_in_a_new_container_are_updated() {
+    let case = &cases()[1];
+    let first = case.first();
+    for (is_new, found, goes_on) in
+        [(true, Found::Other, true), (true, Found::NotApplied, false), (false, Found::Other, false)]
+    {
+        let look = case.look(found);
+        let (walk, next) =
+            with_run(&case.container, vec![first.step.clone()], &case.live(), |run| {
+                if is_new {
+                    let create = Step { address: case.container.address(), ..first.step.clone() };
+                    let request = PROJECT_CREATE.request();
+                    let mut known = run.known.borrow_mut();
+                    known.hear(&case.container, &create, &request, &Json::Null, None, NOW);
+                }
+                run.after_look(case.first(), Wait::Refused(error(400)), &look)
+            });
+        assert_eq!(next.is_none(), goes_on, "{is_new} {found:?}");
+        assert_eq!(walk.step.action == Action::Update, goes_on, "{is_new} {found:?}");
+    }
+}
+
+#[test]
+fn a_rebuilt_step_is_sent_only_as_planned() {
+    use Found::{Applied, Ended, Failed, NotApplied, Other, Unread};
+    for case in cases() {
+        for (found, word, ends) in [
+            (NotApplied, "", false),
+            (Applied, "already", false),
+            (Other, "changed", false),
+            (Unread, "failed", false),
+            (Failed, "failed", false),
+            (Ended, "failed", true),
+        ] {
+            let (walk, next) = case.after(case.first(), Wait::Rebuild, found);
+            let Some(next) = next else {
+                assert_eq!((found, walk.read.ended), (NotApplied, LOOKED));
+                continue;
+            };
+            let (is, why, ended) = ended(&next);
+            assert_eq!((is, ended), (word, ends), "{found:?} {why}");
+            assert!(is != "failed" || why.contains("could not be read again"), "{why}");
+        }
+    }
+}
+
+/// A step of the same run may have done a part of it; somebody else may not.
+#[test]
+fn a_step_partly_done_by_this_run_is_rebuilt() {
+    let both = json!({"settings": {"description": "new", "merge_method": "ff"}});
+    let container = shop(&both, Unlisted::Report);
+    let live = |description: &str| {
+        here(
+            &container,
+            &json!({"settings": {"description": description, "merge_method": "merge"}}),
+        )
+    };
+    let first = walk(&look(&container, &live("old"), &[]));
+    for moved in [false, true] {
+        let look = Ok(look(&container, &live("new"), &[]));
+        let walk = Walk { step: first.step.clone(), moved, ..walk(look.as_ref().unwrap()) };
+        let (walk, next) = with_run(&container, vec![first.step.clone()], &live("old"), |run| {
+            run.after_look(walk, Wait::Rebuild, &look)
+        });
+        assert_eq!(next.is_none(), moved);
+        let fields: Vec<_> = walk.step.sends[0].request.names().collect();
+        assert_eq!(fields.len(), if moved { 1 } else { 2 }, "{fields:?}");
+    }
+}
+
+#[test]
+fn waiting_steps_end_with_the_run() {
+    let case = &cases()[0];
+    let since = Duration::from_secs(100);
+    for (wait, at, word, part) in [
+        (
+            Wait::Lost { error: error(502), since, looks: 1 },
+            0,
+            "unknown",
+            "the run ended before this could be read back",
+        ),
+        (Wait::Refused(error(409)), 0, "failed", "409"),
+        (Wait::Arrives { since }, 1, "unknown", "before its contents were imported"),
+        (Wait::Unsaid, 0, "unknown", "`null`"),
+        (Wait::Rebuild, 0, "not started", ""),
+        (Wait::Rebuild, 1, "failed", "the run ended before its last call"),
+    ] {
+        let first = case.first();
+        let address = first.step.address.clone();
+        let outcome = with_run(&case.container, vec![first.step.clone()], &case.live(), |run| {
+            let mut ended = Ended { progress: Progress::of(run.steps), ..Ended::default() };
+            run.give_up(vec![(NOW, Walk { at, ..first }, wait)], &mut ended);
+            ended.results.remove(&address).unwrap().outcome
+        });
+        let (is, why, _) = ended(&Next::Ended(outcome, None));
+        assert!(is == word && why.contains(part), "{is} {why}");
+    }
+}
+
+/// A tag's protection: removed and added anew, or put back if that fails.
+fn replaced() -> Case {
+    let tag = |level: u8| json!({"protected_tags": [{"name": "v*", "create_access_levels": [{"id": 1, "access_level": level, "access_level_description": "x"}]}]});
+    let developers = json!([{"access_level": "developer"}]);
+    let declared = json!({"protected_tags": [{"name": "v*", "allowed_to_create": developers}]});
+    Case {
+        container: shop(&declared, Unlisted::Report),
+        resend: &[],
+        before: tag(40),
+        applied: tag(30),
+        other: tag(0),
+        again: Again::Second,
+        goes_stale: true,
+    }
+}
+
+#[test]
+fn each_call_of_a_replacement_has_its_own_outcome() {
+    use Found::{Applied, NotApplied, Other};
+    let case = replaced();
+    let gone = Case { before: json!({"protected_tags": []}), ..replaced() };
+    let lost = |looks| Wait::Lost { error: error(502), since: Duration::from_secs(100), looks };
+    let last = LOOKS.len();
+    // The call, what is there, and what comes then; "next" is the call after it.
+    for (at, is_gone, found, looks, word) in [
+        (0, false, NotApplied, 1, "waits"),
+        (0, false, NotApplied, last, "again"),
+        (0, true, NotApplied, 1, "next"),
+        (0, false, Other, 1, "changed"),
+        (1, true, NotApplied, 1, "again"),
+        (1, false, Applied, 1, "done"),
+        (1, false, Other, 1, "changed"),
+        (2, true, NotApplied, 1, "again"),
+        (2, false, NotApplied, 1, "done"),
+    ] {
+        let look = if is_gone { gone.look(found) } else { case.look(found) };
+        let walk = Walk { at, ..case.first() };
+        assert_eq!(walk.step.sends.len(), 3);
+        let (walk, next) =
+            with_run(&case.container, vec![walk.step.clone()], &case.live(), |run| {
+                run.after_look(walk, lost(looks), &look)
+            });
+        let is = match next {
+            None if walk.at == at => "again",
+            None => "next",
+            Some(next) => ended(&next).0,
+        };
+        assert_eq!(is, word, "{at} {is_gone} {found:?} {looks}");
+    }
+}
+
+#[test]
+fn a_refused_call_of_a_replacement_follows_the_live_state() {
+    use Found::{Applied, NotApplied};
+    let case = replaced();
+    for (at, found, word, part) in [
+        // Nothing was removed, although the service said so.
+        (1, NotApplied, "failed", "what was there was not removed"),
+        // What is there by now is not this run's.
+        (1, Applied, "failed", "400"),
+        (2, Applied, "already", ""),
+        (2, NotApplied, "done", ""),
+    ] {
+        let (walk, next) =
+            case.after(Walk { at, ..case.first() }, Wait::Refused(error(400)), found);
+        let (is, why, _) = ended(&next.unwrap());
+        assert!(is == word && why.contains(part), "{at} {found:?}: {is} {why}");
+        assert_eq!(walk.at == 3, found == NotApplied, "{at} {found:?}");
+    }
+}
+
+/// How a step ends that did not succeed, and whether it puts back what it removed.
+#[test]
+fn a_failed_step_takes_back_its_changes_once() {
+    let refused = || Outcome::Failed(Cause::new("refused"));
+    let unknown = || Outcome::Unknown(Cause::new("lost"));
+    let failed = || Some(Cause::new("refused"));
+    let limited = json!({"hooks": [{"url": "https://h", "push_events": true, "push_events_branch_filter": "main"}]});
+    let limited = Case {
+        container: shop(&limited, Unlisted::Report),
+        before: json!({"hooks": [{"id": 3, "url": "https://h", "push_events": false, "alert_status": "executable"}]}),
+        ..resent()
+    };
+    let (tag, hook) = (replaced(), Case { resend: &[], ..limited });
+    for (case, at, earlier, outcome, word, part) in [
+        (&tag, 1, None, refused(), "goes on", ""),
+        (&tag, 0, None, refused(), "failed", "refused"),
+        (&tag, 1, None, unknown(), "unknown", "lost"),
+        (&tag, 1, None, Outcome::Done, "done", ""),
+        (&tag, 2, failed(), Outcome::Done, "failed", "what was there was put back: refused"),
+        (&tag, 2, failed(), Outcome::Already, "failed", "someone else added it anew"),
+        (&tag, 2, failed(), unknown(), "failed", "putting it back failed (lost): refused"),
+        (&hook, 0, None, refused(), "failed", "refused"),
+        (&hook, 1, failed(), Outcome::Done, "failed", "refused; it was turned off again"),
+        (&hook, 1, failed(), Outcome::Already, "failed", "refused; it was turned off again"),
+        (&hook, 1, failed(), unknown(), "failed", "refused; turning it off again failed (lost)"),
+    ] {
+        for (is_over, has_error) in [(false, false), (true, false), (false, true)] {
+            let walk = Walk { at, failed: earlier.clone(), ..case.first() };
+            let taken = with_run(&case.container, vec![walk.step.clone()], &case.live(), |run| {
+                if is_over {
+                    run.apply.writer.reads().interrupt();
+                }
+                let error = has_error.then(|| error(401));
+                run.put_back(walk, outcome.clone(), &Ended { error, ..Ended::default() })
+            });
+            let about = format!("{at} {earlier:?} {outcome:?} {is_over} {has_error}");
+            match taken {
+                PutBack::GoesOn(walk) => {
+                    assert!(word == "goes on" && !is_over && !has_error, "{about}");
+                    assert_eq!((walk.at, walk.failed), (2, failed()), "{about}");
+                }
+                PutBack::Ends(_, outcome) => {
+                    let (is, why, _) = ended(&Next::Ended(outcome, None));
+                    let word = if word == "goes on" { "failed" } else { word };
+                    assert!(is == word && why.contains(part), "{about}: {is} {why}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_error_decides_after_a_failed_call() {
+    let seconds = Duration::from_secs;
+    let on = |op: Op<Write>| (op.request().arg("id", 1), op.row());
+    let (edit, create) = (on(PROJECT_UPDATE), on(VARIABLE_CREATE));
+    let (removal, label) = (on(HOOK_DELETE), on(SHARE_DELETE));
+    let answered = |of: &(Request<Write>, _), status| ApiError::answered(of.1, status);
+    let unsent = |of: &(Request<Write>, _), is_stale| ApiError::unsent(of.1, is_stale);
+    // A call, its error, at which call it is, whether it was sent again, and what comes next; "waits" for
+    // a look at that second.
+    for (of, error, at, resent, word, due) in [
+        (&edit, answered(&edit, 502).with(Some(seconds(102)), None), 0, false, "lost", 104),
+        (
+            &edit,
+            answered(&edit, 502).with(Some(seconds(102)), Some(seconds(110))),
+            0,
+            false,
+            "lost",
+            110,
+        ),
+        (&edit, unsent(&edit, false).with(Some(seconds(102)), None), 0, false, "unknown", 0),
+        (&edit, answered(&edit, 502).with(None, Some(seconds(110))), 0, false, "rebuild", 110),
+        (&edit, unsent(&edit, true), 0, false, "rebuild", 103),
+        (&edit, unsent(&edit, false), 0, false, "not started", 0),
+        (&edit, unsent(&edit, false), 1, false, "failed", 0),
+        (&edit, unsent(&edit, false), 0, true, "failed", 0),
+        (&removal, answered(&removal, 412), 0, false, "changed", 0),
+        (&label, answered(&label, 412), 0, false, "failed", 0),
+        (&removal, answered(&removal, 403), 0, false, "failed", 0),
+        (&create, answered(&create, 400), 0, false, "refused", 103),
+        (&create, answered(&create, 409), 0, false, "refused", 103),
+        (&create, answered(&create, 422), 0, false, "refused", 103),
+        (&create, answered(&create, 403), 0, false, "failed", 0),
+        (&create, answered(&create, 401), 0, false, "failed", 0),
+        (&edit, answered(&edit, 400), 0, false, "failed", 0),
+    ] {
+        let case = &cases()[0];
+        let mut walk = Walk { at, resent, ..case.first() };
+        let about = format!("{error} {at} {resent}");
+        let ends = ends_everything(&error);
+        let next = with_run(&case.container, vec![walk.step.clone()], &case.live(), |run| {
+            run.after_error(&mut walk, &of.0, error.clone())
+        });
+        assert_eq!(walk.attempt, 1 + u32::from(word == "rebuild" && due == 110), "{about}");
+        match next {
+            Next::Waits(at, wait) => {
+                let is = match wait {
+                    Wait::Lost { since, looks: 1, .. } => {
+                        assert_eq!(since, seconds(102), "{about}");
+                        "lost"
+                    }
+                    Wait::Rebuild => "rebuild",
+                    Wait::Refused(_) => "refused",
+                    _ => "something else",
+                };
+                assert_eq!((is, at), (word, seconds(due)), "{about}");
+            }
+            next => {
+                let (is, _, has_error) = ended(&next);
+                assert_eq!((is, has_error), (word, ends), "{about}");
+            }
+        }
+    }
+}
+
+#[test]
+fn imported_contents_are_awaited_while_they_can_be_read() {
+    let case = &cases()[0];
+    let first = case.first();
+    let running = || Some(Arrival::Running);
+    for (arrival, at, status, word) in [
+        (None, 1, None, "done"),
+        (None, 0, None, "next"),
+        (running(), 1, None, "waits"),
+        (Some(Arrival::Failed(None)), 1, None, "failed"),
+        (running(), 1, Some(503), "waits"),
+        (None, 1, Some(503), "waits"),
+        (running(), 1, Some(401), "unknown"),
+    ] {
+        let about = format!("{arrival:?} {at} {status:?}");
+        let mut live = case.live();
+        if let Presence::Here(_, facts) = &mut live.presence {
+            facts.arrival = arrival;
+        }
+        let look = status.map_or_else(|| case.look(Found::NotApplied), |status| Err(error(status)));
+        let walk = Walk { at, ..case.first() };
+        let wait = Wait::Arrives { since: Duration::from_secs(100) };
+        let (_, next) = with_run(&case.container, vec![first.step.clone()], &live, |run| {
+            run.after_look(walk, wait, &look)
+        });
+        match next {
+            None => assert_eq!("next", word, "{about}"),
+            Some(Next::Waits(due, Wait::Arrives { since })) => {
+                // After three seconds it is looked for in two more.
+                assert_eq!((word, due, since.as_secs()), ("waits", Duration::from_secs(105), 100));
+            }
+            Some(next) => {
+                let (is, _, has_error) = ended(&next);
+                assert_eq!((is, has_error), (word, status == Some(401)), "{about}");
+            }
+        }
+    }
+}
