@@ -611,3 +611,25 @@ enum Compared {
     /// Its declared value is a secret that is not set.
     SecretMissing,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{desired::testing, diff::tests::World, field::Scope, value::Json};
+
+    /// What is neither compared nor shown as a change.
+    #[test]
+    fn steering_fields_are_neither_compared_nor_shown() {
+        let mut found = Vec::new();
+        for section in kinds::sections(Scope::Project) {
+            let entry = testing::entry(section, &Json::Null);
+            let world = World::default();
+            let comparing = Comparing::new(section, &entry, world.context());
+            let specs = section.table().specs().iter();
+            let steers = specs.filter(|spec| comparing.steers(&spec.name));
+            found.extend(steers.map(|spec| format!("{}.{}", section.section, spec.name)));
+        }
+        found.retain(|name| !name.starts_with("create."));
+        assert_eq!(found, ["members.user", "shares.group", "hooks.previously"]);
+    }
+}

@@ -18,7 +18,7 @@ use crate::{
 const SECRET: &str = "https://chat.example.org/hooks/T0123/canary-path";
 
 /// The context of a comparison.
-struct World {
+pub(super) struct World {
     target: Target,
     address: Address,
     caller: Caller,
@@ -44,7 +44,7 @@ impl Default for World {
 }
 
 impl World {
-    fn context(&self) -> Context<'_> {
+    pub(super) fn context(&self) -> Context<'_> {
         Context {
             target: &self.target,
             container: &self.address,

@@ -301,3 +301,100 @@ fn only_what_is_declared_otherwise_is_looked_at() {
     assert_eq!(looked(vec![named("acme/a", "x"), named("acme/b", "x")]), Vec::<String>::new());
     assert_eq!(looked(vec![named("acme/a", "y"), named("acme/neo", "x")]), ["acme/a", "acme/neo"]);
 }
+
+/// The steps of `head` against a base, each with its label, in the order of their addresses.
+fn labelled(base: &Container, head: &Container, live: &Live) -> Vec<String> {
+    let settings = settings(&[]);
+    let mut plan = container(head, live, &settings);
+    assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");
+    Base::of([base.clone()], &[]).label(&mut plan, head, live, &settings);
+    let line = |step: &Step| {
+        let at = step.address.to_string().replace("https%3A%2F%2F", "");
+        format!("{at} {:?}", step.label.unwrap())
+    };
+    let mut lines: Vec<_> = plan.steps.iter().map(line).collect();
+    lines.sort();
+    lines
+}
+
+/// Of two that are alike nothing may be left where one is changed, and no other copy goes.
+#[test]
+fn a_copy_is_removed_with_a_change_of_its_original() {
+    let hook = |id: u64, url: &str| {
+        json!({
+            "id": id, "url": format!("https://{url}"), "push_events": true, "tag_push_events": false,
+            "created_at": "2026-01-31T12:00:00Z", "alert_status": "executable",
+        })
+    };
+    let hooks = [hook(1, "a"), hook(2, "a"), hook(3, "b"), hook(4, "b")];
+    // A badge of the same name is no hook.
+    let badge = |id: u64| json!({"id": id, "name": "https://a", "link_url": "https://e.org/", "image_url": "https://e.org/i"});
+    let there = json!({"hooks": hooks, "badges": [badge(5), badge(6)]});
+    let declare = |tags: Option<&str>| {
+        let one = |url: &str| {
+            let tagged = tags == Some(url);
+            json!({"url": format!("https://{url}"), "push_events": true, "tag_push_events": tagged})
+        };
+        let badges = json!([{"name": "https://a", "link_url": "https://e.org/", "image_url": "https://e.org/i"}]);
+        shop(&json!({"hooks": [one("a"), one("b")], "badges": badges}), Unlisted::Report)
+    };
+    let base = declare(None);
+    let live = |head: &Container| here_reading(head, &there, &|_| true);
+    for (changed, expected) in [
+        (None, vec!["badges/a@6 Drift", "hooks/a@2 Drift", "hooks/b@4 Drift"]),
+        (
+            Some("a"),
+            vec!["badges/a@6 Drift", "hooks/a Change", "hooks/a@2 Both", "hooks/b@4 Drift"],
+        ),
+        (
+            Some("b"),
+            vec!["badges/a@6 Drift", "hooks/a@2 Drift", "hooks/b Change", "hooks/b@4 Both"],
+        ),
+    ] {
+        let head = declare(changed);
+        let expected: Vec<_> = expected.iter().map(|line| format!("acme/shop#{line}")).collect();
+        assert_eq!(labelled(&base, &head, &live(&head)), expected, "{changed:?}");
+    }
+}
+
+/// What a change of this branch names is created for it although it only drifted, and nothing else.
+#[test]
+fn drifted_entries_named_by_a_change_are_created() {
+    let declare = |branches: Json| {
+        let member = |name: &str| json!({"user": name, "access_level": "developer"});
+        let members = json!([member("bob"), member("carol")]);
+        shop(&json!({"members": members, "protected_branches": branches}), Unlisted::Report)
+    };
+    let rule = |name: &str, rows: Json| json!([{"name": name, "allowed_to_push": rows}]);
+    let there = json!({"members": [], "protected_branches": []});
+    let (bob, dave) = (json!([{"user": "bob"}]), json!([{"user": "dave"}]));
+    let drift = ["members/bob Drift", "members/carol Drift"];
+    for (before, now, expected) in [
+        (json!([]), json!([]), drift.to_vec()),
+        (
+            json!([]),
+            rule("main", bob.clone()),
+            vec!["members/bob Both", "members/carol Drift", "protected_branches/main Change"],
+        ),
+        (
+            json!([]),
+            rule("main", dave),
+            vec!["members/bob Drift", "members/carol Drift", "protected_branches/main Change"],
+        ),
+        // It only drifted itself.
+        (
+            rule("main", bob.clone()),
+            rule("main", bob),
+            vec!["members/bob Drift", "members/carol Drift", "protected_branches/main Drift"],
+        ),
+    ] {
+        let (base, head) = (declare(before), declare(now));
+        let mut live = here_reading(&head, &there, &|_| true);
+        live.inherited = Some(std::sync::Arc::default());
+        for (at, name) in ["bob", "carol", "dave"].into_iter().enumerate() {
+            live.names.insert(crate::field::Named::User, name, Some(11 + at as u64));
+        }
+        let expected: Vec<_> = expected.iter().map(|line| format!("acme/shop#{line}")).collect();
+        assert_eq!(labelled(&base, &head, &live), expected, "{:?}", head.sections);
+    }
+}

@@ -286,3 +286,75 @@ fn what_a_group_bounds_is_changed_after_that() {
         assert_eq!(edges(&steps), [Vec::new(), expected], "{own} below {above}");
     }
 }
+
+/// A name is there once in a group: what gets it waits for what gives it up.
+#[test]
+fn a_new_container_waits_for_its_name() {
+    let change = |before: Shown, after: Shown| crate::diff::Change {
+        field: "name".to_owned(),
+        before,
+        after,
+        origin: None,
+        label: None,
+    };
+    let text = |name: &str| Shown::Value(name.into());
+    let renamed = |path: &str, before: Shown| {
+        let mut step = at(path, "settings", Vec::new());
+        step.changes = vec![change(before, text("Other"))];
+        step
+    };
+    let new = |path: &str, name: Option<&str>| {
+        let mut step = itself(Scope::Project, path, vec![Effect::Provides(Capability::Exists)]);
+        step.changes = name.map(|name| change(Shown::Absent, text(name))).into_iter().collect();
+        step
+    };
+    for (gives_up, gets, waits) in [
+        (renamed("acme/old", text("Shop")), new("acme/neo", Some("shop")), true),
+        (renamed("acme/old", text("Shop")), new("ACME/neo", Some("SHOP")), true),
+        // Without a name it gets the one that is like its path.
+        (renamed("acme/old", text("Shop")), new("acme/shop", None), true),
+        (renamed("acme/old", text("")), new("acme/neo", Some("old")), true),
+        (renamed("acme/old", text("Shop")), new("acme/shop", Some("Else")), false),
+        (renamed("acme/old", text("Shop")), new("acme/web/neo", Some("shop")), false),
+        (renamed("old", text("Shop")), new("neo", Some("shop")), true),
+        (renamed("acme/old", Shown::Unknown), new("acme/neo", Some("shop")), false),
+        (renamed("acme/old", text("Shop")), itself(Scope::Project, "acme/shop", Vec::new()), false),
+        (
+            Step {
+                address: at("acme/old", "hooks", Vec::new()).address,
+                ..renamed("acme/old", text("Shop"))
+            },
+            new("acme/neo", Some("shop")),
+            false,
+        ),
+    ] {
+        let first = gives_up.address.to_string();
+        let about = format!("{gives_up:?} {gets:?}");
+        let mut steps = [gives_up, gets];
+        assert!(connect(&mut steps).is_empty());
+        let expected = if waits { vec![first] } else { Vec::new() };
+        assert_eq!(edges(&steps), [Vec::new(), expected], "{about}");
+    }
+}
+
+/// Until a project has moved, the service shows it by its former path.
+#[test]
+fn requests_naming_a_moving_project_wait_for_the_move() {
+    let moves =
+        |scope, path: &str| itself(scope, path, vec![Effect::Provides(Capability::InPlace)]);
+    for (first, upstream, waits) in [
+        (moves(Scope::Project, "acme/up"), "Acme/Up", true),
+        (moves(Scope::Project, "acme/up"), "acme/other", false),
+        (moves(Scope::Group, "acme/up"), "acme/up", false),
+        (itself(Scope::Project, "acme/up", Vec::new()), "acme/up", false),
+    ] {
+        let request = PROJECT_FORK.request().arg_of("id", upstream, Some(7));
+        let address = Address::container("x/fork".into());
+        let sends = vec![request.into()];
+        let fork = Step::new(Scope::Project, address, Action::Create, origin(1), Vec::new(), sends);
+        let mut steps = [first, fork];
+        assert!(connect(&mut steps).is_empty());
+        let expected = if waits { vec!["acme/up".to_owned()] } else { Vec::new() };
+        assert_eq!(edges(&steps), [Vec::new(), expected], "{upstream}");
+    }
+}

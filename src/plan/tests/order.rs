@@ -136,3 +136,49 @@ fn sections_share_edges() {
     let json = serde_json::to_string(&steps).unwrap();
     assert!(json.len() < 600 * 700, "{} bytes for 602 steps", json.len());
 }
+
+/// What moves must not be more visible than where it gets to; what shows more of it comes after.
+#[test]
+fn narrower_visibility_precedes_a_move() {
+    let moves = step("acme/shop", Action::Update, vec![Effect::Provides(Capability::InPlace)]);
+    let seen = |before: Option<&str>, after: &str| {
+        let before = before.map(str::to_owned);
+        let effect = Effect::Visibility { before, after: after.into() };
+        step("acme/shop#settings", Action::Update, vec![effect])
+    };
+    for (before, after) in [("public", "private"), ("public", "internal"), ("internal", "private")]
+    {
+        let reason = "it must not be too visible for the group it moves to";
+        assert_before(&seen(Some(before), after), &moves, reason);
+        let variable = step("acme/shop#variables/A@*", Action::Create, vec![]);
+        assert_before(&moves, &variable, "the project must be in its place");
+        // Without a move it is a change as others are.
+        let steps = arranged(vec![variable, seen(Some(before), after)]);
+        assert!(steps.iter().all(|(_, after)| after.is_empty()), "{steps:?}");
+    }
+    for (before, after) in
+        [(Some("private"), "public"), (Some("public"), "public"), (None, "private")]
+    {
+        assert_before(&moves, &seen(before, after), "the project must be in its place");
+    }
+    let narrowed = seen(Some("public"), "private");
+    assert!(order::narrows(&narrowed));
+    assert!(!order::narrows(&Step { action: Action::Create, ..narrowed }), "it is new");
+}
+
+/// Whom a rule names is a member first, and until the rule is gone.
+#[test]
+fn a_rule_follows_new_members_and_precedes_removed_ones() {
+    let reason = "whom a rule names must have access";
+    let rule = step("acme/shop#protected_branches/main", Action::Update, vec![]);
+    let comes = step("acme/shop#members/alice", Action::Create, access(3, 0, 30));
+    let goes = step("acme/shop#members/bob", Action::Update, access(2, 30, 0));
+    assert_before(&comes, &rule, reason);
+    assert_before(&rule, &goes, reason);
+    for (before, after) in [(10, 30), (30, 10), (0, 0)] {
+        let changes = step("acme/shop#members/carol", Action::Update, access(4, before, after));
+        for (_, after) in arranged(vec![rule.clone(), changes]) {
+            assert_eq!(after, [] as [&str; 0]);
+        }
+    }
+}
