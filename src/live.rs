@@ -181,7 +181,8 @@ pub enum Collection {
     /// A list that was read to its end.
     Complete(Complete<LiveEntry>),
     /// A list in the container's own object. The service leaves out entries that the caller may not
-    /// see. So only an entry whose name was looked up is absent if it is missing here.
+    /// see. So only an entry whose name was looked up is absent if it is missing here. Or
+    /// the lists of all parents that declared entries name, each read to its end.
     Within(Vec<LiveEntry>),
     /// A list that was read to its end, updated with the responses to writes of this run.
     Written(Vec<LiveEntry>),

@@ -35,8 +35,14 @@ mod by_data {
     };
 
     fn path(home: &Home) -> Option<&'static str> {
-        let Place::List(list) = home.place else { return None };
-        Some(list.row().path)
+        match (home.place, home.create) {
+            // It has no list of its own.
+            (_, Create::With(create)) if home.parent.is_some_and(|of| of.within.is_some()) => {
+                Some(create.row().path)
+            }
+            (Place::List(list), _) => Some(list.row().path),
+            _ => None,
+        }
     }
 
     pub(super) fn is_unknown(home: &Home) -> bool {
@@ -56,10 +62,18 @@ mod by_data {
         let sent = |name: &str| &*of.field(name).sent_name(name).to_owned().leak();
         let all = |names: &[&str]| &*names.iter().map(|name| sent(name)).collect::<Vec<_>>().leak();
         let is_put = matches!(home.create, Create::With(op) if op.row().method == Method::Put);
-        let identity = if is_put { &[] } else { of.identity };
-        let required: Vec<_> = identity.iter().chain(of.required).copied().collect();
+        let above = |name: &&str| home.parent.is_some_and(|parent| parent.field == *name);
+        let identity: Vec<_> = of.identity.iter().copied().filter(|name| !above(name)).collect();
+        let own = identity.iter().filter(|_| !is_put);
+        let required: Vec<_> = own.chain(of.required).copied().collect();
         let handle = home.handle.first()?;
-        let mut told = Collection::new(path(home)?.replace(":id", "{id}").leak());
+        let segments = path(home)?.split('/').map(|segment| match segment.strip_prefix(':') {
+            Some(name) => format!("{{{name}}}"),
+            None => segment.to_owned(),
+        });
+        let mut told = Collection::new(segments.collect::<Vec<_>>().join("/").leak());
+        told.below = home.parent.map_or("", |parent| parent.argument);
+        told.within = home.parent.and_then(|parent| parent.within).unwrap_or_default();
         if let HandlePlace::Path(name) = handle.place {
             told.entry = name;
         }
@@ -67,8 +81,9 @@ mod by_data {
         told.reads = home.seen_from.into();
         told.writes = home.seen_from.max(MAINTAINER).into();
         told.required = all(&required);
-        told.unique = if of.may_come_twice() { &[] } else { all(of.identity) };
-        told.fields = specs.iter().map(field).collect::<Vec<_>>().leak();
+        told.unique = if of.may_come_twice() { &[] } else { all(&identity) };
+        let specs = specs.iter().filter(|spec| !above(&&*spec.name));
+        told.fields = specs.map(field).collect::<Vec<_>>().leak();
         let shows =
             home.inherited_unless.iter().map(|(name, value)| (*name, &*value.to_string().leak()));
         told.shows = shows.collect::<Vec<_>>().leak();

@@ -483,7 +483,8 @@ impl<'a> Comparing<'a> {
             self.context.names.known_id(named, self.values.get(name)?.text()?)
         });
         let nothing = Object::new();
-        let effects = self.section.rules.effects(who, &nothing, &self.after(&nothing));
+        let mut effects = self.section.rules.effects(who, &nothing, &self.after(&nothing));
+        effects.extend(hidden_effects(&sends));
         Some(Step { effects, ..self.step(Action::Create, changes, sends) })
     }
 
@@ -630,6 +631,12 @@ mod tests {
             found.extend(steers.map(|spec| format!("{}.{}", section.section, spec.name)));
         }
         found.retain(|name| !name.starts_with("create."));
-        assert_eq!(found, ["members.user", "shares.group", "hooks.previously"]);
+        let steering = [
+            "members.user",
+            "shares.group",
+            "hooks.previously",
+            "pipeline_schedule_variables.schedule",
+        ];
+        assert_eq!(found, steering);
     }
 }

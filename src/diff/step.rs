@@ -171,16 +171,18 @@ impl Step {
         self.label == Some(Label::Drift)
     }
 
-    /// Whether `other`, planned anew, does the same to an unchanged object, with the same calls.
+    /// Whether `other`, planned anew, does the same to an unchanged object, with the same calls or
+    /// those of them that are left.
     pub fn is_as(&self, other: &Self) -> bool {
-        let fits = |(own, other): (&ShownCall, &ShownCall)| {
+        let fits = |own: &ShownCall, other: &ShownCall| {
             own.is_to(other) && other.fields.iter().all(|field| own.fields.contains(field))
         };
+        let mut own = self.calls.iter();
         self.address == other.address
             && self.action == other.action
             && self.changes.len() == other.changes.len()
             && self.changes.iter().all(|change| self.does_as(other, &change.field))
-            && self.calls.iter().zip(&other.calls).all(fits)
+            && other.calls.iter().all(|other| own.any(|own| fits(own, other)))
     }
 
     /// Whether `other`, planned anew, does the same to an unchanged field.
@@ -249,7 +251,7 @@ impl Step {
 
 /// A live entry that is kept but not shown.
 #[derive(Clone)]
-pub(crate) struct Sealed(LiveEntry);
+pub(crate) struct Sealed(pub(crate) LiveEntry);
 
 impl std::fmt::Debug for Sealed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -6,6 +6,7 @@
 
 use super::{Change, Create, Former, LiveEntry, Names, Section, Spec, Target, forms, limits};
 use crate::{
+    address::Address,
     cause::Cause,
     field::{Named, Route},
     kind::HandlePlace,
@@ -165,17 +166,18 @@ impl Job<'_> {
     /// # Errors
     /// If the entry names something that the service does not have, or cannot be changed.
     pub fn plain(&self) -> Result<Vec<Call>, Unable> {
-        match self.act {
-            Act::Create(declared) => Ok(vec![self.create(declared)?.into()]),
-            Act::Remove(live) => Ok(vec![self.remove(live)?.into()]),
-            Act::Itself(_) => Err(Unable::Needless),
+        let calls = match self.act {
+            Act::Create(declared) => vec![self.create(declared)?.into()],
+            Act::Remove(live) => vec![self.remove(live)?.into()],
+            Act::Itself(_) => return Err(Unable::Needless),
             Act::Change(declared, live, changed) => match self.section.home.change {
                 Change::Edit(op) | Change::EditOrReplace(op) => {
-                    self.edit(op, declared, live, changed)
+                    self.edit(op, declared, live, changed)?
                 }
-                Change::Replace | Change::Rules => self.replace(declared, live),
+                Change::Replace | Change::Rules => self.replace(declared, live)?,
             },
-        }
+        };
+        Ok(self.first().into_iter().chain(calls).collect())
     }
 
     /// The request that creates it as declared.
@@ -184,7 +186,37 @@ impl Job<'_> {
     /// As [`Self::plain`].
     pub fn create(&self, declared: &Fields) -> Result<Request<Write>, Unable> {
         let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
-        Ok(self.add(op, forms::body(self.section, declared, Route::Create, self.names)?))
+        let new = self.add(op, forms::body(self.section, declared, Route::Create, self.names)?);
+        self.below(new, declared)
+    }
+
+    /// `request` with the id of the parent that `fields` name in its path.
+    fn below(&self, request: Request<Write>, fields: &Fields) -> Result<Request<Write>, Unable> {
+        let Some(parent) = self.section.home.parent else { return Ok(request) };
+        let name = fields.get(parent.field).and_then(Value::text).unwrap_or_default();
+        let id = forms::entry_id(parent.section, name, self.names, parent.field)?;
+        let own = Address::container(self.target.path.clone());
+        let address = own.section(parent.section).entry(name).to_string();
+        Ok(request.arg_of(parent.argument, &address, id.known()))
+    }
+
+    /// The call that must precede a change below the parent, if there is one.
+    fn first(&self) -> Option<Call> {
+        let parent = self.section.home.parent?;
+        let id = match self.act {
+            Act::Create(declared) => {
+                let name = declared.get(parent.field)?.text()?;
+                forms::entry_id(parent.section, name, self.names, parent.field).ok()?.known()
+            }
+            Act::Change(_, live, _) | Act::Remove(live) => {
+                let mut handles = self.section.home.handle.iter().zip(&live.handle);
+                handles.find(|(handle, _)| handle.field == parent.argument)?.1.as_u64()
+            }
+            Act::Itself(_) => None,
+        }?;
+        let (op, what) = self.names.first(parent.section, id)?;
+        let request = self.target.addressed(op.request()).arg(parent.argument, id);
+        Some(Call { side_effect: Some(what), ..request.into() })
     }
 
     fn add(&self, op: Op<Write>, mut body: Fields) -> Request<Write> {
@@ -248,13 +280,15 @@ impl Job<'_> {
             self.section.identity.contains(&name) && self.section.field(name).names.is_some()
         };
         let declared = declared.iter().filter(|(name, _)| !is_named(name));
-        let declared = declared.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let declared: Fields =
+            declared.map(|(name, value)| (name.clone(), value.clone())).collect();
         new.extend(forms::body(self.section, &declared, Route::Create, self.names)?);
         let Create::With(op) = self.section.home.create else { return Err(Unable::Needless) };
+        let add = |body| self.below(self.add(op, body), &declared);
         Ok(vec![
             self.remove(live)?.once().into(),
-            self.add(op, new).into(),
-            Call { restores: true, ..self.add(op, current_body).into() },
+            add(new)?.into(),
+            Call { restores: true, ..add(current_body)?.into() },
         ])
     }
 

@@ -48,7 +48,7 @@ pub use live::{
     Arrival, Facts, Former, LiveEntry, Namespace, NamespaceOwner, Target, marked_above,
     unmarked_path,
 };
-pub use names::{Created, Id, Names};
+pub use names::{Created, First, Id, Names};
 pub use refs::{RefRule, Weaker, weaker};
 pub use table::{Spec, Table, Unfit, is_list};
 
@@ -112,6 +112,8 @@ pub struct Home {
     pub fields: &'static (dyn Deref<Target = Table> + Sync),
     /// Where live entries are.
     pub place: Place,
+    /// The parent of each entry, an entry of another section; `place` is then read below each parent.
+    pub parent: Option<&'static Parent>,
     /// How an entry is created.
     pub create: Create,
     /// How an entry is changed.
@@ -157,6 +159,7 @@ impl Home {
         scope: Scope::Project,
         fields: &NO_FIELDS,
         place: Place::Object,
+        parent: None,
         create: Create::Rules,
         change: Change::Rules,
         delete: None,
@@ -182,6 +185,29 @@ impl Home {
     /// Whether a raw entry of the list belongs to a group above.
     pub fn is_inherited(&self, raw: &Object) -> bool {
         self.inherited_unless.iter().any(|(name, value)| raw.get(*name) != Some(value))
+    }
+}
+
+/// The parent of each entry of a section: an entry of another section of the same container.
+#[derive(Debug)]
+pub struct Parent {
+    /// The section of the parents.
+    pub section: &'static str,
+    /// The field in which an entry names its parent.
+    pub field: &'static str,
+    /// The path argument for the id of the parent.
+    pub argument: &'static str,
+    /// The field of the parent's object that contains the list, if no request returns the list. The
+    /// service may omit it.
+    pub within: Option<&'static str>,
+}
+
+impl Parent {
+    /// `raw`, an entry in a response, with the `name` and the `id` of its parent.
+    pub fn complete(&self, mut raw: Object, name: &str, id: u64) -> Object {
+        raw.insert(self.field.to_owned(), name.into());
+        raw.insert(self.argument.to_owned(), id.into());
+        raw
     }
 }
 
@@ -375,7 +401,7 @@ impl Section {
     /// The id by which entries of other sections refer to `live`.
     pub fn id_of(self, live: &LiveEntry) -> Option<u64> {
         let mut handles = self.home.handle.iter().zip(&live.handle);
-        handles.find(|(handle, _)| matches!(handle.place, HandlePlace::Named))?.1.as_u64()
+        handles.find(|(handle, _)| handle.field == "id")?.1.as_u64()
     }
 
     /// The first identifying key of `raw` whose value does not have the type of the schema. Such an
@@ -583,6 +609,12 @@ pub trait Rules: Sync {
         _live: Option<&LiveEntry>,
         _is_empty: bool,
     ) -> Option<&'static str> {
+        None
+    }
+
+    /// The call that must precede a change of `live`, or of an entry below it, by the user with the id
+    /// `caller`, with its [side effect](Call::side_effect).
+    fn first(&self, _live: &LiveEntry, _caller: Option<u64>) -> Option<First> {
         None
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     cause::Cause,
     field::{Named, Scope},
-    operation::id_of,
+    operation::{Op, Write, id_of},
     value::Json,
 };
 
@@ -22,6 +22,8 @@ pub struct Names {
     /// The ids of entries in other sections of the same container, by section and name, or why a
     /// section could not be read.
     entries: BTreeMap<String, Result<BTreeMap<String, Id>, Cause>>,
+    /// The calls that must precede a change below a parent, by the parent's section and id.
+    first: BTreeMap<(String, u64), First>,
     /// Groups and projects that the run creates.
     created: Created,
     /// The user of the token, if known.
@@ -40,6 +42,9 @@ struct Creation {
     path: Arc<str>,
     id: Option<u64>,
 }
+
+/// An operation without other parameters than the entry, with its side effect.
+pub type First = (Op<Write>, &'static str);
 
 /// An id, known now or later.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +136,7 @@ impl Names {
         self.by_id.extend(others.by_id);
         self.looked_up.extend(others.looked_up);
         self.entries.extend(others.entries);
+        self.first.extend(others.first);
     }
 
     /// With the groups and projects that the run creates.
@@ -147,6 +153,20 @@ impl Names {
     /// The ids of the entries of a section, if they were requested.
     pub fn entries(&self, section: &str) -> Option<&Result<BTreeMap<String, Id>, Cause>> {
         self.entries.get(section)
+    }
+
+    /// Adds the call that must precede a change below the entry of `section` with this `id`.
+    pub fn insert_first(&mut self, section: &str, id: u64, first: Option<First>) {
+        let key = (section.to_owned(), id);
+        match first {
+            Some(first) => drop(self.first.insert(key, first)),
+            None => drop(self.first.remove(&key)),
+        }
+    }
+
+    /// The call that must precede a change below the entry of `section` with this `id`.
+    pub fn first(&self, section: &str, id: u64) -> Option<First> {
+        self.first.get(&(section.to_owned(), id)).copied()
     }
 
     /// With the user of the token.

@@ -35,7 +35,7 @@ use serde::{Serialize, Serializer};
 use crate::{
     field::Scope,
     kind::{Itself, Kind, Place, Section},
-    operation::{AnyOp, Parameter},
+    operation::{AnyOp, OPERATIONS, Op, Parameter, Read},
     text,
     value::Json,
 };
@@ -81,7 +81,7 @@ impl Registry {
 
     /// The built-in kinds.
     pub fn built_in() -> Self {
-        let all = described::built_in().fold(Self::in_rust(), Self::with);
+        let all = described::built_in(Self::in_rust());
         Self { own: all.kinds.len(), ..all }
     }
 
@@ -96,6 +96,20 @@ impl Registry {
         self.kinds.push(described.kind);
         self.described.extend(described.operations);
         self
+    }
+
+    /// The section of `scope` that manifests call `name`.
+    pub fn section(&self, scope: Scope, name: &str) -> Option<Section> {
+        let mut all = self.kinds.iter().filter_map(|kind| kind.in_scope(scope));
+        all.find(|section| section.section == name)
+    }
+
+    /// The operation that reads the one thing at this `path`.
+    pub fn reads_one(&self, path: &str) -> Option<Op<Read>> {
+        OPERATIONS.iter().chain(&self.described).find_map(|op| match op {
+            AnyOp::Read(op) if op.row().path == path => Some(*op),
+            _ => None,
+        })
     }
 
     /// The kinds, in the order of output and documentation.
@@ -129,7 +143,7 @@ pub fn sections(scope: Scope) -> impl Iterator<Item = Section> {
 
 /// The section `name` of documents of `scope`.
 pub fn section(scope: Scope, name: &str) -> Option<Section> {
-    sections(scope).find(|section| section.section == name)
+    all().section(scope, name)
 }
 
 /// The kind of the containers of `scope`.

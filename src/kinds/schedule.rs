@@ -3,10 +3,11 @@
 //! The service identifies schedules by an id that manifests do not contain, and accepts two
 //! schedules with one description. undrift finds a schedule by its description. A schedule runs
 //! with the rights of its owner, and only the owner may change it, so undrift takes over a schedule
-//! of another user before it changes it. Variables of schedules are not managed.
+//! of another user before it changes it. Variables of schedules are described in
+//! `pipeline_schedule_variables.yaml`.
 
 use crate::{
-    kind::{TIME_ZONE, same},
+    kind::{First, TIME_ZONE, same},
     operation,
 };
 
@@ -61,8 +62,7 @@ pub static KIND: Kind = Kind {
     rules: &Schedules,
 };
 
-const TAKES: &str =
-    "it becomes the token's user's, with whose rights its pipelines run from then on";
+const TAKES: &str = "ownership of the schedule moves to the token's user; its pipelines then run with that user's rights";
 
 struct Schedules;
 
@@ -85,13 +85,17 @@ impl Rules for Schedules {
         is_looked_for.then_some("until the repository has a branch")
     }
 
+    fn first(&self, live: &LiveEntry, caller: Option<u64>) -> Option<First> {
+        let is_own = owner(live).is_some() && owner(live) == caller;
+        (!is_own).then_some((operation::SCHEDULE_TAKE, TAKES))
+    }
+
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let mut calls = job.plain()?;
         if let Act::Change(_, live, _) = job.act
-            && (owner(live).is_none() || owner(live) != job.names.caller())
+            && let Some((take, what)) = self.first(live, job.names.caller())
         {
-            let take = job.addressed(operation::SCHEDULE_TAKE, live);
-            calls.insert(0, Call { side_effect: Some(TAKES), ..take.into() });
+            calls.insert(0, Call { side_effect: Some(what), ..job.addressed(take, live).into() });
         }
         Ok(calls)
     }

@@ -29,7 +29,7 @@ use memory::Memory;
 use crate::{
     api::{ApiError, ReadClient},
     cause::Cause,
-    desired::{Container, Creation, Moves},
+    desired::{Container, Creation, DeclaredSection, Moves},
     field::Scope,
     kind::forms,
     kinds,
@@ -166,8 +166,10 @@ impl Observer {
         stale: &BTreeSet<&'static str>,
     ) -> Result<Live, ApiError> {
         let sections = stale.iter().filter_map(|name| container.section(name));
-        let (objects, lists): (Vec<_>, Vec<_>) =
+        let (objects, mut lists): (Vec<_>, Vec<_>) =
             sections.partition(|section| section.of.is_in_object());
+        // What is below entries of another section comes after those.
+        lists.sort_by_key(|section| section.of.home.parent.is_some());
         let Presence::Here(target, facts) = &live.presence else {
             return self.container(container, None).await;
         };
@@ -189,9 +191,11 @@ impl Observer {
         let is_read =
             !matches!(&live.presence, Presence::Here(_, facts) if facts.arrival.is_some());
         for section in lists.into_iter().filter(|_| is_read) {
-            let began = self.now();
-            let collection = self.section(section, &target, &facts).await?;
-            let name = section.of.section;
+            let (began, name) = (self.now(), section.of.section);
+            let collection = match section.of.home.parent {
+                Some(parent) => self.nested(container, section, parent, &mut live).await?,
+                None => self.section(section, &target, &facts, &[]).await?,
+            };
             live.times.sections.insert(name, ReadTime { began, ended: self.now() });
             live.sections.insert(name, collection);
         }
@@ -199,19 +203,28 @@ impl Observer {
         for section in stale.iter().filter_map(|name| container.section(name)) {
             let name = section.of.section;
             let Some(collection) = live.sections.remove(name) else { continue };
-            match self.names_in(section, &collection).await {
-                Ok(names) => {
-                    live.names.extend(names);
-                    let collection = self.with_declared_names(section, collection, &live.names);
-                    live.sections.insert(name, collection);
-                }
-                Err(error) if ends_everything(&error) => return Err(error),
-                Err(error) => {
-                    live.sections.insert(name, Collection::Unreadable(Cause::from(&error)));
-                }
-            }
+            self.add(section, collection, &mut live).await?;
         }
         Ok(live)
+    }
+
+    /// Adds what a section was found to hold, with the ids of what its entries name.
+    async fn add(
+        &self,
+        section: &DeclaredSection,
+        found: Collection,
+        live: &mut Live,
+    ) -> Result<(), ApiError> {
+        let found = match self.names_in(section, &found).await {
+            Ok(names) => {
+                live.names.extend(names);
+                self.with_declared_names(section, found, &live.names)
+            }
+            Err(error) if ends_everything(&error) => return Err(error),
+            Err(error) => Collection::Unreadable(Cause::from(&error)),
+        };
+        live.sections.insert(section.of.section, found);
+        Ok(())
     }
 
     async fn one(&self, container: &Container, seen: Option<Seen>) -> Result<Live, ApiError> {
@@ -308,10 +321,15 @@ impl Observer {
             && seen.facts.arrival.is_none();
         let (target, facts) = (&seen.target, &seen.facts);
         let mut reads = Vec::new();
+        let mut nested = Vec::new();
         for section in kinds::sections(container.scope)
             .filter_map(|section| container.section(section.section))
         {
             let name = section.of.section;
+            if let Some(parent) = section.of.home.parent {
+                nested.extend(is_read.then_some((section, parent)));
+                continue;
+            }
             let object = seen.object.remove(name).map(|part| Collection::One(Some(part)));
             let part = object.or_else(|| seen.within.remove(name).map(Collection::Within));
             if part.is_none() && !is_read {
@@ -322,7 +340,7 @@ impl Observer {
                 let (collection, read) = match part {
                     Some(part) => (part, None),
                     None => {
-                        let collection = self.section(section, target, facts).await?;
+                        let collection = self.section(section, target, facts, &[]).await?;
                         (collection, Some(ReadTime { began, ended: self.now() }))
                     }
                 };
@@ -331,15 +349,11 @@ impl Observer {
         }
         for (section, collection, read) in future::try_join_all(reads).await? {
             live.times.sections.extend(read.map(|read| (section.of.section, read)));
-            let collection = match self.names_in(section, &collection).await {
-                Ok(names) => {
-                    live.names.extend(names);
-                    self.with_declared_names(section, collection, &live.names)
-                }
-                Err(error) if ends_everything(&error) => return Err(error),
-                Err(error) => Collection::Unreadable(Cause::from(&error)),
-            };
-            live.sections.insert(section.of.section, collection);
+            self.add(section, collection, &mut live).await?;
+        }
+        for (section, parent) in nested {
+            let collection = self.nested(container, section, parent, &mut live).await?;
+            self.add(section, collection, &mut live).await?;
         }
         if container.life.unlisted_projects.is_some() {
             let projects = self.projects_below(target, &seen.at, facts.level).await?;

@@ -8,10 +8,10 @@ use crate::{
     cause::Cause,
     desired::{Container, DeclaredSection, State},
     field::{Named, Scope},
-    kind::{Id, Target},
+    kind::{Facts, Id, Section, Target},
     kinds,
     level::MAINTAINER,
-    live::{Inherited, Live, OwnAccess, Presence, Question},
+    live::{Collection, Inherited, Live, OwnAccess, Presence, Question},
     operation::{self, Read, Request},
     page::Rows,
     release::Known,
@@ -69,9 +69,21 @@ impl Observer {
         }
     }
 
-    /// The ids of the entries of a section by name, for live entries, and the addresses of declared
-    /// ones; or why the section could not be read. A section that was read already is not read
-    /// again.
+    /// The live entries of a section. A section that was read already is not read again.
+    pub(super) async fn entries_of(
+        &self,
+        of: Section,
+        container: &Container,
+        (target, facts): (&Target, &Facts),
+        live: &Live,
+    ) -> Result<Collection, ApiError> {
+        if let Some(known) = live.sections.get(of.section) {
+            return Ok(known.clone());
+        }
+        let nothing = DeclaredSection::with(of, &container.origin, Vec::new());
+        self.section(&nothing, target, facts, &[]).await
+    }
+
     async fn entries(
         &self,
         container: &Container,
@@ -81,30 +93,13 @@ impl Observer {
         let Some(of) = kinds::section(container.scope, name) else {
             return Ok(Ok(BTreeMap::new()));
         };
-        let declared = container.section(name);
-        let mut ids = BTreeMap::new();
-        for entry in declared.iter().flat_map(|section| &section.entries) {
-            if entry.state == State::Present {
-                let address = container.address().section(of.section).entry(entry.key.clone());
-                ids.insert(entry.key.clone(), Id::OfStep(address.to_string().into()));
+        let found = match &live.presence {
+            Presence::Here(target, facts) => {
+                self.entries_of(of, container, (target, facts), live).await?
             }
-        }
-        if let Presence::Here(target, facts) = &live.presence {
-            let collection = match live.sections.get(name) {
-                Some(known) => known.clone(),
-                None => {
-                    let nothing = DeclaredSection::with(of, &container.origin, Vec::new());
-                    self.section(&nothing, target, facts).await?
-                }
-            };
-            match collection.entries() {
-                Ok(entries) => ids.extend(entries.iter().filter_map(|entry| {
-                    Some((of.name(&entry.fields), Id::Known(of.id_of(entry)?)))
-                })),
-                Err(cause) => return Ok(Err(cause.clone())),
-            }
-        }
-        Ok(Ok(ids))
+            _ => Collection::Fresh,
+        };
+        Ok(ids(of, container, &found))
     }
 
     /// The access levels in the group above the container at `path`.
@@ -200,4 +195,22 @@ impl Observer {
         }
         Ok(OwnAccess { otherwise, groups })
     }
+}
+
+/// The ids of the entries of a section by their names: of those that are there, as `found`, and the
+/// addresses of those that are declared, or why the section could not be read.
+pub(super) fn ids(
+    of: Section,
+    container: &Container,
+    found: &Collection,
+) -> Result<BTreeMap<String, Id>, Cause> {
+    let declared = container.section(of.section).into_iter().flat_map(|section| &section.entries);
+    let present = declared.filter(|entry| entry.state == State::Present);
+    let present = present.map(|entry| {
+        let address = container.address().section(of.section).entry(entry.key.clone());
+        (entry.key.clone(), Id::OfStep(address.to_string().into()))
+    });
+    let live = found.entries().map_err(Cause::clone)?.iter();
+    let live = live.filter_map(|live| Some((of.name(&live.fields), Id::Known(of.id_of(live)?))));
+    Ok(present.chain(live).collect())
 }

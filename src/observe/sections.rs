@@ -1,26 +1,86 @@
 //! Reads a section that is not part of the container's own object.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Observer, ends_everything};
+use futures_util::future;
+
+use super::{Observer, ends_everything, questions};
 use crate::{
     api::ApiError,
     cause::Cause,
-    desired::DeclaredSection,
+    desired::{Container, DeclaredSection},
     field::Scope,
-    kind::{Facts, LiveEntry, Place, Section, Target},
-    live::Collection,
-    operation::{Op, Read},
+    kind::{Facts, LiveEntry, Parent, Place, Section, Target},
+    kinds,
+    live::{Collection, Live, Presence, ReadTime},
+    operation::{Op, Read, Request},
     page::Complete,
-    value::Object,
+    text,
+    value::{Json, Object, Value},
 };
 
+/// A parent: its name and its id.
+type Above = (String, u64);
+
 impl Observer {
+    /// Reads a section whose entries have parents in another section. Reads that section first, unless
+    /// `live` contains it; then the entries of each parent that a declared entry names. For an export,
+    /// which names none, reads the entries of all parents. Adds the ids of the parents to `live`.
+    pub(super) async fn nested(
+        &self,
+        container: &Container,
+        section: &DeclaredSection,
+        parent: &Parent,
+        live: &mut Live,
+    ) -> Result<Collection, ApiError> {
+        let Presence::Here(target, facts) = live.presence.clone() else {
+            return Ok(Collection::Fresh);
+        };
+        let Some(of) = kinds::section(container.scope, parent.section) else {
+            return Ok(Collection::Partial(Cause::new("the section of its parents is unknown")));
+        };
+        let all = self.entries_of(of, container, (&target, &facts), live).await?;
+        let ids = questions::ids(of, container, &all);
+        live.names.insert_entries(parent.section, ids);
+        let all = match all.entries() {
+            Ok(all) => all,
+            Err(cause) => return Ok(Collection::Unreadable(cause.clone())),
+        };
+        let named = section.entries.iter().filter_map(|entry| entry.fields.get(parent.field));
+        let named: Vec<_> = named.map(|named| named.value).collect();
+        let names: BTreeSet<_> = named.iter().filter_map(Value::text).collect();
+        let is_wanted =
+            |name: &str| names.contains(name) || (names.is_empty() && !named.is_empty());
+        let mut above: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        for entry in all {
+            let Some(id) = of.id_of(entry) else { continue };
+            let first = of.rules.first(entry, Some(self.caller.id));
+            live.names.insert_first(parent.section, id, first);
+            above.entry(of.name(&entry.fields)).or_default().push(id);
+        }
+        above.retain(|name, _| is_wanted(name));
+        if let Some((name, _)) =
+            above.iter().find(|(name, ids)| ids.len() > 1 && names.contains(&***name))
+        {
+            let (noun, name) = (text::plural(of.noun), text::escape(name));
+            let why = Cause::new(format!("several {noun} are called `{name}`"));
+            return Ok(Collection::Partial(why.help("remove all but one, or rename them")));
+        }
+        // Manifests cannot refer to one of several parents with the same name.
+        let above = above.into_iter().filter(|(_, ids)| ids.len() == 1);
+        let above: Vec<_> = above.map(|(name, ids)| (name, ids[0])).collect();
+        let (began, name) = (self.now(), section.of.section);
+        let found = self.section(section, &target, &facts, &above).await?;
+        live.times.sections.insert(name, ReadTime { began, ended: self.now() });
+        Ok(found)
+    }
+
     pub(super) async fn section(
         &self,
         section: &DeclaredSection,
         target: &Target,
         facts: &Facts,
+        above: &[Above],
     ) -> Result<Collection, ApiError> {
         let home = section.of.home;
         let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from);
@@ -46,7 +106,10 @@ impl Observer {
                 let why = format!("the service shows none while {switches} are disabled");
                 Ok(Collection::Unreadable(why.into()))
             }
-            Place::List(op) => self.list(section, target, op).await,
+            Place::List(op) => match home.parent {
+                Some(parent) => self.lists(section, target, (parent, op), above).await,
+                None => self.list(section, target, op).await,
+            },
             Place::Optional(op) => self.optional(section, target, op, facts, sees_all).await,
         };
         match result {
@@ -57,6 +120,59 @@ impl Observer {
             Err(error) => Ok(Collection::Unreadable(Cause::from(&error))),
             Ok(collection) => Ok(collection),
         }
+    }
+
+    /// Reads the list of each parent in `above`.
+    async fn lists(
+        &self,
+        section: &DeclaredSection,
+        target: &Target,
+        (parent, op): (&Parent, Op<Read>),
+        above: &[Above],
+    ) -> Result<Collection, ApiError> {
+        let names: BTreeSet<&str> = section.names().collect();
+        let lists = above.iter().map(|(_, id)| {
+            let request = target.addressed(op.request()).arg(parent.argument, id);
+            self.rows_below(section.of, parent, request)
+        });
+        let mut entries = Vec::new();
+        for (rows, (name, id)) in future::try_join_all(lists).await?.into_iter().zip(above) {
+            let Some(rows) = rows else {
+                let noun = text::plural(section.of.noun);
+                let why =
+                    format!("the service does not show the {noun} of `{}`", text::escape(name));
+                return Ok(Collection::Partial(why.into()));
+            };
+            if let Some(key) = rows.iter().find_map(|raw| section.of.mistyped(raw)) {
+                return Ok(Collection::Unreadable(mistyped(section.of, key)));
+            }
+            let own = rows.into_iter().filter(|raw| !section.of.home.is_inherited(raw));
+            let own = own.map(|raw| parent.complete(raw, name, *id));
+            entries.extend(own.map(|raw| section.of.read(&raw, &|name| names.contains(name))));
+        }
+        Ok(Collection::Within(entries))
+    }
+
+    /// The complete list that `request` returns, or that is in the object that it returns; `None` if
+    /// the object does not contain it.
+    async fn rows_below(
+        &self,
+        of: Section,
+        parent: &Parent,
+        request: Request<Read>,
+    ) -> Result<Option<Vec<Object>>, ApiError> {
+        let home = of.home;
+        let Some(field) = parent.within else {
+            let query = home.query.iter();
+            let request = query.fold(request, |request, (name, value)| request.query(*name, value));
+            return Ok(Some(self.client.list_known(request, home.rows).await?.into_vec()));
+        };
+        let answer = self.client.get_known(request, &["id"]).await?;
+        let is_whole = |row: &&Object| {
+            home.rows.keys.iter().chain(home.rows.also).all(|key| row.contains_key(*key))
+        };
+        let row = |row: &Json| row.as_object().filter(is_whole).cloned();
+        Ok(answer.body[field].as_array().and_then(|rows| rows.iter().map(row).collect()))
     }
 
     /// Reads a list to its end.

@@ -20,7 +20,13 @@ pub struct Below {
     /// The scope of the container.
     pub scope: Scope,
     segments: Vec<String>,
+    /// For a collection below each entry of the one at `segments`: the names after the entry, and the
+    /// argument for the id of the entry.
+    entry: Option<(Vec<String>, String)>,
 }
+
+/// The placeholder for a parent entry in paths.
+const ENTRY: &str = ":entry";
 
 /// Why a path is not that of a collection: the end of a sentence that starts with "the path".
 pub type NoPath = &'static str;
@@ -40,27 +46,57 @@ impl Below {
             segment.starts_with(|c: char| c.is_ascii_lowercase())
                 && segment.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         };
-        if !rest.split('/').all(is_plain) {
-            return Err("must be made of names of lower-case letters, digits and `_` behind `:id`");
+        let all: Vec<_> = rest.split('/').collect();
+        let mut parts = all.split(|segment| *segment == ENTRY).map(|part| {
+            let is_good = !part.is_empty() && part.iter().all(|segment| is_plain(segment));
+            is_good.then(|| part.iter().map(|segment| (*segment).to_owned()).collect::<Vec<_>>())
+        });
+        match (parts.next().flatten(), parts.next(), parts.next()) {
+            (Some(segments), None, None) => Ok(Self { scope, segments, entry: None }),
+            (Some(segments), Some(Some(below)), None) => {
+                Ok(Self { scope, segments, entry: Some((below, ENTRY.to_owned())) })
+            }
+            _ if all.contains(&ENTRY) => Err("must have one `:entry`, between plain names"),
+            _ => Err("must be made of names of lower-case letters, digits and `_` behind `:id`"),
         }
-        Ok(Self { scope, segments: rest.split('/').map(str::to_owned).collect() })
     }
 
-    /// The names after the id of the container; at least one.
-    pub fn segments(&self) -> &[String] {
-        &self.segments
+    /// The names in the path; there is at least one.
+    pub fn segments(&self) -> impl Iterator<Item = &str> {
+        let below = self.entry.iter().flat_map(|(below, _)| below);
+        self.segments.iter().chain(below).map(String::as_str)
+    }
+
+    /// The path of the collection of the parents, if there are parents.
+    pub fn parent(&self) -> Option<String> {
+        self.entry.as_ref().map(|_| format!("{}/{}", root(self.scope), self.segments.join("/")))
+    }
+
+    /// The same with the service's name for the argument of the parent.
+    #[must_use]
+    pub fn of_entry(self, argument: &str) -> Self {
+        let entry = self.entry.map(|(below, _)| (below, format!(":{argument}")));
+        Self { entry, ..self }
     }
 
     /// The path of the collection.
     pub fn path(&self) -> String {
-        format!("{}/{}", root(self.scope), self.segments.join("/"))
+        let own = format!("{}/{}", root(self.scope), self.segments.join("/"));
+        match &self.entry {
+            Some((below, entry)) => format!("{own}/{entry}/{}", below.join("/")),
+            None => own,
+        }
     }
 
-    /// Whether `operation` has the same first name in its path.
+    /// Whether `operation` has the same first name in its path, or the same after a parent entry.
     pub fn shares_ground_with(&self, operation: &Operation) -> bool {
-        let rest = operation.path.strip_prefix(&root(self.scope));
-        let first = rest.and_then(|rest| rest.split('/').nth(1));
-        first == self.segments.first().map(String::as_str)
+        let Some(rest) = operation.path.strip_prefix(&root(self.scope)) else { return false };
+        let mut rest = rest.split('/').skip(1);
+        let Some((below, _)) = &self.entry else {
+            return rest.next() == self.segments.first().map(String::as_str);
+        };
+        rest.by_ref().take(self.segments.len()).eq(&self.segments)
+            && rest.nth(1) == below.first().map(String::as_str)
     }
 }
 
@@ -80,6 +116,10 @@ pub struct Collection {
     pub noun: &'static str,
     /// The parameter of the path that addresses an entry.
     pub entry: Parameter,
+    /// The path argument for the parent, if entries have one.
+    pub parent: Option<Parameter>,
+    /// The read of a parent whose response contains the list, if no request returns the list.
+    pub read: Option<Op<Read>>,
     /// Query parameters of the list request.
     pub query: Vec<Parameter>,
     /// Parameters of the edit request that are not fields of manifests.
@@ -109,8 +149,8 @@ pub struct Collection {
 pub struct Operations {
     /// Reads all entries.
     pub list: Op<Read>,
-    /// Reads one entry.
-    pub get: Op<Read>,
+    /// Reads one entry, if there is a list request.
+    pub get: Option<Op<Read>>,
     /// Creates an entry. The same as `edit` if the edit creates entries.
     pub create: Op<Write>,
     /// Edits an entry, if the service can.
@@ -124,11 +164,12 @@ pub struct Operations {
 impl Operations {
     /// All of them.
     pub fn all(&self) -> impl Iterator<Item = AnyOp> {
-        let reads = [self.list, self.get].map(AnyOp::Read);
+        let list = self.get.map(|_| self.list);
+        let reads = [list, self.get].into_iter().flatten().map(AnyOp::Read);
         let is_edit = |op: Op<Write>| op.row() == self.create.row();
         let create = Some(self.create).filter(|_| !self.edit.is_some_and(is_edit));
         let writes = [create, self.edit, self.before_removal, Some(self.delete)];
-        reads.into_iter().chain(writes.into_iter().flatten().map(AnyOp::Write))
+        reads.chain(writes.into_iter().flatten().map(AnyOp::Write))
     }
 }
 
@@ -158,7 +199,9 @@ impl Collection {
         let new = text::with_article(noun) + if of_group { " of a group" } else { "" };
         let row = |verb, method, purpose: String, answer, entry: Option<_>, more: &[_]| {
             let path = self.path(entry.is_some());
-            let lists = [List::Named(self.below.scope.noun())].into_iter().chain(entry);
+            let parent = self.parent.map(|parent| kept([parent]));
+            let lists =
+                [List::Named(self.below.scope.noun())].into_iter().chain(parent).chain(entry);
             let lists: Vec<_> = lists.chain(more.iter().copied()).collect();
             let (id, purpose) =
                 (String::leak(id(self.below.scope, noun, verb)), String::leak(purpose));
@@ -201,8 +244,8 @@ impl Collection {
         let edit = self.is_edited.then(edit);
         let list = Operation { unpaged: self.unpaged, ..list };
         Operations {
-            list: read(list),
-            get: read(get),
+            list: self.read.unwrap_or_else(|| read(list)),
+            get: self.read.is_none().then(|| read(get)),
             create: edit.filter(|_| self.is_put).unwrap_or_else(create),
             edit,
             delete: write(delete),
@@ -228,6 +271,11 @@ fn read(row: Operation) -> Op<Read> {
 
 fn write(row: Operation) -> Op<Write> {
     Op::new(Box::leak(Box::new(row)))
+}
+
+/// The path argument for a parent entry.
+pub const fn parent(name: &'static str, about: &'static str) -> Parameter {
+    Parameter { required: true, ..Parameter::new(Place::Path, name, Type::Integer, about) }
 }
 
 /// The parameter that addresses an entry.
@@ -256,6 +304,8 @@ pub(crate) mod tests {
             section: "badges",
             noun: "odd badge",
             entry: entry("badge_id", "The badge."),
+            parent: None,
+            read: None,
             query: vec![query_parameter("own", Type::Boolean, "Whether own ones count.")],
             edit_parameters: Vec::new(),
             is_edited: true,
@@ -302,9 +352,19 @@ pub(crate) mod tests {
 
     #[test]
     fn a_path_is_below_one_container() {
-        for path in ["/projects/:id/badges", "/groups/:id/a/b_2"] {
+        for path in ["/projects/:id/badges", "/groups/:id/a/b_2", "/projects/:id/a/b/:entry/c/d"] {
             assert_eq!(Below::parse(path).map(|below| below.path()).as_deref(), Ok(path));
         }
+        let below = Below::parse("/projects/:id/pipeline_schedules/:entry/variables").unwrap();
+        assert_eq!(below.parent().as_deref(), Some("/projects/:id/pipeline_schedules"));
+        let named = below.clone().of_entry("pipeline_schedule_id");
+        assert_eq!(
+            named.path(),
+            "/projects/:id/pipeline_schedules/:pipeline_schedule_id/variables"
+        );
+        assert!(!below.shares_ground_with(super::super::SCHEDULE_UPDATE.row()));
+        let other = Below::parse("/projects/:id/pipeline_schedules/:entry/take_ownership").unwrap();
+        assert!(other.shares_ground_with(super::super::SCHEDULE_TAKE.row()));
         for path in [
             "",
             "badges",
@@ -321,6 +381,9 @@ pub(crate) mod tests {
             "/projects/:id/badges?sudo=1",
             "/projects/:id/badges#x",
             "/projects/:id/badges/:other",
+            "/projects/:id/:entry/badges",
+            "/projects/:id/badges/:entry",
+            "/projects/:id/a/:entry/b/:entry/c",
             "/projects/:id/badges/1",
             "/groups/:id/Badges",
             "https://h/projects/:id/badges",

@@ -275,7 +275,7 @@ pub struct Read;
 pub struct Write;
 
 /// A row of the table with its effect, [`Read`] or [`Write`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Op<E> {
     row: &'static Operation,
     effect: PhantomData<E>,

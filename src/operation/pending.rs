@@ -48,7 +48,7 @@ pub(super) fn fill_in(json: &mut Json, id: &impl Fn(&str) -> Option<u64>) -> Res
 mod tests {
     use super::*;
     use crate::{
-        operation::{IMPORT_EXTGIT, PROJECT_FORK, SHARE_CREATE, VARIABLE_CREATE},
+        operation::{IMPORT_EXTGIT, PROJECT_FORK, SCHEDULE_UPDATE, SHARE_CREATE, VARIABLE_CREATE},
         value::Fields,
     };
 
@@ -78,6 +78,23 @@ mod tests {
         assert_eq!(pending.with_ids(Some(7), |_| Some(9)).unwrap().path(), "/projects/7/variables");
         let by_path = VARIABLE_CREATE.request().arg("id", "acme/new");
         assert!(by_path.with_ids(Some(7), |_| Some(9)).is_err());
+    }
+
+    #[test]
+    fn an_entry_of_the_same_container_is_shown_by_its_name() {
+        let of = |id| {
+            let request = SCHEDULE_UPDATE.request().of_container("acme/shop", Some(7));
+            request.arg_of("pipeline_schedule_id", "acme/shop#pipeline_schedules/a%2Fb@c", id)
+        };
+        let (known, pending) = (of(Some(3)), of(None));
+        assert_eq!(known.shown_target(), "/projects/7/pipeline_schedules/a%2Fb@c");
+        assert_eq!(pending.shown_target(), known.shown_target());
+        assert_eq!(known.path(), "/projects/7/pipeline_schedules/3");
+        assert_eq!(
+            pending.waits_for().collect::<Vec<_>>(),
+            ["acme/shop#pipeline_schedules/a%2Fb@c"]
+        );
+        assert_eq!(pending.with_ids(Some(7), |_| Some(3)).unwrap().path(), known.path());
     }
 
     #[test]

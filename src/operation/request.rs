@@ -337,19 +337,22 @@ impl<E> Request<E> {
 
     /// The path below `/api/v4` with every argument, without the query.
     pub fn path(&self) -> String {
-        self.path_by(|name| self.named.iter().find(|(own, _)| *own == name)?.1)
+        self.path_by(|name| {
+            let (_, id) = self.named.iter().find(|(own, _)| *own == name)?;
+            id.map(|id| id.to_string())
+        })
     }
 
-    /// The path, with ids instead of paths where `id` knows them.
-    fn path_by(&self, id: impl Fn(&str) -> Option<u64>) -> String {
+    /// The path, with what `shown` has for an argument in its place.
+    fn path_by(&self, shown: impl Fn(&str) -> Option<String>) -> String {
         let segments = self.operation.path.split('/').map(|segment| {
             let Some(name) = segment.strip_prefix(':') else {
                 let renamed = self.renamed.iter().find(|(neutral, _)| *neutral == segment);
                 return renamed
                     .map_or_else(|| segment.to_owned(), |(_, name)| encode(name).to_string());
             };
-            match (id(name), self.argument(name)) {
-                (Some(id), _) => id.to_string(),
+            match (shown(name), self.argument(name)) {
+                (Some(shown), _) => shown,
                 (None, Some(value)) => encode(value).to_string(),
                 (None, None) => segment.to_owned(),
             }
@@ -365,7 +368,13 @@ impl<E> Request<E> {
     /// The target as plans show it, with paths instead of ids that are only needed for sending. It
     /// is the same before and after the thing is created.
     pub fn shown_target(&self) -> String {
-        self.path_by(|_| None) + &self.query_text()
+        // Entries of the same container are shown by name. Addresses contain it encoded.
+        let entry = |name: &str| {
+            self.named.iter().find(|(own, _)| *own == name)?;
+            let (_, entry) = self.argument(name)?.split_once('#')?.1.split_once('/')?;
+            Some(entry.to_owned())
+        };
+        self.path_by(entry) + &self.query_text()
     }
 
     fn query_text(&self) -> String {

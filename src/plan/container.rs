@@ -1,6 +1,6 @@
 //! The plan of one container: whether it exists, its sections, and its creation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     ContainerPlan, Settings, guard,
@@ -10,8 +10,8 @@ use super::{
 use crate::{
     address::Address,
     cause::Cause,
-    desired::{Container, DeclaredSection},
-    diff::{self, Context, Findings, Incomplete, Note, Problem, Reason},
+    desired::{Container, DeclaredSection, State},
+    diff::{self, Action, Context, Findings, Incomplete, Note, Problem, Reason, Step},
     field::Scope,
     kind::{
         Arrival, Capability, Effect, Facts, Namespace, NamespaceOwner, Shape, Target, marked_above,
@@ -22,6 +22,7 @@ use crate::{
     origin::Origin,
     release::Known,
     text::escape,
+    value::Json,
 };
 
 /// Plans one container. If [`Findings::questions`](diff::Findings::questions) is not empty, the
@@ -283,10 +284,11 @@ impl Planning<'_> {
     ) {
         let unread = Collection::Unreadable(Cause::new("not read"));
         let found = self.live.sections.get(name).unwrap_or(&unread);
-        let findings = match self.compare(section, found) {
+        let mut findings = match self.compare(section, found) {
             Ok(findings) => findings,
             Err(reason) => return self.unread(name, section, reason, closed, plan),
         };
+        self.go_with_parents(section, &mut findings, &plan.findings.steps);
         if let (Shape::List, Ok(entries)) = (section.of.shape, found.entries()) {
             plan.findings.refusals.extend(guard::removals(
                 &self.address.section(name),
@@ -340,6 +342,42 @@ impl Planning<'_> {
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
         plan.findings.extend(refused);
         order::arrange(self.declared.scope, &self.settings.caller, &mut plan.findings.steps);
+    }
+
+    /// Drops the removals of entries whose parent is removed, and reports entries that are declared
+    /// below one.
+    fn go_with_parents(&self, section: &DeclaredSection, findings: &mut Findings, steps: &[Step]) {
+        let Some(parent) = section.of.home.parent else { return };
+        let Some(of) = kinds::section(self.declared.scope, parent.section) else { return };
+        let removes = |step: &&Step| {
+            step.action == Action::Delete && step.address.section == Some(of.section)
+        };
+        let live = steps.iter().filter(removes).filter_map(|step| step.live.as_ref());
+        let gone: BTreeSet<_> = live.map(|live| of.name(&live.0.fields)).collect();
+        if gone.is_empty() {
+            return;
+        }
+        findings.steps.retain(|step| {
+            let above = step.live.as_ref().and_then(|live| live.0.fields.get(parent.field));
+            !above.and_then(Json::as_str).is_some_and(|name| gone.contains(name))
+        });
+        for entry in section.entries.iter().filter(|entry| entry.state == State::Present) {
+            let named = entry.fields.get(parent.field);
+            let named = named.as_ref().and_then(|named| named.value.text());
+            if let Some(name) = named.filter(|name| gone.contains(*name)) {
+                let noun = of.noun;
+                findings.problems.push(Problem {
+                    address: section.address_of(entry, self.address),
+                    code: "unknown-entry",
+                    message: format!(
+                        "the {noun} `{}` is removed, and this entry with it",
+                        escape(name)
+                    ),
+                    help: Some(format!("remove this entry too, or keep the {noun}")),
+                    origin: entry.origin.clone(),
+                });
+            }
+        }
     }
 
     /// Adds notes for effects of steps that their fields do not show.

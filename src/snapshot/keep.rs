@@ -12,12 +12,15 @@ use std::{
     sync::Arc,
 };
 
-use super::seal::{matters, sealed, withheld};
+use super::{
+    question::Asked,
+    seal::{matters, sealed, withheld},
+};
 use crate::{
     desired::Desired,
     digest::Key,
     field::{Compare, Field, Scope, Secrecy},
-    kind::{Place, Section, Spec, forms},
+    kind::{Parent, Place, Section, Spec, forms},
     kinds,
     operation::{self, Op, Read, Wanted},
     secret::Secrets,
@@ -135,20 +138,7 @@ impl Keep {
             match section.home.place {
                 Place::Object => kept.extend(self.entry(section, &path, raw)?),
                 Place::In(field) | Place::Part { field, .. } => {
-                    let within = match raw.get(field) {
-                        Some(Json::Array(rows)) => {
-                            let rows = rows.iter().filter_map(Json::as_object);
-                            let rows = rows.map(|row| self.entry(section, &path, row));
-                            let rows = rows.map(|row| row.map(Json::Object));
-                            Some(Json::Array(rows.collect::<Result<_, _>>()?))
-                        }
-                        Some(Json::Object(part)) => {
-                            Some(Json::Object(self.entry(section, &path, part)?))
-                        }
-                        Some(_) => Some(Json::Null),
-                        None => None,
-                    };
-                    kept.extend(within.map(|within| (field.to_owned(), within)));
+                    kept.extend(self.within(section, &path, raw, field)?);
                     if let Place::Part { sign, .. } = section.home.place
                         && let Some(value) = raw.get(sign)
                     {
@@ -159,6 +149,27 @@ impl Keep {
             }
         }
         Ok(kept)
+    }
+
+    /// The kept part of the entries of `section` in the field `field` of an object.
+    fn within(
+        &self,
+        section: Section,
+        path: &str,
+        raw: &Object,
+        field: &str,
+    ) -> Result<Option<(String, Json)>, Withheld> {
+        let Some(value) = raw.get(field) else { return Ok(None) };
+        let kept = match value {
+            Json::Array(rows) => {
+                let rows = rows.iter().filter_map(Json::as_object);
+                let rows = rows.map(|row| self.entry(section, path, row).map(Json::Object));
+                Json::Array(rows.collect::<Result<_, _>>()?)
+            }
+            Json::Object(part) => Json::Object(self.entry(section, path, part)?),
+            _ => Json::Null,
+        };
+        Ok(Some((field.to_owned(), kept)))
     }
 
     /// The kept part of the entries of a list, read by `op` for the container at `path`.
@@ -202,6 +213,14 @@ impl Keep {
         }
         if let Some(section) = section_of(op) {
             return self.entry(section, path, raw);
+        }
+        let mut within = Object::new();
+        for (section, field) in nested(op).filter_map(|(of, parent)| Some((of, parent.within?))) {
+            within.extend(self.within(section, path, raw, field)?);
+            within.extend(raw.get("id").map(|id| ("id".to_owned(), id.clone())));
+        }
+        if !within.is_empty() {
+            return Ok(within);
         }
         let others = OTHERS.iter().find(|(other, _)| other.row() == op.row());
         let mut keys: BTreeSet<&str> =
@@ -281,9 +300,15 @@ impl Keep {
         let is_declared = || {
             let name = section.name(&section.read(raw, &|_| true).fields);
             let mut plain = self.literals.plain.get(&key).into_iter().flatten();
+            // Responses do not contain the parent.
+            let is_nested = section.home.parent.is_some();
+            let is_it = |entry: &str| match entry.strip_suffix(&*name) {
+                Some(rest) => rest.is_empty() || (is_nested && rest.ends_with('@')),
+                None => false,
+            };
             plain.any(|(entry, field, declared)| {
                 *field == spec.name
-                    && (is_identity || *entry == name)
+                    && (is_identity || is_it(entry))
                     && forms::same(*compare, declared, value)
             })
         };
@@ -338,12 +363,40 @@ fn own<'j>((name, value): (&'j String, &'j Json)) -> (String, Json) {
     (name.clone(), value.clone())
 }
 
-/// The section whose live entries `op` reads.
-pub(super) fn section_of(op: Op<Read>) -> Option<Section> {
-    kinds::everywhere().find(|section| match section.home.place {
+/// The sections whose live entries `op` brings.
+fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
+    kinds::everywhere().filter(move |section| match section.home.place {
         Place::List(own) | Place::Optional(own) => own.row() == op.row(),
         Place::Itself(_) | Place::Object | Place::In(_) | Place::Part { .. } => false,
     })
+}
+
+/// The section whose live entries `op` reads and that is not a field of an object.
+pub(super) fn section_of(op: Op<Read>) -> Option<Section> {
+    sections_of(op).find(|section| section.home.parent.is_none_or(|parent| parent.within.is_none()))
+}
+
+/// The sections with parents whose live entries `op` reads.
+pub(super) fn nested(op: Op<Read>) -> impl Iterator<Item = (Section, &'static Parent)> {
+    sections_of(op).filter_map(|section| Some((section, section.home.parent?)))
+}
+
+/// The response to `asked` with the id of the parent in each entry, which distinguishes entries of
+/// different parents.
+pub(super) fn placed(asked: &Asked, mut raw: Object) -> Object {
+    for (_, parent) in nested(asked.op) {
+        let id = Json::from(asked.argument(parent.argument));
+        match parent.within {
+            None => drop(raw.insert(parent.argument.to_owned(), id)),
+            Some(field) => {
+                let rows = raw.get_mut(field).and_then(Json::as_array_mut).into_iter().flatten();
+                for row in rows.filter_map(Json::as_object_mut) {
+                    row.insert(parent.argument.to_owned(), id.clone());
+                }
+            }
+        }
+    }
+    raw
 }
 
 /// `value` without nulls in objects and without texts, except single words such as types.

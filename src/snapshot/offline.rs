@@ -43,13 +43,23 @@ impl Offline {
 
     fn found(&self, asked: &Asked) -> Found {
         let things = &self.snapshot.things;
-        match (things.answer(asked), keep::section_of(asked.op)) {
-            (Found::Json(json), Some(section)) => {
-                let path = asked.scope.and_then(|scope| things.path(scope, asked.of()));
-                let path = path.unwrap_or_else(|| asked.of().to_owned());
+        let Found::Json(mut json) = things.answer(asked) else { return things.answer(asked) };
+        let path = asked.scope.and_then(|scope| things.path(scope, asked.of()));
+        let path = path.unwrap_or_else(|| asked.of().to_owned());
+        let within = keep::nested(asked.op).filter_map(|(of, parent)| Some((of, parent.within?)));
+        for (section, field) in within {
+            if let Some(rows) = json.get_mut(field) {
+                match self.unsealing.unseal(section, &path, rows.take()) {
+                    Ok(known) => *rows = known,
+                    Err(failed) => return Found::Failed(failed),
+                }
+            }
+        }
+        match keep::section_of(asked.op) {
+            Some(section) => {
                 self.unsealing.unseal(section, &path, json).map_or_else(Found::Failed, Found::Json)
             }
-            (found, _) => found,
+            None => Found::Json(json),
         }
     }
 

@@ -47,7 +47,8 @@ fn subject(section: Section, path: &str, spec: &Spec, raw: &Object, value: &Json
         _ => value.clone(),
     };
     let scope = section.home.scope.noun();
-    let own: Vec<_> = section.home.rows.keys.iter().map(|key| raw.get(*key)).collect();
+    let above = section.home.parent.iter().map(|parent| &parent.argument);
+    let own: Vec<_> = section.home.rows.keys.iter().chain(above).map(|key| raw.get(*key)).collect();
     serde_json::json!([scope, path, section.section, own, spec.name, value])
 }
 

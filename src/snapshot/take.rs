@@ -13,7 +13,7 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 
 use super::{
     Head, Snapshot,
-    keep::{Keep, Literals, Withheld},
+    keep::{Keep, Literals, Withheld, placed},
     offline::{refusal, response, unknown},
     question::Asked,
     things::{self, Failed, Found, Kept, Packed, Thing, Things},
@@ -23,7 +23,7 @@ use crate::{
     desired::Desired,
     digest::Key,
     field::Scope,
-    kind::Place,
+    kind::{Place, Section},
     kinds,
     observe::ends_everything,
     operation::{self, Answer, Method, Op, Read, Request},
@@ -231,14 +231,15 @@ impl Taking {
         let kept = match asked.op.row().answer {
             Answer::List => match self.client.list(asked.request()).await {
                 Ok(rows) => keep
-                    .list(asked.op, &path, &rows)
+                    .list(asked.op, &path, &rows.map(|row| placed(asked, row)))
                     .map(|rows| Kept::Entries(rows.iter().map(Packed::new).collect())),
                 Err(error) => Ok(Kept::Failed(failed(error)?)),
             },
             _ => match self.client.get_optional(asked.request()).await {
                 Ok(answer) => {
                     let one = answer.as_ref().and_then(|answer| answer.object());
-                    let one = one.map(|raw| keep.one(asked.op, &path, raw)).transpose();
+                    let one = one.map(|raw| placed(asked, raw.clone()));
+                    let one = one.map(|raw| keep.one(asked.op, &path, &raw)).transpose();
                     one.map(|one| Kept::One(one.map(|one| Packed::new(&Json::Object(one)))))
                 }
                 Err(error) => Ok(Kept::Failed(failed(error)?)),
@@ -303,7 +304,8 @@ impl Taking {
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
     pub async fn all_sections(&self, desired: &Desired) -> Result<(), ApiError> {
-        self.look_for_all(self.sections(desired)).await
+        self.look_for_all(self.sections(desired)).await?;
+        self.look_for_all(self.nested(desired)).await
     }
 
     /// What was requested and could not be read, with reasons.
@@ -421,15 +423,44 @@ impl Taking {
             let Some(id) = things.id(container.scope, &container.path) else { continue };
             for section in kinds::sections(container.scope) {
                 let (Place::List(op) | Place::Optional(op)) = section.home.place else { continue };
-                let request = op.request().arg("id", id);
-                let query = section.home.query.iter();
-                requests.push(
-                    query.fold(request, |request, (name, value)| request.query(*name, value)),
-                );
+                if section.home.parent.is_none() {
+                    requests.push(all_of(section, op, id));
+                }
             }
         }
         requests
     }
+
+    /// Requests for the sections with parents, below each parent that was read.
+    fn nested(&self, desired: &Desired) -> Vec<Request<Read>> {
+        let things = self.things();
+        let mut requests = Vec::new();
+        for container in &desired.containers {
+            let Some(id) = things.id(container.scope, &container.path) else { continue };
+            for section in kinds::sections(container.scope) {
+                let Some(parent) = section.home.parent else { continue };
+                let Some(of) = kinds::section(container.scope, parent.section) else { continue };
+                let (Place::List(op), Place::List(all)) = (section.home.place, of.home.place)
+                else {
+                    continue;
+                };
+                let all = Asked::read(&all_of(of, all, id).target());
+                let Some(Found::Json(all)) = all.map(|all| things.answer(&all)) else { continue };
+                let all = all.as_array().into_iter().flatten();
+                let ids = all.filter_map(|entry| entry["id"].as_u64());
+                requests
+                    .extend(ids.map(|entry| all_of(section, op, id).arg(parent.argument, entry)));
+            }
+        }
+        requests
+    }
+}
+
+/// The request for all entries of `section` in the container with this id.
+fn all_of(section: Section, op: Op<Read>, id: u64) -> Request<Read> {
+    let query = section.home.query.iter();
+    let request = op.request().arg("id", id);
+    query.fold(request, |request, (name, value)| request.query(*name, value))
 }
 
 /// The scope of the requested object, if the question is for a single one.

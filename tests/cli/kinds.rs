@@ -449,3 +449,82 @@ town_gates: [{{name: north, allowed_to_open: [{rows}]}}]
     let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
     assert!(exported.contains("exit code 0") && written.contains("user: alice"), "{written}");
 }
+
+/// Collections below the entries of another one, listed by a request and within those.
+#[test]
+fn what_is_below_entries_of_a_described_section_is_rehearsed_with_it() {
+    let field = |name: &str| format!("{{name: {name}, about: A name., type: text, weakens: never");
+    let below = |section: &str, noun: &str, within: &str| {
+        format!(
+            "section: {section}
+noun: {noun}
+about: Something at a gate.
+identity: [gate, name]
+removal: nothing
+unique: true
+below: {{section: gates, field: gate}}
+fields:
+  - {}}}
+  - {}, create_only: true}}
+  - {}}}
+homes:
+  - path: /projects/:id/town/gates/:entry/{section}
+{within}",
+            field("gate"),
+            field("name"),
+            field("note")
+        )
+    };
+    let gates = format!(
+        "section: gates
+noun: gate
+about: A way in.
+identity: [name]
+removal: nothing
+unique: true
+fields:
+  - {}, create_only: true}}
+homes:
+  - path: /projects/:id/town/gates
+",
+        field("name")
+    );
+    let declared = "kind: Project
+path: acme/shop
+gates: [{name: east}, {name: west}]
+guards: [{gate: east, name: Ada, note: tall}, {gate: west, name: Ada, note: small}]
+keys: [{gate: east, name: golden, note: heavy}]
+unlisted: {guards: delete}
+";
+    let place = Place::new()
+        .file("kinds/gates.yaml", &gates)
+        .file("kinds/guards.yaml", &below("guards", "guard", ""))
+        .file("kinds/keys.yaml", &below("keys", "key", "    in: keys\n"))
+        .file("m/sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
+        .file("m/all.yaml", declared);
+    let run = |arguments: &str| {
+        let kinds = ["gates", "guards", "keys"].map(|name| format!(" --kinds kinds/{name}.yaml"));
+        place.run(&format!("{arguments}{} --sandbox=s.db", kinds.concat()))
+    };
+    let alone = place.run("check m --kinds kinds/guards.yaml");
+    assert!(alone.contains("must start with that of the section"), "{alone}");
+    let applied = run("apply m --yes --full");
+    assert!(applied.contains("guards/east@Ada"), "{applied}");
+    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    let same = run("plan m --exit-code");
+    assert!(same.ends_with("---- exit code 0\n"), "{same}");
+    let other = declared.replace("small", "smaller").replace("heavy", "light");
+    place.write("m/all.yaml", &other.replace("{gate: east, name: Ada, note: tall}, ", ""));
+    let changed = run("apply m --yes --full");
+    assert!(changed.contains("guards/west@Ada"), "{changed}");
+    assert!(changed.contains("keys/east@golden"), "{changed}");
+    assert!(!changed.contains("guards/east@Ada"), "that gate is not named any more: {changed}");
+    let exported = run("export acme -d out");
+    assert!(exported.ends_with("---- exit code 0\n"), "{exported}");
+    let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
+    for line in ["note: tall", "note: smaller", "note: light"] {
+        assert!(written.contains(line), "{line}: {written}");
+    }
+    let none = run("plan out --exit-code");
+    assert!(none.ends_with("---- exit code 0\n"), "{none}");
+}

@@ -78,6 +78,14 @@ impl World {
         Ok(absorbed)
     }
 
+    /// Takes everything that differs at `chosen` into the manifests, and returns their text.
+    pub(crate) async fn absorb_all(&self, chosen: &[&str]) -> String {
+        let (wishes, refused) = self.drift(chosen).await;
+        assert_eq!(refused, []);
+        self.absorb(&wishes, Mode::Own).unwrap();
+        self.text()
+    }
+
     fn write(&self, text: &str) {
         std::fs::write(self.root().join("all.yaml"), text).unwrap();
     }

@@ -124,7 +124,9 @@ fn sample(kind: Section, spec: &Spec, form: Form) -> Json {
         ("members" | "shares", "expires_at") => {
             return pick("2099-01-31".into(), "2098-12-31".into());
         }
-        ("variables", "value") => return pick("first-value".into(), json!({"env": "VALUE"})),
+        ("variables" | "pipeline_schedule_variables", "value") => {
+            return pick("first-value".into(), json!({"env": "VALUE"}));
+        }
         ("archived", _) => return first.into(),
         _ => {}
     }
@@ -362,8 +364,12 @@ fn case(section: Section, specs: &[(usize, &'static Spec)], form: Form) -> Optio
     let above = if of_group && TOP_LEVEL.contains(&&*first.name) { "" } else { "acme/" };
     let path = format!("{above}{noun}-{}", name.replace(['.', '_'], "-"));
     let mut document = project(&path, json!({"create": true, section.section: value}));
+    if let Some(parent) = section.home.parent {
+        let of = kinds::section(section.home.scope, parent.section).unwrap();
+        document[parent.section] = json!([base(of, 0)]);
+    }
     // The service looks up the branch of a schedule.
-    if section.section == "pipeline_schedules" {
+    if document.get("pipeline_schedules").is_some() {
         document["create"] = json!({"initialize_with_readme": true});
     }
     document["kind"] = section.home.scope.document().into();
@@ -441,7 +447,9 @@ async fn described_objects_are_created_and_removed() {
     world.acknowledged = vec!["protection:**", "removals:**"];
     for is_absent in [false, true] {
         let document = |scope: Scope| {
-            let described = kinds::sections(scope).filter(|section| is_described(*section));
+            // Those below entries of another section are in `nested`.
+            let is_plain = |of: &Section| is_described(*of) && of.home.parent.is_none();
+            let described = kinds::sections(scope).filter(is_plain);
             let entry = |section: Section| {
                 let mut entry = base(section, 0);
                 if is_absent {

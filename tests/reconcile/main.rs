@@ -20,6 +20,7 @@ mod hostile;
 mod life;
 mod limits;
 mod moves;
+mod nested;
 mod observe;
 mod quirks;
 mod random;

@@ -103,13 +103,19 @@ pub(crate) struct Recorder {
     pub(crate) ids: Arc<Mutex<Ids>>,
 }
 
-/// The ids of containers by path, encoded as in requests.
+/// The ids of containers by path, and of entries by name, encoded as in requests.
 pub(crate) type Ids = BTreeSet<(String, u64)>;
 
 /// The path and the id of the container in `shown`.
 pub(crate) fn id(shown: &Json) -> Option<(String, u64)> {
     let path = shown["path_with_namespace"].as_str().or(shown["full_path"].as_str())?;
     Some((path.replace('/', "%2F").to_lowercase(), shown["id"].as_u64()?))
+}
+
+/// What an entry that is `shown` is called, and its id.
+fn named(shown: &Json) -> Option<(String, u64)> {
+    let name = ["description", "title", "name"].iter().find_map(|name| shown[*name].as_str())?;
+    Some((name.replace(' ', "%20").replace('/', "%2F").to_lowercase(), shown["id"].as_u64()?))
 }
 
 impl std::fmt::Debug for Recorder {
@@ -166,7 +172,9 @@ impl Transport for Recorder {
             }
             let answer = self.inner.send(request).await?;
             let body = answer.body.as_ref().ok().and_then(|body| serde_json::from_slice(body).ok());
-            self.ids.lock().unwrap().extend(body.as_ref().and_then(id));
+            let rows = body.as_ref().and_then(Json::as_array).into_iter().flatten();
+            let found = rows.chain(&body).flat_map(|shown| [id(shown), named(shown)]).flatten();
+            self.ids.lock().unwrap().extend(found);
             Ok(answer)
         })
     }

@@ -52,7 +52,7 @@ impl World {
         self.plan_with_key(text, None).await
     }
 
-    async fn plan_with_key(&self, text: &str, key: Option<Key>) -> Plan {
+    pub(crate) async fn plan_with_key(&self, text: &str, key: Option<Key>) -> Plan {
         let snapshot = Snapshot::read(text.as_bytes()).unwrap();
         let desired = self.desired();
         let (_, secrets) = self.client_as(self.sandbox.token(), &desired);

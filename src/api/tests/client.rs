@@ -441,6 +441,8 @@ async fn after_a_401_nothing_more_is_sent() {
 #[tokio::test(start_paused = true)]
 async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
     let collection = Collection {
+        parent: None,
+        read: None,
         below: Below::parse("/groups/:id/links").unwrap(),
         section: "links",
         noun: "link",

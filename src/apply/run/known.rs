@@ -5,12 +5,15 @@
 //! entries left after a removal, becomes stale and is read again before anything is concluded from
 //! it.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{
     address::Address,
     desired::{Container, DeclaredSection},
-    diff::Step,
+    diff::{Action, Step},
     field::{Readback, Scope},
     kind::{LiveEntry, Place, Target},
     kinds,
@@ -27,6 +30,8 @@ pub(super) struct Known {
     stale: BTreeSet<&'static str>,
     /// The entries that were shown by the answers to their own steps.
     shown: BTreeSet<Address>,
+    /// The ids of entries that this run created, from the responses.
+    ids: BTreeMap<Address, u64>,
     /// The sections that were written to since the last reading began.
     written: BTreeSet<&'static str>,
     /// When this run created the container.
@@ -43,6 +48,7 @@ impl Known {
             live,
             stale: BTreeSet::new(),
             shown: BTreeSet::new(),
+            ids: BTreeMap::new(),
             written: BTreeSet::new(),
             created: None,
             is_out_of_sight: false,
@@ -118,6 +124,19 @@ impl Known {
         self.is_out_of_sight = true;
     }
 
+    /// The id of the entry at `address`: as read, or from the response to its creation.
+    pub(super) fn id_of(&self, container: &Container, address: &str) -> Option<u64> {
+        let own = container.address();
+        let read = self.live.sections.iter().find_map(|(name, collection)| {
+            let of = kinds::section(container.scope, name)?;
+            let at = |entry: &LiveEntry| own.section(of.section).entry(of.name(&entry.fields));
+            let mut entries = collection.entries().ok()?.iter();
+            of.id_of(entries.find(|entry| at(entry).to_string() == address)?)
+        });
+        let created = || self.ids.iter().find(|(created, _)| created.to_string() == address);
+        read.or_else(|| created().map(|(_, id)| *id))
+    }
+
     /// Adds the answer to a call of `step`.
     pub(super) fn hear(
         &mut self,
@@ -136,7 +155,20 @@ impl Known {
             return self.hear_object(container, body, own, Some(now));
         };
         let name = section.of.section;
-        let shown = body.filter(|body| shows(section, body));
+        if let (Action::Create, Some(id)) = (step.action, answer.get("id").and_then(Json::as_u64)) {
+            self.ids.insert(step.address.clone(), id);
+        }
+        if step.action == Action::Delete {
+            // The entries below it are gone, too.
+            let below = container
+                .sections
+                .iter()
+                .filter(|other| other.of.home.parent.is_some_and(|parent| parent.section == name));
+            self.stale.extend(below.map(|other| other.of.section));
+        }
+        // Responses do not contain the parent.
+        let is_flat = section.of.home.parent.is_none();
+        let shown = body.filter(|body| is_flat && shows(section, body));
         match (section.of.home.place, shown) {
             (Place::Object, _) => self.hear_object(container, body, own, None),
             (Place::List(_), Some(body)) => {
@@ -252,15 +284,12 @@ fn shows(section: &DeclaredSection, body: &Object) -> bool {
 mod tests {
     use serde_json::json;
 
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::{
         desired::{
             Unlisted,
             testing::{self, shop},
         },
-        diff::Action,
         kind::Facts,
         operation::{
             GROUP_UPDATE, GROUP_VARIABLE_CREATE, Op, PROJECT_UPDATE, PROTECTED_BRANCH_CREATE,

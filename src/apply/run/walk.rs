@@ -19,7 +19,7 @@ use crate::{
     apply::{Event, Outcome, arrival::next_look, lost::LOOKS},
     cause::Cause,
     diff::{Action, Step},
-    kind::{Call, LiveEntry, limits},
+    kind::{Call, limits},
     kinds::{self, settings},
     live::{ReadTime, Times},
     observe::ends_everything,
@@ -336,13 +336,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         if !named.contains('#') {
             return self.dependencies.created().known_id(named);
         }
-        let (known, own) = (self.known.borrow(), self.container.address());
-        known.live.sections.iter().find_map(|(name, collection)| {
-            let of = kinds::section(self.container.scope, name)?;
-            let address = |entry: &LiveEntry| own.section(of.section).entry(of.name(&entry.fields));
-            let mut entries = collection.entries().ok()?.iter();
-            of.id_of(entries.find(|entry| address(entry).to_string() == named)?)
-        })
+        self.known.borrow().id_of(&self.container, named)
     }
 
     fn hear(&self, walk: &Walk, request: &Request<Write>, answer: &Json) {

@@ -103,6 +103,12 @@ impl Ground {
             };
             let mut document = document(scope, &self.path_of(attribute), create);
             document.insert(attribute.section.section.to_owned(), value);
+            if let Some(parent) = attribute.section.home.parent
+                && let Some(of) = kinds::section(scope, parent.section)
+                && let Ok(above) = self.entry(of, None, Phase::Create)
+            {
+                document.insert(of.section.to_owned(), above);
+            }
             documents.push(document);
         }
         documents.into_iter().map(Json::Object).collect()

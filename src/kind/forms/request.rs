@@ -224,16 +224,25 @@ pub(super) fn known(named: Named, name: &str, names: &Names, field: &str) -> Res
 
 /// The ids of entries of another section.
 fn entries_sent(section: &str, named: &[Json], names: &Names, field: &str) -> Result<Json, Unable> {
-    let known = match names.entries(section) {
-        None => return Err(Unable::DependsOnEntries(section.to_owned())),
-        Some(Err(cause)) => return Err(Unable::Unseen(cause.clone())),
-        Some(Ok(known)) => known,
-    };
-    let id = |name: &Json| {
-        let name = plain_text(name);
-        known.get(&name).map(Id::sent).ok_or_else(|| Unable::no_entry(section, &name, field))
-    };
+    let id = |name: &Json| entry_id(section, &plain_text(name), names, field).map(Id::sent);
     named.iter().map(id).collect::<Result<Vec<_>, _>>().map(Json::Array)
+}
+
+/// The id of the entry of another `section` that `field` names.
+///
+/// # Errors
+/// If it was not looked up yet, or no such entry exists or is declared.
+pub fn entry_id<'n>(
+    section: &str,
+    name: &str,
+    names: &'n Names,
+    field: &str,
+) -> Result<&'n Id, Unable> {
+    match names.entries(section) {
+        None => Err(Unable::DependsOnEntries(section.to_owned())),
+        Some(Err(cause)) => Err(Unable::Unseen(cause.clone())),
+        Some(Ok(known)) => known.get(name).ok_or_else(|| Unable::no_entry(section, name, field)),
+    }
 }
 
 /// `null` is sent as empty text. Both clear a text, but client libraries of the service send `null`

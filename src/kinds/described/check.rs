@@ -77,6 +77,7 @@ pub(super) fn check(
     check.removal();
     check.creation();
     check.names();
+    check.below();
     for (at, field) in description.fields.iter().enumerate() {
         check.field(&format!("fields/{at}"), field);
     }
@@ -161,6 +162,22 @@ impl Check<'_> {
                 "the name of an entry must be a text outside `identity`",
                 help,
             );
+        }
+    }
+
+    /// The field that names the parent must be plain text, and a part of the identity.
+    fn below(&mut self) {
+        let Description { below, identity, fields, .. } = self.description;
+        let Some(below) = below else { return };
+        let (at, is_it) = ("below/field", |field: &&Field| field.name == below.field);
+        let Some(field) = fields.iter().find(is_it) else {
+            return self.known(at.into(), &below.field);
+        };
+        let is_plain = field.value == Value::Text && !field.sensitive && field.names.is_none();
+        let is_renamed = field.send_as.is_some() || field.read_as.is_some();
+        if !is_plain || is_renamed || identity.len() < 2 || !identity.contains(&field.name) {
+            let help = "name a field of type `text` in `identity`, which needs another field too";
+            self.fault(at, "this field cannot name the parent entry", help);
         }
     }
 
@@ -405,7 +422,10 @@ impl Check<'_> {
                     let message = format!("there is a path below {}s already", below.scope.noun());
                     self.fault(path, message, "describe the other collection in a file of its own");
                 }
-                Ok(below) => self.home(&path, &below, &operations),
+                Ok(below) => match make::above(self.description, home, &below, known) {
+                    Ok(_) => self.home(&path, &below, &operations),
+                    Err(why) => self.faults.push(no_path(path, why)),
+                },
                 Err(why) => self.faults.push(no_path(path, why)),
             }
         }
@@ -418,7 +438,7 @@ impl Check<'_> {
 
     /// Paths that descriptions must not, or need not, describe.
     fn home(&mut self, path: &str, below: &Below, operations: &[&Operation]) {
-        let has = |names: &[&str]| below.segments().iter().any(|own| names.contains(&own.as_str()));
+        let has = |names: &[&str]| below.segments().any(|own| names.contains(&own));
         if has(&SHOWN_ONCE) {
             let message = "the service shows these entries only once, so they cannot be managed";
             return self.fault(path, message, "create it with `undrift call` or by hand");

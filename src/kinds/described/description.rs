@@ -60,6 +60,9 @@ pub struct Description {
     /// How request paths address an entry.
     #[serde(default)]
     pub entry: Entry,
+    /// The section of the parent entries, if the paths of `homes` contain `:entry`.
+    #[serde(default)]
+    pub below: Option<Under>,
     /// An action that the service requires before it deletes an entry: the last part of the path of
     /// a POST request, after the path of the entry.
     #[serde(default)]
@@ -149,13 +152,31 @@ pub struct Entry {
     pub about: Option<String>,
 }
 
+/// The section of the parent entries.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Under {
+    /// The section whose collection is at the path before `:entry`.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"pipeline_schedules")]
+    pub section: String,
+    /// The field of `identity` that names the parent entry. It is in no request.
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"schedule")]
+    pub field: String,
+}
+
 /// Where a collection is, in one scope.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Home {
     /// The path of the collection: `/projects/:id/` or `/groups/:id/`, followed by plain names.
+    /// `:entry` between two of them stands for an entry of the section in `below`.
     #[schemars(example = &"/projects/:id/milestones")]
     pub path: String,
+    /// The field of the parent entry's object that contains the whole list, if the service has no
+    /// request for the list.
+    #[serde(default, rename = "in")]
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"variables")]
+    pub within: Option<String>,
     /// For lists that also show inherited entries: the value that an entry has if it belongs to the
     /// project or group itself.
     #[serde(default)]

@@ -15,8 +15,16 @@ use crate::{
 
 /// The schema of an entry.
 pub(super) fn schema(description: &Description) -> Json {
-    let properties: Object =
-        description.fields.iter().map(|field| (field.name.clone(), property(field))).collect();
+    let of = |field: &Field| {
+        let mut property = property(field);
+        if description.below.as_ref().is_some_and(|below| below.field == field.name) {
+            // The path contains the id of the parent.
+            let never = field::Field { accepted: Accepted::Never, ..treatment(field) };
+            property[KEYWORD] = json!(never);
+        }
+        (field.name.clone(), property)
+    };
+    let properties: Object = description.fields.iter().map(of).collect();
     json!({
         "description": description.about,
         "type": "object",
@@ -31,6 +39,7 @@ pub(super) fn property(field: &Field) -> Json {
     let mut property = match field.value {
         Value::Secret => schema::of::<Reference>().to_value(),
         Value::Address => schema::of::<TextOrSecret>().to_value(),
+        Value::Text if field.sensitive => schema::of::<TextOrSecret>().to_value(),
         Value::Text | Value::Word => json!({"type": "string"}),
         Value::TimeZone => json!({"type": "string", "format": TIME_ZONE}),
         Value::Date => {
@@ -48,7 +57,10 @@ pub(super) fn property(field: &Field) -> Json {
         }
     };
     if field.nullable {
-        property["type"] = json!([property["type"], "null"]);
+        match property.get_mut("anyOf").and_then(Json::as_array_mut) {
+            Some(any) => any.push(json!({"type": "null"})),
+            None => property["type"] = json!([property["type"], "null"]),
+        }
     }
     property["description"] = json!(field.about);
     if !field.words.is_empty() {

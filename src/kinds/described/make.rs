@@ -11,33 +11,35 @@ use super::{
     entry,
 };
 use crate::{
+    field::Scope,
     kind::{
-        Capability, Change, Create, Effect, Handle, Home, Identity, Job, Kind, Place, Removal,
-        Rules, Section, Shape, Spec, Table, Unable,
+        Capability, Change, Create, Effect, Handle, HandlePlace, Home, Identity, Job, Kind, Parent,
+        Place, Removal, Rules, Section, Shape, Spec, Table, Unable,
         calls::{Act, Call},
         forms,
     },
-    kinds::{member, protected_branch::effects},
+    kinds::{Registry, member, protected_branch::effects},
     level::{Level, MAINTAINER},
     operation::{
-        Parameter, Type,
+        Op, Parameter, Read, Type,
         collection::{self, Below, Collection, NoPath, Operations},
     },
     page::Rows,
     value::{Json, Object},
 };
 
-/// Makes the kind. Only the paths are checked.
+/// Makes the kind. Only the paths are checked. `known` has the parent section.
 ///
 /// # Errors
 /// If a path is not that of a collection.
-pub(super) fn make(description: &Description) -> Result<Described, NoPath> {
+pub(super) fn make(description: &Description, known: &Registry) -> Result<Described, NoPath> {
     let (mut homes, mut operations) = (Vec::new(), Vec::new());
     for home in &description.homes {
         let below = Below::parse(&home.path)?;
-        let made = collection(description, home, below.clone()).operations();
+        let parent = above(description, home, &below, known)?;
+        let made = collection(description, home, below.clone(), parent).operations();
         operations.extend(made.all());
-        homes.push(of_scope(description, home, &below, &made));
+        homes.push(of_scope(description, home, below.scope, parent, &made));
     }
     let name_field = description.name_field.as_deref().map(keep);
     let lets = description
@@ -89,13 +91,74 @@ pub(super) fn ids(description: &Description, below: &Below) -> impl Iterator<Ite
     collection::ids(below.scope, &description.noun)
 }
 
-fn collection(description: &Description, home: &Collected, below: Below) -> Collection {
+/// The parents of a collection, their section, and the request for one of them.
+#[derive(Clone, Copy)]
+pub(super) struct Above {
+    parent: &'static Parent,
+    of: Section,
+    one: Option<Op<Read>>,
+}
+
+/// The parents of the collection at `below`, if it has parents.
+///
+/// # Errors
+/// If the path does not start with that of the section of the parents.
+pub(super) fn above(
+    description: &Description,
+    home: &Collected,
+    below: &Below,
+    known: &Registry,
+) -> Result<Option<Above>, NoPath> {
+    let (path, under) = match (below.parent(), &description.below) {
+        (None, None) => return Ok(None),
+        (Some(path), Some(under)) => (path, under),
+        (Some(_), None) => {
+            return Err("has an `:entry`, and `below` does not say of which section");
+        }
+        (None, Some(_)) => return Err("must have an `:entry`, which is what `below` is about"),
+    };
+    let of = known.section(below.scope, &under.section);
+    let at = |of: &Section| matches!(of.home.place, Place::List(list) if list.row().path == path);
+    let of = of.filter(at).ok_or("must start with that of the section which `below` names")?;
+    let is_id = |handle: &&Handle| handle.field == "id";
+    let argument = of.home.handle.iter().find(is_id).and_then(|handle| match handle.place {
+        HandlePlace::Path(argument) => Some(argument),
+        _ => None,
+    });
+    let argument = argument.filter(|_| !matches!(of.home.change, Change::Replace));
+    let argument = argument.ok_or("must be below entries that keep an id in their paths")?;
+    let one = known.reads_one(&format!("{path}/:{argument}"));
+    let one = one.filter(|_| home.within.is_some());
+    if one.is_none() && home.within.is_some() {
+        return Err("must be below entries that are read one by one");
+    }
+    let parent = Parent {
+        section: of.section,
+        field: keep(&under.field),
+        argument,
+        within: home.within.as_deref().map(keep),
+    };
+    Ok(Some(Above { parent: Box::leak(Box::new(parent)), of, one }))
+}
+
+fn collection(
+    description: &Description,
+    home: &Collected,
+    below: Below,
+    above: Option<Above>,
+) -> Collection {
     let field = description.entry.field.as_deref().unwrap_or("id");
     let about = || format!("The {}, by its `{field}`.", description.noun);
     let about = description.entry.about.clone().unwrap_or_else(about);
     let edit_parameters = description.edit_parameters.iter();
+    let parent = above.map(|above| {
+        let about = format!("The id of the {}.", above.of.noun);
+        collection::parent(above.parent.argument, keep(&about))
+    });
     Collection {
-        below,
+        below: parent.iter().fold(below, |below, parent| below.of_entry(parent.name)),
+        parent,
+        read: above.and_then(|above| above.one),
         section: keep(&description.section),
         noun: keep(&description.noun),
         entry: collection::entry(keep(&argument(description)), keep(&about)),
@@ -127,11 +190,13 @@ fn query(parameter: &QueryParameter) -> Parameter {
 fn of_scope(
     description: &Description,
     home: &Collected,
-    below: &Below,
+    scope: Scope,
+    above: Option<Above>,
     operations: &Operations,
 ) -> Home {
     let table: &'static Table =
-        Box::leak(Box::new(Table::of_scope(entry::schema(description), below.scope)));
+        Box::leak(Box::new(Table::of_scope(entry::schema(description), scope)));
+    let parent = above.map(|above| above.parent);
     let field = keep(description.entry.field.as_deref().unwrap_or("id"));
     let argument = keep(&argument(description));
     let inherited_unless =
@@ -139,7 +204,8 @@ fn of_scope(
     let inherited_unless: &'static [_] = inherited_unless.collect::<Vec<_>>().leak();
     // A row of the list must have these fields; without them it counts as not read.
     let is_needed = |spec: &&Spec| {
-        description.identity.contains(&spec.name)
+        (description.identity.contains(&spec.name)
+            && parent.is_none_or(|parent| parent.field != spec.name))
             || (spec.has_rows() && spec.field.tier <= home.tier && !spec.field.is_late())
     };
     let grants = table.specs().iter().any(Spec::has_rows);
@@ -148,22 +214,29 @@ fn of_scope(
     let also = names.map(keep).chain(inherited_unless.iter().map(|(field, _)| *field));
     let query = home.query.iter();
     let query = query.map(|p| (keep(&p.name), keep(&forms::plain_text(&p.value.0))));
+    let named = parent.map(|parent| Handle::path(parent.argument, parent.argument));
+    let handles = std::iter::once(Handle::path(field, argument)).chain(named);
     Home {
-        scope: below.scope,
+        scope,
         fields: Box::leak(Box::new(table)),
         place: Place::List(operations.list),
+        parent,
         create: Create::With(operations.create),
         change: operations.edit.map_or(Change::Replace, Change::Edit),
         delete: Some(operations.delete),
         acts: operations.before_removal.into_iter().collect::<Vec<_>>().leak(),
-        handle: vec![Handle::path(field, argument)].leak(),
+        handle: handles.collect::<Vec<_>>().leak(),
         rows: Rows { keys: vec![field].leak(), also: also.collect::<Vec<_>>().leak() },
         seen_from: home
             .seen_from
             .as_ref()
             .and_then(Level::parse)
             .map_or(MAINTAINER, |at| at.number),
-        needs: if grants { &[Capability::People] } else { &[] },
+        needs: match above {
+            _ if grants => &[Capability::People],
+            Some(above) => above.of.home.needs,
+            None => &[],
+        },
         closed_by: home.closed_by.iter().map(|name| keep(name)).collect::<Vec<_>>().leak(),
         query: query.collect::<Vec<_>>().leak(),
         inherited_unless,

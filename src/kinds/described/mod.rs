@@ -39,14 +39,16 @@ impl Description {
         if !faults.is_empty() {
             return Err(faults);
         }
-        make::make(self).map_err(|why| vec![check::no_path("homes".into(), why)])
+        make::make(self, known).map_err(|why| vec![check::no_path("homes".into(), why)])
     }
 }
 
-/// The kinds of the description files in this folder, in their order.
-pub(super) fn built_in() -> impl Iterator<Item = Described> {
-    let make = |text: &&str| make::make(&yaml::built_in(text));
-    FILES.iter().map(make).map(|made| made.expect("every file describes a kind, as a test holds"))
+/// `known` with the kinds of the description files in this folder, in their order.
+pub(super) fn built_in(known: Registry) -> Registry {
+    FILES.iter().fold(known, |known, text| {
+        let made = make::make(&yaml::built_in(text), &known);
+        known.with(made.expect("every file describes a kind, as a test holds"))
+    })
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    field::{Compare, Scope, Secrecy, Tier},
-    kind::{Change, Create, Effect, Section, forms, stakes, testing},
+    field::{Accepted, Compare, Scope, Secrecy, Tier},
+    kind::{Change, Create, Effect, Place, Section, forms, stakes, testing},
     operation::{Again, Method, collection::Below},
     release::Release,
     value::{Json, Object},
@@ -75,7 +75,10 @@ fn every_file_of_undrifts_own_describes_a_kind() {
         // Of undrift's own, somebody has looked at what it gives.
         faults.retain(|fault| !fault.message.starts_with("this gives access"));
         assert_eq!(faults, []);
-        known.with(make::make(&description).unwrap())
+        {
+            let made = make::make(&description, &known).unwrap();
+            known.with(made)
+        }
     };
     let all = FILES.iter().fold(Registry::in_rust(), with);
     assert_eq!(all.kinds().len(), Registry::in_rust().kinds().len() + FILES.len());
@@ -658,4 +661,103 @@ fn what_gives_access_says_how_much_and_takes_it_when_it_is_removed() {
         let found = made.err().unwrap_or_default();
         assert!(found.iter().any(|fault| fault.message == want), "{to}: {found:?}");
     }
+}
+
+/// Parts of widgets, which are a described collection too.
+const PARTS: &str = r"
+section: widget_parts
+noun: widget part
+about: A part of a widget.
+identity: [widget, name]
+removal: nothing
+unique: true
+below: {section: widgets, field: widget}
+fields:
+  - {name: widget, about: The widget., type: text, weakens: never}
+  - {name: name, about: What it is called., type: text, weakens: never, create_only: true}
+  - {name: secret, about: What it hides., type: text, weakens: never, sensitive: true, nullable: true}
+homes:
+  - path: /projects/:id/widgets/:entry/parts
+";
+
+const WIDGETS: &str = r"
+section: widgets
+noun: widget
+about: A widget.
+identity: [title]
+removal: nothing
+unique: true
+fields:
+  - {name: title, about: What it is called., type: text, weakens: never, create_only: true}
+homes:
+  - path: /projects/:id/widgets
+";
+
+#[test]
+fn what_is_below_entries_of_another_section_has_its_paths_and_its_field() {
+    let known = Registry::built_in().with(made(WIDGETS));
+    for (text, list, all) in [
+        (PARTS.to_owned(), "/projects/:id/widgets/:widget_id/parts", 5),
+        (format!("{PARTS}    in: parts\n"), "/projects/:id/widgets/:widget_id", 3),
+    ] {
+        let parts = description(&text).make(&known, &[]).unwrap();
+        let of = in_scope(&parts, Scope::Project);
+        let parent = of.home.parent.unwrap();
+        assert_eq!((parent.section, parent.field), ("widgets", "widget"));
+        assert_eq!(parent.within, text.contains("in: parts").then_some("parts"));
+        let Place::List(read) = of.home.place else { panic!("it is read") };
+        assert_eq!((read.row().path, parts.operations.len()), (list, all));
+        let handles: Vec<_> = of.home.handle.iter().map(|handle| handle.field).collect();
+        assert_eq!(handles, ["id", "widget_id"]);
+        assert_eq!((of.home.rows.keys, of.home.rows.also), (&["id"][..], &["name"][..]));
+        let writes = parts.operations.iter().filter(|op| matches!(op, AnyOp::Write(_)));
+        let paths: Vec<_> = writes.map(|op| op.row().path).collect();
+        let one = "/projects/:id/widgets/:widget_id/parts/:widget_part_id";
+        assert_eq!(paths, ["/projects/:id/widgets/:widget_id/parts", one, one]);
+        assert_eq!(of.field("widget").accepted, Accepted::Never);
+        for value in [json!("x"), json!({"env": "X"}), Json::Null] {
+            let entry = json!({"widget": "w", "name": "n", "secret": value});
+            assert!(jsonschema::is_valid(&of.table().schema, &entry), "{entry}");
+        }
+    }
+}
+
+#[test]
+fn what_is_below_says_of_what_and_by_which_field() {
+    let known = Registry::built_in().with(made(WIDGETS));
+    let path = "/projects/:id/widgets/:entry/parts";
+    let below = "below: {section: widgets, field: widget}";
+    for (from, to, at, why) in [
+        (path, "/projects/:id/widgets/parts", "homes/0/path", "must have an `:entry`"),
+        (below, "", "homes/0/path", "`below` does not say"),
+        (path, "/projects/:id/others/:entry/parts", "homes/0/path", "must start with"),
+        ("section: widgets,", "section: nothing,", "homes/0/path", "must start with"),
+        (path, "/projects/:id/widgets/:entry/a/:entry/b", "homes/0/path", "one `:entry`"),
+        ("field: widget}", "field: other}", "below/field", "there is no field `other`"),
+        ("field: widget}", "field: secret}", "below/field", "cannot name the parent"),
+        ("[widget, name]", "[widget]", "below/field", "cannot name the parent"),
+        (
+            "The widget., type: text",
+            "The widget., read_as: other, type: text",
+            "below/field",
+            "cannot name the parent",
+        ),
+        ("noun: widget part", "noun: widget", "noun", "there is an operation"),
+    ] {
+        let text = PARTS.replace(from, to);
+        assert_ne!(text, PARTS, "{from}");
+        let faults = description(&text).make(&known, &[]).map(|_| ()).unwrap_err();
+        let is_it = |fault: &check::Fault| fault.at == at && fault.message.contains(why);
+        assert!(faults.iter().any(is_it), "{to}: {faults:?}");
+    }
+    // What is known below the same entries already.
+    let known = known
+        .with(description(PARTS).make(&Registry::built_in().with(made(WIDGETS)), &[]).unwrap());
+    let again = PARTS.replace("widget_parts", "other_parts").replace("widget part", "other part");
+    let faults = description(&again).make(&known, &[]).map(|_| ()).unwrap_err();
+    assert!(faults[0].message.contains("already knows"), "{faults:?}");
+    let names = "/projects/:id/protected_tags/:entry/parts";
+    let text = PARTS.replace(path, names).replace("section: widgets", "section: protected_tags");
+    let faults = description(&text).make(&known, &[]).map(|_| ()).unwrap_err();
+    assert!(faults.iter().any(|fault| fault.message.contains("keep an id")), "{faults:?}");
 }

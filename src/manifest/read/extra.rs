@@ -148,7 +148,11 @@ mod tests {
                 ["project-create", "project-create-for-user", "project-edit"].contains(&row.id)
             }
             "shares" => row.path.starts_with("/projects/:id/share"),
-            section => row.path.starts_with(&format!("/projects/:id/{section}")),
+            "pipeline_schedule_variables" => row.path.contains("_schedule_id/variables"),
+            section => {
+                let below = format!("/projects/:id/{section}");
+                row.path.starts_with(&below) && !row.path.contains("_schedule_id/variables")
+            }
         };
         rows.filter(is_written).collect()
     }

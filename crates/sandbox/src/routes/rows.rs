@@ -34,6 +34,11 @@ const COLLECTIONS: [&[Collection]; 5] = [
 pub(super) static ROUTES: LazyLock<Vec<Route>> =
     LazyLock::new(|| own().flat_map(Collection::routes).collect());
 
+/// Every collection that the service has.
+fn around(call: &Call<'_>) -> impl Iterator<Item = &'static Collection> {
+    own().chain(call.service.told.iter().flat_map(|told| told.collections))
+}
+
 fn own() -> impl Iterator<Item = &'static Collection> {
     COLLECTIONS.into_iter().flatten()
 }
@@ -55,7 +60,7 @@ impl Told {
     pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
         collections.retain(|one| !serves(&one.path.replace("{id}", ":id")));
         for one in &mut collections {
-            one.rows = Records(format!("told_{}", one.rows.0.replace('/', "_")).leak());
+            one.rows = Records(format!("told_{}", one.rows.0.replace(['/', '{', '}'], "_")).leak());
         }
         let collections: &'static [Collection] = collections.leak();
         let routes: &'static [Route] =
@@ -283,6 +288,10 @@ pub struct Collection {
     pub unique: &'static [&'static str],
     /// The fields.
     pub fields: &'static [Field],
+    /// For a collection below the entries of another one: the path parameter for the id of the parent.
+    pub below: &'static str,
+    /// The field of the parent that contains the list, if there is no list request.
+    pub within: &'static str,
     /// Further members in answers, as JSON.
     pub shows: &'static [(&'static str, &'static str)],
     /// Whether a single entry can be read.
@@ -336,6 +345,8 @@ impl Collection {
             required: &[],
             unique: &[],
             fields: &[],
+            below: "",
+            within: "",
             shows: &[],
             is_shown: true,
             is_edited: true,
@@ -357,7 +368,7 @@ impl Collection {
             is_there.then_some(Route { method, path, handler: Handler::Row(self, verb) })
         };
         [
-            route(true, Method::GET, self.path, Verb::List),
+            route(self.within.is_empty(), Method::GET, self.path, Verb::List),
             route(!self.is_put, Method::POST, self.path, Verb::Create),
             route(self.is_shown, Method::GET, one, Verb::Show),
             route(self.is_edited, Method::PUT, one, Verb::Update),
@@ -370,12 +381,19 @@ impl Collection {
     pub(super) fn answer(&self, verb: Verb, call: &Call<'_>) -> Result<Answer> {
         refuse_if(self.since.is_some_and(|since| call.release() < since), Failure::no_route)?;
         let scope = self.scope(call)?;
+        self.check_above(call, &scope)?;
         let body = |row: &Record| (self.json)(self, call, &scope, row);
         match verb {
             Verb::List => self.list(call, &scope),
             Verb::Show => {
                 let all = self.all(call, &scope)?;
-                Answer::ok(&body(&self.pick(call, all)?)?)
+                let mut body = body(&self.pick(call, all)?)?;
+                for of in around(call).filter(|of| !of.within.is_empty() && of.is_below(self)) {
+                    let rows = of.stored(call, &scope)?;
+                    let rows = rows.iter().map(|row| (of.json)(of, call, &scope, row));
+                    body[of.within] = rows.collect::<Result<_>>()?;
+                }
+                Answer::ok(&body)
             }
             Verb::Create => {
                 call.params.require(self.required)?;
@@ -414,9 +432,34 @@ impl Collection {
         Scope::kept_by(call, [level, level])
     }
 
+    /// Whether it is below the entries of `other`.
+    fn is_below(&self, other: &Self) -> bool {
+        let rest = self.path.strip_prefix(other.path);
+        !self.below.is_empty() && rest.is_some_and(|rest| rest.starts_with("/{"))
+    }
+
+    /// Refuses a request below a parent that does not exist.
+    fn check_above(&self, call: &Call<'_>, scope: &Scope) -> Result<()> {
+        let Some(above) = around(call).find(|other| self.is_below(other)) else {
+            return Ok(());
+        };
+        let found = above.rows.find(call.db, scope.holder(), call.segment_id(self.below)?)?;
+        found.map(|_| ()).ok_or_else(Failure::no_record)
+    }
+
+    /// The place's own rows; for a collection with parents, those of the parent in the path.
+    fn stored(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
+        let mut rows = self.rows.all(call.db, scope.holder())?;
+        if !self.below.is_empty() {
+            let above = Value::from(call.segment_id(self.below)?);
+            rows.retain(|row| row.value(self.below) == above);
+        }
+        Ok(rows)
+    }
+
     /// The place's own row with the name in the path.
     pub(super) fn find(&self, call: &Call<'_>, scope: &Scope) -> Result<Record> {
-        self.pick(call, self.rows.all(call.db, scope.holder())?)
+        self.pick(call, self.stored(call, scope)?)
     }
 
     /// A new row with the name in the path.
@@ -454,7 +497,7 @@ impl Collection {
 
     /// All rows shown here, in the order of the list.
     fn all(&self, call: &Call<'_>, scope: &Scope) -> Result<Vec<Record>> {
-        let mut all = self.rows.all(call.db, scope.holder())?;
+        let mut all = self.stored(call, scope)?;
         let inherited = (self.inherited)(self, call, scope)?;
         if !inherited.is_empty() {
             all.extend(inherited);
@@ -484,7 +527,10 @@ impl Collection {
 
     pub(super) fn save(&self, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
         self.take(call, row)?;
-        let stored = self.rows.all(call.db, scope.holder())?;
+        if !self.below.is_empty() {
+            row.set(self.below, call.segment_id(self.below)?);
+        }
+        let stored = self.stored(call, scope)?;
         (self.settle)(self, call, row, &stored)?;
         Ok(self.rows.save(call.db, scope.holder(), row, call.now())?)
     }

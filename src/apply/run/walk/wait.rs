@@ -163,6 +163,9 @@ impl<F: FnMut(Event)> Run<'_, F> {
             Some(outcome) => (walk, Some(Next::Ended(outcome, None))),
             None => match look.plan.steps.iter().find(|now| now.address == walk.step.address) {
                 Some(now) => {
+                    // The new plan may omit calls that succeeded already.
+                    let left = walk.step.sends.len().saturating_sub(walk.at);
+                    walk.at = now.sends.len().saturating_sub(left);
                     walk.step.sends.clone_from(&now.sends);
                     walk.read = look.times.of(walk.step.address.section);
                     (walk, None)
