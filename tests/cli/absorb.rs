@@ -111,3 +111,13 @@ fn a_manifest_keeps_its_permissions_and_a_link_is_not_followed() {
     insta::assert_snapshot!(place.run(&format!("{absorb} -d link.yaml")));
     assert_eq!(text(&place), SHOP);
 }
+
+#[test]
+fn unlisted_entries_are_named_where_their_container_alone_is_absorbed() {
+    let place = drifted();
+    let run = place.run("absorb acme/shop -d m --sandbox=s.db --write");
+    let left =
+        "not absorbed: acme/shop#variables/NEW@*: no manifest lists it; name it to take it in\n";
+    assert!(run.contains(left) && run.ends_with("---- exit code 0\n"), "{run}");
+    assert!(!text(&place).contains("NEW"), "{run}");
+}
