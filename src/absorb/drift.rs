@@ -33,28 +33,40 @@ pub struct Wish {
 /// How a declaration changes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum What {
-    /// These fields get these values; each is named by the keys that lead to it.
-    Fields(Vec<(Vec<String>, Json)>),
+    /// These fields get these values.
+    Fields(Fields),
     /// The entry is declared with these fields; the text names those that are left out.
-    Entry(Vec<(String, Json)>, Option<String>),
+    Entry(Fields, Option<String>),
     /// The entry is no longer declared, or declared absent.
     Gone,
+}
+
+/// Values of fields, each named by the keys that lead to it.
+pub(super) type Fields = Vec<(Vec<String>, Json)>;
+
+/// The keys in the name of a field with dots.
+fn keys(name: &str) -> Vec<String> {
+    name.split('.').map(str::to_owned).collect()
+}
+
+impl What {
+    /// The entry as it was `said`.
+    fn entry(said: Said) -> Self {
+        let fields = said.fields.into_iter().map(|(name, value)| (keys(&name), value));
+        Self::Entry(fields.collect(), said.about)
+    }
 }
 
 impl Wish {
     /// The texts to declare; none of them is a secret.
     pub fn texts(&self) -> impl Iterator<Item = String> {
-        let values: Vec<&Json> = match &self.what {
-            What::Fields(fields) => fields.iter().map(|(_, value)| value).collect(),
-            What::Entry(fields, _) => fields.iter().map(|(_, value)| value).collect(),
-            What::Gone => Vec::new(),
+        let fields = match &self.what {
+            What::Fields(fields) | What::Entry(fields, _) => &fields[..],
+            What::Gone => &[],
         };
-        let texts = values.into_iter().filter_map(Json::as_str).map(str::to_owned);
-        texts.collect::<Vec<_>>().into_iter()
+        fields.iter().filter_map(|(_, value)| value.as_str()).map(str::to_owned)
     }
-}
 
-impl Wish {
     /// How many differences it takes back.
     pub fn differences(&self) -> usize {
         match &self.what {
@@ -149,10 +161,10 @@ pub fn lacking(seen: &Seen<'_>, fields: bool) -> Vec<Wish> {
             // Whether it is archived is a difference.
             None if of.shape == Shape::Switch && !fields => None,
             None if said.fields.is_empty() => None,
-            None => Some(wish(What::Entry(said.fields, said.about))),
+            None => Some(wish(What::entry(said))),
             Some(declared) if fields && of.shape == Shape::Mapping => {
                 let names = |(name, value): (String, Json)| {
-                    let names: Vec<String> = name.split('.').map(str::to_owned).collect();
+                    let names = keys(&name);
                     let is_said = |entry: &Entry| entry.fields.get(&names[0]).is_some();
                     (!declared.entries.iter().any(is_said)).then_some((names, value))
                 };
@@ -279,7 +291,7 @@ impl Drift<'_> {
         entry: &Entry,
         live: &LiveEntry,
         name: &str,
-    ) -> Result<Vec<(Vec<String>, Json)>, &'static str> {
+    ) -> Result<Fields, &'static str> {
         let declared = entry.fields.get(name).map(|field| field.value);
         let Some(Value::Plain(declared)) = declared else {
             return Err("it is declared by a reference, and the live value is not shown");
@@ -294,7 +306,6 @@ impl Drift<'_> {
         }
         let key = of.name(&live.fields);
         let words = self.seen.words.map_or(&[][..], |words| words.fields(of.section, &key));
-        let path = |name: &str| name.split('.').map(str::to_owned).collect::<Vec<_>>();
         if let (Some(object), Some(found)) = (declared.as_object(), found) {
             let leaves = words.iter().filter_map(|(word, value)| {
                 let leaf = word.strip_prefix(name)?.strip_prefix('.')?;
@@ -302,7 +313,7 @@ impl Drift<'_> {
                 let old = Json::Object(Object::from_iter([(leaf.to_owned(), old.clone())]));
                 let old = forms::comparable(Some(spec), &old, self.seen.names);
                 let is_same = forms::same(spec.field.compare, &old, found);
-                (!is_same).then(|| (path(word), value.clone()))
+                (!is_same).then(|| (keys(word), value.clone()))
             });
             let leaves: Vec<_> = leaves.collect();
             return if leaves.is_empty() { Err(UNSAYABLE) } else { Ok(leaves) };
@@ -316,7 +327,7 @@ impl Drift<'_> {
             }
             (None, Some(_)) => return Err(UNSAYABLE),
         };
-        Ok(vec![(path(name), value)])
+        Ok(vec![(keys(name), value)])
     }
 
     /// A live entry that no manifest lists.
@@ -347,7 +358,7 @@ impl Drift<'_> {
     fn entry(&mut self, address: &Address, of: Section, key: &str, live: &LiveEntry) {
         let name = of.name(&live.fields);
         match self.seen.words.and_then(|words| words.entry(of.section, &name)) {
-            Some(said) => self.wish(address, of.section, key, What::Entry(said.fields, said.about)),
+            Some(said) => self.wish(address, of.section, key, What::entry(said)),
             None => self.refuse(address, UNSAYABLE, None),
         }
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::{
     Mode, Refusal, Texts,
-    drift::{EXTRA, What, Wish},
+    drift::{EXTRA, Fields, What, Wish},
     edit::{At, Edit, New, Step, own, own_entries},
     templates,
 };
@@ -24,6 +24,9 @@ const LAST: [&str; 2] = ["unlisted", "undeclared_projects"];
 
 /// Edits with their files.
 pub(super) type Edits = Vec<(FileName, Edit)>;
+
+/// Why something cannot be edited, and the place concerned.
+type Stuck = (String, Option<Origin>);
 
 /// The edits with which `container` declares the wish. An entry that is `covered` is also declared
 /// by a lower layer, so its removal is declared with `state: absent`.
@@ -114,7 +117,7 @@ impl Placing<'_> {
         root: &Node,
         item: Option<usize>,
         covered: bool,
-    ) -> Result<Vec<Edit>, (String, Option<Origin>)> {
+    ) -> Result<Vec<Edit>, Stuck> {
         let section = self.of.section.to_owned();
         let push = |fields: Vec<Item>, about: Option<String>| Edit::Push {
             at: at.clone(),
@@ -128,7 +131,7 @@ impl Placing<'_> {
             What::Fields(fields) => {
                 let Some(item) = item else {
                     let mut items = self.identity()?;
-                    add(&mut items, fields.iter().cloned());
+                    add(&mut items, fields);
                     return Ok(vec![push(items, None)]);
                 };
                 let steps = vec![Step::Key(section.clone()), Step::Item(item)];
@@ -136,9 +139,7 @@ impl Placing<'_> {
                 self.put(&At { steps, ..at.clone() }, map, fields)
             }
             What::Entry(fields, about) => {
-                let mut items = Vec::new();
-                add(&mut items, dotted(fields));
-                Ok(remove.into_iter().chain([push(items, about.clone())]).collect())
+                Ok(remove.into_iter().chain([push(items(fields), about.clone())]).collect())
             }
             What::Gone if item.is_some() && !covered => Ok(remove.into_iter().collect()),
             What::Gone => {
@@ -150,7 +151,7 @@ impl Placing<'_> {
     }
 
     /// Edits a section of the document `root` that is not a list.
-    fn in_mapping(&self, at: At, root: &Node) -> Result<Vec<Edit>, (String, Option<Origin>)> {
+    fn in_mapping(&self, at: At, root: &Node) -> Result<Vec<Edit>, Stuck> {
         let put = |to: New| Edit::Put {
             at: at.clone(),
             names: vec![self.of.section.to_owned()],
@@ -159,37 +160,20 @@ impl Placing<'_> {
         };
         let section = own(root, self.of.section).map(|(_, node)| node);
         match &self.wish.what {
-            What::Fields(fields) if self.of.shape == Shape::Switch => {
+            What::Fields(fields) | What::Entry(fields, _) if self.of.shape == Shape::Switch => {
                 Ok(fields.iter().map(|(_, value)| put(New::Value(value.clone()))).collect())
             }
-            What::Fields(fields) => {
-                if section.is_some_and(|node| matches!(node.data, Data::Map(_))) {
-                    let steps = vec![Step::Key(self.of.section.to_owned())];
-                    return self.put(&At { steps, ..at.clone() }, section, fields);
-                }
-                let mut items = Vec::new();
-                add(&mut items, fields.iter().cloned());
-                Ok(vec![put(New::Map(items))])
+            What::Fields(fields) if section.is_some_and(|it| matches!(it.data, Data::Map(_))) => {
+                let steps = vec![Step::Key(self.of.section.to_owned())];
+                self.put(&At { steps, ..at.clone() }, section, fields)
             }
-            What::Entry(fields, _) if self.of.shape == Shape::Switch => {
-                Ok(fields.iter().map(|(_, value)| put(New::Value(value.clone()))).collect())
-            }
-            What::Entry(fields, _) => {
-                let mut items = Vec::new();
-                add(&mut items, dotted(fields));
-                Ok(vec![put(New::Map(items))])
-            }
+            What::Fields(fields) | What::Entry(fields, _) => Ok(vec![put(New::Map(items(fields)))]),
             What::Gone => Ok(vec![put(New::Value(Json::Null))]),
         }
     }
 
     /// Sets `fields` in the mapping `map` at `at`.
-    fn put(
-        &self,
-        at: &At,
-        map: Option<&Node>,
-        fields: &[(Vec<String>, Json)],
-    ) -> Result<Vec<Edit>, (String, Option<Origin>)> {
+    fn put(&self, at: &At, map: Option<&Node>, fields: &Fields) -> Result<Vec<Edit>, Stuck> {
         let specs = self.of.table().specs().iter();
         let order: Vec<_> = specs.map(|spec| spec.name.clone()).chain([EXTRA.to_owned()]).collect();
         let mut edits = Vec::new();
@@ -239,11 +223,7 @@ impl Placing<'_> {
         let lost = || self.refuse("it is not written where it was found", origin);
         if self.of.shape != Shape::List {
             let value = match &self.wish.what {
-                What::Entry(fields, _) => {
-                    let mut items = Vec::new();
-                    add(&mut items, dotted(fields));
-                    New::Map(items)
-                }
+                What::Entry(fields, _) => New::Map(items(fields)),
                 _ => New::Value(Json::Null),
             };
             let key = key_in(&found).ok_or_else(lost)?;
@@ -254,10 +234,8 @@ impl Placing<'_> {
         let at = At { document, steps: Vec::new() };
         let mut edits = vec![Edit::Remove { at: at.clone(), key: key.clone(), item }];
         if let What::Entry(fields, about) = &self.wish.what {
-            let mut items = Vec::new();
-            add(&mut items, dotted(fields));
-            let about = about.clone();
-            edits.push(Edit::Push { at, key, entry: items, about, order: Vec::new() });
+            let (entry, about) = (items(fields), about.clone());
+            edits.push(Edit::Push { at, key, entry, about, order: Vec::new() });
         }
         Ok(edits.into_iter().map(|edit| (found.file.clone(), edit)).collect())
     }
@@ -293,7 +271,7 @@ impl Placing<'_> {
     }
 
     /// The identity of the entry as written in a document.
-    fn identity(&self) -> Result<Vec<Item>, (String, Option<Origin>)> {
+    fn identity(&self) -> Result<Vec<Item>, Stuck> {
         let Some(entry) = self.entry else { return Ok(Vec::new()) };
         let mut items = Vec::new();
         for name in self.of.identity {
@@ -311,27 +289,25 @@ impl Placing<'_> {
     }
 }
 
-/// Splits the names of fields with dots into keys.
-fn dotted(fields: &[(String, Json)]) -> impl Iterator<Item = (Vec<String>, Json)> {
-    fields.iter().map(|(name, value)| (name.split('.').map(str::to_owned).collect(), value.clone()))
+/// A mapping with `fields`, each at its keys.
+fn items(fields: &[(Vec<String>, Json)]) -> Vec<Item> {
+    let mut items = Vec::new();
+    add(&mut items, fields);
+    items
 }
 
 /// Adds fields to a mapping, each at its keys.
-fn add(items: &mut Vec<Item>, fields: impl IntoIterator<Item = (Vec<String>, Json)>) {
+fn add(items: &mut Vec<Item>, fields: &[(Vec<String>, Json)]) {
     for (names, value) in fields {
         let Some((first, rest)) = names.split_first() else { continue };
         if rest.is_empty() {
-            items.push(Item::value(first, value));
+            items.push(Item::value(first, value.clone()));
             continue;
         }
-        let rest = [(rest.to_vec(), value)];
+        let rest = [(rest.to_vec(), value.clone())];
         match items.iter_mut().find(|item| item.key == *first) {
-            Some(Item { node: New::Map(within), .. }) => add(within, rest),
-            _ => {
-                let mut within = Vec::new();
-                add(&mut within, rest);
-                items.push(Item::new(first, New::Map(within)));
-            }
+            Some(Item { node: New::Map(within), .. }) => add(within, &rest),
+            _ => items.push(Item::new(first, New::Map(self::items(&rest)))),
         }
     }
 }

@@ -102,13 +102,10 @@ fn fulfil(wish: &Wish, container: &Container, expected: &mut Meaning, after: &mu
         }
         What::Entry(fields, _) => {
             let mut wished: BTreeMap<String, Value> = BTreeMap::new();
-            for (name, value) in fields {
-                let (name, within) = match name.split_once('.') {
-                    Some((name, within)) => (name, vec![within.to_owned()]),
-                    None => (name.as_str(), Vec::new()),
-                };
-                let field = wished.entry(name.to_owned()).or_insert(Value::Plain(Json::Null));
-                put(of, name, field, &within, value);
+            for (names, value) in fields {
+                let Some((name, within)) = names.split_first() else { continue };
+                let field = wished.entry(name.clone()).or_insert(Value::Plain(Json::Null));
+                put(of, name, field, within, value);
             }
             let is_own = |(section, key, _): &&(_, String, String)| {
                 (*section, key) == (wish.section, &wish.key)
