@@ -20,7 +20,7 @@ use crate::{
 pub use token::{Home, Token};
 
 /// The user of the token.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// The user's id.
     pub id: u64,

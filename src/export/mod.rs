@@ -60,7 +60,7 @@ pub enum Values {
 }
 
 /// What is written, and how.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The token's user.
     pub caller: Caller,
@@ -87,22 +87,9 @@ pub struct Settings {
 impl Settings {
     /// The settings for a plain, complete export of what `caller` may see.
     pub fn plain(caller: Caller, release: Known) -> Self {
-        Self {
-            caller,
-            release,
-            values: Values::Plain,
-            all: false,
-            defaults: false,
-            create: false,
-            watch: false,
-            rehearse: false,
-            sections: Vec::new(),
-            selection: Selection::default(),
-        }
+        Self { caller, release, ..Self::default() }
     }
-}
 
-impl Settings {
     /// Whether something of the container at `path` is selected.
     pub fn touches(&self, path: &str) -> bool {
         let Selection { only, exclude } = &self.selection;
@@ -113,10 +100,11 @@ impl Settings {
 
     /// Whether what is at `address` is selected.
     pub fn holds(&self, address: &Address) -> bool {
-        let section = address.section;
-        let is_wanted =
-            |name| self.sections.is_empty() || self.sections.iter().any(|it| it == name);
-        section.is_none_or(is_wanted) && self.selection.holds(address)
+        address.section.is_none_or(|name| self.wants(name)) && self.selection.holds(address)
+    }
+
+    fn wants(&self, section: &str) -> bool {
+        self.sections.is_empty() || self.sections.iter().any(|name| name == section)
     }
 
     /// Whether the section `of` of the container at `path` is exported. The container itself, and
@@ -124,10 +112,8 @@ impl Settings {
     pub fn takes(&self, path: &str, of: Section) -> bool {
         let address = Address::container(path.into()).section(of.section);
         let Selection { only, exclude } = &self.selection;
-        let is_wanted =
-            self.sections.is_empty() || self.sections.iter().any(|name| name == of.section);
         matches!(of.shape, Shape::Container | Shape::Switch)
-            || (is_wanted
+            || (self.wants(of.section)
                 && (only.is_empty() || only.iter().any(|glob| glob.touches_section(&address)))
                 && !exclude.iter().any(|glob| glob.matches(&address)))
     }
@@ -165,7 +151,7 @@ pub struct Written {
 }
 
 /// What exists, collected step by step.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Estate {
     settings: Settings,
     documents: Vec<Document>,
@@ -182,17 +168,8 @@ pub struct Estate {
 
 impl Estate {
     /// An empty estate; the containers at `deleting` are marked for deletion.
-    pub const fn new(settings: Settings, deleting: BTreeSet<String>) -> Self {
-        Self {
-            settings,
-            documents: Vec::new(),
-            deleting,
-            unread: Vec::new(),
-            tier: Tier::Free,
-            missing: Vec::new(),
-            left_out: Vec::new(),
-            closed: [BTreeSet::new(), BTreeSet::new()],
-        }
+    pub fn new(settings: Settings, deleting: BTreeSet<String>) -> Self {
+        Self { settings, deleting, ..Self::default() }
     }
 
     /// The ids whose names are needed before `live` can be added.
