@@ -149,23 +149,9 @@ struct RosterRow<'a> {
 #[serde(deny_unknown_fields)]
 struct AnswerRow<'a> {
     /// The answer.
-    answer: AnswerForm<'a>,
+    answer: Cow<'a, Kept>,
     /// The question.
     question: Cow<'a, Question>,
-}
-
-/// The service's answer.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum AnswerForm<'a> {
-    /// A complete list.
-    #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
-    Entries(Cow<'a, [Packed]>),
-    /// A failure.
-    Failed(Cow<'a, Failed>),
-    /// One object, or `null` if there is none.
-    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
-    One(Option<Cow<'a, Packed>>),
 }
 
 /// A user.
@@ -208,11 +194,7 @@ impl Snapshot {
         File {
             all_users: things.all_users,
             answers: rows(&things.answers, |question, kept| AnswerRow {
-                answer: match kept {
-                    Kept::Entries(entries) => AnswerForm::Entries(entries.into()),
-                    Kept::Failed(failed) => AnswerForm::Failed(Cow::Borrowed(failed)),
-                    Kept::One(one) => AnswerForm::One(one.as_ref().map(Cow::Borrowed)),
-                },
+                answer: Cow::Borrowed(kept),
                 question: Cow::Borrowed(question),
             }),
             format_version: FORMAT_VERSION,
@@ -321,10 +303,9 @@ impl File<'_> {
             })?;
         }
         for row in self.answers {
-            let kept = match row.answer {
-                AnswerForm::Entries(entries) => Kept::Entries(entries.into_owned()),
-                AnswerForm::Failed(failed) => Kept::Failed(checked(failed.into_owned())?),
-                AnswerForm::One(one) => Kept::One(one.map(Cow::into_owned)),
+            let kept = match row.answer.into_owned() {
+                Kept::Failed(failed) => Kept::Failed(checked(failed)?),
+                kept => kept,
             };
             let what = |question: &Question| format!("an answer to {}", question.operation);
             put(&mut things.answers, row.question.into_owned(), kept, what)?;

@@ -70,14 +70,17 @@ impl fmt::Display for Failed {
 }
 
 /// The service's answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Kept {
     /// A complete list.
+    #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
     Entries(Vec<Packed>),
-    /// One object, or `None` if there is none.
-    One(Option<Packed>),
     /// A failure.
     Failed(Failed),
+    /// One object, or `null` if there is none.
+    #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
+    One(Option<Packed>),
 }
 
 /// The object of a group or project.
@@ -135,8 +138,8 @@ impl Things {
         } else if asked.is(operation::PROJECT_LIST) {
             // This list is only searched; projects that it lacks are read one by one.
             Found::Json(Json::Array(Vec::new()))
-        } else if let Some(root) = looked_through(asked) {
-            self.rows_below(&root)
+        } else if asked.is(operation::GROUP_PROJECTS) {
+            self.rows_below(asked.of())
         } else if let Some(name) = username(asked) {
             self.user(name)
         } else {
@@ -261,9 +264,8 @@ impl Things {
             Some(Some((id, username))) => {
                 Found::Json(serde_json::json!([{"id": id, "username": username}]))
             }
-            Some(None) => Found::Json(Json::Array(Vec::new())),
-            None if self.all_users => Found::Json(Json::Array(Vec::new())),
-            None => Found::Unknown,
+            None if !self.all_users => Found::Unknown,
+            Some(None) | None => Found::Json(Json::Array(Vec::new())),
         }
     }
 
@@ -286,8 +288,7 @@ impl Things {
                 && self.is_absent(Scope::Group, asked.argument("id"))
                 && asked.argument("id").contains('/') =>
             {
-                let message = "Namespace Not Found".to_owned();
-                Found::Failed(Failed { status: Some(404), message, ..Failed::default() })
+                Found::Failed(absent("Namespace Not Found"))
             }
             None if asked.scope.is_some_and(|scope| self.is_absent(scope, asked.of())) => {
                 Found::Failed(no_such(asked.scope.unwrap_or(Scope::Project)))
@@ -307,11 +308,7 @@ impl Things {
         let mut members = members.iter().map(Packed::json);
         match members.find(|member| member["id"].as_u64() == user) {
             Some(member) => Found::Json(member),
-            None => Found::Failed(Failed {
-                status: Some(404),
-                message: "Not found".to_owned(),
-                ..Failed::default()
-            }),
+            None => Found::Failed(absent("Not found")),
         }
     }
 
@@ -368,11 +365,6 @@ pub(super) fn roster_of(asked: &Asked) -> Option<(Scope, String)> {
     is_whole.then(|| (Scope::Project, asked.of().to_owned()))
 }
 
-/// The group whose projects are requested for a search.
-fn looked_through(asked: &Asked) -> Option<String> {
-    asked.is(operation::GROUP_PROJECTS).then(|| asked.of().to_owned())
-}
-
 /// The name of the requested user.
 pub(super) fn username(asked: &Asked) -> Option<&str> {
     let name = asked.question.query.get("username").filter(|_| asked.is(operation::USER_FIND));
@@ -381,8 +373,12 @@ pub(super) fn username(asked: &Asked) -> Option<&str> {
 
 /// The service's answer for an absent container.
 fn no_such(scope: Scope) -> Failed {
-    let noun = if scope == Scope::Group { "Group" } else { "Project" };
-    Failed { status: Some(404), message: format!("{noun} Not Found"), ..Failed::default() }
+    absent(if scope == Scope::Group { "Group Not Found" } else { "Project Not Found" })
+}
+
+/// An answer 404.
+fn absent(message: &str) -> Failed {
+    Failed { status: Some(404), message: message.to_owned(), ..Failed::default() }
 }
 
 /// `text` as an id, if it is one.
