@@ -184,13 +184,8 @@ const fn base64_digit(byte: u8) -> Option<u8> {
     })
 }
 
-const fn hex_digit(byte: u8) -> Option<u8> {
-    Some(match byte {
-        b'0'..=b'9' => byte - b'0',
-        b'A'..=b'F' => byte - b'A' + 10,
-        b'a'..=b'f' => byte - b'a' + 10,
-        _ => return None,
-    })
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16)?.try_into().ok()
 }
 
 impl Encoding {
