@@ -198,7 +198,7 @@ fn refuse(refused: &[Refusal], cx: &Context) -> Failure {
         }
     };
     let diagnostics: Diagnostics = refused.iter().map(diagnostic).collect();
-    cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
+    cx.output.tell_faults(&diagnostics);
     let exit = Exit::first_of(refused.iter().map(|refusal| match refusal.is_unread {
         true => Exit::Incomplete,
         false => Exit::Usage,

@@ -183,7 +183,7 @@ async fn with_session(
     let saved = saved.map(|saved| saved.compare(&plan, session));
     let saved = saved.as_ref();
     let is_stale = saved.is_some_and(|saved| !saved.stale.is_empty());
-    let planned = Planned::new(&session.run, &plan).against(saved);
+    let planned = Planned { saved_plan: saved, ..Planned::new(&session.run, &plan) };
     let planned = Content::Planned(&planned);
     let text = || {
         let since = saved.map(|saved| terminal::stale(saved, style, secrets));
@@ -192,31 +192,24 @@ async fn with_session(
             + &since.unwrap_or_default()
     };
     let found = Exit::first_of([super::plan::blocked(&plan), Exit::Stale.when(is_stale)]);
+    let mut stop = |exit: Exit, why: &str| {
+        let done = reports.finish(Sort::Plan, exit, planned, text, None);
+        cx.output.tell(why);
+        Ok(done)
+    };
     if is_stale && args.on_stale == OnStale::Stop {
-        let done = reports.finish(Sort::Plan, found, planned, text, None);
-        cx.output.tell(STALE);
-        return Ok(done);
+        return stop(found, STALE);
     }
     let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing, saved });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
     let missing = missing_secrets(steps, session, cx);
     if missing != Exit::Success {
-        let exit = Exit::first_of([found, missing]);
-        let done = reports.finish(Sort::Plan, exit, planned, text, None);
-        cx.output.tell(UNCHANGED);
-        return Ok(done);
+        return stop(Exit::first_of([found, missing]), UNCHANGED);
     }
     let (approved, left_out) = match approval {
         Ok((approved, left_out)) if approved.steps().next().is_some() => (approved, left_out),
-        outcome => {
-            let done = reports.finish(Sort::Plan, found, planned, text, None);
-            if let Err(Blocked(why)) = outcome {
-                cx.output.tell(&format!("nothing was changed: {why}\n"));
-            } else if !plan.steps.is_empty() {
-                cx.output.tell(UNCHANGED);
-            }
-            return Ok(done);
-        }
+        Err(Blocked(why)) => return stop(found, &format!("nothing was changed: {why}\n")),
+        Ok(_) => return stop(found, if plan.steps.is_empty() { "" } else { UNCHANGED }),
     };
     // Show the plan before asking.
     if reports.replace_text() {
@@ -238,7 +231,8 @@ async fn with_session(
         found,
     ]);
     let text = || String::from("\n") + &terminal::applied(&applied, &session.run, style, secrets);
-    let outcomes = Outcomes::new(&session.run, &plan, &applied, &left_out).against(saved);
+    let outcomes = Outcomes::new(&session.run, &plan, &applied, &left_out);
+    let outcomes = Outcomes { saved_plan: saved, ..outcomes };
     reports.record().note(|record| {
         record.counts = Some(outcomes.counts);
         record.left_out = left_out.len();
@@ -304,7 +298,7 @@ fn missing_secrets<'s>(
         Some(diagnostic.label(step.address.to_string()))
     });
     let missing: Diagnostics = refused.chain(missing).collect();
-    cx.output.tell(&missing.render(cx.output.stderr.into()));
+    cx.output.tell_faults(&missing);
     Exit::Usage.when(!missing.is_empty())
 }
 
@@ -340,5 +334,5 @@ async fn carry_out(
     });
     let applied = applied.await;
     tracing::info!("applied {}", count(applied.steps.len(), "step"));
-    Ok((applied, signals.received()))
+    Ok((applied, signals.get().copied()))
 }

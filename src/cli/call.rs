@@ -146,9 +146,7 @@ fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, 
         cx.output.tell(&format!("warning: {warning}\n"));
     }
     arguments::request_for(op, &all).map_err(|faults| {
-        for fault in faults {
-            cx.output.tell_failure(&Failure { help: fault.help, ..Failure::usage(fault.message) });
-        }
+        faults.iter().for_each(|fault| cx.output.tell_failure(fault));
         Failure::said(Exit::Usage)
     })
 }
@@ -204,7 +202,7 @@ pub(super) fn configuration(
         }
         None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
     };
-    cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
+    cx.output.tell_faults(&diagnostics);
     if diagnostics.has_errors() { Err(Failure::said(Exit::Usage)) } else { Ok(found) }
 }
 

@@ -4,7 +4,6 @@
 //! Anybody may have written the report file, so its content is checked too.
 
 use std::{
-    io::Read as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -14,6 +13,7 @@ use super::{
     connect::{self, ConnectArgs, Endpoint},
     environment::Environment,
     exit::{Exit, Failure, Outcome},
+    input::{self, cannot_read},
 };
 use crate::{
     api::WriteClient,
@@ -123,10 +123,7 @@ fn number(name: &str, value: &str) -> Result<u64, Failure> {
 /// The marker and the text of the report in `path`.
 fn report(path: &Path) -> Result<(Marker, String), Failure> {
     let shown = path.display();
-    let unreadable = |error| Failure::usage(format!("cannot read `{shown}`: {error}"));
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let bytes = input::bytes(path, MOST_BYTES).map_err(|error| cannot_read(path, &error))?;
     let long = || {
         Failure::usage(format!(
             "`{shown}` has more than {LONGEST} characters, the most of a comment"

@@ -119,7 +119,7 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     let text = read(path, MOST_OF_SEED)?;
     let name = path.display().to_string();
     let faults = faults_of(&text, &name);
-    output.tell(&faults.render(output.stderr.into()));
+    output.tell_faults(&faults);
     if !faults.is_empty() {
         return Err(Failure::said(Exit::Usage));
     }
@@ -167,7 +167,7 @@ fn is_there(path: &Path) -> Result<bool, Failure> {
         Ok(metadata) if metadata.is_file() => Ok(true),
         Ok(_) => Err(Failure::usage(format!("`{}` must be a regular file", path.display()))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Failure::usage(format!("cannot read `{}`: {error}", path.display()))),
+        Err(error) => Err(input::cannot_read(path, &error)),
     }
 }
 

@@ -32,7 +32,7 @@ use crate::{
     observe::{Existing, Observer},
     release::Known,
     selection::Selection,
-    text::{alternatives, count, escape, joined, nearest},
+    text::{alternatives, count, did_you_mean, escape, joined},
 };
 
 /// The options of `export`.
@@ -103,12 +103,10 @@ impl Args {
         let names: Vec<_> = kinds::everywhere().map(|section| section.section).collect();
         if let Some(name) = self.sections.iter().find(|name| !names.contains(&name.as_str())) {
             let failure = Failure::usage(format!("there is no section `{}`", escape(name)));
-            return Err(match nearest(name, names.iter().copied()) {
-                Some(near) => failure.help(format!("did you mean `{near}`?")),
-                None => {
-                    failure.help("`undrift schema` and docs/reference/fields.md list all sections")
-                }
-            });
+            let near = did_you_mean(name, names.iter().copied());
+            return Err(failure.help(near.unwrap_or_else(|| {
+                "`undrift schema` and docs/reference/fields.md list all sections".into()
+            })));
         }
         if self.update && matches!(self.values, How::Env) {
             let failure = Failure::usage("`--values env` cannot be combined with `--update`");

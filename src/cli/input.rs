@@ -3,7 +3,7 @@
 
 use std::{
     fs::File,
-    io::Read as _,
+    io::{self, Read as _},
     ops::Deref,
     path::{Path, PathBuf},
 };
@@ -47,15 +47,23 @@ impl Deref for Folder {
 /// # Errors
 /// If it cannot be read or is larger; neither quotes its content.
 pub(super) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(most.saturating_add(1)).read_to_end(&mut bytes))
-        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))?;
+    let bytes = bytes(path, most).map_err(|error| cannot_read(path, &error))?;
     if bytes.len() as u64 > most {
         let path = path.display();
         return Err(Failure::usage(format!("`{path}` is larger than {} KiB", most >> 10)));
     }
     Ok(bytes)
+}
+
+/// The bytes of the file at `path`; one more than `most` if it is larger.
+pub(super) fn bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+pub(super) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
+    Failure::usage(format!("cannot read `{}`: {error}", path.display()))
 }
 
 #[cfg(test)]

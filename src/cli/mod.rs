@@ -207,7 +207,7 @@ fn describe(
     let around = Surroundings::of_process();
     let registry = descriptions::load(files, manifests, &around, &mut diagnostics);
     if !diagnostics.is_empty() {
-        cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
+        cx.output.tell_faults(&diagnostics);
         let summary = diagnostics.summary().unwrap_or_default();
         reports.keep(diagnostics);
         return Err(Failure::usage(format!("cannot use the described kinds: {summary}")));

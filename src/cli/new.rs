@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
     let is_wrong = loaded.diagnostics.has_errors()
         && !loaded.diagnostics.sorted().iter().all(|known| is_empty(known.code));
     if is_wrong {
-        cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
+        cx.output.tell_faults(&loaded.diagnostics);
         return Err(Failure::usage("cannot use the manifests that it is checked with"));
     }
     if let Some(desired) = &loaded.desired {
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
         &Options { instead: Some(&with), ..Options::default() },
     );
     if whole.desired.is_none() {
-        cx.output.tell(&whole.diagnostics.render(cx.output.stderr.into()));
+        cx.output.tell_faults(&whole.diagnostics);
         return Err(Failure::usage("the document would be wrong; nothing was written"));
     }
     match &args.output {

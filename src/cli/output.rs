@@ -13,7 +13,7 @@ use super::{
     environment::Environment,
     exit::{Exit, Failure},
 };
-use crate::{report::Style, secret::Secrets};
+use crate::{diagnostic::Diagnostics, report::Style, secret::Secrets};
 
 /// The maximum length of an answer to a prompt, in bytes.
 const LONGEST_ANSWER: u64 = 1 << 10;
@@ -121,6 +121,11 @@ impl Output {
         let mut stderr = io::stderr().lock();
         let _ =
             stderr.write_all(self.redactor.redact(text).as_bytes()).and_then(|()| stderr.flush());
+    }
+
+    /// Writes diagnostics, if there are any.
+    pub(super) fn tell_faults(&self, diagnostics: &Diagnostics) {
+        self.tell(&diagnostics.render(self.stderr.into()));
     }
 
     /// Asks whether to do `what`, for example `apply these changes`.

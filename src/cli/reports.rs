@@ -31,16 +31,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     format: Format,
-    to: To,
-}
-
-/// The target of a report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum To {
-    /// In place of the text.
-    Stdout,
-    /// Into a file, beside the text.
-    File(PathBuf),
+    /// The file, beside the text; `None` for stdout, in place of the text.
+    file: Option<PathBuf>,
 }
 
 impl std::str::FromStr for Target {
@@ -48,12 +40,11 @@ impl std::str::FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (format, to) = text.split_once('=').unwrap_or((text, "-"));
-        let to = match to {
-            "" => return Err("write `FORMAT=FILE`, or `FORMAT` for stdout".to_owned()),
-            "-" => To::Stdout,
-            path => To::File(path.into()),
-        };
-        Ok(Self { format: format.parse()?, to })
+        if to.is_empty() {
+            return Err("write `FORMAT=FILE`, or `FORMAT` for stdout".to_owned());
+        }
+        let file = Some(to).filter(|to| *to != "-").map(PathBuf::from);
+        Ok(Self { format: format.parse()?, file })
     }
 }
 
@@ -144,7 +135,7 @@ impl Reports {
         let mut begun = self.sort_out();
         let mut failed = Vec::new();
         for (at, target) in self.targets.iter().enumerate() {
-            let To::File(path) = &target.to else { continue };
+            let Some(path) = &target.file else { continue };
             if is_stream(path) {
                 continue;
             }
@@ -170,17 +161,17 @@ impl Reports {
         let (mut files, mut has_stdout, sort) = (Vec::new(), false, self.sort);
         self.targets.retain(|target| {
             let name = target.format.name();
-            let failure = match &target.to {
+            let failure = match &target.file {
                 _ if !target.format.fits(sort) => {
                     format!("`{}` has nothing to report as `{name}`", sort.word())
                 }
-                To::Stdout if has_stdout => "only one report can go to stdout".into(),
-                To::Stdout => {
+                None if has_stdout => "only one report can go to stdout".into(),
+                None => {
                     has_stdout = true;
                     return true;
                 }
-                To::File(path) if is_stream(path) => return true,
-                To::File(path) => {
+                Some(path) if is_stream(path) => return true,
+                Some(path) => {
                     let place = place(path);
                     if !files.contains(&place) {
                         files.push(place);
@@ -197,7 +188,7 @@ impl Reports {
 
     /// Whether stdout gets something else than text.
     pub(super) fn replace_text(&self) -> bool {
-        self.targets.iter().any(|target| target.to == To::Stdout)
+        self.targets.iter().any(|target| target.file.is_none())
     }
 
     /// A report of this run in one format.
@@ -266,7 +257,7 @@ impl Reports {
     ) -> Exit {
         let (mut written, mut last) = (Vec::new(), exit);
         for target in &self.targets {
-            let To::File(path) = &target.to else { continue };
+            let Some(path) = &target.file else { continue };
             let done = self
                 .text(target.format, sort, state(exit))
                 .and_then(|text| write(path, &text).map_err(|error| cannot_write(path, &error)));
@@ -283,7 +274,7 @@ impl Reports {
                 text.into_iter().for_each(|text| drop(write(path, &text)));
             }
         }
-        let Some(target) = self.targets.iter().find(|target| target.to == To::Stdout) else {
+        let Some(target) = self.targets.iter().find(|target| target.file.is_none()) else {
             return last;
         };
         let printed = self
@@ -376,8 +367,7 @@ mod tests {
     };
 
     fn reports(files: &[&Path]) -> Reports {
-        let target =
-            |path: &&Path| Target { format: Format::Json, to: To::File(path.to_path_buf()) };
+        let target = |path: &&Path| Target { format: Format::Json, file: Some(path.to_path_buf()) };
         let out = files.iter().map(target).collect();
         Reports::new(
             Some((&ReportArgs { out, marker: None }, Sort::Check)),
@@ -477,13 +467,13 @@ mod tests {
 
     #[test]
     fn a_target_names_its_format() {
-        let target = |format, to| Ok(Target { format, to });
-        assert_eq!("json=-".parse(), target(Format::Json, To::Stdout));
-        assert_eq!("html=a=b".parse(), target(Format::Html, To::File("a=b".into())));
+        let target = |format, file| Ok(Target { format, file });
+        assert_eq!("json=-".parse(), target(Format::Json, None));
+        assert_eq!("html=a=b".parse(), target(Format::Html, Some("a=b".into())));
         for format in Format::ALL {
-            assert_eq!(format!("{}=-", format.name()).parse(), target(format, To::Stdout));
+            assert_eq!(format!("{}=-", format.name()).parse(), target(format, None));
         }
-        assert_eq!("json".parse(), target(Format::Json, To::Stdout));
+        assert_eq!("json".parse(), target(Format::Json, None));
         for wrong in ["", "json=", "xml=a", "-", "=a", "JSON=a"] {
             assert!(wrong.parse::<Target>().is_err(), "{wrong}");
         }

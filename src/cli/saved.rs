@@ -12,6 +12,7 @@ use super::{
     Context,
     environment::Environment,
     exit::{Exit, Failure},
+    input::{self, cannot_read},
     reports::{cannot_write, write},
     session::{ChangeArgs, Session, SessionArgs},
 };
@@ -47,8 +48,7 @@ fn is_yaml(path: &Path) -> bool {
 /// # Errors
 /// If it cannot be read, or is not a saved plan.
 pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
-    let bytes = bytes(path)
-        .map_err(|error| Failure::usage(format!("cannot read `{}`: {error}", path.display())))?;
+    let bytes = input::bytes(path, LARGEST).map_err(|error| cannot_read(path, &error))?;
     Sealed::read(&bytes).map_err(|unusable| {
         let message = format!("cannot use `{}`: {unusable}", path.display());
         Failure::new(Exit::Stale, anyhow::anyhow!(message)).help(unusable.help)
@@ -66,19 +66,14 @@ pub(super) fn manifests(path: &Path) -> Result<PathBuf, Failure> {
         manifests: Option<String>,
     }
     // `read` reports all other faults of the file.
-    let made: Made = bytes(path).and_then(|b| Ok(serde_json::from_slice(&b)?)).unwrap_or_default();
+    let bytes = input::bytes(path, LARGEST);
+    let made: Made = bytes.and_then(|b| Ok(serde_json::from_slice(&b)?)).unwrap_or_default();
     let named = made.manifests.unwrap_or_else(|| ".".to_owned());
     below_here(Path::new(&named)).map(PathBuf::from).ok_or_else(|| {
         let named = text::escape(&named);
         Failure::usage(format!("the saved plan was made of `{named}`, which is not below here"))
             .help("name the folder of manifests: `undrift apply FILE -d DIR`")
     })
-}
-
-fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// The path of `folder` from the working directory, if it is below it.

@@ -9,6 +9,7 @@ use super::{
     Context,
     exit::{Exit, Failure, Outcome},
     input,
+    reports::cannot_write,
 };
 use crate::{
     manifest,
@@ -17,7 +18,7 @@ use crate::{
         json::{Checked, FORMAT_VERSION, Outcomes, Planned, Report},
         run_record::Record,
     },
-    text::{alternatives, nearest},
+    text::{alternatives, did_you_mean},
     value::Json,
 };
 
@@ -77,10 +78,7 @@ pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
                     args.name,
                     alternatives(&names)
                 ));
-                return Err(match nearest(&args.name, names) {
-                    Some(name) => failure.help(format!("did you mean `{name}`?")),
-                    None => failure,
-                });
+                return Err(Failure { help: did_you_mean(&args.name, names), ..failure });
             };
             cx.output.print(&text(*schema))?;
             Ok(Exit::Success)
@@ -101,9 +99,7 @@ fn write(folder: &Path) -> Outcome {
         let path = file(folder, name);
         std::fs::create_dir_all(folder)
             .and_then(|()| std::fs::write(&path, text(*schema)))
-            .map_err(|error| {
-                Failure::usage(format!("cannot write `{}`: {error}", path.display()))
-            })?;
+            .map_err(|error| cannot_write(&path, &error))?;
     }
     Ok(Exit::Success)
 }

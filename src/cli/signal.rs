@@ -12,20 +12,8 @@ use super::{
     output::Output,
 };
 
-/// The signals received so far.
-pub(super) struct Signals {
-    first: Arc<OnceLock<Exit>>,
-}
-
-impl Signals {
-    /// The exit code for the first signal, if there was one.
-    pub(super) fn received(&self) -> Option<Exit> {
-        self.first.get().copied()
-    }
-}
-
 /// Handles signals from now on: calls `interrupt` for the first one, and `at_once` for the second,
-/// before that ends the process.
+/// before that ends the process. The result has the exit code for the first one, after it came.
 ///
 /// # Errors
 /// If the system does not allow handling signals.
@@ -33,7 +21,7 @@ pub(super) fn watch(
     output: Output,
     interrupt: impl FnOnce() + Send + 'static,
     at_once: impl FnOnce(Exit) + Send + 'static,
-) -> io::Result<Signals> {
+) -> io::Result<Arc<OnceLock<Exit>>> {
     let first = Arc::new(OnceLock::new());
     let told = Arc::clone(&first);
     let once = move |signal| {
@@ -42,7 +30,7 @@ pub(super) fn watch(
         output.tell("\ninterrupted: waiting for the answers to writes that were sent; once more to end at once\n");
     };
     listen(once, at_once)?;
-    Ok(Signals { first })
+    Ok(first)
 }
 
 /// Runs something that only reads, until a signal comes; a second one ends the process.

@@ -11,7 +11,7 @@ use super::{
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
     input::Folder,
-    reports::{Reports, replace_by},
+    reports::{Reports, cannot_write, replace_by},
     session::{Opening, Session, SessionArgs, Source},
 };
 use crate::{field::Scope, snapshot::Snapshot, text};
@@ -56,9 +56,7 @@ async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let taken = fill(args, &session, cx).await;
     session.close().await;
     let Taken { snapshot, calls, incomplete } = taken?;
-    save(&snapshot, &args.output).map_err(|error| {
-        Failure::usage(format!("cannot write `{}`: {error}", args.output.display()))
-    })?;
+    save(&snapshot, &args.output).map_err(|error| cannot_write(&args.output, &error))?;
     for (what, why) in incomplete.iter().take(NAMED) {
         cx.output.tell(&text::escape_lines(&format!("warning: could not read {what}: {why}\n")));
     }

@@ -35,7 +35,7 @@ struct Issue {
     check_name: String,
     fingerprint: String,
     severity: Severity,
-    location: Location,
+    location: Json,
 }
 
 /// How severe it is.
@@ -47,17 +47,6 @@ enum Severity {
     Major,
     Critical,
     Blocker,
-}
-
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Location {
-    path: String,
-    lines: Lines,
-}
-
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Lines {
-    begin: u32,
 }
 
 /// The list, without `secrets`.
@@ -149,7 +138,7 @@ impl List<'_> {
 
     /// Adds differences that apply does not change.
     fn notes(&mut self, report: &Report<'_>) {
-        for (sort, found) in report.notes() {
+        for ((_, title), found) in report.notes() {
             let differs: Vec<_> =
                 found.into_iter().filter(|found| found.reason.is_difference()).collect();
             let line = |found: &&Note| {
@@ -159,7 +148,7 @@ impl List<'_> {
             for same in gathered(&differs, line) {
                 let (found, others) = (*same[0], same.len() - 1);
                 let place = found.origin.as_ref().map(|origin| (&*origin.file, Some(origin.line)));
-                let text = format!("{}{}: {}", found.address, also(others), sort.title());
+                let text = format!("{}{}: {title}", found.address, also(others));
                 let key = json!([identity_of(&found.address, others), note::object(found)]);
                 self.add(text, "drift", Severity::Minor, place, &key);
             }
@@ -192,7 +181,7 @@ impl List<'_> {
             check_name: format!("undrift/{check}"),
             fingerprint,
             severity,
-            location: Location { path: path.to_owned(), lines: Lines { begin: line.unwrap_or(1) } },
+            location: json!({"path": path, "lines": {"begin": line.unwrap_or(1)}}),
         });
     }
 }

@@ -70,7 +70,7 @@ impl Format {
         match self {
             Self::Json => json(report, secrets),
             Self::Markdown => Ok(markdown::report(report, marker, secrets)),
-            Self::GitlabTerraform => gitlab_terraform::report(report),
+            Self::GitlabTerraform => Ok(gitlab_terraform::report(report)),
             Self::CodeQuality => code_quality::report(report, secrets),
             Self::Html => Ok(html::report(report, secrets)),
             Self::Concise => Ok(concise::report(report, secrets)),

@@ -223,12 +223,6 @@ impl<'a> Planned<'a> {
     pub fn new(run: &'a Run, plan: &'a Plan) -> Self {
         Self { run, counts: plan.counts(), labels: plan.labels(), plan, saved_plan: None }
     }
-
-    /// Adds the comparison with a saved plan.
-    #[must_use]
-    pub fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
-        Self { saved_plan, ..self }
-    }
 }
 
 /// The result of applying a plan.
@@ -266,12 +260,6 @@ impl<'a> Outcomes<'a> {
         let counts = OutcomeCounts::of(&applied.steps);
         let (acknowledged, saved_plan) = (plan.acknowledged.as_slice(), None);
         Self { run, counts, plan, applied, acknowledged, left_out, saved_plan }
-    }
-
-    /// Adds the comparison with the saved plan.
-    #[must_use]
-    pub fn against(self, saved_plan: Option<&'a Comparison>) -> Self {
-        Self { saved_plan, ..self }
     }
 }
 

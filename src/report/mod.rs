@@ -32,7 +32,7 @@ use serde::Serialize;
 use crate::live::Token;
 
 /// The run that a report is about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Run {
     /// The address of the service.
     pub target: String,

@@ -18,7 +18,7 @@ use crate::secret::Secrets;
 const LONGEST: usize = 256;
 
 /// One line of a record.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Record {
     /// The sort of line.
     pub undrift: Sort,
@@ -48,10 +48,11 @@ pub struct Record {
 }
 
 /// The sort of a line.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
     /// The record of a run.
+    #[default]
     Record,
 }
 
@@ -94,21 +95,9 @@ impl Job {
 
 impl Record {
     /// The record of a run in a job that began at `started_at`.
-    pub const fn begun(started_at: String, job: Job) -> Self {
-        Self {
-            undrift: Sort::Record,
-            format_version: FORMAT_VERSION,
-            tool_version: env!("CARGO_PKG_VERSION"),
-            started_at,
-            ended_at: String::new(),
-            run: None,
-            job,
-            counts: None,
-            left_out: 0,
-            acknowledgements: Vec::new(),
-            exit_code: 0,
-            error: None,
-        }
+    pub fn begun(started_at: String, job: Job) -> Self {
+        let (format_version, tool_version) = (FORMAT_VERSION, env!("CARGO_PKG_VERSION"));
+        Self { format_version, tool_version, started_at, job, ..Self::default() }
     }
 
     /// The line with its line feed, without `secrets`.

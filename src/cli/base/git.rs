@@ -27,7 +27,7 @@ pub(super) struct Trouble {
 }
 
 impl Trouble {
-    fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
+    pub(super) fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { message: message.into(), help: help.into() }
     }
 

@@ -117,7 +117,7 @@ impl Request {
             }
             let warning = Diagnostic::warning("base", message).help(help);
             let warnings = [warning].into_iter().collect::<crate::diagnostic::Diagnostics>();
-            cx.output.tell(&warnings.render(cx.output.stderr.into()));
+            cx.output.tell_faults(&warnings);
         }
         Ok(Found { revision: self.revision, content })
     }
@@ -132,9 +132,9 @@ impl Request {
         let commit = repository.commit(&self.revision)?;
         let root = root_at(&repository, &commit, named)?;
         repository.has_all(&commit, &root)?;
-        let failed = |error: std::io::Error| Trouble {
-            message: format!("cannot make a temporary folder: {error}"),
-            help: "make sure that there is room in it".into(),
+        let failed = |error: std::io::Error| {
+            let message = format!("cannot make a temporary folder: {error}");
+            Trouble::new(message, "make sure that there is room in it")
         };
         let folder = private_folder().map_err(failed)?;
         // No `undrift.yaml` above counts.
@@ -155,10 +155,9 @@ fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Trouble> {
         let faults = loaded.diagnostics.sorted();
         let first = faults.into_iter().find(|fault| fault.severity == Severity::Error);
         let text = first.map(one_line).unwrap_or_default();
-        return Err(Trouble {
-            message: format!("its manifests have faults; the first is {text}"),
-            help: "name a base whose manifests pass `undrift check`, or pass `--base none`".into(),
-        });
+        let message = format!("its manifests have faults; the first is {text}");
+        let help = "name a base whose manifests pass `undrift check`, or pass `--base none`";
+        return Err(Trouble::new(message, help));
     };
     let (includes, config) = (loaded.includes, loaded.config);
     Ok(Content { desired, includes, config, _files: Some(folder) })

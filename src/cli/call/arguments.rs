@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{Timestamp, civil::Date};
 
 use crate::{
+    cli::exit::Failure,
     kinds::operations::parameters,
     level::{LEVELS, Level},
     operation::{Op, Operation, Parameter, Place, Request, Type},
@@ -23,23 +24,6 @@ use crate::{
     text::{alternatives, did_you_mean},
     value::{Fields, Json, Object, Value},
 };
-
-/// A fault of an argument: a fragment that quotes no possible secret, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub(super) message: String,
-    pub(super) help: Option<String>,
-}
-
-impl Fault {
-    fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None }
-    }
-
-    fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(help.into()), ..self }
-    }
-}
 
 /// A value with the service's name for the parameter.
 struct Given {
@@ -52,11 +36,11 @@ struct Given {
 /// The request for `op` with `arguments`.
 ///
 /// # Errors
-/// All their faults.
+/// All their faults; none quotes a possible secret.
 pub(super) fn request_for<E: Copy>(
     op: Op<E>,
     arguments: &[String],
-) -> Result<Request<E>, Vec<Fault>> {
+) -> Result<Request<E>, Vec<Failure>> {
     let row = op.row();
     let known = parameters(row);
     let mut faults = Vec::new();
@@ -93,7 +77,7 @@ pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
 }
 
 /// Adds a value; values of a list are joined.
-fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Fault> {
+fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Failure> {
     let Some(old) =
         given.iter_mut().find(|old| old.parameter.name == new.parameter.name && old.key == new.key)
     else {
@@ -105,29 +89,30 @@ fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Fault> {
             items.extend(more);
             Ok(())
         }
-        _ => Err(Fault::new(format!("`{}` is given twice", new.parameter.name))
+        _ => Err(Failure::usage(format!("`{}` is given twice", new.parameter.name))
             .help("it takes one value")),
     }
 }
 
 /// Required parameters that are missing.
-fn missing(row: &Operation, known: &[&'static Parameter], given: &[Given]) -> Vec<Fault> {
+fn missing(row: &Operation, known: &[&'static Parameter], given: &[Given]) -> Vec<Failure> {
     let has = |name: &str| given.iter().any(|given| given.parameter.name == name);
     let required = known.iter().filter(|parameter| parameter.required && !has(parameter.name));
     let mut faults: Vec<_> = required
         .map(|parameter| {
-            Fault::new(format!("`{}` needs `{}`", row.id, parameter.name)).help(explained(row))
+            Failure::usage(format!("`{}` needs `{}`", row.id, parameter.name)).help(explained(row))
         })
         .collect();
     if !row.one_of.is_empty() && !row.one_of.iter().any(|name| has(name)) {
         faults.push(
-            Fault::new(format!("`{}` needs {}", row.id, alternatives(row.one_of)))
+            Failure::usage(format!("`{}` needs {}", row.id, alternatives(row.one_of)))
                 .help(explained(row)),
         );
     }
     if has("per_page") && !has("page") {
         faults.push(
-            Fault::new("`per_page` goes with `page`").help("leave both out to read the whole list"),
+            Failure::usage("`per_page` goes with `page`")
+                .help("leave both out to read the whole list"),
         );
     }
     faults
@@ -139,13 +124,13 @@ fn explained(row: &Operation) -> String {
 }
 
 /// Parses one argument.
-fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result<Given, Fault> {
+fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result<Given, Failure> {
     let Some((written, text)) = argument.split_once('=') else {
-        return Err(Fault::new(format!("`{argument}` is not `name=value`")));
+        return Err(Failure::usage(format!("`{argument}` is not `name=value`")));
     };
     let (name, key) = split(written);
     let Some(parameter) = known.iter().copied().find(|parameter| parameter.name == name) else {
-        let fault = Fault::new(format!("`{}` has no parameter `{name}`", row.id));
+        let fault = Failure::usage(format!("`{}` has no parameter `{name}`", row.id));
         let near = did_you_mean(name, known.iter().map(|parameter| parameter.name));
         return Err(fault.help(near.unwrap_or_else(|| explained(row))));
     };
@@ -153,11 +138,11 @@ fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result
         (Type::Object(keys), Some(key)) => (nested(parameter, keys, key)?, Some(key.to_owned())),
         (Type::Map, Some(key)) if !key.is_empty() => (parameter, Some(key.to_owned())),
         (Type::Object(_) | Type::Map, _) => {
-            let fault = Fault::new(format!("`{name}` has keys and no value of its own"));
+            let fault = Failure::usage(format!("`{name}` has keys and no value of its own"));
             return Err(fault.help(format!("write `{name}[KEY]=VALUE`")));
         }
         (value, Some("")) if value.is_list() => (parameter, None),
-        (_, Some(_)) => return Err(Fault::new(format!("`{name}` has no keys"))),
+        (_, Some(_)) => return Err(Failure::usage(format!("`{name}` has no keys"))),
         (_, None) => (parameter, None),
     };
     Ok(Given { parameter, key, value: value(described, written, text)? })
@@ -175,9 +160,9 @@ fn nested(
     parent: &Parameter,
     keys: &'static [Parameter],
     key: &str,
-) -> Result<&'static Parameter, Fault> {
+) -> Result<&'static Parameter, Failure> {
     keys.iter().find(|known| known.name == key).ok_or_else(|| {
-        let fault = Fault::new(format!("`{}` has no key `{key}`", parent.name));
+        let fault = Failure::usage(format!("`{}` has no key `{key}`", parent.name));
         let names: Vec<_> = keys.iter().map(|known| known.name).collect();
         let near = did_you_mean(key, names.iter().copied());
         fault.help(near.unwrap_or_else(|| format!("it has {}", alternatives(&names))))
@@ -185,7 +170,7 @@ fn nested(
 }
 
 /// The value in `text` for a parameter that is written as `written`.
-fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fault> {
+fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
     let reference = match text.strip_prefix('@') {
         None => None,
         Some(rest) if rest.starts_with('@') => return literal(parameter, written, rest),
@@ -193,7 +178,7 @@ fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Faul
             Some(("env", name)) if !name.is_empty() => Some(Reference::Env(name.to_owned())),
             Some(("file", path)) if !path.is_empty() => Some(Reference::File(path.to_owned())),
             _ => {
-                let fault = Fault::new(format!(
+                let fault = Failure::usage(format!(
                     "the `@` in `{written}` must be followed by `env:` or `file:`"
                 ));
                 return Err(fault.help(
@@ -205,7 +190,7 @@ fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Faul
     match (parameter.value, reference) {
         (_, None) => literal(parameter, written, text),
         (_, Some(_)) if parameter.place != Place::Body => {
-            let fault = Fault::new(format!(
+            let fault = Failure::usage(format!(
                 "`{written}` stands in the address, which logs show, so it is never a secret"
             ));
             Err(fault.help("write the value itself"))
@@ -213,20 +198,21 @@ fn value(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Faul
         (Type::File, Some(Reference::File(path))) => Ok(Value::File(path)),
         (Type::File, Some(Reference::Env(_))) => Err(not_a_file(written)),
         (Type::Text, Some(reference)) => Ok(Value::Secret(reference)),
-        (other, Some(_)) => Err(Fault::new(format!("`{written}` is not a text but a {other}"))
+        (other, Some(_)) => Err(Failure::usage(format!("`{written}` is not a text but a {other}"))
             .help("write the value itself")),
     }
 }
 
-fn not_a_file(written: &str) -> Fault {
-    Fault::new(format!("`{written}` takes a file")).help(format!("write `{written}=@file:PATH`"))
+fn not_a_file(written: &str) -> Failure {
+    Failure::usage(format!("`{written}` takes a file"))
+        .help(format!("write `{written}=@file:PATH`"))
 }
 
 /// A value from the argument itself.
-fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fault> {
+fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Failure> {
     // An empty text clears the value, and is neither a secret nor a file.
     if parameter.secret && !text.is_empty() {
-        let fault = Fault::new(format!(
+        let fault = Failure::usage(format!(
             "`{written}` is a secret, and everybody on this machine can see the command line"
         ));
         return Err(fault.help(format!("write `{written}=@env:NAME` or `{written}=@file:PATH`")));
@@ -236,12 +222,13 @@ fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fa
     }
     // An empty segment, `.` or `..` would lead to another path.
     if parameter.place == Place::Path && matches!(text, "" | "." | "..") {
-        return Err(Fault::new(format!("`{text}` cannot stand for `{written}` in a path")));
+        return Err(Failure::usage(format!("`{text}` cannot stand for `{written}` in a path")));
     }
     match plain(parameter.value, text) {
         Ok(json) => Ok(Value::Plain(json)),
         Err(fault) => {
-            Err(Fault { message: format!("`{written}` {}", fault.message), help: fault.help })
+            let error = fault.error.map(|error| anyhow::anyhow!("`{written}` {error}"));
+            Err(Failure { error, ..fault })
         }
     }
 }
@@ -250,13 +237,13 @@ fn literal(parameter: &Parameter, written: &str, text: &str) -> Result<Value, Fa
 ///
 /// # Errors
 /// The end of a message that starts with the name.
-fn plain(kind: Type, text: &str) -> Result<Json, Fault> {
+fn plain(kind: Type, text: &str) -> Result<Json, Failure> {
     let number = |text: &str| {
         text.parse::<i64>()
             .map(Json::from)
-            .map_err(|_| Fault::new(format!("is a whole number, not `{text}`")))
+            .map_err(|_| Failure::usage(format!("is a whole number, not `{text}`")))
     };
-    let each = |of: &dyn Fn(&str) -> Result<Json, Fault>| {
+    let each = |of: &dyn Fn(&str) -> Result<Json, Failure>| {
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
         items.map(of).collect::<Result<Vec<_>, _>>().map(Json::from)
     };
@@ -269,12 +256,12 @@ fn plain(kind: Type, text: &str) -> Result<Json, Fault> {
         Type::Boolean => text
             .parse::<bool>()
             .map(Json::from)
-            .map_err(|_| Fault::new(format!("is `true` or `false`, not `{text}`"))),
+            .map_err(|_| Failure::usage(format!("is `true` or `false`, not `{text}`"))),
         Type::Date if !text.is_empty() && (text.len() != 10 || text.parse::<Date>().is_err()) => {
-            Err(Fault::new(format!("is a day such as `2099-01-31`, not `{text}`")))
+            Err(Failure::usage(format!("is a day such as `2099-01-31`, not `{text}`")))
         }
         Type::Time if text.parse::<Timestamp>().is_err() => {
-            Err(Fault::new(format!("is a time such as `2099-01-31T12:00:00Z`, not `{text}`")))
+            Err(Failure::usage(format!("is a time such as `2099-01-31T12:00:00Z`, not `{text}`")))
         }
         Type::Level => level(text),
         // A name may look like a number, such as `007`.
@@ -291,31 +278,31 @@ fn plain(kind: Type, text: &str) -> Result<Json, Fault> {
 }
 
 /// Parses objects as JSON; the service checks the values of their keys.
-fn objects(keys: &[Parameter], text: &str) -> Result<Json, Fault> {
+fn objects(keys: &[Parameter], text: &str) -> Result<Json, Failure> {
     let list: Vec<Object> = serde_json::from_str(text).map_err(|_| {
-        Fault::new("is not a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
+        Failure::usage("is not a list of objects in JSON").help("write `[{\"KEY\": VALUE}]`")
     })?;
     let known = |name: &str| keys.iter().any(|key| key.name == name);
     match list.iter().flat_map(Object::keys).find(|name| !known(name)) {
         None => Ok(list.into_iter().map(Json::Object).collect()),
         Some(name) => {
             let names: Vec<_> = keys.iter().map(|key| key.name).collect();
-            Err(Fault::new(format!("has no key `{name}`"))
+            Err(Failure::usage(format!("has no key `{name}`"))
                 .help(format!("it has {}", alternatives(&names))))
         }
     }
 }
 
-fn word(words: &[&str], text: &str) -> Result<Json, Fault> {
+fn word(words: &[&str], text: &str) -> Result<Json, Failure> {
     if words.contains(&text) {
         return Ok(text.into());
     }
-    let fault = Fault::new(format!("is {}, not `{text}`", alternatives(words)));
-    Err(Fault { help: did_you_mean(text, words.iter().copied()), ..fault })
+    let fault = Failure::usage(format!("is {}, not `{text}`", alternatives(words)));
+    Err(Failure { help: did_you_mean(text, words.iter().copied()), ..fault })
 }
 
 /// The number of a level, which may be written as a word (reference 1, 2.1).
-fn level(text: &str) -> Result<Json, Fault> {
+fn level(text: &str) -> Result<Json, Failure> {
     const NO_ACCESS: &str = "no_access";
     if text == "0" || text.eq_ignore_ascii_case(NO_ACCESS) {
         return Ok(0.into());
@@ -324,7 +311,7 @@ fn level(text: &str) -> Result<Json, Fault> {
     Level::parse(&written).map(|level| level.number.into()).ok_or_else(|| {
         let words: Vec<_> =
             std::iter::once(NO_ACCESS).chain(LEVELS.iter().map(|level| level.word)).collect();
-        Fault::new(format!("is a level, {}, not `{text}`", alternatives(&words)))
+        Failure::usage(format!("is a level, {}, not `{text}`", alternatives(&words)))
     })
 }
 

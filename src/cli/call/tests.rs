@@ -26,7 +26,7 @@ fn built<E: Copy>(op: Op<E>, arguments: &[&str]) -> Result<(String, Json), Vec<S
         faults
             .into_iter()
             .map(|fault| {
-                [Some(fault.message), fault.help]
+                [fault.error.map(|error| error.to_string()), fault.help]
                     .into_iter()
                     .flatten()
                     .collect::<Vec<_>>()

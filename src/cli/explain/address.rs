@@ -16,7 +16,7 @@ use crate::{
     kinds,
     manifest::{self, Options, Surroundings, schema},
     report::terminal::explain::{self, Subject},
-    text::nearest,
+    text::did_you_mean,
 };
 
 /// Explains an address.
@@ -174,12 +174,8 @@ fn nearly<'n>(
     names: impl IntoIterator<Item = &'n str>,
 ) -> Failure {
     let names: BTreeSet<_> = names.into_iter().collect();
-    match nearest(written, names.iter().copied()) {
-        Some(near) => failure.help(format!("did you mean `{near}`?")),
-        None if names.is_empty() => failure,
-        None => {
-            let some: Vec<_> = names.into_iter().take(8).collect();
-            failure.help(format!("declared are, among others: {}", crate::text::listed(&some)))
-        }
-    }
+    let some: Vec<_> = names.iter().copied().take(8).collect();
+    let others = || format!("declared are, among others: {}", crate::text::listed(&some));
+    let near = did_you_mean(written, names.iter().copied());
+    Failure { help: near.or_else(|| (!names.is_empty()).then(others)), ..failure }
 }

@@ -78,7 +78,7 @@ fn unknown(what: &str) -> Failure {
 
 /// Reports the faults of manifests that cannot be used.
 pub(super) fn tell_wrong(loaded: &Loaded, cx: &Context) -> Failure {
-    cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
+    cx.output.tell_faults(&loaded.diagnostics);
     let summary = loaded.diagnostics.summary().unwrap_or_default();
     Failure::usage(format!("cannot use the manifests: {summary}"))
 }

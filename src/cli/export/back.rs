@@ -37,7 +37,7 @@ pub(super) async fn wrong(
     let desired = match manifest::of_texts(texts, today) {
         Ok(desired) => desired,
         Err(diagnostics) => {
-            cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
+            cx.output.tell_faults(&diagnostics);
             return Ok(vec!["what was exported is refused as manifests".to_owned()]);
         }
     };

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    cli::{exit::Failure, put},
+    cli::{exit::Failure, put, reports::cannot_write},
     export::Written,
     manifest,
 };
@@ -53,9 +53,7 @@ pub(super) fn write(
     }
     files.push(new(SCHEMA, format!("{:#}\n", manifest::schema::manifest())));
     if let Some(file) = secrets {
-        write_secrets(file, written).map_err(|error| {
-            Failure::usage(format!("cannot write `{}`: {error}", file.display()))
-        })?;
+        write_secrets(file, written).map_err(|error| cannot_write(file, &error))?;
     }
     let result = put::all(&files);
     if let (Err(_), Some(file)) = (&result, secrets) {

@@ -19,6 +19,8 @@ use std::{
     time::Duration,
 };
 
+use tempfile::TempDir;
+
 use super::{
     Context,
     connect::{self, ConnectArgs},
@@ -44,7 +46,7 @@ use crate::{
     text::escape,
     value::{Json, Object},
 };
-use outcome::{About, Findings, Report};
+use outcome::{Findings, Report};
 use sample::{Ground, Phase};
 
 /// The start of the new group's name.
@@ -91,7 +93,7 @@ fn tier(text: &str) -> Result<Tier, String> {
 /// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let trial = Trial::new(args.connect.clone())?;
-    let (ground, about) = {
+    let ground = {
         let end = trial.connect(cx).await?;
         let found = prepare(&args, &end.observer).await;
         connect::stop(end.embedded).await;
@@ -106,13 +108,12 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     let signals = signal::watch(cx.output.clone(), move || stop.now(), |_| {})?;
     let found = trial.phases(&ground, reports, cx).await;
     let is_clean = trial.clean(&ground, cx).await;
-    trial.leave();
-    if let Some(signal) = signals.received() {
-        return Ok(Exit::first_of([signal, Exit::Unfinished.when(!is_clean)]));
+    if let Some(signal) = signals.get() {
+        return Ok(Exit::first_of([*signal, Exit::Unfinished.when(!is_clean)]));
     }
     let found = found?;
     let expected = expected(&ground, reports, cx).await?;
-    let report = Report { about, ground: &ground, found: &found, expected: expected.as_ref() };
+    let report = Report { ground: &ground, found: &found, expected: expected.as_ref() };
     if let Some(file) = &args.output {
         reports::write(file, &report.whole())
             .map_err(|error| reports::cannot_write(file, &error))?;
@@ -123,7 +124,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
 }
 
 /// Checks that the named group may be used, and returns the ground for the manifests.
-async fn prepare(args: &Args, observer: &Observer) -> Result<(Ground, About), Failure> {
+async fn prepare(args: &Args, observer: &Observer) -> Result<Ground, Failure> {
     let path = args.group.trim_matches('/');
     let shown = escape(path);
     let client = observer.client();
@@ -149,15 +150,8 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<(Ground, About), Fa
     let release = observer.release().await?;
     let name = format!("{PREFIX}{:08x}", rand::random::<u32>());
     let root = format!("{path}/{name}");
-    let about = About {
-        release: match release {
-            Known::Is(release) => release.to_string(),
-            Known::Hidden | Known::NotAsked => "unknown".to_owned(),
-        },
-        tier: args.tier,
-    };
     let (user, attributes) = (args.user.clone(), args.attributes);
-    Ok((Ground { root, user, tier: args.tier, release, attributes }, about))
+    Ok(Ground { root, user, tier: args.tier, release, attributes })
 }
 
 /// The caller's access level to a group.
@@ -239,7 +233,6 @@ async fn expected(
     let connect = ConnectArgs { url: Some(running.url()), ..ConnectArgs::default() };
     let trial = Trial::new(connect)?;
     let found = trial.phases(ground, reports, &beside).await;
-    trial.leave();
     running.stop().await;
     found.map(Some)
 }
@@ -278,8 +271,8 @@ impl Stop {
 /// All phases against one service.
 struct Trial {
     connect: ConnectArgs,
-    /// The folder of the manifests.
-    folder: PathBuf,
+    /// The folder of the manifests, removed when dropped.
+    folder: TempDir,
     stop: Arc<Stop>,
 }
 
@@ -291,17 +284,10 @@ struct End {
 
 impl Trial {
     fn new(connect: ConnectArgs) -> Result<Self, Failure> {
-        let name = format!("{PREFIX}{:016x}", rand::random::<u64>());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir(&folder).map_err(|error| {
-            Failure::usage(format!("cannot make the folder `{}`: {error}", folder.display()))
-        })?;
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir();
+        let folder = folder
+            .map_err(|error| Failure::usage(format!("cannot make a temporary folder: {error}")))?;
         Ok(Self { connect, folder, stop: Arc::default() })
-    }
-
-    /// Removes the folder. One that stays does no harm.
-    fn leave(&self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
     }
 
     async fn connect(&self, cx: &Context) -> Result<End, Failure> {
@@ -352,19 +338,19 @@ impl Trial {
         cx: &Context,
     ) -> Result<Session, Failure> {
         let documents: Vec<_> = ground.documents(phase).iter().map(Json::to_string).collect();
-        std::fs::write(self.folder.join("selftest.yaml"), documents.join("\n---\n"))?;
+        std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
         let around = Surroundings::of_process();
-        let loaded = manifest::load(&self.folder, &around);
+        let loaded = manifest::load(self.folder.path(), &around);
         let Some(desired) = loaded.desired else {
             // Warnings are for authors, and these manifests have none.
-            cx.output.tell(&loaded.diagnostics.render(cx.output.stderr.into()));
+            cx.output.tell_faults(&loaded.diagnostics);
             let wrong = anyhow::anyhow!("the manifests of the selftest are wrong");
             return Err(Failure::new(Exit::Internal, wrong));
         };
         // The embedded service uses the working directory.
         let (root, config, warnings) = (PathBuf::from("."), loaded.config, loaded.warnings);
         let manifests = Manifests { desired, includes: None, root, config, warnings };
-        let args = SessionArgs::choosing(&self.folder, &[], &self.connect, Vec::new());
+        let args = SessionArgs::choosing(self.folder.path(), &[], &self.connect, Vec::new());
         let opening = Opening::of(&args);
         let session = opening.with(manifests, around.today, reports, cx).await?;
         self.stop.guard(session.observer.client());

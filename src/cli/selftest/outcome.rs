@@ -14,9 +14,10 @@ use crate::{
     apply::{Applied, MismatchReason},
     cause::Cause,
     diff::Step,
-    field::{Scope, Tier},
+    field::Scope,
     kinds,
     plan::Plan,
+    release::Known,
     text::{self, count},
 };
 
@@ -168,18 +169,9 @@ impl Findings {
     }
 }
 
-/// Properties of the service that are no secret.
-pub(super) struct About {
-    /// Its release, as text.
-    pub(super) release: String,
-    /// Its tier, from the command line.
-    pub(super) tier: Tier,
-}
-
 /// What was tried and what was not, and the findings. `expected` are those of the sandbox, if it
 /// was asked.
 pub(super) struct Report<'a> {
-    pub(super) about: About,
     pub(super) ground: &'a Ground,
     pub(super) found: &'a Findings,
     pub(super) expected: Option<&'a Findings>,
@@ -231,11 +223,14 @@ impl Report<'_> {
     }
 
     fn head(&self) -> String {
+        let release = match self.ground.release {
+            Known::Is(release) => release.to_string(),
+            Known::Hidden | Known::NotAsked => "unknown".to_owned(),
+        };
         let mut text = format!(
-            "undrift {} selftest: service of release {}, tier {}\n",
+            "undrift {} selftest: service of release {release}, tier {}\n",
             env!("CARGO_PKG_VERSION"),
-            self.about.release,
-            self.about.tier
+            self.ground.tier
         );
         let done = self.found.done.iter();
         let done = done.map(|(phase, done)| format!("{} to {phase}", count(*done, "step")));

@@ -60,7 +60,7 @@ impl Session {
                     let why = "no base to compare with: its rules are wrong for a project that they include";
                     let warning = Diagnostic::warning("base", why);
                     let warnings: Diagnostics = std::iter::once(warning).collect();
-                    cx.output.tell(&warnings.render(cx.output.stderr.into()));
+                    cx.output.tell_faults(&warnings);
                 }
             }
         }

@@ -45,9 +45,7 @@ pub(in crate::cli) fn usable(
 
 /// Reports the faults of manifests, and returns the failure of the run.
 pub(super) fn tell(diagnostics: Diagnostics, reports: &mut Reports, cx: &Context) -> Failure {
-    if !diagnostics.is_empty() {
-        cx.output.tell(&diagnostics.render(cx.output.stderr.into()));
-    }
+    cx.output.tell_faults(&diagnostics);
     let summary = diagnostics.summary().unwrap_or_default();
     reports.keep(diagnostics);
     Failure::usage(format!("cannot use the manifests: {summary}"))

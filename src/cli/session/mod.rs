@@ -110,9 +110,7 @@ impl Session {
         if self.beside.selects_all {
             warnings.extend(self.settings.holds.idle(&plan, &self.settings.moves));
         }
-        if !warnings.is_empty() {
-            cx.output.tell(&warnings.render(cx.output.stderr.into()));
-        }
+        cx.output.tell_faults(&warnings);
         if !plan.incomplete.is_empty() || !plan.problems.is_empty() {
             cx.output.tell(&preflight::reach(&self.run.caller));
         }

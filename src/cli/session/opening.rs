@@ -109,7 +109,7 @@ impl<'a> Opening<'a> {
         }
         let acknowledged = self.changes.acknowledged(&cx.env)?;
         let (holds, over) = args::holds(&cx.env, today)?;
-        cx.output.tell(&over.render(cx.output.stderr.into()));
+        cx.output.tell_faults(&over);
         Ok(Chosen { desired, includes, root, config, acknowledged, holds, today })
     }
 
@@ -225,7 +225,7 @@ impl Reached {
             extent: Extent { limit: opening.changes.limit, reach },
             ahead: opening.args.connect.in_flight(&config).most(),
             run,
-            taking: through.taking(),
+            taking: through.taking,
             embedded: found.embedded(),
             compared: None,
         })

@@ -2,7 +2,6 @@
 
 use std::{
     fs,
-    io::Read as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -17,6 +16,7 @@ use crate::{
         connect::{Embedded, Endpoint},
         environment::Environment,
         exit::{Exit, Failure},
+        input,
     },
     desired::Desired,
     digest::Key,
@@ -64,37 +64,25 @@ pub(in crate::cli) enum Source<'w> {
 
 /// A source that was found.
 pub(super) enum Found {
-    Service(Endpoint),
+    /// A service, and whether a snapshot of it is taken.
+    Service(Endpoint, bool),
     Snapshot(Service, Box<Snapshot>, Option<Key>),
-    Taking(Endpoint),
 }
 
-/// A transport that must know the declarations.
-pub(super) enum Through {
-    /// Nothing.
-    Nothing,
-    /// A snapshot.
-    Snapshot(Arc<Offline>),
-    /// A snapshot that is taken.
-    Taking(Arc<Taking>),
+/// The transports that must know the declarations.
+#[derive(Default)]
+pub(super) struct Through {
+    /// A snapshot in place of the service.
+    offline: Option<Arc<Offline>>,
+    /// The snapshot that is being taken, if any.
+    pub(super) taking: Option<Arc<Taking>>,
 }
 
 impl Through {
     /// Passes on the declarations.
     pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
-        match self {
-            Self::Nothing => {}
-            Self::Snapshot(offline) => offline.declare(desired, secrets),
-            Self::Taking(taking) => taking.declare(desired),
-        }
-    }
-
-    /// The snapshot that is being taken, if any.
-    pub(super) fn taking(self) -> Option<Arc<Taking>> {
-        match self {
-            Self::Taking(taking) => Some(taking),
-            Self::Nothing | Self::Snapshot(_) => None,
-        }
+        self.offline.iter().for_each(|offline| offline.declare(desired, secrets));
+        self.taking.iter().for_each(|taking| taking.declare(desired));
     }
 }
 
@@ -119,13 +107,9 @@ impl Source<'_> {
                 warn_if_old(&snapshot.head, cx);
                 Ok(Found::Snapshot(service, Box::new(snapshot), key))
             }
-            Self::Service => {
-                let endpoint = args.connect.endpoint(root, config, &cx.env, &cx.output);
-                endpoint.await.map(Found::Service)
-            }
-            Self::Taking => {
-                let endpoint = args.connect.endpoint(root, config, &cx.env, &cx.output);
-                endpoint.await.map(Found::Taking)
+            Self::Service | Self::Taking => {
+                let endpoint = args.connect.endpoint(root, config, &cx.env, &cx.output).await?;
+                Ok(Found::Service(endpoint, matches!(self, Self::Taking)))
             }
         }
     }
@@ -135,7 +119,7 @@ impl Found {
     /// The source of secrets for manifests in `root`.
     pub(super) fn secrets(&self, root: &Path, env: &Environment) -> Secrets {
         match self {
-            Self::Service(endpoint) | Self::Taking(endpoint) => {
+            Self::Service(endpoint, _) => {
                 endpoint.apart_from(Secrets::new(root, endpoint.environment.clone()))
             }
             Self::Snapshot(..) => Secrets::new(root, env.clone()),
@@ -146,7 +130,7 @@ impl Found {
     /// made by undrift itself.
     pub(super) const fn has_token(&self) -> bool {
         match self {
-            Self::Service(endpoint) | Self::Taking(endpoint) => endpoint.embedded.is_none(),
+            Self::Service(endpoint, _) => endpoint.embedded.is_none(),
             Self::Snapshot(..) => false,
         }
     }
@@ -163,19 +147,18 @@ impl Found {
         cx: &Context,
     ) -> Result<(ReadClient, Through), Failure> {
         match self {
-            Self::Service(endpoint) => args
-                .connect
-                .client(endpoint, config, secrets)
-                .map(|client| (client, Through::Nothing)),
             Self::Snapshot(service, snapshot, key) => {
                 let offline = Offline::new(std::mem::take(&mut **snapshot), key.take());
                 let offline = Arc::new(offline);
                 let (service, through) = (service.clone(), Arc::clone(&offline));
                 let client = ReadClient::new(service, through, secrets, Settings::default());
-                Ok((client, Through::Snapshot(offline)))
+                Ok((client, Through { offline: Some(offline), ..Through::default() }))
             }
-            Self::Taking(endpoint) => {
+            Self::Service(endpoint, is_taken) => {
                 let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
+                if !*is_taken {
+                    return Ok((client, Through::default()));
+                }
                 let head = Head {
                     target: target(endpoint),
                     sandbox: endpoint.embedded.is_some(),
@@ -188,7 +171,7 @@ impl Found {
                 let settings = Settings { in_flight, ..Settings::default() };
                 let through = Arc::clone(&taking);
                 let client = ReadClient::new(endpoint.service.clone(), through, secrets, settings);
-                Ok((client, Through::Taking(taking)))
+                Ok((client, Through { taking: Some(taking), ..Through::default() }))
             }
         }
     }
@@ -196,7 +179,7 @@ impl Found {
     /// The address of the service.
     pub(super) fn target(&self) -> String {
         match self {
-            Self::Service(endpoint) | Self::Taking(endpoint) => target(endpoint),
+            Self::Service(endpoint, _) => target(endpoint),
             Self::Snapshot(_, snapshot, _) => snapshot.head.target.clone(),
         }
     }
@@ -212,7 +195,7 @@ impl Found {
     /// The service itself, if it is embedded.
     pub(super) fn embedded(self) -> Option<Embedded> {
         match self {
-            Self::Service(endpoint) | Self::Taking(endpoint) => endpoint.embedded,
+            Self::Service(endpoint, _) => endpoint.embedded,
             Self::Snapshot(..) => None,
         }
     }
@@ -227,19 +210,16 @@ fn target(endpoint: &Endpoint) -> String {
 
 fn load(path: &Path) -> Result<Snapshot, Failure> {
     let cannot = |error: std::io::Error| {
-        let failure = Failure::usage(format!("cannot read `{}`: {error}", path.display()));
-        failure.help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
+        input::cannot_read(path, &error).help("take a snapshot with `undrift snapshot -o FILE`, where there is a token; in CI, run the pipeline of the default branch once")
     };
-    let file = fs::File::open(path).map_err(cannot)?;
     let too_large = || {
         Failure::usage(format!("`{}` is larger than 256 MiB, and no snapshot is", path.display()))
     };
-    if file.metadata().map_err(cannot)?.len() > MAX_BYTES {
+    if fs::metadata(path).map_err(cannot)?.len() > MAX_BYTES {
         return Err(too_large());
     }
-    let mut text = Vec::new();
     // The size of a pipe is not known before it is read.
-    file.take(MAX_BYTES + 1).read_to_end(&mut text).map_err(cannot)?;
+    let text = input::bytes(path, MAX_BYTES).map_err(cannot)?;
     if text.len() as u64 > MAX_BYTES {
         return Err(too_large());
     }

@@ -196,10 +196,10 @@ fn notes(page: &mut String, report: &Report<'_>, ink: Ink<'_>) {
         return;
     }
     *page += "<section class=\"notes\">\n<h2>Notes</h2>\n";
-    for (sort, found) in sorts {
+    for ((_, title), found) in sorts {
         *page += &format!(
             "<details>\n<summary>{} <span class=\"count\">{}</span></summary>\n<ul>\n",
-            ink.prose(sort.title()),
+            ink.prose(title),
             found.len()
         );
         for note in found {

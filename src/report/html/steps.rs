@@ -43,7 +43,7 @@ pub(super) fn part(
     if part != Part::Watched {
         *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
     }
-    for Alike { steps, others } in alike(&own, false) {
+    for Alike { steps, others } in alike(&own, false, Told::with_outcome) {
         let times = match others.len() {
             0 => String::new(),
             others => format!(" data-times=\"{}\"", others + 1),

@@ -134,7 +134,7 @@ struct Text<'a> {
 fn changes<'a>(page: &mut Page, steps: &[Told<'a>], part: Part, ink: Ink<'_>) -> Vec<Text<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|told| told.part == part).collect();
     let (mut left, mut texts) = (0, Vec::new());
-    for Alike { steps, others } in alike(&steps, false) {
+    for Alike { steps, others } in alike(&steps, false, Told::with_outcome) {
         let columns = Columns::of(steps);
         let path = ink.code(&steps[0].step.address.path);
         let head = format!("{path}{}\n\n{}", also(&others, ink), columns.head());
@@ -279,14 +279,14 @@ fn conditions(page: &mut Page, steps: &[Told<'_>], ink: Ink<'_>) {
 
 /// The notes, folded.
 fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
-    for (sort, found) in report.notes() {
+    for ((_, title), found) in report.notes() {
         let lines = found.into_iter().map(|note| {
             let object = about(note);
             let object = if object.is_empty() { object } else { format!(" {}", ink.code(&object)) };
             format!("- {}{object}\n", ink.code(&note.address.path))
         });
         // The title is HTML, where backticks have no meaning.
-        details(page, &sort.title().replace('`', ""), lines.collect(), "line");
+        details(page, &title.replace('`', ""), lines.collect(), "line");
     }
 }
 

@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::diff::{Change, Step};
 
-use super::{
-    Told,
-    step::{firsts, remarks, tail},
-};
+use super::step::{firsts, remarks, tail};
 
 /// From this number on, equal ones are shown once.
 const FOLD_FROM: usize = 3;
@@ -19,32 +16,6 @@ pub struct Alike<'s, T> {
     pub steps: &'s [T],
     /// The paths of the others.
     pub others: Vec<&'s str>,
-}
-
-/// Something with a step.
-pub trait Stepped {
-    /// The step.
-    fn step(&self) -> &Step;
-    /// The outcome of the step, if it was applied.
-    fn outcome(&self) -> Option<&str>;
-}
-
-impl Stepped for &Step {
-    fn step(&self) -> &Step {
-        self
-    }
-    fn outcome(&self) -> Option<&str> {
-        None
-    }
-}
-
-impl Stepped for Told<'_> {
-    fn step(&self) -> &Step {
-        self.step
-    }
-    fn outcome(&self) -> Option<&str> {
-        self.outcome
-    }
 }
 
 /// Groups `all` by key, each group at the position of its first member.
@@ -76,35 +47,32 @@ pub fn same<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T,
     shown.into_iter().map(|(_, one, others)| (one, others)).collect()
 }
 
-/// Groups `steps`, which are in the order of a plan, by group or project. Those with equal changes
-/// are put together at the first one, unless `full`.
-pub fn alike<T: Stepped>(steps: &[T], full: bool) -> Vec<Alike<'_, T>> {
-    let each: Vec<_> = steps.chunk_by(|a, b| path(a) == path(b)).collect();
-    let together = same(&each, full, |steps| change(steps));
+/// Groups `all`, which are in the order of a plan, by group or project. Those with equal changes
+/// are put together at the first one, unless `full`. `of` is a step with its outcome, if it was
+/// applied.
+pub fn alike<T>(all: &[T], full: bool, of: fn(&T) -> (&Step, Option<&str>)) -> Vec<Alike<'_, T>> {
+    fn path<T>(one: &T, of: fn(&T) -> (&Step, Option<&str>)) -> &str {
+        &of(one).0.address.path
+    }
+    let each: Vec<_> = all.chunk_by(|a, b| path(a, of) == path(b, of)).collect();
+    let together = same(&each, full, |steps| {
+        steps.iter().map(|one| change(of(one))).collect::<Vec<_>>().join("\n")
+    });
     let alike = together.into_iter().map(|(steps, others)| {
-        let others = others.into_iter().map(|steps| path(&steps[0])).collect();
+        let others = others.into_iter().map(|steps| path(&steps[0], of)).collect();
         Alike { steps, others }
     });
     alike.collect()
 }
 
-/// The group or project of a step.
-fn path<T: Stepped>(of: &T) -> &str {
-    &of.step().address.path
-}
-
-/// Everything shown of the steps of one group or project, except its path and where it is declared.
+/// Everything shown of a step, except the path of its group or project and where it is declared.
 /// Only for comparison: with secrets removed, different ones would look equal.
-fn change<T: Stepped>(steps: &[T]) -> String {
-    let parts = steps.iter().map(|of| {
-        let step = of.step();
-        let fields = step.changes.iter().map(|change| {
-            let Change { field, before, after, label, .. } = change;
-            format!("{field:?} {before:?} {after:?} {label:?}")
-        });
-        let fields = fields.collect::<Vec<_>>().join("\n");
-        let about = (step.scope, tail(&step.address), step.action, step.label, of.outcome());
-        format!("{about:?} {:?} {:?}\n{fields}", remarks(step), firsts(step))
+fn change((step, outcome): (&Step, Option<&str>)) -> String {
+    let fields = step.changes.iter().map(|change| {
+        let Change { field, before, after, label, .. } = change;
+        format!("{field:?} {before:?} {after:?} {label:?}")
     });
-    parts.collect::<Vec<_>>().join("\n")
+    let fields = fields.collect::<Vec<_>>().join("\n");
+    let about = (step.scope, tail(&step.address), step.action, step.label, outcome);
+    format!("{about:?} {:?} {:?}\n{fields}", remarks(step), firsts(step))
 }

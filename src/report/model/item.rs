@@ -4,12 +4,11 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     Content, Report, State,
-    outcome::{differs, gist, outcome, told, why},
+    outcome::{differs, gist, outcome, told, unread, why},
     word,
 };
 use crate::{
     address::Address,
-    apply::MismatchReason,
     desired::Guard,
     diagnostic::{Diagnostic, Place, Severity},
     diff::Refusal,
@@ -252,12 +251,7 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
             [] => why,
             fields => format!("{}: {why}", fields.join(", ")),
         };
-        let cause = match &mismatch.reason {
-            MismatchReason::Unreadable(cause) => cause.help.as_deref(),
-            MismatchReason::NotSaved
-            | MismatchReason::ChangedMeanwhile
-            | MismatchReason::NotPlanned => None,
-        };
+        let cause = unread(mismatch).and_then(|cause| cause.help.as_deref());
         let common = format!("{}: {}", mismatch.fields.join(", "), differs(mismatch));
         Item::new(Group::Mismatch, "mismatch", message)
             .of(&mismatch.address)

@@ -121,6 +121,13 @@ pub struct Told<'a> {
     pub is_done: bool,
 }
 
+impl Told<'_> {
+    /// The step with its outcome.
+    pub(super) const fn with_outcome(&self) -> (&Step, Option<&str>) {
+        (self.step, self.outcome)
+    }
+}
+
 /// The word for a label.
 pub const fn whose(label: Label) -> &'static str {
     match label {
@@ -158,22 +165,23 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The plan, if there is one.
-    pub const fn plan(&self) -> Option<&'a Plan> {
+    /// The service and the plan, if it was reached.
+    const fn planned(&self) -> Option<(&'a Run, &'a Plan)> {
         match self.content() {
-            Some(Content::Planned(planned)) => Some(planned.plan),
-            Some(Content::Outcomes(outcomes)) => Some(outcomes.plan),
+            Some(Content::Planned(planned)) => Some((planned.run, planned.plan)),
+            Some(Content::Outcomes(outcomes)) => Some((outcomes.run, outcomes.plan)),
             Some(Content::Checked(_)) | None => None,
         }
     }
 
+    /// The plan, if there is one.
+    pub fn plan(&self) -> Option<&'a Plan> {
+        self.planned().map(|(_, plan)| plan)
+    }
+
     /// The service, if it was reached.
-    pub const fn run(&self) -> Option<&'a Run> {
-        match self.content() {
-            Some(Content::Planned(planned)) => Some(planned.run),
-            Some(Content::Outcomes(outcomes)) => Some(outcomes.run),
-            Some(Content::Checked(_)) | None => None,
-        }
+    pub fn run(&self) -> Option<&'a Run> {
+        self.planned().map(|(run, _)| run)
     }
 
     /// The summary, as at least one sentence, with only words and numbers of undrift.
@@ -216,7 +224,7 @@ impl<'a> Report<'a> {
     pub(super) fn notes(&self) -> BTreeMap<note::Sort, Vec<&'a Note>> {
         let mut sorts: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for note in self.plan().into_iter().flat_map(|plan| &plan.notes) {
-            sorts.entry(note::Sort::of(&note.reason)).or_default().push(note);
+            sorts.entry(note::sort(&note.reason)).or_default().push(note);
         }
         sorts
     }

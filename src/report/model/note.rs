@@ -6,78 +6,44 @@ use crate::{
     diff::{Note, Reason},
 };
 
-/// The sort of a note, in display order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::report) enum Sort {
-    ArchivedByHand,
-    Archived,
-    Vanished,
-    Closed,
-    UndeclaredFails,
-    UnlistedFails,
-    Undeclared,
-    Unlisted,
-    Protected,
-    TakesAlong,
-    Besides,
-    Waits,
-    NotReturned,
-    CannotVerify,
-    SecretMissing,
-}
+/// The sort of a note: its place in display order, and the title for all notes of this sort.
+pub(in crate::report) type Sort = (u8, &'static str);
 
-impl Sort {
-    /// The sort of a note with this reason.
-    pub(in crate::report) const fn of(reason: &Reason) -> Self {
-        match reason {
-            Reason::ArchivedByHand => Self::ArchivedByHand,
-            Reason::Archived => Self::Archived,
-            Reason::Vanished => Self::Vanished,
-            Reason::Closed { .. } => Self::Closed,
-            Reason::UndeclaredFails { .. } => Self::UndeclaredFails,
-            Reason::Undeclared { .. } => Self::Undeclared,
-            Reason::UnlistedFails => Self::UnlistedFails,
-            Reason::Unlisted => Self::Unlisted,
-            Reason::Protected { .. } => Self::Protected,
-            Reason::TakesAlong { .. } => Self::TakesAlong,
-            Reason::Besides { .. } => Self::Besides,
-            Reason::Waits { .. } => Self::Waits,
-            Reason::NotReturned => Self::NotReturned,
-            Reason::CannotVerify => Self::CannotVerify,
-            Reason::SecretMissing { .. } => Self::SecretMissing,
+/// The sort of a note with this reason.
+pub(in crate::report) const fn sort(reason: &Reason) -> Sort {
+    match reason {
+        Reason::ArchivedByHand => (
+            0,
+            "archived, but not declared so: a difference; write `archived: true`, or `archived: false` to bring it back",
+        ),
+        Reason::Archived => (1, "archived, as declared; skipped"),
+        Reason::Vanished => (
+            2,
+            "deleted, renamed or archived while this run was reading; no rule brings it in any more",
+        ),
+        Reason::Closed { .. } => (3, "closed, as declared; skipped"),
+        Reason::UndeclaredFails { .. } => {
+            (4, "projects that no manifest declares: a difference; unchanged")
         }
-    }
-
-    /// The title for all notes of this sort.
-    pub(in crate::report) const fn title(self) -> &'static str {
-        match self {
-            Self::ArchivedByHand => {
-                "archived, but not declared so: a difference; write `archived: true`, or `archived: false` to bring it back"
-            }
-            Self::Archived => "archived, as declared; skipped",
-            Self::Vanished => {
-                "deleted, renamed or archived while this run was reading; no rule brings it in any more"
-            }
-            Self::Closed => "closed, as declared; skipped",
-            Self::UndeclaredFails => "projects that no manifest declares: a difference; unchanged",
-            Self::Undeclared => "projects that no manifest declares; unchanged",
-            Self::UnlistedFails => "not in any manifest: a difference; unchanged",
-            Self::Unlisted => "not in any manifest; unchanged",
-            Self::Protected => "protected from changes",
-            Self::TakesAlong => {
-                "grants that no manifest declares; the service removes them along with the share"
-            }
-            Self::Besides => "further effects of these steps",
-            Self::NotReturned => {
-                "not compared: the service does not return these fields, or ignores them in its tier"
-            }
-            Self::CannotVerify => {
-                "cannot be verified: the service never returns these fields; `--resend` sends them again"
-            }
-            Self::SecretMissing => {
-                "not compared: these secrets are not set here; `apply` needs them"
-            }
-            Self::Waits => "not sent yet; a later run sets it",
+        Reason::UnlistedFails => (5, "not in any manifest: a difference; unchanged"),
+        Reason::Undeclared { .. } => (6, "projects that no manifest declares; unchanged"),
+        Reason::Unlisted => (7, "not in any manifest; unchanged"),
+        Reason::Protected { .. } => (8, "protected from changes"),
+        Reason::TakesAlong { .. } => {
+            (9, "grants that no manifest declares; the service removes them along with the share")
+        }
+        Reason::Besides { .. } => (10, "further effects of these steps"),
+        Reason::Waits { .. } => (11, "not sent yet; a later run sets it"),
+        Reason::NotReturned => (
+            12,
+            "not compared: the service does not return these fields, or ignores them in its tier",
+        ),
+        Reason::CannotVerify => (
+            13,
+            "cannot be verified: the service never returns these fields; `--resend` sends them again",
+        ),
+        Reason::SecretMissing { .. } => {
+            (14, "not compared: these secrets are not set here; `apply` needs them")
         }
     }
 }

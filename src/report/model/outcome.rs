@@ -35,10 +35,8 @@ pub fn why(reason: &MismatchReason) -> String {
 
 /// The same, without the object and the request's id.
 pub fn differs(mismatch: &Mismatch) -> String {
-    match &mismatch.reason {
-        MismatchReason::Unreadable(cause) => gist(cause, &mismatch.address),
-        reason => why(reason),
-    }
+    let unread = unread(mismatch).map(|cause| gist(cause, &mismatch.address));
+    unread.unwrap_or_else(|| why(&mismatch.reason))
 }
 
 /// A cause on one line, with the request's id in the service's log.
@@ -54,15 +52,20 @@ pub fn gist(cause: &Cause, address: &Address) -> String {
     cause.message.replace(&cause.request, "").replace(&*address.path, "")
 }
 
-/// Whether it is unknown if it matches.
-pub const fn is_unread(mismatch: &Mismatch) -> bool {
-    matches!(mismatch.reason, MismatchReason::Unreadable(_))
+/// Why it is unknown whether it matches, if so.
+pub const fn unread(mismatch: &Mismatch) -> Option<&Cause> {
+    match &mismatch.reason {
+        MismatchReason::Unreadable(cause) => Some(cause),
+        MismatchReason::NotSaved
+        | MismatchReason::ChangedMeanwhile
+        | MismatchReason::NotPlanned => None,
+    }
 }
 
 /// The lines at the end: the result of the run, and what to do next.
 pub fn summary(applied: &Applied) -> Vec<Line> {
     let counts = OutcomeCounts::of(&applied.steps).named();
-    let unread = applied.mismatches.iter().filter(|mismatch| is_unread(mismatch)).count();
+    let unread = applied.mismatches.iter().filter_map(unread).count();
     let known = [(applied.mismatches.len() - unread, "not matching"), (unread, "not verified")];
     let parts: Vec<_> = counts
         .iter()

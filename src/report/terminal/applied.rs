@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::{fold::also, heading};
 use crate::{
-    apply::{Applied, Mismatch, MismatchReason, StepResult},
+    apply::{Applied, Mismatch, StepResult},
     report::{
         Run, Style,
         canvas::{Canvas, Line, Paint},
         model::{
             fold::same,
-            outcome::{self, differs, gist, is_unread, outcome, told, why},
+            outcome::{self, differs, gist, outcome, told, unread, why},
             step::{object, sign, tail},
         },
     },
@@ -48,8 +48,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     for (step, others) in same(&shown, full, key) {
         if last != &*step.address.path {
             last = &step.address.path;
-            canvas.gap();
-            canvas.line(&Line::default().put(Paint::Bold, last));
+            canvas.paragraph([Line::default().put(Paint::Bold, last)]);
         }
         let (paint, sign) = sign(step.action);
         let line = Line::indented(2)
@@ -64,17 +63,14 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
         also(canvas, "step", others.iter().map(|step| &step.address));
     }
     if listed < succeeded {
-        canvas.gap();
-        canvas.line(&Line::default().put(
-            Paint::Dim,
-            format!("{} succeeded (--full lists them)", count(succeeded, "step")),
-        ));
+        let text = format!("{} succeeded (--full lists them)", count(succeeded, "step"));
+        canvas.paragraph([Line::default().put(Paint::Dim, text)]);
     }
 }
 
 fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
     let (unread, differing): (Vec<_>, Vec<_>) =
-        mismatches.iter().partition(|mismatch| is_unread(mismatch));
+        mismatches.iter().partition(|mismatch| unread(mismatch).is_some());
     for (title, mismatches) in [
         ("does not match its manifest after the run:", differing),
         ("not verified after the run:", unread),
@@ -82,8 +78,7 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
         if mismatches.is_empty() {
             continue;
         }
-        canvas.gap();
-        canvas.line(&Line::default().put(Paint::Error, title));
+        canvas.paragraph([Line::default().put(Paint::Error, title)]);
         let key = |mismatch: &&Mismatch| (differs(mismatch), mismatch.fields.clone());
         for (mismatch, others) in same(&mismatches, canvas.style().full, key) {
             let line = Line::indented(2)
@@ -104,19 +99,9 @@ fn mismatches(canvas: &mut Canvas, mismatches: &[Mismatch]) {
 /// What to do about failures, each hint once.
 fn helps(canvas: &mut Canvas, applied: &Applied) {
     let of_steps = applied.steps.iter().filter_map(|step| step.outcome.cause());
-    let unread = applied.mismatches.iter().filter_map(|mismatch| match &mismatch.reason {
-        MismatchReason::Unreadable(cause) => Some(cause),
-        MismatchReason::NotSaved
-        | MismatchReason::ChangedMeanwhile
-        | MismatchReason::NotPlanned => None,
-    });
+    let unread = applied.mismatches.iter().filter_map(unread);
     let causes = of_steps.chain(unread).filter_map(|cause| cause.help.as_deref());
     let mismatches = applied.mismatches.iter().filter_map(|mismatch| mismatch.help.as_deref());
     let helps: BTreeSet<_> = causes.chain(mismatches).collect();
-    if !helps.is_empty() {
-        canvas.gap();
-    }
-    for help in helps {
-        canvas.line(&Line::default().put(Paint::Note, "help: ").text(help));
-    }
+    canvas.paragraph(helps.iter().map(|it| Line::default().put(Paint::Note, "help: ").text(it)));
 }

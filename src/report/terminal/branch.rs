@@ -27,9 +27,8 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
     if new.peek().is_none() {
         return;
     }
-    canvas.gap();
     let title = "this branch acknowledges what a guard would refuse:";
-    canvas.line(&Line::default().put(Paint::Change, title));
+    canvas.paragraph([Line::default().put(Paint::Change, title)]);
     for Acknowledged { refusal, reason, by, .. } in new {
         let why = reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let text = format!("{}: {}{why}", refusal.acknowledgement, refusal.reason);
@@ -75,12 +74,11 @@ pub(super) fn rest(canvas: &mut Canvas, against: &Against) {
 pub(super) fn unchanged(canvas: &mut Canvas, plan: &Plan) {
     let unchanged = plan.base.as_ref().map_or(0, |against| against.unchanged);
     if unchanged > 0 {
-        canvas.gap();
         let all = unchanged + plan.groups + plan.projects;
         let text = format!(
             "{unchanged} of {all} groups and projects are declared as at the base; not read"
         );
-        canvas.line(&Line::note(text));
+        canvas.paragraph([Line::note(text)]);
     }
 }
 
@@ -97,8 +95,7 @@ pub(super) const fn mark(label: Option<Label>) -> &'static str {
 /// `steps` in full.
 fn unfolded(canvas: &mut Canvas, title: &str, steps: &[&Step]) {
     if !steps.is_empty() {
-        canvas.gap();
-        canvas.line(&Line::default().put(Paint::Bold, title));
+        canvas.paragraph([Line::default().put(Paint::Bold, title)]);
         fold::projects(canvas, steps.iter().copied());
     }
 }
@@ -127,8 +124,7 @@ fn list<'p>(canvas: &mut Canvas, title: &str, items: impl Iterator<Item = (&'p s
     if projects.is_empty() {
         return;
     }
-    canvas.gap();
-    canvas.line(&Line::note(title));
+    canvas.paragraph([Line::note(title)]);
     few(canvas, PROJECTS, "line", projects.into_iter(), |canvas, (path, items)| {
         let items = first_of(&items, canvas.style().full);
         canvas.line(&Line::indented(2).text(path).text("  ").hang_here().text(items));

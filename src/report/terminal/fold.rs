@@ -18,9 +18,8 @@ const NAMED: usize = 5;
 /// Every group and project with its steps, in the order of the plan.
 pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
     let steps: Vec<_> = steps.into_iter().collect();
-    for Alike { steps, others } in alike(&steps, canvas.style().full) {
-        canvas.gap();
-        canvas.line(&Line::default().put(Paint::Bold, &*steps[0].address.path));
+    for Alike { steps, others } in alike(&steps, canvas.style().full, |step| (step, None)) {
+        canvas.paragraph([Line::default().put(Paint::Bold, &*steps[0].address.path)]);
         change::steps(canvas, steps, true);
         the_same(canvas, "the same change in", "more project", &others);
     }

@@ -38,8 +38,7 @@ pub fn plan(plan: &Plan, run: &Run, title: Title, style: Style, secrets: &Secret
     for (steps, title) in [(watched, "watched, and not written:"), (held, "held, and not written:")]
     {
         if !steps.is_empty() {
-            canvas.gap();
-            canvas.line(&Line::default().put(Paint::Bold, title));
+            canvas.paragraph([Line::default().put(Paint::Bold, title)]);
             fold::projects(&mut canvas, steps);
         }
     }

@@ -14,7 +14,7 @@ use crate::{
         canvas::{Canvas, Line, Paint},
         model::{
             fold::same,
-            note::{Sort, object},
+            note::{Sort, object, sort},
             outcome::{gist, told},
             step::tail,
         },
@@ -31,11 +31,11 @@ const OBJECTS: usize = 8;
 pub(super) fn notes(canvas: &mut Canvas, notes: &[Note]) {
     let mut sorts: BTreeMap<Sort, BTreeMap<&str, Vec<String>>> = BTreeMap::new();
     for note in notes {
-        let projects = sorts.entry(Sort::of(&note.reason)).or_default();
+        let projects = sorts.entry(sort(&note.reason)).or_default();
         projects.entry(&note.address.path).or_default().push(object(note));
     }
-    for (sort, projects) in sorts {
-        paragraph(canvas, sort.title(), projects);
+    for ((_, title), projects) in sorts {
+        paragraph(canvas, title, projects);
     }
 }
 
@@ -53,8 +53,7 @@ pub(super) fn held(canvas: &mut Canvas, held: &[Held]) {
 
 /// A title with a line for each project, or for several with the same objects.
 fn paragraph(canvas: &mut Canvas, title: &str, projects: BTreeMap<&str, Vec<String>>) {
-    canvas.gap();
-    canvas.line(&Line::note(title));
+    canvas.paragraph([Line::note(title)]);
     let groups = grouped(projects, canvas.style().full);
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
@@ -101,12 +100,8 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     if incomplete.is_empty() {
         return;
     }
-    canvas.gap();
-    canvas.line(
-        &Line::default()
-            .put(Paint::Change, "incomplete: ")
-            .text("could not be read; nothing is planned there"),
-    );
+    let title = Line::default().put(Paint::Change, "incomplete: ");
+    canvas.paragraph([title.text("could not be read; nothing is planned there")]);
     let key = |scope: &Incomplete| gist(&scope.reason, &scope.address);
     let all = same(incomplete, canvas.style().full, key);
     few(canvas, PROJECTS, "scope", all.into_iter(), |canvas, (scope, others)| {

@@ -24,9 +24,7 @@ pub fn saved(sealed: &Sealed, style: Style) -> String {
         target: plan.target.clone(),
         caller: plan.caller.clone(),
         sandbox: plan.sandbox,
-        rehearsed: Vec::new(),
-        live: None,
-        token: None,
+        ..Run::default()
     };
     heading(&mut canvas, "saved plan", &run);
     canvas.line(&Line::default().put(Paint::Dim, format!("made {}", plan.created_at)));

@@ -24,8 +24,7 @@ pub fn code(name: &str, style: Style) -> Option<String> {
     canvas.line(&Line::indented(2).text(code.explanation()));
     if let Some(example) = code.example() {
         for (title, text) in [("wrong:", example.wrong), ("right:", example.right)] {
-            canvas.gap();
-            canvas.line(&Line::indented(2).put(Paint::Note, title));
+            canvas.paragraph([Line::indented(2).put(Paint::Note, title)]);
             text.lines().for_each(|line| canvas.line(&Line::indented(4).text(line)));
         }
     }
