@@ -40,8 +40,7 @@ mod tests {
     #[test]
     fn unknown_changes_are_not_counted() {
         let mut world = World::new();
-        let written =
-            |world: &World, name: &str| world.written(name, |report| super::report(report));
+        let written = |world: &World, name: &str| world.written(name, super::report);
         for name in ["unfinished", "failed", "check"] {
             assert_eq!(written(&world, name), "{}\n", "{name}");
         }
