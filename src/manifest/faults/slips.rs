@@ -144,7 +144,7 @@ fn slip(text: &str, code: &str, at: &Range<usize>) -> Option<String> {
             Some("indent the lines behind `|` or `>` deeper than their key".to_owned())
         }
         "syntax" if is_name(own) => {
-            Some(format!("line {}: write `{own}:`, with a colon", number + 1))
+            Some(format!("line {}: a key has a colon behind it", number + 1))
         }
         "syntax" if dash(own, number).is_some() => dash(own, number),
         "yaml-tag" if own.contains("!include") => Some("undrift includes no other files: all files in the folder are read, and a `kind: Profile` holds what is shared".to_owned()),
