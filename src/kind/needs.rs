@@ -109,7 +109,8 @@ mod tests {
         ] {
             for beside in [false, true] {
                 let needs = Some(Needs { switch: "lfs_enabled".into(), same_request: beside });
-                let (field, declared) = (Field { needs, ..Field::default() }, fields(declared.clone()));
+                let (field, declared) =
+                    (Field { needs, ..Field::default() }, fields(declared.clone()));
                 for (found, expected) in [
                     (None, if beside { new_beside } else { new }),
                     (entry(json!({"id": 7})), unseen),
@@ -123,7 +124,11 @@ mod tests {
                         expected,
                         "{about}"
                     );
-                    assert_eq!(switch_state(&Field::default(), &declared, found.as_ref()), Ready, "{about}");
+                    assert_eq!(
+                        switch_state(&Field::default(), &declared, found.as_ref()),
+                        Ready,
+                        "{about}"
+                    );
                     for (value, is_on) in [(json!("x"), true), (json!("disabled"), false)] {
                         let mut declared = declared.clone();
                         declared.insert("own".to_owned(), value.into());

@@ -188,7 +188,7 @@ fn additions_of_a_merge_request_can_be_planned() {
         assert_eq!(addresses(plan.steps.iter().map(|step| &step.address)), ["acme/shop#settings"]);
         let said = plan.incomplete.iter().map(|scope| format!("{}: {}", scope.address, scope.reason));
         let said: Vec<_> = said.collect();
-        let why = "was not sent: the snapshot of 2030-01-01 10:00 UTC does not have it";
+        let why = "was not sent: the snapshot of 2030-01-01 10:00 UTC does not contain it";
         assert_eq!(said.len(), 2, "{said:#?}");
         assert!(said.iter().all(|said| said.contains(why)), "{said:#?}");
         // An unknown name certainly belongs to no user.
@@ -306,10 +306,10 @@ fn a_file_that_is_cut_or_changed_is_refused_or_read() {
         })
         .unwrap();
     for (wrong, why) in [
-        ("{}", "it is no snapshot"),
-        ("[]", "it is no snapshot"),
+        ("{}", "it is not a snapshot"),
+        ("[]", "it is not a snapshot"),
         ("[", "not whole"),
-        ("{\"undrift\":\"plan\",\"format_version\":0}", "it is no snapshot"),
+        ("{\"undrift\":\"plan\",\"format_version\":0}", "it is not a snapshot"),
         ("{\"undrift\":\"snapshot\",\"format_version\":9}", "it has format 9"),
         ("{\"undrift\":\"snapshot\",\"format_version\":0}", "not whole"),
     ] {
