@@ -41,7 +41,6 @@ use crate::{
     operation,
     page::Rows,
     plan::{Plan, Policy},
-    release::Known,
     secret::Secrets,
     text::escape,
     value::{Json, Object},
@@ -208,7 +207,7 @@ async fn expected(
     cx: &Context,
 ) -> Result<Option<Findings>, Failure> {
     use crate::{
-        release::REFERENCE,
+        release::{Known, REFERENCE},
         sandbox::{self, Data, Seed},
     };
     let users: Vec<_> =
