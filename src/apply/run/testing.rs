@@ -16,14 +16,35 @@ use crate::{
         WireResponse, WriteClient,
     },
     apply::{Apply, Event, Teller, dependencies::Dependencies},
-    desired::{Container, Desired},
+    desired::{Container, Desired, Unlisted, testing::shop},
     diff::{Findings, Step},
     kind::Created,
     live::{Live, Times, testing::caller},
     observe::Observer,
     plan::{self, Plan, Policy, Settings},
     secret::Secrets,
+    value::Json,
 };
+
+/// A setting and a variable.
+pub(super) fn declared() -> Container {
+    let sections = json!({
+        "settings": {"merge_method": "ff"},
+        "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
+    });
+    shop(&sections, Unlisted::Report)
+}
+
+/// The live state in which [`declared`] differs.
+pub(super) fn before() -> Json {
+    json!({"settings": {"merge_method": "merge"}, "variables": []})
+}
+
+/// The live state that matches [`declared`].
+pub(super) fn after() -> Json {
+    let variable = json!({"key": "A", "environment_scope": "*", "value": "new"});
+    json!({"settings": {"merge_method": "ff"}, "variables": [variable]})
+}
 
 /// Answers who asks, and nothing else.
 #[derive(Debug)]

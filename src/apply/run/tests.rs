@@ -3,34 +3,15 @@
 use serde_json::json;
 
 use super::{
-    testing::{look, with_plan},
+    testing::{after, before, declared, look, with_plan},
     *,
 };
 use crate::{
-    desired::{Unlisted, testing::shop},
     diff::{Findings, Incomplete, Problem},
     live::{Collection, testing::here},
     plan::{Acknowledged, Plan},
     value::Json,
 };
-
-/// A setting and a variable.
-fn declared() -> Container {
-    let sections = json!({
-        "settings": {"merge_method": "ff"},
-        "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
-    });
-    shop(&sections, Unlisted::Report)
-}
-
-fn before() -> Json {
-    json!({"settings": {"merge_method": "merge"}, "variables": []})
-}
-
-fn after() -> Json {
-    let variable = json!({"key": "A", "environment_scope": "*", "value": "new"});
-    json!({"settings": {"merge_method": "ff"}, "variables": [variable]})
-}
 
 /// A container is as it was planned, or one of its steps says why it is not.
 #[test]

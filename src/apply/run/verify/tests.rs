@@ -8,33 +8,14 @@ use crate::{
         Outcome,
         run::{
             progress::Progress,
-            testing::{look, with_run},
+            testing::{after, before, declared, look, with_run},
         },
     },
-    desired::{Container, Unlisted, testing::shop},
+    desired::Container,
     diff::Action,
     kind::{Capability, Effect},
     live::{Collection, Presence, testing::here},
-    value::Json,
 };
-
-/// A setting and a variable.
-fn declared() -> Container {
-    let sections = json!({
-        "settings": {"merge_method": "ff"},
-        "variables": [{"key": "A", "environment_scope": "*", "value": "new"}],
-    });
-    shop(&sections, Unlisted::Report)
-}
-
-fn before() -> Json {
-    json!({"settings": {"merge_method": "merge"}, "variables": []})
-}
-
-fn after() -> Json {
-    let variable = json!({"key": "A", "environment_scope": "*", "value": "new"});
-    json!({"settings": {"merge_method": "ff"}, "variables": [variable]})
-}
 
 /// How the steps of a run ended, with nothing that does not match.
 fn ends(run: &Run<'_, impl FnMut(Event)>, outcomes: &[Outcome]) -> Ended {
