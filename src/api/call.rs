@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::{
     budget::{Counted, MINUTE, Told, Turn},
     client::{Answer, Count, Settings},
-    error::{self, ApiError, Kind, Refusal},
+    error::{self, ApiError, HTML, Kind, Refusal},
     limit::{Gate, Permit, Place, asked_wait},
     pace::Heard,
     parse::parse,
@@ -586,8 +586,9 @@ fn content(
     if body.is_empty() && may_be_empty {
         return Ok(Answer { status, headers, body: Json::Null });
     }
-    if !is_json(&headers) {
-        return Err((Outcome::Unreadable, "something other than JSON"));
+    if !has_type(&headers, "application/json") {
+        let html = has_type(&headers, "text/html");
+        return Err((Outcome::Unreadable, if html { HTML } else { "something other than JSON" }));
     }
     let body = parse(&body, wanted).ok_or((Outcome::Unreadable, "broken JSON"))?;
     // The body of a write's answer is used only if it is an object; anything else does not undo the
@@ -598,10 +599,10 @@ fn content(
     Ok(Answer { status, headers, body })
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+fn has_type(headers: &HeaderMap, expected: &str) -> bool {
     let kind =
         headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(expected))
 }
 
 /// The request's id in the service's log, if it looks like one.

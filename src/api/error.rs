@@ -18,6 +18,9 @@ const MAX_MESSAGE: usize = 2048;
 /// The hint for too many requests.
 const WAIT_HINT: &str = "try again later, or with fewer requests at once";
 
+/// What is wrong with an answer that is a page for people.
+pub(super) const HTML: &str = "an HTML page";
+
 /// A request that failed. Cheap to clone.
 ///
 /// Its text names the operation, the method, the path, the status, the service's message and the
@@ -286,6 +289,7 @@ impl ApiError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&'static str> {
         let hint = match &self.cause().0.kind {
+            Kind::Unanswered(SendError { hint: Some(hint), .. }) => hint,
             Kind::Unanswered(e) if e.failure == Failure::Tls => {
                 "if the service uses a private certificate authority, pass its certificate with `--ca-file`"
             }
@@ -300,8 +304,11 @@ impl ApiError {
                 "narrow the list with its parameters, or read it page by page"
             }
             Kind::Page(PageError::Filtered) => "read it page by page",
+            Kind::Malformed { why: HTML, .. } => {
+                "a sign-in page or a proxy answered instead of the service; check the address, and whether this network asks for a login first"
+            }
             Kind::Malformed { .. } => {
-                "a proxy or a sign-in page may have answered instead of the service; check the address"
+                "a proxy may have answered instead of the service; check the address"
             }
             Kind::Refused(r) if r.elsewhere => {
                 "undrift does not follow redirects with a token; check the address"

@@ -18,7 +18,10 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE, IF_UNMODIFIED_SINCE},
 };
 use reqwest::{Client, ClientBuilder, multipart, redirect};
-use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer, pki_types::pem::PemObject};
+use rustls::{
+    AlertDescription, ClientConfig, InvalidMessage, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 use tokio::time::timeout;
 
@@ -144,13 +147,15 @@ pub struct SendError {
     pub phase: Phase,
     /// Why there is no answer.
     pub failure: Failure,
+    /// What to do about it, if the transport knows better than the kind of failure tells.
+    pub hint: Option<&'static str>,
     reason: String,
 }
 
 impl SendError {
     /// No answer, for this `reason`, which is shown.
     pub fn new(phase: Phase, failure: Failure, reason: &str) -> Self {
-        Self { phase, failure, reason: plain(reason) }
+        Self { phase, failure, hint: None, reason: plain(reason) }
     }
 }
 
@@ -165,9 +170,13 @@ pub trait Transport: fmt::Debug + Send + Sync {
 pub struct HttpOptions {
     /// File of certificate authorities (PEM) to trust instead of the system's.
     pub ca: Option<Vec<u8>>,
-    /// The proxy. It is never read from the environment, which must not be able to redirect the
-    /// token.
+    /// The certificate by which undrift proves who it is, and its private key (PEM).
+    pub identity: Option<(Vec<u8>, Vec<u8>)>,
+    /// The proxy. It never comes from the common variables such as `HTTPS_PROXY`: what redirects
+    /// the token must be named on purpose.
     pub proxy: Option<String>,
+    /// Whether such a variable is set, which a failed connection then mentions.
+    pub ignores_proxy: bool,
     /// How many requests will be in flight.
     pub concurrency: usize,
 }
@@ -181,6 +190,9 @@ pub enum SetupError {
     /// The file contains no certificate.
     #[error("the CA file holds no PEM certificate")]
     Authorities,
+    /// The client certificate, or its key, is not valid.
+    #[error("the client certificate does not come with its private key, both in PEM")]
+    Identity,
     /// The system has no certificate authorities.
     #[error("cannot read the system's certificate authorities ({0}); pass a file with `--ca-file`")]
     System(String),
@@ -196,6 +208,7 @@ pub enum SetupError {
 pub struct HttpTransport {
     service: Service,
     client: Client,
+    ignores_proxy: bool,
 }
 
 impl fmt::Debug for HttpTransport {
@@ -208,7 +221,7 @@ impl HttpTransport {
     /// Prepares to send requests with `token` to `service`, without connecting.
     ///
     /// # Errors
-    /// [`SetupError`] if the token, the certificates or the proxy are not valid.
+    /// [`SetupError`] if the token, a certificate or the proxy is not valid.
     pub fn new(
         service: &Service,
         token: &Secret,
@@ -238,11 +251,11 @@ impl HttpTransport {
             .pool_max_idle_per_host(options.concurrency.max(1))
             .tcp_nodelay(true)
             .https_only(service.is_https())
-            .tls_backend_preconfigured(tls(service, options.ca.as_deref())?);
+            .tls_backend_preconfigured(tls(service, options)?);
         let client = proxied(builder, options.proxy.as_deref())?
             .build()
             .map_err(|e| SetupError::Http(root_cause(&e)))?;
-        Ok(Self { service: service.clone(), client })
+        Ok(Self { service: service.clone(), client, ignores_proxy: options.ignores_proxy })
     }
 
     async fn exchange(&self, request: WireRequest) -> Result<WireResponse, SendError> {
@@ -276,7 +289,7 @@ impl HttpTransport {
             )
         };
         let mut response =
-            timeout(idle, builder.send()).await.map_err(stalled)?.map_err(|e| send_error(&e))?;
+            timeout(idle, builder.send()).await.map_err(stalled)?.map_err(|e| self.failed(&e))?;
         let mut body = Vec::new();
         let body = loop {
             match timeout(idle, response.chunk()).await {
@@ -294,6 +307,16 @@ impl HttpTransport {
             body,
         })
     }
+
+    fn failed(&self, error: &reqwest::Error) -> SendError {
+        let mut failed = send_error(error);
+        if self.ignores_proxy && failed.phase == Phase::NotSent && failed.hint.is_none() {
+            failed.hint = Some(
+                "the environment names a proxy, which undrift uses only if `--proxy` or UNDRIFT_PROXY names it",
+            );
+        }
+        failed
+    }
 }
 
 impl Transport for HttpTransport {
@@ -309,7 +332,7 @@ fn proxied(builder: ClientBuilder, proxy: Option<&str>) -> Result<ClientBuilder,
 
 /// The trusted authorities: the given ones, else the system's; none without TLS, so that
 /// certificates are not loaded in vain.
-fn tls(service: &Service, ca: Option<&[u8]>) -> Result<ClientConfig, SetupError> {
+fn tls(service: &Service, options: &HttpOptions) -> Result<ClientConfig, SetupError> {
     let builder =
         ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -317,20 +340,27 @@ fn tls(service: &Service, ca: Option<&[u8]>) -> Result<ClientConfig, SetupError>
     if !service.is_https() {
         return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
     }
-    let Some(pem) = ca else {
-        let trusting =
-            builder.with_platform_verifier().map_err(|e| SetupError::System(e.to_string()))?;
-        return Ok(trusting.with_no_client_auth());
+    let builder = match &options.ca {
+        Some(pem) => builder.with_root_certificates(authorities(pem)?),
+        None => builder.with_platform_verifier().map_err(|e| SetupError::System(e.to_string()))?,
     };
+    let Some((certificates, key)) = &options.identity else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let certificates = CertificateDer::pem_slice_iter(certificates).collect::<Result<_, _>>();
+    let (Ok(certificates), Ok(key)) = (certificates, PrivateKeyDer::from_pem_slice(key)) else {
+        return Err(SetupError::Identity);
+    };
+    builder.with_client_auth_cert(certificates, key).map_err(|_| SetupError::Identity)
+}
+
+fn authorities(pem: &[u8]) -> Result<RootCertStore, SetupError> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|_| SetupError::Authorities)?;
         roots.add(certificate).map_err(|_| SetupError::Authorities)?;
     }
-    if roots.is_empty() {
-        return Err(SetupError::Authorities);
-    }
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+    if roots.is_empty() { Err(SetupError::Authorities) } else { Ok(roots) }
 }
 
 fn form(parts: Vec<Part>) -> multipart::Form {
@@ -345,7 +375,8 @@ fn form(parts: Vec<Part>) -> multipart::Form {
 }
 
 fn send_error(error: &reqwest::Error) -> SendError {
-    let failure = if causes(error).any(is_tls) {
+    let tls = causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>());
+    let failure = if tls.is_some() {
         Failure::Tls
     } else if error.is_timeout() {
         Failure::Timeout
@@ -356,7 +387,20 @@ fn send_error(error: &reqwest::Error) -> SendError {
     };
     let phase =
         if error.is_connect() || error.is_builder() { Phase::NotSent } else { Phase::MaybeSent };
-    SendError::new(phase, failure, &root_cause(error))
+    let (reason, hint) = match tls {
+        Some(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)) => (
+            "the port answers without TLS".to_owned(),
+            Some("check the port, and whether the address begins with `https` or `http`"),
+        ),
+        Some(rustls::Error::AlertReceived(
+            AlertDescription::CertificateRequired
+            | AlertDescription::BadCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA,
+        )) => (root_cause(error), Some("the service wants a client certificate: `--client-cert`")),
+        _ => (root_cause(error), None),
+    };
+    SendError { hint, ..SendError::new(phase, failure, &reason) }
 }
 
 /// The chain of causes of `error`, from itself on, also those that an IO error wraps.
@@ -365,10 +409,6 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
         Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
         None => error.source(),
     })
-}
-
-fn is_tls(error: &(dyn Error + 'static)) -> bool {
-    error.is::<rustls::Error>()
 }
 
 /// The deepest cause of an error: it is more precise than the layers above it, and has no URL.

@@ -28,9 +28,13 @@ const URL_NAMES: [&str; 3] = ["UNDRIFT_URL", "GITLAB_URL", "CI_SERVER_URL"];
 /// Where to look for the token, after `--token-file`.
 const TOKEN_NAMES: [&str; 2] = ["UNDRIFT_TOKEN", "GITLAB_TOKEN"];
 
+/// Where other programs look for a proxy. undrift only mentions them.
+const PROXY_NAMES: [&str; 6] =
+    ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy"];
+
 /// The maximum size of a file with a token, and of one with certificates, in bytes.
 const MOST_OF_TOKEN: u64 = 64 << 10;
-const MOST_OF_CA: u64 = 4 << 20;
+const MOST_OF_CERTIFICATES: u64 = 4 << 20;
 
 /// The service, and how to reach it.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -47,10 +51,16 @@ pub(super) struct ConnectArgs {
     #[cfg(feature = "sandbox")]
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "", conflicts_with_all = ["url", "proxy"])]
     pub(super) sandbox: Option<String>,
-    /// File of certificate authorities (PEM) to trust instead of the system's
+    /// File of certificate authorities (PEM) to trust instead of the system's [env: UNDRIFT_CA_FILE]
     #[arg(long, value_name = "FILE")]
     pub(super) ca_file: Option<PathBuf>,
-    /// Proxy to use; environment variables are ignored
+    /// File of the certificate (PEM) that the service asks clients for
+    #[arg(long, value_name = "FILE")]
+    pub(super) client_cert: Option<PathBuf>,
+    /// File of its private key, if the file of the certificate does not hold it
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    pub(super) client_key: Option<PathBuf>,
+    /// Proxy to use; HTTPS_PROXY and the like are ignored [env: UNDRIFT_PROXY]
     #[arg(long, value_name = "URL")]
     pub(super) proxy: Option<String>,
     /// Allow plain http to other machines, which exposes the token
@@ -220,13 +230,34 @@ impl ConnectArgs {
         token.ok_or_else(|| Failure::usage("no token given").help(help))
     }
 
-    /// The network settings.
+    /// The network settings for reaching the service.
     ///
     /// # Errors
-    /// If the file of certificate authorities cannot be read.
-    pub(super) fn http_options(&self, in_flight: InFlight) -> Result<HttpOptions, Failure> {
-        let ca = self.ca_file.as_deref().map(|path| input::read(path, MOST_OF_CA)).transpose()?;
-        Ok(HttpOptions { ca, proxy: self.proxy.clone(), concurrency: in_flight.most() })
+    /// If a file of certificates cannot be read.
+    fn http_options(&self, env: &Environment, in_flight: InFlight) -> Result<HttpOptions, Failure> {
+        let read = |path: &Path| input::read(path, MOST_OF_CERTIFICATES);
+        let runner = self.named(env).is_some_and(|(name, _)| name == "CI_SERVER_URL");
+        let names = ["UNDRIFT_CA_FILE", "CI_SERVER_TLS_CA_FILE"];
+        let ca = match (&self.ca_file, env.first_of(&names[..if runner { 2 } else { 1 }])) {
+            (Some(path), _) => Some(read(path)?),
+            (None, Some((name, path))) => Some(
+                read(Path::new(path))
+                    .map_err(|failure| failure.help(format!("{name} names this file")))?,
+            ),
+            (None, None) => None,
+        };
+        let identity = match &self.client_cert {
+            Some(path) => Some((read(path)?, read(self.client_key.as_ref().unwrap_or(path))?)),
+            None => None,
+        };
+        let proxy = self.proxy.as_deref().or_else(|| env.get("UNDRIFT_PROXY"));
+        Ok(HttpOptions {
+            ca,
+            identity,
+            ignores_proxy: proxy.is_none() && env.first_of(&PROXY_NAMES).is_some(),
+            proxy: proxy.map(str::to_owned),
+            concurrency: in_flight.most(),
+        })
     }
 
     /// How many requests may be in flight.
@@ -238,7 +269,7 @@ impl ConnectArgs {
     /// A client of the service at `endpoint`.
     ///
     /// # Errors
-    /// If the token, the certificates or the proxy are not valid.
+    /// If the token, a certificate or the proxy is not valid.
     pub(super) fn client(
         &self,
         endpoint: &Endpoint,
@@ -246,7 +277,11 @@ impl ConnectArgs {
         secrets: Arc<Secrets>,
     ) -> Result<ReadClient, Failure> {
         let in_flight = self.in_flight(config);
-        let options = self.http_options(in_flight)?;
+        // The embedded service is reached without a detour.
+        let options = match endpoint.embedded {
+            Some(_) => HttpOptions { concurrency: in_flight.most(), ..HttpOptions::default() },
+            None => self.http_options(&endpoint.environment, in_flight)?,
+        };
         let transport = HttpTransport::new(&endpoint.service, &endpoint.token, &options)
             .map_err(|error| Failure::new(Exit::Usage, error))?;
         let deadline = self.deadline.map(Duration::from_secs);
@@ -336,6 +371,53 @@ mod tests {
         assert_eq!(found(None, &env(&[("CI_JOB_TOKEN", "never")])), Err(3));
         std::fs::write(&file, " \n").unwrap();
         assert_eq!(found(Some(file), &all), Err(3), "a file without a token is not passed over");
+    }
+
+    #[test]
+    fn authorities_and_proxy_come_from_options_or_variables_named_on_purpose() {
+        let folder = tempfile::tempdir().unwrap();
+        let [own, runners] = ["own", "runners"].map(|name| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, name).unwrap();
+            path.to_str().unwrap().to_owned()
+        });
+        let url = ("CI_SERVER_URL", "https://c.example");
+        let other = ("UNDRIFT_URL", "https://u.example");
+        let own = ("UNDRIFT_CA_FILE", own.as_str());
+        let runners = ("CI_SERVER_TLS_CA_FILE", runners.as_str());
+        let proxy = ("UNDRIFT_PROXY", "http://p.example");
+        let common = ("HTTPS_PROXY", "http://common.example");
+        for (variables, ca, named, ignores) in [
+            (vec![url], None, None, false),
+            (vec![url, runners], Some("runners"), None, false),
+            (vec![url, runners, own], Some("own"), None, false),
+            (vec![url, other, runners], None, None, false),
+            (vec![other, own, proxy], Some("own"), Some("http://p.example"), false),
+            (vec![other, common], None, None, true),
+            (vec![other, common, proxy], None, Some("http://p.example"), false),
+        ] {
+            let options =
+                ConnectArgs::default().http_options(&env(&variables), InFlight::ADAPTING).unwrap();
+            let found = options.ca.map(|ca| String::from_utf8(ca).unwrap());
+            assert_eq!(found.as_deref(), ca, "{variables:?}");
+            assert_eq!(options.proxy.as_deref(), named, "{variables:?}");
+            assert_eq!(options.ignores_proxy, ignores, "{variables:?}");
+        }
+        let args = ConnectArgs {
+            ca_file: Some(runners.1.into()),
+            client_cert: Some(own.1.into()),
+            proxy: Some("http://a.example".into()),
+            ..ConnectArgs::default()
+        };
+        let options = args.http_options(&env(&[own, proxy]), InFlight::ADAPTING).unwrap();
+        assert_eq!(options.ca.as_deref(), Some(b"runners".as_slice()));
+        assert_eq!(options.proxy.as_deref(), Some("http://a.example"));
+        assert_eq!(options.identity, Some((b"own".to_vec(), b"own".to_vec())));
+        let missing = env(&[("UNDRIFT_CA_FILE", "/nowhere")]);
+        let Err(failure) = ConnectArgs::default().http_options(&missing, InFlight::ADAPTING) else {
+            panic!("a file that is not there was read")
+        };
+        assert_eq!(failure.help.as_deref(), Some("UNDRIFT_CA_FILE names this file"));
     }
 
     #[test]

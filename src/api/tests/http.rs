@@ -12,22 +12,16 @@ use crate::{
     api::{
         Count, HttpOptions, HttpTransport, ReadClient, Service, Settings, SetupError, WriteClient,
     },
+    cause::Cause,
     operation as op,
     secret::Secret,
 };
 
-/// A certificate authority that has signed nothing; its key is destroyed.
-const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----\n\
-MIIBhjCCASugAwIBAgIUG/EzUkGjYBM+VgzUUZTeKCA+TgUwCgYIKoZIzj0EAwIw\n\
-FzEVMBMGA1UEAwwMdW5kcmlmdC10ZXN0MCAXDTI2MTEyMTEwNDM1OVoYDzIxMjYx\n\
-MDI4MTA0MzU5WjAXMRUwEwYDVQQDDAx1bmRyaWZ0LXRlc3QwWTATBgcqhkjOPQIB\n\
-BggqhkjOPQMBBwNCAATNemBuNCa1mwtr4DqlgThoC92FA35Ga9rzWW0r8u2gRN6z\n\
-zBPzMQGLd6bL2vxeXQwzSCLAT0iRssz38p9oQCfzo1MwUTAdBgNVHQ4EFgQUeSgN\n\
-zChUTXS1UxJruxUWe7jVF8UwHwYDVR0jBBgwFoAUeSgNzChUTXS1UxJruxUWe7jV\n\
-F8UwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNJADBGAiEArMwTnF5rOfYV\n\
-9W21AJsHl8y+q6kc9B4zZ5x8xasouyoCIQC+VYDdQTtAB1IPAXsYlkZINHwtqP2y\n\
-h3374duGxE3OfQ==\n\
------END CERTIFICATE-----";
+/// A certificate authority whose key is destroyed, and two certificates for `localhost` that it
+/// signed, each with its key. They are for these tests alone.
+const AUTHORITY: &str = include_str!("tls/ca.pem");
+const SERVER: &str = include_str!("tls/server.pem");
+const CLIENT: &str = include_str!("tls/client.pem");
 
 const TOKEN: &str = "token-of-undrift";
 
@@ -60,9 +54,12 @@ async fn serve(answer: Vec<u8>) -> (String, Arc<Mutex<Vec<String>>>) {
 }
 
 fn client(url: &str) -> ReadClient {
+    client_with(url, &HttpOptions::default())
+}
+
+fn client_with(url: &str, options: &HttpOptions) -> ReadClient {
     let service = Service::parse(url, false).unwrap();
-    let transport =
-        HttpTransport::new(&service, &Secret::new(TOKEN), &HttpOptions::default()).unwrap();
+    let transport = HttpTransport::new(&service, &Secret::new(TOKEN), options).unwrap();
     ReadClient::new(service, Arc::new(transport), Arc::new(secrets()), settings())
 }
 
@@ -184,17 +181,121 @@ async fn an_unreachable_service_gets_every_retry_and_nothing_is_in_doubt() {
     assert_eq!(client.reads().counts()["project-archive"], Count { calls: 6, retries: 5 });
 }
 
+fn trusting(ca: &str) -> HttpOptions {
+    HttpOptions { ca: Some(ca.into()), ..HttpOptions::default() }
+}
+
 #[tokio::test]
 async fn a_failed_tls_handshake_is_not_retried() {
     let (url, requests) = serve(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec()).await;
-    let service = Service::parse(&url.replace("http:", "https:"), false).unwrap();
-    let options = HttpOptions { ca: Some(AUTHORITY.into()), ..HttpOptions::default() };
-    let transport = HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap();
-    let client = ReadClient::new(service, Arc::new(transport), Arc::new(secrets()), settings());
+    let client = client_with(&url.replace("http:", "https:"), &trusting(AUTHORITY));
     let error = client.get(op::CURRENT_USER.request()).await.unwrap_err();
     assert!(error.is_tls(), "{error:?}");
-    assert!(error.hint().unwrap().contains("--ca-file"));
+    assert!(error.hint().unwrap().starts_with("check the port"), "the certificate is not at fault");
+    assert!(format!("{:?}", Cause::from(&error)).contains("the port answers without TLS"));
     assert!(!requests.lock().unwrap().join("").contains(TOKEN));
+}
+
+/// A server with TLS that answers each connection once, after a certificate of the client.
+async fn serve_known_clients() -> String {
+    use tokio_rustls::{
+        TlsAcceptor,
+        rustls::{
+            RootCertStore, ServerConfig,
+            pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+            server::WebPkiClientVerifier,
+        },
+    };
+    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(AUTHORITY.as_bytes()).unwrap()).unwrap();
+    let clients = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), ring.clone());
+    let config = ServerConfig::builder_with_provider(ring)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(clients.build().unwrap())
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(SERVER.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(SERVER.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            // A client without the certificate gets an alert.
+            let Ok(mut socket) = acceptor.accept(socket).await else { continue };
+            let mut request = Vec::new();
+            while !request.windows(4).any(|w| w == b"\r\n\r\n") {
+                if socket.read_buf(&mut request).await.unwrap_or(0) == 0 {
+                    break;
+                }
+            }
+            socket.write_all(&ok("{\"id\":1}")).await.ok();
+            socket.shutdown().await.ok();
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn a_client_certificate_is_shown_to_the_service_that_asks_for_one() {
+    let url = serve_known_clients().await;
+    let identity = Some((CLIENT.into(), CLIENT.into()));
+    let known = HttpOptions { identity, ..trusting(AUTHORITY) };
+    let answer = client_with(&url, &known).get(op::CURRENT_USER.request()).await.unwrap();
+    assert_eq!(answer.object().unwrap()["id"], 1);
+
+    let error =
+        client_with(&url, &trusting(AUTHORITY)).get(op::CURRENT_USER.request()).await.unwrap_err();
+    assert!(error.hint().unwrap().contains("--client-cert"), "{error:?}");
+
+    let known = HttpOptions { ca: Some(SERVER.into()), ..known };
+    let error = client_with(&url, &known).get(op::CURRENT_USER.request()).await.unwrap_err();
+    assert!(error.hint().unwrap().contains("--ca-file"), "{error:?}");
+}
+
+#[test]
+fn a_client_certificate_needs_its_key() {
+    let service = Service::parse("https://localhost", false).unwrap();
+    for (certificate, key) in
+        [(CLIENT, AUTHORITY), ("", CLIENT), ("nothing", "nothing"), (CLIENT, SERVER)]
+    {
+        let identity = Some((certificate.into(), key.into()));
+        let options = HttpOptions { identity, ..trusting(AUTHORITY) };
+        let error = HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap_err();
+        assert_eq!(error, SetupError::Identity);
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_page_is_told_apart_from_other_answers() {
+    let answer = |kind: &str| {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: 6\r\n\r\n");
+        [head.as_bytes(), b"<html>"].concat()
+    };
+    for (kind, why, hint) in [
+        ("text/html; charset=utf-8", "an HTML page", "sign-in page"),
+        ("text/plain", "something other than JSON", "a proxy may"),
+    ] {
+        let (url, _) = serve(answer(kind)).await;
+        let error = client(&url).get(op::CURRENT_USER.request()).await.unwrap_err();
+        assert!(error.to_string().ends_with(&format!("answered 200 with {why}")), "{error}");
+        assert!(error.hint().unwrap().contains(hint), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_connection_mentions_a_proxy_that_is_ignored() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    for (ignores_proxy, hint) in [(true, "UNDRIFT_PROXY"), (false, "check the address")] {
+        let options = HttpOptions { ignores_proxy, ..HttpOptions::default() };
+        let error = client_with(&url, &options).get(op::CURRENT_USER.request()).await.unwrap_err();
+        assert!(error.hint().unwrap().contains(hint), "{error}");
+    }
 }
 
 #[test]
@@ -221,10 +322,8 @@ fn a_file_without_certificates_is_refused() {
 #[tokio::test]
 async fn a_proxy_is_used_if_it_is_named() {
     let (proxy, requests) = serve(ok("{}")).await;
-    let service = Service::parse("http://localhost:1", false).unwrap();
     let options = HttpOptions { proxy: Some(proxy), ..HttpOptions::default() };
-    let transport = HttpTransport::new(&service, &Secret::new(TOKEN), &options).unwrap();
-    let client = ReadClient::new(service, Arc::new(transport), Arc::new(secrets()), settings());
+    let client = client_with("http://localhost:1", &options);
     client.get(op::CURRENT_USER.request()).await.unwrap();
     assert!(requests.lock().unwrap()[0].starts_with("GET http://localhost:1/api/v4/user HTTP/1.1"));
 }

@@ -39,7 +39,7 @@ const OLD: SignedDuration = SignedDuration::from_hours(24);
 #[command(next_help_heading = "Service")]
 pub(in crate::cli) struct LiveArgs {
     /// Use this snapshot in place of the service: no token, no connection
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "token_file", "ca_file", "proxy"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "token_file", "ca_file", "client_cert", "proxy"])]
     #[cfg_attr(feature = "sandbox", arg(conflicts_with = "sandbox"))]
     live: Option<PathBuf>,
 }
