@@ -96,7 +96,7 @@ fn root(scope: Scope) -> String {
 }
 
 #[test]
-fn every_kind_is_whole() {
+fn every_kind_is_complete() {
     for scope in Scope::ALL {
         let (container, itself) = kinds::container(scope);
         assert_eq!(container.shape, Shape::Container);

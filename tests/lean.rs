@@ -4,7 +4,7 @@
 use std::process::Command;
 
 #[test]
-fn it_checks_manifests_and_has_no_sandbox() {
+fn the_lean_build_checks_manifests_and_has_no_sandbox() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("shop.yaml"), "kind: Project\npath: acme/shop\n").unwrap();
     let run = |arguments: &[&str]| {

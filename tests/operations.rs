@@ -123,7 +123,7 @@ fn paths_and_their_parameters_agree() {
 }
 
 #[test]
-fn every_parameter_is_whole() {
+fn every_parameter_is_documented() {
     for row in rows() {
         let parameters = all_parameters(row);
         for parameter in &parameters {
@@ -259,7 +259,7 @@ fn lists_of_projects_take_what_the_reference_says() {
 }
 
 #[test]
-fn bodies_that_manifests_can_say_too_have_the_fields_of_the_kinds() {
+fn request_bodies_have_the_fields_of_the_kinds() {
     // The three columns of the reference's table of attributes (2, 4.3); `id` is in the path.
     let mut facts =
         include_str!("data/attributes.csv").lines().map(|line| line.split(',').collect::<Vec<_>>());

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_are_looked_for_in_growing_pauses_up_to_a_deadline() {
+    fn contents_are_polled_at_growing_intervals_until_a_deadline() {
         let mut passed = Duration::ZERO;
         let mut looks = Vec::new();
         while passed < PATIENCE {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arrived_goes_on_and_what_failed_says_why() {
+    fn an_arrived_import_continues_and_a_failed_one_gives_the_reason() {
         assert_eq!(then(Ok(&here(None)), Duration::ZERO), Then::Next);
         let failed = here(Some(Arrival::Failed(Some("no such repository".into()))));
         let Then::Failed(cause) = then(Ok(&failed), Duration::ZERO) else { panic!() };
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_read_is_no_end() {
+    fn a_failed_read_is_repeated_until_the_deadline() {
         let unread = || Cause::new("503");
         assert!(matches!(then(Err(unread()), Duration::ZERO), Then::Look(_)));
         let unreadable = Presence::Unreadable(unread());

@@ -163,7 +163,7 @@ mod tests {
     use crate::diff::Action;
 
     #[test]
-    fn another_run_is_worth_it_where_a_step_or_a_mismatch_may_pass() {
+    fn another_run_is_suggested_only_for_temporary_failures() {
         let (lasting, passing) = (Cause::new("refused"), Cause::new("not there").transient());
         let outcomes = [
             (Outcome::Done, false),

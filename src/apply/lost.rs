@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_replacement_tells_which_of_its_calls_were_carried_out() {
+    fn the_remaining_step_shows_which_calls_of_a_replacement_succeeded() {
         use Standing::{Applied, NotApplied, Other};
         let shop = shop(&serde_json::json!({}), Unlisted::Report);
         let step = |action, level: &str| {
@@ -271,7 +271,7 @@ mod tests {
 
     /// A later look at a create finds nothing left to do, the same step, or something else.
     #[test]
-    fn what_is_left_to_create_tells_whose_it_is() {
+    fn the_remaining_step_shows_whether_a_create_succeeded() {
         use Standing::{Applied, NotApplied, Other};
         let declared = |value: &str| {
             let variable = json!({"key": "A", "environment_scope": "*", "value": value});
@@ -297,7 +297,7 @@ mod tests {
 
     /// The state of a container does not show whether a call without a body was carried out.
     #[test]
-    fn a_later_call_without_a_body_of_a_create_is_unknown() {
+    fn the_outcome_of_a_bodiless_call_after_a_create_is_unknown() {
         let shop = shop(&json!({}), Unlisted::Report);
         let archive = PROJECT_ARCHIVE.request().arg("id", 1);
         let sends = vec![Call::from(PROJECT_CREATE.request()), Call::from(archive)];
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_carried_out_or_replaced_is_settled_at_any_look() {
+    fn an_applied_or_replaced_call_is_settled_at_any_look() {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
             for looks in 1..=LOOKS.len() {
                 for (resent, repeatable) in [(false, false), (true, false), (false, true)] {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_come_twice_is_sent_again_only_after_the_last_look() {
+    fn a_create_that_could_duplicate_is_resent_only_after_the_last_look() {
         for (looks, next) in LOOKS.into_iter().enumerate().skip(1) {
             let history = History { looks, ..FRESH };
             assert_eq!(after(HOOK_CREATE, Standing::NotApplied, history), Then::Look(next));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_keeps_unique_is_sent_once_more_at_the_first_look() {
+    fn a_create_of_a_unique_entry_is_resent_at_the_first_look() {
         assert_eq!(after(VARIABLE_CREATE, Standing::NotApplied, FRESH), Then::Again);
         let resent = History { resent: true, ..FRESH };
         assert_eq!(after(VARIABLE_CREATE, Standing::NotApplied, resent), Then::Look(LOOKS[1]));
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_is_repeated_while_it_may_be() {
+    fn a_repeatable_edit_is_resent_at_the_first_look() {
         let repeatable = History { repeatable: true, ..FRESH };
         assert_eq!(after(HOOK_UPDATE, Standing::NotApplied, repeatable), Then::Again);
         assert_eq!(after(HOOK_UPDATE, unknown(), repeatable), Then::Look(LOOKS[1]));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_start_twice_is_never_sent_again() {
+    fn a_fork_is_never_resent() {
         for looks in 1..=LOOKS.len() {
             assert_ne!(
                 after(
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_looked_at_to_the_end_and_then_unknown() {
+    fn an_unreadable_object_is_unknown_after_the_last_look() {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
             assert_eq!(after(op, unknown(), FRESH), Then::Look(LOOKS[1]));
             assert_eq!(

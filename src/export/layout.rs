@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_stands_with_its_projects_beside_a_folder_for_its_subgroups() {
+    fn a_group_and_its_projects_share_a_file_beside_the_folder_of_subgroups() {
         assert_eq!(stem(Scope::Group, "acme"), "acme");
         assert_eq!(stem(Scope::Project, "acme/shop"), "acme");
         assert_eq!(stem(Scope::Group, "acme/web"), "acme/web");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_no_file_names_are_written_otherwise() {
+    fn names_that_are_not_valid_file_names_are_escaped() {
         for (path, expected) in [
             ("..", "%2E%2E"),
             (".", "%2E"),

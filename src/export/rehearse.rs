@@ -175,7 +175,7 @@ mod tests {
     use crate::secret::looks;
 
     #[test]
-    fn stand_ins_are_secrets_of_the_same_sort() {
+    fn placeholder_secrets_pass_the_same_checks() {
         for (value, beginning) in [
             ("abc", "glpat-rehearsal-"),
             ("https://bob:pw@h.example/x", "https://h.example/?token=glpat-rehearsal-"),

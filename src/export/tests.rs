@@ -57,7 +57,7 @@ fn texts(written: &Written) -> BTreeMap<&str, &str> {
 }
 
 #[test]
-fn what_could_not_be_read_is_missing_and_what_is_hidden_is_not() {
+fn unread_sections_are_missing_and_hidden_ones_are_not() {
     let refused = |status: u16| Cause {
         status: Some(status),
         operation: Some("variable-list"),
@@ -85,7 +85,7 @@ fn what_could_not_be_read_is_missing_and_what_is_hidden_is_not() {
 }
 
 #[test]
-fn a_field_that_every_entry_says_and_an_answer_does_not_is_left_out() {
+fn an_entry_whose_answer_lacks_an_expected_field_is_left_out() {
     for (section, entry, left_out) in [
         ("variables", json!({"key": "A", "environment_scope": "*", "value": "x"}), None),
         (
@@ -115,7 +115,7 @@ fn a_field_that_every_entry_says_and_an_answer_does_not_is_left_out() {
 }
 
 #[test]
-fn what_went_away_meanwhile_is_missing_or_marked_for_deletion() {
+fn vanished_projects_are_missing_or_marked_for_deletion() {
     let path = "acme/shop";
     let marked = Facts { deleting: Some(None), ..Facts::default() };
     for (presence, missing, deleting) in [
@@ -139,7 +139,7 @@ fn what_went_away_meanwhile_is_missing_or_marked_for_deletion() {
 }
 
 #[test]
-fn references_have_stable_names_of_their_own() {
+fn references_have_stable_and_unique_names() {
     let variable = |key: &str, scope: &str| json!({"key": key, "environment_scope": scope, "value": format!("v-{key}-{scope}"), "masked": true});
     let names = |projects: &[(&str, Json)]| -> Vec<String> {
         let written = estate(Values::Env, projects).finish();
@@ -169,7 +169,7 @@ fn references_have_stable_names_of_their_own() {
 
 /// A 403 or 404 points to a tier or a role only if one of them can be the cause, and is always reported.
 #[test]
-fn a_refused_section_is_missing_or_left_out_or_noted() {
+fn a_refused_section_is_missing_left_out_or_noted() {
     let maintainer = crate::level::MAINTAINER;
     let off = json!({"settings": {"builds_access_level": "disabled"}});
     for (section, administrator, level, tier, sections, told) in [
@@ -224,7 +224,7 @@ fn a_refused_section_is_missing_or_left_out_or_noted() {
 
 /// What the service shows of one project, it has for all.
 #[test]
-fn a_section_of_one_project_that_others_show_is_not_of_a_higher_tier() {
+fn a_section_shown_by_another_project_is_not_above_the_tier() {
     let mut refused = live("acme/shop", &json!({}));
     let cause = Cause { status: Some(404), ..Cause::new("refused") };
     refused.sections.insert("push_rule", Collection::Unreadable(cause));
@@ -238,7 +238,7 @@ fn a_section_of_one_project_that_others_show_is_not_of_a_higher_tier() {
 
 /// A mistyped path must not make a project.
 #[test]
-fn nothing_is_created_unless_that_is_asked_for() {
+fn create_is_exported_only_on_request() {
     let projects = ["acme/a", "acme/b", "acme/c"].map(|path| (path, json!({})));
     for create in [false, true] {
         let mut estate = estate(Values::Plain, &[]);
@@ -264,7 +264,7 @@ fn declared(text: &str, path: &str, section: &str) -> Vec<String> {
 
 /// Somebody may add later what a project lacks now.
 #[test]
-fn a_project_without_an_entry_of_the_others_is_an_exception_of_their_defaults() {
+fn a_project_that_lacks_shared_entries_is_excluded_from_defaults() {
     let shared = json!({
         "variables": [{"key": "A", "value": "x", "environment_scope": "*"}],
         "hooks": [{"id": 1, "url": "https://e.example.org/"}],
@@ -286,7 +286,7 @@ fn a_project_without_an_entry_of_the_others_is_an_exception_of_their_defaults() 
 }
 
 #[test]
-fn what_most_groups_have_stands_in_defaults_of_groups() {
+fn settings_of_most_groups_move_to_defaults_of_groups() {
     let mut estate = estate(Values::Plain, &[]);
     let settings = json!({"settings": {
         "visibility": "internal", "project_creation_level": "maintainer", "lfs_enabled": false,
@@ -306,7 +306,7 @@ fn what_most_groups_have_stands_in_defaults_of_groups() {
 }
 
 #[test]
-fn an_empty_value_is_a_value() {
+fn an_empty_value_is_exported() {
     let variables = json!([{"key": "A", "value": "", "environment_scope": "*"}]);
     let written = estate(Values::Plain, &[("acme/shop", json!({"variables": variables}))]).finish();
     let text = texts(&written)["acme.yaml"];
@@ -314,7 +314,7 @@ fn an_empty_value_is_a_value() {
 }
 
 #[test]
-fn a_top_level_group_of_one_letter_is_exported_as_manifests() {
+fn a_top_level_group_with_a_one_letter_path_is_exported() {
     let settings = json!({"settings": {
         "visibility": "private", "merge_method": "ff", "topics": ["a"], "lfs_enabled": false,
     }});
@@ -333,7 +333,7 @@ fn a_top_level_group_of_one_letter_is_exported_as_manifests() {
 }
 
 #[test]
-fn a_rehearsal_has_the_release_and_the_groups_that_are_not_exported() {
+fn the_seed_has_the_release_and_the_groups_that_are_not_exported() {
     let visible = |word: &str| json!({"settings": {"visibility": word}});
     let projects = [("acme/web/shop", visible("internal")), ("acme/web/site", visible("public"))];
     let mut estate = estate(Values::Env, &[]);
@@ -352,7 +352,7 @@ fn a_rehearsal_has_the_release_and_the_groups_that_are_not_exported() {
 }
 
 #[test]
-fn what_no_manifest_can_tell_from_others_is_left_out_and_named() {
+fn ambiguous_entries_are_left_out_and_named() {
     let badge = |id: u64, name: Option<&str>, page: &str| {
         let picture = "https://e.org/i.png";
         json!({"id": id, "name": name, "link_url": page, "image_url": picture, "kind": "project"})
@@ -386,7 +386,7 @@ fn what_no_manifest_can_tell_from_others_is_left_out_and_named() {
 }
 
 #[test]
-fn what_no_manifest_can_say_is_named() {
+fn values_that_a_manifest_cannot_contain_are_named() {
     let sections = json!({
         "settings": {"description": "bell \u{7}", "issues_template": "a\r\nb", "build_timeout": 0},
         "protected_branches": [{
@@ -422,7 +422,7 @@ fn with_methods(methods: &[&str]) -> String {
 }
 
 #[test]
-fn what_most_have_stands_in_defaults_and_others_say_otherwise() {
+fn settings_of_most_projects_move_to_defaults() {
     let text = with_methods(&["ff", "ff", "ff", "ff", "merge", "rebase_merge"]);
     assert!(text.contains("kind: Defaults\nmatch: {path: acme/**}\n"), "{text}");
     assert!(text.contains("  merge_method: ff\n"), "{text}");
@@ -441,7 +441,7 @@ fn two_projects_have_no_defaults() {
 }
 
 #[test]
-fn the_order_in_which_things_are_read_means_nothing() {
+fn the_order_of_reads_does_not_change_the_export() {
     let projects: Vec<_> = ["acme/a", "acme/B", "acme/c", "acme/sub/d"]
         .map(|path| (path, json!({"settings": {"visibility": "private", "merge_method": "ff", "lfs_enabled": false}, "members": [
             {"id": 3, "username": "bob", "access_level": 30}, {"id": 2, "username": "Alice", "access_level": 40},
@@ -454,7 +454,7 @@ fn the_order_in_which_things_are_read_means_nothing() {
 }
 
 #[test]
-fn a_group_of_many_projects_has_many_files() {
+fn a_group_with_many_projects_is_split_into_several_files() {
     let text = "x".repeat(2_000);
     let paths: Vec<_> = (0..600).map(|at| format!("acme/p{at}")).collect();
     let projects: Vec<_> = paths
@@ -472,7 +472,7 @@ fn a_group_of_many_projects_has_many_files() {
 }
 
 #[test]
-fn what_ten_times_as_many_projects_share_takes_ten_times_as_long_to_find() {
+fn export_time_grows_linearly_with_projects() {
     steps::grow_in_proportion("exported projects", |n| {
         let sections = |at: usize| {
             let (own, method) = (format!("OWN_{at}"), ["ff", "merge"][at % 2]);

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glob_begins_with_what_is_literal() {
+    fn the_literal_prefix_of_a_glob_is_found() {
         for (glob, expected) in [
             ("acme", "acme"),
             ("Acme/web/**", "acme/web"),

@@ -87,7 +87,7 @@ mod tests {
 
     /// Whatever is declared, a kind reads the same from the kept fields as from the whole object.
     #[test]
-    fn what_is_kept_is_enough_to_read_any_field() {
+    fn the_kept_keys_suffice_to_read_any_field() {
         let in_object = |section: &Section| matches!(section.home.place, Place::Object);
         for section in kinds::everywhere().filter(in_object) {
             let specs = section.table().specs();

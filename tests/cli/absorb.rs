@@ -113,7 +113,7 @@ fn a_manifest_keeps_its_permissions_and_a_link_is_not_followed() {
 }
 
 #[test]
-fn unlisted_entries_are_named_where_their_container_alone_is_absorbed() {
+fn absorbing_a_container_names_its_unlisted_entries() {
     let place = drifted();
     let run = place.run("absorb acme/shop -d m --sandbox=s.db --write");
     let left =

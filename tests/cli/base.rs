@@ -274,7 +274,7 @@ fn a_branch_cannot_lift_its_own_limits() {
 }
 
 #[test]
-fn a_branch_silences_no_warning() {
+fn a_branch_cannot_silence_a_warning() {
     let Some(place) = applied() else { return };
     let old = SHOP.replace("settings: {", "settings: {wiki_enabled: true, ");
     assert_ne!(old, SHOP);
@@ -305,7 +305,7 @@ fn a_branch_silences_no_warning() {
 }
 
 #[test]
-fn a_base_with_faults_is_named_and_no_reason_to_plan_nothing() {
+fn a_base_with_faults_is_reported_and_the_plan_is_made() {
     if !has_git() {
         return;
     }

@@ -29,7 +29,7 @@ fn exit_code(place: &Place, arguments: &str) -> i32 {
 }
 
 #[test]
-fn a_change_from_the_plan_to_the_proof() {
+fn a_change_is_planned_applied_and_verified() {
     let place = shop();
     let commands = [
         "plan --sandbox",
@@ -48,7 +48,7 @@ fn a_change_from_the_plan_to_the_proof() {
 }
 
 #[test]
-fn drift_is_found_and_told_apart_from_problems() {
+fn drift_and_problems_have_different_exit_codes() {
     let place = shop();
     assert_eq!(exit_code(&place, "apply --sandbox --yes"), 0);
     place.write("shop.yaml", &SHOP.replace("What we sell", "What we sold"));

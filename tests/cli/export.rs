@@ -191,7 +191,7 @@ fn an_update_adds_only_what_is_selected() {
 }
 
 #[test]
-fn an_update_takes_nothing_out_that_could_not_be_read() {
+fn an_update_removes_nothing_that_could_not_be_read() {
     let place = edited();
     let before = files(&place.path().join("out"));
     let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");

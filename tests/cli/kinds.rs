@@ -452,7 +452,7 @@ town_gates: [{{name: north, allowed_to_open: [{rows}]}}]
 
 /// Collections below the entries of another one, listed by a request and within those.
 #[test]
-fn what_is_below_entries_of_a_described_section_is_rehearsed_with_it() {
+fn entries_below_a_described_section_are_rehearsed() {
     let field = |name: &str| format!("{{name: {name}, about: A name., type: text, weakens: never");
     let below = |section: &str, noun: &str, within: &str| {
         format!(

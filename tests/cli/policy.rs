@@ -35,7 +35,7 @@ fn containers_with_problems_are_left_out_and_the_rest_is_applied() {
 }
 
 #[test]
-fn refusals_of_one_sort_are_one_and_acknowledged_by_one_glob() {
+fn similar_refusals_are_merged_and_acknowledged_by_one_glob() {
     let place = place().file("a.yaml", &public("acme/shop")).file("b.yaml", &public("acme/site"));
     let story = [
         "plan --sandbox",
@@ -84,7 +84,7 @@ fn unlisted_entries_are_counted_and_are_differences_on_request() {
 }
 
 #[test]
-fn archived_by_hand_is_a_difference_that_is_left_alone() {
+fn a_project_archived_by_hand_is_a_difference_and_is_skipped() {
     let place = Place::new()
         .file(
             "sandbox.yaml",
@@ -102,7 +102,7 @@ fn archived_by_hand_is_a_difference_that_is_left_alone() {
 }
 
 #[test]
-fn groups_are_kept_as_declared_too() {
+fn groups_are_changed_as_declared() {
     let place = place().file(
         "acme.yaml",
         "kind: Group
@@ -173,7 +173,7 @@ fn the_reach_of_rules_is_configured_and_acknowledged_in_git() {
 }
 
 #[test]
-fn a_rule_that_is_wrong_only_where_it_holds_stops_the_run() {
+fn a_rule_with_a_conflict_in_one_project_stops_the_run() {
     let place = undeclared();
     place.write(
         "more.yaml",

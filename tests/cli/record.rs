@@ -40,7 +40,7 @@ fn lines(place: &Place) -> Vec<Value> {
 }
 
 #[test]
-fn each_run_leaves_one_line_whatever_becomes_of_it() {
+fn each_run_adds_one_line_whatever_its_result() {
     let place = place();
     let mut codes = Vec::new();
     let mut run = |manifest: &str, options: &str| {
@@ -113,7 +113,7 @@ fn interrupted(command: &str) -> (Place, Output) {
 
 /// A signal before the first write ends the run at once, and is in the record.
 #[test]
-fn a_run_that_is_interrupted_while_it_plans_leaves_its_line() {
+fn a_run_interrupted_while_planning_adds_its_line() {
     let (place, _) = interrupted("apply m --yes --record record.jsonl");
     let lines = lines(&place);
     assert_eq!((lines.len(), &lines[0]["exit_code"]), (1, &130.into()));

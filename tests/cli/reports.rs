@@ -147,7 +147,7 @@ fn a_killed_run_leaves_unfinished_reports() {
 }
 
 #[test]
-fn each_report_has_a_place_of_its_own() {
+fn contradictory_reports_are_refused() {
     for (arguments, message) in [
         (
             "plan --sandbox --out json=report.json --out html=./report.json",
@@ -273,7 +273,7 @@ fn unwritable_reports_are_found_before_anything_is_done() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_report_that_is_lost_hides_no_more_telling_code() {
+fn a_lost_report_does_not_hide_the_exit_code() {
     let open = "--sandbox --yes --ack visibility:acme/shop#settings --out json=/dev/full --out json=report.json";
     let place = shop();
     let run = place.run(&format!("apply {open}"));

@@ -146,7 +146,7 @@ projects:
 }
 
 #[test]
-fn the_rules_that_it_follows_can_be_read() {
+fn the_rules_of_the_sandbox_are_listed() {
     let table = Place::new().run("sandbox --facts");
     assert!(table.contains("variable-ambiguous") && table.contains(" inferred; "), "{table}");
     assert!(table.ends_with("---- exit code 0\n"), "{table}");

@@ -192,7 +192,7 @@ fn assert_tells_nothing(json: &Value) {
 }
 
 #[test]
-fn a_report_is_what_it_is_whatever_the_secrets_are() {
+fn a_report_does_not_depend_on_the_secrets() {
     let place = awkward();
     for command in ["plan --sandbox --resend ** --out json=-", "drift --sandbox --out json=-"] {
         let report: Value = serde_json::from_slice(&place.output(command).stdout).unwrap();
@@ -224,7 +224,7 @@ fn a_report_is_what_it_is_whatever_the_secrets_are() {
 }
 
 #[test]
-fn an_answer_is_what_it_is_whatever_the_secret_is() {
+fn a_response_does_not_depend_on_the_secret() {
     let place = awkward();
     for i in 0..AWKWARD.len() {
         let output = place.output(&format!(
@@ -259,7 +259,7 @@ fn commands_that_only_read_write_nothing() {
 }
 
 #[test]
-fn the_own_token_is_handed_out_under_no_name() {
+fn the_token_of_undrift_is_not_a_value_under_any_name() {
     const TOKEN: &str = "canary-token-of-undrift";
     let shop = |rest: &str| format!("kind: Project\npath: acme/shop\n{rest}\n");
     let place = Place::new()

@@ -49,7 +49,7 @@ async fn steps_done_by_others_are_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_project_that_moved_is_left_alone_and_the_others_are_not() {
+async fn a_moved_project_is_skipped_and_the_others_are_applied() {
     let world = World::new(
         Profile::default(),
         seed(&[json!({"path": "acme/a"}), json!({"path": "acme/b"})]),
@@ -225,7 +225,7 @@ fn closes(step: &Step) -> bool {
 }
 
 #[tokio::test]
-async fn every_step_is_told_of_when_it_starts_and_once_when_it_ends() {
+async fn every_step_has_one_start_event_and_one_end_event() {
     let world = World::new(Profile::default(), seed(&[])).await;
     let sections = json!({"create": true, "settings": {"description": "new"}, "variables": [{"key": "A", "value": "x"}], "archived": true});
     world.declare(&[project("acme/a", sections.clone()), project("acme/b", sections)]);
@@ -257,7 +257,7 @@ async fn every_step_is_told_of_when_it_starts_and_once_when_it_ends() {
 }
 
 #[tokio::test]
-async fn an_undecided_project_is_left_out_alone() {
+async fn an_ambiguous_project_is_skipped_alone() {
     let there = [json!({"path": "acme/shop"}), json!({"path": "acme/other"})];
     let world = World::new(Profile::default(), seed(&there)).await;
     for push_events in [true, false] {

@@ -198,7 +198,7 @@ fn drift_that_a_change_needs_is_repaired() {
 
 /// An excluded text names nothing, although the branch changes another field of the entry.
 #[test]
-fn excluded_drift_needs_nothing() {
+fn excluded_drift_is_not_repaired_for_a_change() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let sections = |method: &str| {
         json!({

@@ -119,7 +119,7 @@ async fn it_is_found_behind_pages_that_are_short_and_empty() {
 }
 
 #[tokio::test]
-async fn of_several_the_oldest_is_edited_and_the_others_are_named() {
+async fn the_oldest_of_several_comments_is_edited_and_the_others_named() {
     let all = [
         note("ci", &body("one")),
         note("eve", "x"),

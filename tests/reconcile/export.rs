@@ -360,7 +360,7 @@ async fn presets_of_the_service_are_left_out() {
 
 /// The same at releases that have more settings.
 #[tokio::test]
-async fn what_a_later_release_does_by_itself_is_left_out_too() {
+async fn presets_of_later_releases_are_left_out() {
     for release in ["15.8", "16.9", "17.10", "18.2", "18.9"] {
         let release = release.parse().unwrap();
         let mut seed = seed(&[json!({"path": "acme/neo"})]);

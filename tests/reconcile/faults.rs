@@ -155,7 +155,7 @@ async fn each_read_spoiled_once_leads_to_no_wrong_write() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_write_that_loses_its_answer_once_is_done_once() {
+async fn each_write_with_a_lost_answer_is_done_once() {
     for (method, path) in calls().await.into_iter().filter(|(method, _)| method != "GET") {
         for what in [
             Misfortune::DropBefore,

@@ -375,7 +375,7 @@ async fn two_projects_at_former_paths_are_ambiguous() {
 }
 
 #[tokio::test]
-async fn moves_by_others_are_not_followed() {
+async fn a_move_by_somebody_else_is_not_followed() {
     let world = World::new(Profile::default(), two_groups(&[old("acme/shop")])).await;
     world.declare(&[moved("acme/store", "acme/shop")]);
     let outcome = world
@@ -403,7 +403,7 @@ async fn a_project_at_none_of_its_paths_is_created_only_if_allowed() {
 /// Each call of a rename and a move loses its answer, before or after it was carried out, or is
 /// refused once; the next run finishes the rest.
 #[tokio::test]
-async fn a_lost_answer_loses_nothing() {
+async fn a_move_with_a_lost_answer_is_finished_by_the_next_run() {
     for (path, nth) in [("/projects/", 1), ("/transfer", 1)] {
         let misfortunes = [
             Misfortune::DropBefore,
@@ -629,7 +629,7 @@ async fn visibility_is_narrowed_before_a_move_to_a_less_visible_group() {
 
 /// The same as for a project.
 #[tokio::test]
-async fn a_lost_answer_of_a_group_loses_nothing() {
+async fn a_group_move_with_a_lost_answer_is_finished_by_the_next_run() {
     for (path, call) in [("renamed", "/groups/"), ("acme/start", "/transfer")] {
         for what in
             [Misfortune::DropBefore, Misfortune::CommitThenDrop, Misfortune::StatusAfter(502)]

@@ -165,7 +165,7 @@ async fn only_the_schedules_that_are_named_are_read() {
 }
 
 #[tokio::test]
-async fn what_nobody_lists_is_removed_of_schedules_that_are_named_alone() {
+async fn unlisted_variables_are_removed_only_from_named_schedules() {
     let world = world(&[("nightly", &[("A", "1"), ("B", "2")]), ("weekly", &[("A", "1")])]).await;
     declare(
         &world,
@@ -225,7 +225,7 @@ fn fault(method: &str, path: &str, nth: u32, what: Misfortune) -> Profile {
 }
 
 #[tokio::test]
-async fn below_a_schedule_that_could_not_be_created_nothing_is_sent() {
+async fn variables_of_a_failed_schedule_are_not_sent() {
     let refused = fault("POST", "/pipeline_schedules", 1, Misfortune::StatusBefore(403));
     let world = world_of(refused, &[]).await;
     declare(
@@ -247,7 +247,7 @@ async fn below_a_schedule_that_could_not_be_created_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn a_schedule_that_is_nowhere_is_a_problem() {
+async fn an_unknown_schedule_is_a_problem() {
     let world = world(&[("nightly", &[])]).await;
     declare(
         &world,
@@ -328,7 +328,7 @@ async fn somebody_elses_schedule_is_taken_over_before_its_variables_change() {
 }
 
 #[tokio::test]
-async fn of_two_schedules_that_are_called_alike_none_is_meant() {
+async fn two_schedules_with_one_description_are_incomplete() {
     let world = world(&[("nightly", &[("A", "1")]), ("nightly", &[])]).await;
     declare(&world, json!({"pipeline_schedule_variables": [variable("nightly", "A", "2")]}));
     let plan = world.plan().await;

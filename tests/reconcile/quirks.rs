@@ -137,7 +137,7 @@ async fn features_more_open_than_the_repository_must_be_declared() {
 }
 
 #[tokio::test]
-async fn a_value_without_effect_is_a_note_and_not_planned_again() {
+async fn a_value_without_effect_is_a_note_and_not_a_step() {
     for declared in [
         json!({"merge_trains_enabled": true}),
         json!({"mirror_trigger_builds": true, "mirror_overwrites_diverged_branches": true}),
@@ -192,7 +192,7 @@ async fn an_answer_of_null_is_a_write_that_failed() {
 
 /// Labels that cannot be seen are not created again.
 #[tokio::test]
-async fn a_list_that_settings_close_was_not_read() {
+async fn a_list_closed_by_settings_counts_as_not_read() {
     let off = json!({"issues_access_level": "disabled", "merge_requests_access_level": "disabled"});
     let labels = json!([{"name": "bug", "color": "#FF0000"}]);
     let world = world(json!({}), json!({"labels": labels})).await;

@@ -109,7 +109,7 @@ fn changes(plan: &Plan, path: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_saved_plan_of_an_unchanged_service_is_carried_out_as_a_whole_and_once() {
+fn a_saved_plan_of_an_unchanged_service_is_applied_completely_and_once() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let states = (group(), declared(), group(), declared());
     cases(12)

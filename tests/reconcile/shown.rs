@@ -392,7 +392,7 @@ fn plain(value: &Json) -> Json {
 
 /// The service forgets the token of a hook when its URL changes, so the token is sent again.
 #[tokio::test]
-async fn a_token_that_is_sent_along_with_another_url_is_shown() {
+async fn a_token_sent_with_another_url_is_shown() {
     let mut world = World::new(Profile::default(), seed(&[json!({"path": "acme/shop"})])).await;
     world.set("TOKEN", "token-of-the-hook");
     let hook = |url: &str, former: &[&str]| {

@@ -35,11 +35,11 @@
 //! | undrift's own token under another name, or its file | a variable's value | refused | `the_own_token_is_never_a_value_under_any_name` |
 //! | a hook's URL is a secret that is not set here | the live URL was shown | masked | `no_report_shows_a_live_secret` |
 //! | a secret that is wrapped to the terminal | shown in two pieces | struck before | `a_secret_is_struck_from_the_line_whatever_its_pieces_and_their_colours` |
-//! | a secret of several lines, or a common word, in a JSON report | broken, or keys renamed | struck in values | `a_report_is_what_it_is_whatever_the_secrets_are` |
+//! | a secret of several lines, or a common word, in a JSON report | broken, or keys renamed | struck in values | `a_report_does_not_depend_on_the_secrets` |
 //! | `extra:` names what addresses a write | another thing was changed | refused | the corpus of manifests |
 //! | a list that lacks fields, for 200 projects | read one at a time | read side by side | `a_maintainer_without_the_rights_of_an_administrator_is_enough` |
 //! | a group whose path is a number | the group with that id | found by its path | `a_group_is_found_by_its_path_and_never_by_a_number` |
-//! | a report that cannot be written after the writes | hid that the run was incomplete | the more telling code | `a_report_that_is_lost_hides_no_more_telling_code` |
+//! | a report that cannot be written after the writes | hid that the run was incomplete | the more telling code | `a_lost_report_does_not_hide_the_exit_code` |
 //! | a run that fails early | left the last report | every run leaves its own | `every_run_leaves_its_own_report` |
 //! | somebody changes it while it is written, and it is archived | archived (found by the simulator) | its object is read before that, and all that this shows counts | `changed-while-trusted` |
 //! | the removal of a replacement breaks off, and is carried out 3 s later | sent twice; the late one removed what had been added anew (found by the simulator) | looked for until nothing can come any more | `replaced-then-removed-late` |
@@ -59,19 +59,19 @@
 //!
 //! | attack | now | shown by |
 //! |---|---|---|
-//! | two copies that a lost answer left, and a guard against removals | healed: the younger copy is not counted against the guard | `a_copy_is_no_removal` |
+//! | two copies that a lost answer left, and a guard against removals | healed: the younger copy is not counted against the guard | `removing_a_duplicate_does_not_count_as_a_removal` |
 //! | two unlisted hooks that differ in their query, of which one is not deleted | told apart | `an_unlisted_hook_has_its_id_in_its_address` |
-//! | a project that is archived by hand, and differs | a difference, and left alone | `an_archived_project_is_left_alone_and_differs_unless_it_is_declared_so` |
-//! | CI/CD switched off by the run that declares variables | after the variables; then they are closed, as declared | `a_switch_opens_or_closes_what_needs_it`, the scenario `ci-off` |
-//! | CI/CD closed by `archived` until the run opens the project | planned as possible, and done by the same run | `what_bringing_a_project_back_opens_is_possible_and_never_a_removal`, the scenarios `unarchive-*` |
+//! | a project that is archived by hand, and differs | a difference, and left alone | `an_archived_project_is_skipped_and_differs_unless_declared_archived` |
+//! | CI/CD switched off by the run that declares variables | after the variables; then they are closed, as declared | `a_section_follows_the_switch_that_it_needs`, the scenario `ci-off` |
+//! | CI/CD closed by `archived` until the run opens the project | planned as possible, and done by the same run | `unarchiving_makes_the_other_steps_possible_except_removals`, the scenarios `unarchive-*` |
 //! | a hook's query changes, and unlisted hooks are deleted | an unlisted hook has its id in its address | `an_unlisted_hook_has_its_id_in_its_address` |
 //! | a hook made by hand like a declared one, but for what undrift does not know | ambiguous: a copy equals the whole answer, and was made soon after | `a_copy_equals_the_first_and_was_made_soon_after_it` |
 //! | a service that rewrites hooks' URLs | told by their normal form; one that differs by a `/` is a problem | `a_hook_is_the_same_in_normal_form_and_nearly_the_same_but_for_a_slash`, the dialect `normalises` |
-//! | the last owner is replaced, or ends on a day | the new one comes first; the last one is guarded | `a_new_owner_makes_room_for_the_old_one_and_comes_first`, `access_that_ends_on_a_day_is_guarded_like_access_that_ends_now`, the scenario `group-owner-swap` |
+//! | the last owner is replaced, or ends on a day | the new one comes first; the last one is guarded | `the_old_owner_is_removed_after_the_new_one_is_added`, `an_expiry_date_is_guarded_like_a_removal`, the scenario `group-owner-swap` |
 //! | 400 variables replaced by 400 others | looked up, and a section shares its edges | `sections_share_edges` |
-//! | a selection that leaves out entries of a new project, or entries with problems | applied once, before anything is read | `a_creation_that_is_not_selected_is_a_problem_that_says_how_to_select_it` |
-//! | 50 projects refused by the same guard | shown as one, and acknowledged by one glob | `an_acknowledgement_lets_through_what_its_glob_matches` |
-//! | one broken project of many | left out with what depends on it; the rest is applied | `what_is_broken_is_left_out_and_too_much_of_it_stops_everything`, `what_depends_on_what_is_left_out_is_left_out_too` |
+//! | a selection that leaves out entries of a new project, or entries with problems | applied once, before anything is read | `an_unselected_creation_is_a_problem_with_help` |
+//! | 50 projects refused by the same guard | shown as one, and acknowledged by one glob | `an_acknowledgement_covers_refusals_that_its_glob_matches` |
+//! | one broken project of many | left out with what depends on it; the rest is applied | `broken_containers_are_skipped_and_too_many_stop_the_run`, `containers_that_depend_on_a_skipped_one_are_skipped` |
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -116,7 +116,7 @@ pub(crate) fn all() -> Vec<(PathBuf, Schedule)> {
 }
 
 #[test]
-fn a_schedule_that_failed_once_holds() {
+fn every_kept_schedule_passes() {
     let simulator = Simulator::new();
     let mut failed = Vec::new();
     for (file, schedule) in all() {

@@ -367,7 +367,7 @@ fn given(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn no_rule_is_broken_without_faults() {
+fn without_faults_no_rule_is_broken() {
     let simulator = Simulator::new();
     assert!(simulator.names.len() >= 30);
     let single: BTreeSet<_> = switches().into_iter().map(|(name, _)| name).collect();
@@ -417,7 +417,7 @@ fn every_single_fault_at_every_request_is_survived() {
 /// Between any two requests somebody gives the path of each group and project to another one, or to
 /// none, or creates it anew.
 #[test]
-fn whatever_gets_the_path_meanwhile_is_not_written_to() {
+fn a_new_container_at_the_path_is_never_written_to() {
     let simulator = Simulator::new();
     let scenarios = if given("UNDRIFT_SEEDS").is_some() { usize::MAX } else { PATHS };
     let courses = simulator.courses_of("secrets-").into_iter().take(scenarios);
@@ -463,7 +463,7 @@ fn random_schedules_are_survived() {
 }
 
 #[test]
-fn two_runs_at_once_leave_nothing_twice() {
+fn two_concurrent_runs_leave_no_duplicates() {
     let simulator = Simulator::new();
     let seeds = given("UNDRIFT_SEEDS").map_or(SEEDS / 2, |seeds| usize::try_from(seeds).unwrap());
     let first = given("UNDRIFT_FIRST_SEED").unwrap_or(0);

@@ -477,7 +477,7 @@ fn candidates(schedule: &Schedule) -> Vec<Schedule> {
 }
 
 #[test]
-fn a_schedule_is_data() {
+fn a_schedule_reads_back_from_json() {
     let courses =
         [Course { scenario: "one-hook".to_owned(), requests: 8, writes: vec![5], documents: 2 }];
     for seed in 0..200 {
@@ -489,7 +489,7 @@ fn a_schedule_is_data() {
 }
 
 #[test]
-fn a_bad_schedule_is_made_as_small_as_it_can_be() {
+fn a_failing_schedule_is_minimised() {
     let faults =
         vec![(0, Fault::Html), (3, Fault::DropAfter), (4, Fault::Locked), (9, Fault::Second)];
     let schedule = Schedule {

@@ -292,7 +292,7 @@ fn is_of_reading(fault: &Fault) -> bool {
 }
 
 #[test]
-fn what_is_taken_over_under_read_faults_is_right_or_was_refused() {
+fn exports_and_edits_under_read_faults_are_right_or_refused() {
     let simulator = Simulator::new();
     let every = if given("UNDRIFT_SEEDS").is_some() { 1 } else { EVERY };
     let faults: Vec<_> = Fault::all().into_iter().filter(is_of_reading).collect();

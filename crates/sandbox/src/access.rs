@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_token_is_taken() {
+    fn exactly_one_token_is_accepted() {
         let accepted: [(Pairs, Option<&str>); 9] = [
             (&[], None),
             (&[("private-token", "")], None),

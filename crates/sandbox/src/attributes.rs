@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_later_is_not_there_before() {
+    fn attributes_exist_from_their_release_on() {
         let of = |release| {
             let edition = Edition { tier: Tier::Ultimate, release };
             of(edition).map(|row| row.name).collect::<std::collections::BTreeSet<_>>()

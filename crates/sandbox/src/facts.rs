@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_ends_with_its_counts() {
+    fn the_table_ends_with_totals() {
         let text = table();
         assert_eq!(text.lines().count(), FACTS.len() + 2);
         let counts = text.lines().last().unwrap_or_default();

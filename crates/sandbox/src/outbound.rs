@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_service_requests_itself_is_outside_of_its_network() {
+    fn addresses_in_the_local_network_are_refused() {
         for (url, what) in [
             ("http://localhost:1/", "localhost"),
             ("http://u@127.9.9.9/", "localhost"),

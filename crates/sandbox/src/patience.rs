@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_reader_that_stops_is_given_up() {
+    async fn a_client_that_stops_reading_times_out() {
         let (near, mut far) = tokio::io::duplex(10);
         let mut patient = Patient::new(near, Duration::from_secs(30));
         patient.write_all(&[0; 10]).await.expect("it fits");

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newcomer_gets_the_place_of_who_has_waited_longest() {
+    fn a_new_connection_replaces_the_longest_idle_one() {
         let places = Places::new(2);
         let (first, second) =
             (places.try_enter().expect("free"), places.try_enter().expect("free"));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_answered_keeps_the_place() {
+    async fn a_connection_being_answered_is_not_replaced() {
         let places = Places::new(2);
         let (first, second) = (places.enter().await, places.enter().await);
         assert!(first.work() && second.work());

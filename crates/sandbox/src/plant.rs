@@ -388,7 +388,7 @@ mod tests {
 
     /// Ten times as many objects of any type in a seed need about ten times as many reads.
     #[test]
-    fn planting_grows_in_proportion() {
+    fn seeding_time_grows_linearly() {
         let many = |n: usize, one: fn(usize) -> Value| (0..n).map(one).collect::<Value>();
         let users = |n| many(n, |i| json!({"username": format!("u{i}")}));
         type Part = (&'static str, fn(usize) -> Value);

@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_read_back() {
+    fn settings_read_back_as_set() {
         let releases = [anybody(), later()].into_iter();
         let rows = releases
             .flat_map(|rights| attributes::of(rights.edition).map(move |row| (row, rights)));
@@ -661,7 +661,7 @@ mod tests {
     }
 
     #[test]
-    fn some_of_it_takes_an_owner() {
+    fn some_settings_need_an_owner() {
         let maintainer = Rights { owner: false, ..later() };
         let answer = edited(&json!({"emails_enabled": false}), maintainer).expect("accepted");
         assert_eq!(answer["emails_enabled"], true);
@@ -695,7 +695,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tier_or_the_role_does_not_cover_is_dropped() {
+    fn settings_above_the_tier_or_role_are_dropped() {
         let edition = Edition { tier: Tier::Free, ..anybody().edition };
         let free = Rights { edition, ..anybody() };
         let answer =

@@ -312,7 +312,7 @@ mod tests {
     /// A reading that began before the answer to a create does not show the new entry, whose id
     /// another step may wait for.
     #[test]
-    fn what_was_heard_during_a_reading_outlasts_it() {
+    fn an_answer_during_a_read_outlasts_the_read() {
         let container =
             shop(&json!({"protected_branches": [{"name": "v*"}], "labels": []}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
@@ -341,7 +341,7 @@ mod tests {
 
     /// Without the role, no list below the container would count as complete.
     #[test]
-    fn an_answer_without_the_callers_role_changes_none() {
+    fn an_answer_without_the_callers_role_keeps_the_known_one() {
         let container = shop(&json!({"settings": {"description": "new"}}), Unlisted::Report);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
         let facts = Facts { id: Some(1), level: Some(40), ..Facts::default() };
@@ -357,7 +357,7 @@ mod tests {
 
     /// By the time a write by id is answered, another group may have the path.
     #[test]
-    fn a_group_is_looked_at_once_more_after_the_last_write_that_did_not_show_it() {
+    fn a_group_is_read_again_after_writes_that_do_not_show_it() {
         let new = || json!({"key": "A", "value": "x", "environment_scope": "*"});
         for scope in Scope::ALL {
             let sections = json!({"variables": [new()], "settings": {"description": "new"}});
@@ -399,7 +399,7 @@ mod tests {
 
     /// The answer to an edit may be older than the result of another step.
     #[test]
-    fn what_a_removal_left_is_not_taken_from_the_answer_to_another_step() {
+    fn the_result_of_a_removal_is_not_taken_from_another_answer() {
         let container =
             shop(&json!({"settings": {"description": "new"}, "shares": []}), Unlisted::Delete);
         let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };

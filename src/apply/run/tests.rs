@@ -141,7 +141,7 @@ fn a_changed_container_is_reported_at_one_of_its_steps() {
 
 /// What could not be seen when it was planned is done as far as it is no more than was shown.
 #[test]
-fn a_possible_step_does_no_more_than_was_planned() {
+fn a_possible_step_never_exceeds_the_plan() {
     let container = declared();
     let live = here(&container, &before());
     let variable = look(&container, &live, &[]).plan.findings.steps.remove(1);

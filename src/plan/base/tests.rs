@@ -58,7 +58,7 @@ fn label(base: Option<&str>, head: &str, live: Option<&str>) -> Label {
 }
 
 #[test]
-fn of_a_field_it_follows_from_what_each_side_says() {
+fn the_label_of_a_field_depends_on_base_branch_and_live_value() {
     let declare = |value: Option<&str>| {
         let fields = value.map_or_else(|| json!({}), |value| json!({"description": value}));
         shop(&json!({"settings": fields}), Unlisted::Report)
@@ -81,7 +81,7 @@ fn of_a_field_it_follows_from_what_each_side_says() {
 }
 
 #[test]
-fn of_an_entry_it_follows_from_what_each_side_lists() {
+fn the_label_of_an_entry_depends_on_base_branch_and_live_state() {
     let entries = |value: Option<&str>| {
         Json::from_iter(
             value.map(|value| json!({"key": "K", "environment_scope": "*", "value": value})),
@@ -128,7 +128,7 @@ fn of_an_entry_it_follows_from_what_each_side_lists() {
 /// All combinations of whether base and branch declare an entry present or absent, and whether it
 /// is live.
 #[test]
-fn of_an_entry_that_is_to_be_gone_it_follows_from_who_says_so() {
+fn the_label_of_a_removal_depends_on_which_side_declares_it_absent() {
     let declare = |state: Option<&str>| {
         let entry = state.map(|state| match state {
             "gone" => json!({"key": "K", "environment_scope": "*", "state": "absent"}),
@@ -160,7 +160,7 @@ fn of_an_entry_that_is_to_be_gone_it_follows_from_who_says_so() {
 }
 
 #[test]
-fn what_is_done_to_a_missing_project_follows_from_who_declares_it() {
+fn the_label_of_a_creation_depends_on_which_side_declares_it() {
     let declare = |may: bool, description: &str| {
         let mut own = shop(&json!({"settings": {"description": description}}), Unlisted::Report);
         if may {
@@ -191,7 +191,7 @@ fn what_is_done_to_a_missing_project_follows_from_who_declares_it() {
 }
 
 #[test]
-fn what_is_watched_at_the_base_becomes_this_branchs_when_it_is_written() {
+fn removing_watch_makes_a_difference_a_change_of_the_branch() {
     let own = shop(&json!({"settings": {"description": "a"}}), Unlisted::Report);
     let watched = Container { is_watched: true, ..own.clone() };
     let live = here(&own, &json!({"settings": {"description": "b"}}));
@@ -200,7 +200,7 @@ fn what_is_watched_at_the_base_becomes_this_branchs_when_it_is_written() {
 
 /// Watched differences have labels, as steps have.
 #[test]
-fn what_is_watched_is_labelled_too() {
+fn watched_differences_have_labels() {
     let describe = |text: &str| {
         let declared = shop(&json!({"settings": {"description": text}}), Unlisted::Report);
         Container { is_watched: true, ..declared }
@@ -222,7 +222,7 @@ fn what_is_watched_is_labelled_too() {
 }
 
 #[test]
-fn what_remains_plans_nothing_of_what_is_left_alone() {
+fn without_drift_only_changes_of_the_branch_are_planned() {
     let base = json!({
         "settings": {"description": "a", "merge_method": "ff"},
         "variables": [
@@ -266,7 +266,7 @@ fn what_remains_plans_nothing_of_what_is_left_alone() {
 }
 
 #[test]
-fn a_hook_that_keeps_its_name_is_the_one_with_its_old_url() {
+fn a_hook_with_a_new_url_is_found_by_its_url_at_the_base() {
     let hooks = |url: &str| json!({"hooks": [{"name": "ci", "url": url}]});
     let base = Base::of([shop(&hooks("https://old.example.org/"), Unlisted::Report)], &[]);
     let urls = |mut own: Container| {
@@ -289,7 +289,7 @@ fn a_hook_that_keeps_its_name_is_the_one_with_its_old_url() {
 }
 
 #[test]
-fn only_what_is_declared_otherwise_is_looked_at() {
+fn only_containers_declared_differently_at_the_base_are_selected() {
     let named = |path: &str, text: &str| Container {
         path: path.into(),
         ..shop(&json!({"settings": {"description": text}}), Unlisted::Report)
@@ -319,7 +319,7 @@ fn labelled(base: &Container, head: &Container, live: &Live) -> Vec<String> {
 
 /// Of two that are alike nothing may be left where one is changed, and no other copy goes.
 #[test]
-fn a_copy_is_removed_with_a_change_of_its_original() {
+fn a_copy_is_removed_if_the_branch_changes_its_original() {
     let hook = |id: u64, url: &str| {
         json!({
             "id": id, "url": format!("https://{url}"), "push_events": true, "tag_push_events": false,
@@ -359,7 +359,7 @@ fn a_copy_is_removed_with_a_change_of_its_original() {
 
 /// What a change of this branch names is created for it although it only drifted, and nothing else.
 #[test]
-fn drifted_entries_named_by_a_change_are_created() {
+fn drifted_entries_that_a_change_names_are_created() {
     let declare = |branches: Json| {
         let member = |name: &str| json!({"user": name, "access_level": "developer"});
         let members = json!([member("bob"), member("carol")]);

@@ -312,7 +312,7 @@ mod tests {
     /// The saved plan is the maximum: a certain step must be the same. A possible one may do less,
     /// as an edit or a create, and never remove.
     #[test]
-    fn a_step_is_within_the_saved_one_or_it_is_stale() {
+    fn a_step_that_exceeds_the_saved_one_is_stale() {
         let all = || {
             let actions = ["create", "update", "delete"].into_iter();
             let kinds = actions.flat_map(|action| [(action, false), (action, true)]);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_still_to_be_created_has_an_id_now() {
+    fn a_pending_id_matches_the_id_of_the_created_object() {
         for (saved, now, same) in [
             ("/projects/7/hooks", "/projects/7/hooks", true),
             ("/projects/acme%2Fshop/hooks", "/projects/7/hooks", true),

@@ -114,7 +114,7 @@ fn side() -> Side {
 }
 
 #[test]
-fn a_file_is_read_as_it_was_written_and_agrees_with_the_same_plan() {
+fn a_written_file_reads_back_and_matches_the_same_plan() {
     for side in [side(), side().keyed()] {
         let sealed = side.save();
         let text = sealed.to_text();
@@ -161,7 +161,7 @@ fn a_file_holds_no_secret_and_nothing_that_identifies_one() {
 }
 
 #[test]
-fn a_new_project_keeps_what_its_create_says_to_itself() {
+fn secrets_of_a_creation_are_not_in_the_file() {
     let sections = json!({"settings": {"import_url": "https://me:in-the-url@git.example.org/x"}});
     let mut container = shop(&sections, Unlisted::Report);
     container.create = Creation::Allowed(fields(&json!({"initialize_with_readme": true})));
@@ -174,7 +174,7 @@ fn a_new_project_keeps_what_its_create_says_to_itself() {
 }
 
 #[test]
-fn every_byte_counts() {
+fn every_changed_byte_is_detected() {
     let small = |declared: &Json| json!({"variables": declared["variables"]});
     let side = Side::of(&small(&declared()), &small(&live())).keyed();
     let original = side.save();
@@ -226,7 +226,7 @@ fn other(json: &Json) -> Json {
 }
 
 #[test]
-fn every_declared_value_that_is_edited_makes_it_stale() {
+fn an_edit_of_any_declared_value_makes_the_plan_stale() {
     let mut all = Vec::new();
     leaves(&declared(), "", &mut all);
     assert_eq!(all.len(), 15, "{all:?}");
@@ -244,7 +244,7 @@ fn every_declared_value_that_is_edited_makes_it_stale() {
 }
 
 #[test]
-fn every_live_value_that_the_plan_is_made_of_makes_it_stale() {
+fn a_change_of_any_planned_live_value_makes_the_plan_stale() {
     let mut all = Vec::new();
     leaves(&live(), "", &mut all);
     // Values that no call changes or repeats, or that changed to the declared one.
@@ -267,7 +267,7 @@ fn every_live_value_that_the_plan_is_made_of_makes_it_stale() {
 }
 
 #[test]
-fn what_is_done_is_not_needed_any_more() {
+fn a_finished_step_counts_as_already_done() {
     let sealed = side().save();
     let mut moved = live();
     moved["settings"]["description"] = "new".into();
@@ -297,7 +297,7 @@ fn what_is_done_is_not_needed_any_more() {
 }
 
 #[test]
-fn a_plan_is_for_one_service_and_for_a_week() {
+fn a_saved_plan_is_valid_for_one_service_and_one_week() {
     let saved = side().save().plan;
     let hours = |n| NOW.parse::<Timestamp>().unwrap() + SignedDuration::from_hours(n);
     for (target, after, fits) in [
@@ -316,7 +316,7 @@ fn a_plan_is_for_one_service_and_for_a_week() {
 }
 
 #[test]
-fn a_seal_is_of_one_key() {
+fn a_seal_is_valid_only_with_its_key() {
     let (one, two) = (Key::new(&Secret::new("one")), Key::new(&Secret::new("two")));
     for (saved, own, fits) in [
         (None, None, true),
@@ -331,7 +331,7 @@ fn a_seal_is_of_one_key() {
 }
 
 #[test]
-fn what_undrift_does_not_know_is_refused() {
+fn unknown_sections_operations_and_formats_are_refused() {
     type Edit = fn(&mut Json);
     let edits: [(Edit, &str); 7] = [
         (|json| json["steps"][0]["section"] = "unheard".into(), "a section that undrift does not"),
@@ -381,7 +381,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn an_edited_file_with_the_right_id_only_leaves_things_out(
+    fn a_forged_file_can_only_leave_steps_out(
         edits in prop::collection::vec(edit(), 1..4)
     ) {
         let side = side();
@@ -431,7 +431,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_agreed_on_is_left_out_and_stops_what_wants_everything() {
+fn a_stale_container_is_skipped_and_stops_all_or_nothing() {
     let sealed = side().save();
     let mut moved = live();
     moved["settings"]["description"] = "mine".into();
@@ -453,7 +453,7 @@ fn what_is_not_agreed_on_is_left_out_and_stops_what_wants_everything() {
 }
 
 #[test]
-fn everything_that_is_declared_is_looked_at() {
+fn the_digest_covers_every_part_of_a_declaration() {
     // Declarations that differ in any way have different digests.
     let of = |declared: &Json, tweak: &dyn Fn(&mut Container)| {
         let mut container = shop(declared, Unlisted::Report);

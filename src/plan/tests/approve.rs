@@ -55,7 +55,7 @@ fn approved(plan: &Plan, all_or_nothing: bool) -> Result<(usize, Vec<(String, us
 }
 
 #[test]
-fn what_is_broken_is_left_out_and_too_much_of_it_stops_everything() {
+fn broken_containers_are_skipped_and_too_many_stop_the_run() {
     // All projects, the broken ones among them, and whether the rest may run.
     for (all, broken, runs) in [
         (1, 0, true),
@@ -86,7 +86,7 @@ fn what_is_broken_is_left_out_and_too_much_of_it_stops_everything() {
 }
 
 #[test]
-fn groups_count_as_projects_do() {
+fn groups_count_like_projects() {
     let mut plan = Plan { projects: 40, groups: 40, ..plan(40) };
     plan.problems.extend((0..4).map(problem));
     assert!(approved(&plan, false).is_ok());
@@ -95,7 +95,7 @@ fn groups_count_as_projects_do() {
 }
 
 #[test]
-fn a_container_is_left_out_whatever_is_wrong_with_it_and_once() {
+fn a_container_with_any_fault_is_skipped_and_counted_once() {
     let mut plan = plan(4);
     plan.problems.push(problem(0));
     plan.refusals.push(refusal(1));
@@ -110,7 +110,7 @@ fn a_container_is_left_out_whatever_is_wrong_with_it_and_once() {
 }
 
 #[test]
-fn what_is_left_out_takes_all_its_steps_along() {
+fn a_skipped_container_loses_all_its_steps() {
     let mut plan = plan(2);
     let more = plan.steps[1].clone();
     plan.steps.push(Step { address: address(1).section("hooks").entry("ci"), ..more });
@@ -119,7 +119,7 @@ fn what_is_left_out_takes_all_its_steps_along() {
 }
 
 #[test]
-fn what_depends_on_what_is_left_out_is_left_out_too() {
+fn containers_that_depend_on_a_skipped_one_are_skipped() {
     let mut plan = plan(100);
     let mut wait = |project: usize, other: usize| {
         let address = plan.findings.steps[other].address.clone();
@@ -134,7 +134,7 @@ fn what_depends_on_what_is_left_out_is_left_out_too() {
 }
 
 #[test]
-fn a_refusal_of_the_run_as_a_whole_stops_it() {
+fn a_refusal_of_the_whole_run_stops_it() {
     let mut plan = plan(1000);
     let everything = Address::container("**".into());
     plan.refusals.push(Refusal::new(
@@ -168,7 +168,7 @@ fn acknowledged(acknowledgements: &[Acknowledgement]) -> (usize, usize, Vec<Stri
 }
 
 #[test]
-fn an_acknowledgement_lets_through_what_its_glob_matches() {
+fn an_acknowledgement_covers_refusals_that_its_glob_matches() {
     for (written, left) in [
         ("removals:acme/p000#hooks", 2),
         ("removals:acme/p000", 2),
@@ -183,7 +183,7 @@ fn an_acknowledgement_lets_through_what_its_glob_matches() {
 
 /// A branch cannot use a rename to choose acknowledgements of others.
 #[test]
-fn a_glob_acknowledges_what_was_elsewhere_only_if_it_is_for_that_too() {
+fn a_glob_acknowledges_a_moved_project_only_if_it_matches_both_paths() {
     let mut container =
         testing::container(Scope::Project, "acme/p000", &Json::Null, Unlisted::Report);
     container.life.previously = vec![testing::former("prod/web")];
@@ -207,7 +207,7 @@ fn a_glob_acknowledges_what_was_elsewhere_only_if_it_is_for_that_too() {
 }
 
 #[test]
-fn an_acknowledgement_of_no_use_is_a_warning() {
+fn an_unused_acknowledgement_is_a_warning() {
     for written in ["removals:acme/p000#members", "visibility:acme/p000#hooks", "removals:other/**"]
     {
         let unused = format!("`{written}` acknowledges nothing that this run refuses");
@@ -216,7 +216,7 @@ fn an_acknowledgement_of_no_use_is_a_warning() {
 }
 
 #[test]
-fn an_acknowledgement_holds_up_to_its_number_and_its_day() {
+fn an_acknowledgement_has_a_maximum_number_and_an_expiry_date() {
     let all = ack("removals:acme/p000");
     let at_most = |most| Acknowledgement { at_most: Some(most), ..all.clone() };
     assert_eq!(acknowledged(&[at_most(6)]), (2, 1, vec![]));
@@ -234,7 +234,7 @@ fn an_acknowledgement_holds_up_to_its_number_and_its_day() {
 }
 
 #[test]
-fn only_everything_acknowledges_the_run_as_a_whole() {
+fn only_a_glob_for_everything_acknowledges_a_refusal_of_the_whole_run() {
     for (written, through) in
         [("removals:**", true), ("removals:*", false), ("removals:acme/**", false)]
     {
@@ -248,7 +248,7 @@ fn only_everything_acknowledges_the_run_as_a_whole() {
 }
 
 #[test]
-fn what_was_acknowledged_says_by_whom_and_stays_so_when_planned_again() {
+fn an_acknowledgement_keeps_its_origin_and_applies_to_a_new_plan() {
     let mut plan = plan(1);
     plan.refusals.push(refusal(0));
     let reason = Some("the old hooks go".to_owned());

@@ -23,7 +23,7 @@ fn edges(steps: &[Step]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn what_needs_the_id_of_a_group_comes_after_its_creation() {
+fn a_step_that_needs_the_id_of_a_group_follows_its_creation() {
     let body = Fields::from([("group_id".to_owned(), id_of("acme/neo").into())]);
     let request = SHARE_CREATE.request().arg("id", 7).fields(body).naming(["group_id".into()]);
     let address = Address::container("acme/shop".into()).section("shares").entry("acme/neo");
@@ -41,7 +41,7 @@ fn what_needs_the_id_of_a_group_comes_after_its_creation() {
 }
 
 #[test]
-fn what_is_created_starts_as_its_groups_say() {
+fn a_creation_follows_changes_of_the_group_settings_that_it_inherits() {
     let new = || seen("acme/web/shop", "", "private");
     let rule = || at("acme", "push_rule", vec![Effect::HandsDown]);
     let created = vec![Effect::Provides(Capability::Exists), Effect::HandsDown];
@@ -65,7 +65,7 @@ fn fork(path: &str, upstream: &str) -> Step {
 }
 
 #[test]
-fn what_is_created_from_a_project_comes_after_it_and_never_from_itself() {
+fn a_fork_follows_its_source_and_a_circle_is_a_problem() {
     let reason = |steps: &[Step]| steps[0].after[0].reason;
     let mut steps =
         vec![fork("acme/b", "Acme/A"), fork("acme/a", "acme/up"), fork("acme/up", "x/y")];
@@ -94,7 +94,7 @@ fn seen(path: &str, before: &str, after: &str) -> Step {
 }
 
 #[test]
-fn visibility_rises_from_the_top_and_falls_from_the_bottom() {
+fn visibility_is_raised_top_down_and_lowered_bottom_up() {
     let (private, internal, public) = ("private", "internal", "public");
     for (steps, expected) in [
         // The nearest widened group above, which need not be the parent.
@@ -166,7 +166,7 @@ fn nothing_becomes_more_visible_than_its_group() {
 }
 
 #[test]
-fn a_level_below_one_that_the_run_gives_above_is_a_problem() {
+fn a_level_below_one_granted_in_a_group_above_is_a_problem() {
     let problems = |above: Vec<Effect>, here: Vec<Effect>| -> Vec<String> {
         let mut steps = vec![at("acme", "members", above), at("acme/web/shop", "members", here)];
         connect(&mut steps).into_iter().map(|p| format!("{} {}", p.address, p.message)).collect()
@@ -225,7 +225,7 @@ fn itself(scope: Scope, path: &str, effects: Vec<Effect>) -> Step {
 }
 
 #[test]
-fn what_is_below_a_group_that_moves_comes_after_it_unless_it_becomes_less_visible() {
+fn steps_below_a_moved_group_follow_the_move_unless_they_narrow_visibility() {
     let moves = || vec![Effect::Provides(Capability::InPlace)];
     let mut steps = vec![
         itself(Scope::Group, "a", moves()),
@@ -245,7 +245,7 @@ fn what_is_below_a_group_that_moves_comes_after_it_unless_it_becomes_less_visibl
 }
 
 #[test]
-fn whoever_gets_a_path_waits_for_whoever_has_it_or_does_not_get_it() {
+fn a_move_to_a_taken_path_waits_until_the_path_is_free() {
     let gets = |path: &str| vec![Effect::Follows(path.into())];
     let mut steps = vec![
         itself(Scope::Project, "x/a", gets("x/b")),
@@ -261,7 +261,7 @@ fn whoever_gets_a_path_waits_for_whoever_has_it_or_does_not_get_it() {
 }
 
 #[test]
-fn what_a_group_bounds_is_changed_after_that() {
+fn settings_limited_by_a_group_are_changed_after_it() {
     let change = |path: &str, scope, field: &str| {
         let address = Address::container(path.into()).section("settings");
         let change = crate::diff::Change {
@@ -289,7 +289,7 @@ fn what_a_group_bounds_is_changed_after_that() {
 
 /// A name is there once in a group: what gets it waits for what gives it up.
 #[test]
-fn a_new_container_waits_for_its_name() {
+fn a_creation_waits_until_its_name_is_free() {
     let change = |before: Shown, after: Shown| crate::diff::Change {
         field: "name".to_owned(),
         before,
@@ -339,7 +339,7 @@ fn a_new_container_waits_for_its_name() {
 
 /// Until a project has moved, the service shows it by its former path.
 #[test]
-fn requests_naming_a_moving_project_wait_for_the_move() {
+fn requests_that_name_a_moving_project_wait_for_the_move() {
     let moves =
         |scope, path: &str| itself(scope, path, vec![Effect::Provides(Capability::InPlace)]);
     for (first, upstream, waits) in [

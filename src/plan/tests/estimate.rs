@@ -17,7 +17,7 @@ fn plan(number: usize, sections: &Json, live: &Json) -> Plan {
 }
 
 #[test]
-fn the_budget_that_lasts_shortest_decides() {
+fn the_most_limited_budget_sets_the_estimate() {
     let edits = |number| {
         plan(
             number,

@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[test]
-fn removals_are_refused_by_number_share_and_emptiness() {
+fn too_many_removals_are_refused_by_count_and_share() {
     for (live_count, removed, want) in [
         (1, 1, Some("would remove the only entry")),
         (3, 2, None),
@@ -53,7 +53,7 @@ fn refused(plan: &ContainerPlan) -> Vec<&str> {
 }
 
 #[test]
-fn a_copy_is_no_removal() {
+fn removing_a_duplicate_does_not_count_as_a_removal() {
     let hook =
         |id: u64, url: &str| json!({"id": id, "url": url, "created_at": "2026-01-31T12:00:00Z"});
     let declared = |state: Option<&str>| {
@@ -119,7 +119,7 @@ fn removing(projects: usize, each: usize) -> Plan {
 }
 
 #[test]
-fn many_small_removals_are_refused_as_a_whole() {
+fn too_many_removals_in_one_run_are_refused() {
     assert_eq!(removing(10, 5).refusals, [], "fifty in all are still few");
     let plan = removing(11, 5);
     let refusal = &plan.refusals[0];
@@ -177,7 +177,7 @@ fn weaker_protection_is_refused() {
 }
 
 #[test]
-fn whatever_protects_less_is_refused_and_what_does_not_is_not() {
+fn only_changes_that_weaken_protection_are_refused() {
     let level =
         |level: u8| json!([{"id": 1, "access_level": level, "access_level_description": "x"}]);
     let branch = |name: &str, push: u8| json!({"id": 1, "name": name, "allow_force_push": false, "push_access_levels": level(push), "merge_access_levels": level(40)});
@@ -334,7 +334,7 @@ fn member(id: u64, name: &str, level: u8) -> Json {
 }
 
 #[test]
-fn the_last_owner_stays_unless_somebody_above_owns_it_too() {
+fn removing_the_last_owner_is_refused_unless_an_owner_is_inherited() {
     let demoted = json!([{"user": "bob", "access_level": "maintainer"}]);
     let bob = json!([member(2, "bob", 50)]);
     let asking = members(&demoted, &bob, None);
@@ -350,7 +350,7 @@ fn the_last_owner_stays_unless_somebody_above_owns_it_too() {
 
 /// Guards check access that is removed, not access that is given, for keys as for members.
 #[test]
-fn a_new_key_that_only_reads_gives_access_as_a_new_member_does() {
+fn a_new_read_only_key_is_not_refused() {
     let new = json!([{"user": "alice", "access_level": "owner"}]);
     let plan = members(&new, &json!([member(2, "bob", 50)]), levels(&[]));
     assert_eq!((plan.steps.len(), refused(&plan)), (1, vec![]));
@@ -371,7 +371,7 @@ fn a_new_key_that_only_reads_gives_access_as_a_new_member_does() {
 }
 
 #[test]
-fn a_new_owner_makes_room_for_the_old_one_and_comes_first() {
+fn the_old_owner_is_removed_after_the_new_one_is_added() {
     let declared = json!([
         {"user": "bob", "access_level": "maintainer"},
         {"user": "alice", "access_level": "owner"},
@@ -393,7 +393,7 @@ fn a_new_owner_makes_room_for_the_old_one_and_comes_first() {
 }
 
 #[test]
-fn access_that_ends_on_a_day_is_guarded_like_access_that_ends_now() {
+fn an_expiry_date_is_guarded_like_a_removal() {
     let until =
         |level: &str| json!([{"user": "bob", "access_level": level, "expires_at": "2099-01-31"}]);
     let plan = members(&until("owner"), &json!([member(2, "bob", 50)]), levels(&[]));
@@ -438,7 +438,7 @@ fn shares(declared: &Json, otherwise: u8, team: Result<u8, Cause>, crew: u8) -> 
 }
 
 #[test]
-fn the_callers_own_access_by_a_share_is_guarded() {
+fn the_callers_access_through_a_share_is_guarded() {
     let lower = json!([{"group": "team", "group_access": "guest"}]);
     let gone = json!([{"group": "team", "state": "absent"}]);
     let ends = json!([{"group": "team", "group_access": "maintainer", "expires_at": "2099-01-31"}]);
@@ -472,7 +472,7 @@ fn the_callers_own_access_by_a_share_is_guarded() {
 
 /// Nobody here knows the members of a directory's group; the caller may be one of them.
 #[test]
-fn a_level_of_unknown_people_is_not_lowered_without_a_word() {
+fn lowering_the_level_of_a_directory_group_is_refused() {
     let address = "own-access:acme#saml_group_links/ops";
     let link = |level| json!([{"saml_group_name": "ops", "access_level": level}]);
     let live = json!([{"name": "ops", "access_level": 30, "member_role_id": null}]);

@@ -27,7 +27,7 @@ fn renamed(declared: &[(Scope, &str, &str)]) -> Arc<Moves> {
 
 /// A rename of a held object, or of a group above it, does not escape the hold.
 #[test]
-fn a_hold_follows_what_it_is_on() {
+fn a_hold_also_applies_to_former_paths() {
     let (declared, live) = different();
     for (moves, hold) in [
         (&[(Scope::Project, "acme/shop", "acme/old")][..], "acme/old"),
@@ -115,7 +115,7 @@ fn every_step_is_either_planned_or_held() {
 }
 
 #[test]
-fn what_is_held_is_named_in_its_largest_parts() {
+fn held_differences_are_reported_by_container_or_section() {
     let (declared, live) = different();
     for (holds, named) in [
         (&["acme/shop", "**#hooks"][..], &["acme/shop"][..]),
@@ -131,7 +131,7 @@ fn what_is_held_is_named_in_its_largest_parts() {
 }
 
 #[test]
-fn what_is_held_counts_for_no_guard_and_is_a_known_difference() {
+fn a_held_step_counts_for_no_guard_and_is_a_known_difference() {
     let (declared, live) = different();
     let refused = |plan: &ContainerPlan| -> Vec<_> {
         plan.refusals.iter().map(|refusal| refusal.address.to_string()).collect()
@@ -155,7 +155,7 @@ fn what_is_held_counts_for_no_guard_and_is_a_known_difference() {
 }
 
 #[test]
-fn an_unlisted_entry_that_is_held_is_a_known_difference_too() {
+fn a_held_unlisted_entry_is_a_known_difference() {
     let declared = shop(&json!({"hooks": []}), Unlisted::Fail);
     let live = here(&declared, &json!({"hooks": [{"url": "https://a.example.org"}]}));
     for (holds, differs) in [(&["other"][..], true), (&["acme/shop#hooks"], false)] {
@@ -170,7 +170,7 @@ fn an_unlisted_entry_that_is_held_is_a_known_difference_too() {
 }
 
 #[test]
-fn a_held_switch_stays_as_it_is_and_so_does_what_it_would_open() {
+fn a_held_switch_also_holds_the_steps_that_need_it() {
     let sections = json!({"archived": {"archived": false}, "settings": {"merge_method": "ff"}});
     let declared = shop(&sections, Unlisted::Report);
     let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "merge"}});
@@ -190,7 +190,7 @@ fn a_held_switch_stays_as_it_is_and_so_does_what_it_would_open() {
 }
 
 #[test]
-fn a_hold_that_matches_nothing_is_named() {
+fn a_hold_that_matches_nothing_is_a_warning() {
     let (declared, live) = different();
     let settings = holding(&["acme/shop#hooks", "acme/shop#hoks", "acme/shp"]);
     let mut plan = Plan::default();

@@ -4,7 +4,7 @@ use super::*;
 use crate::address::Glob;
 
 #[test]
-fn a_condition_on_a_list_is_met_by_the_least_that_meets_it() {
+fn a_condition_on_a_list_changes_as_few_elements_as_possible() {
     let condition = json!({"at_least": ["a", "b"], "none_of": ["x"]});
     for (live, after) in [
         (json!(["b", "a"]), None),
@@ -21,7 +21,7 @@ fn a_condition_on_a_list_is_met_by_the_least_that_meets_it() {
 }
 
 #[test]
-fn what_is_created_meets_its_conditions() {
+fn a_created_project_meets_its_conditions() {
     let sections = json!({"settings": {"topics": {"at_least": ["a"], "none_of": ["b"]}}});
     let mut declared = shop(&sections, Unlisted::Report);
     declared.create = Creation::Allowed(Declared::default());
@@ -34,7 +34,7 @@ fn what_is_created_meets_its_conditions() {
 }
 
 #[test]
-fn what_is_unmanaged_is_left_alone_and_not_reported() {
+fn unmanaged_entries_are_neither_changed_nor_reported() {
     let sections =
         json!({"variables": [{"key": "TF_MINE", "environment_scope": "*", "value": "x"}]});
     let mut declared = shop(&sections, Unlisted::Delete);
@@ -61,7 +61,7 @@ fn what_is_unmanaged_is_left_alone_and_not_reported() {
 }
 
 #[test]
-fn what_is_watched_differs_and_has_no_steps() {
+fn a_watched_project_differs_and_has_no_steps() {
     let sections = json!({"variables": [], "settings": {"visibility": "public"}});
     let mut declared = shop(&sections, Unlisted::Delete);
     declared.is_watched = true;

@@ -63,7 +63,7 @@ fn steps(plan: &ContainerPlan) -> Vec<String> {
 }
 
 #[test]
-fn only_what_is_declared_and_differs_is_changed() {
+fn only_declared_fields_that_differ_are_changed() {
     let cases = [
         (
             json!({"visibility": "private"}),
@@ -118,7 +118,7 @@ fn only_what_is_declared_and_differs_is_changed() {
 }
 
 #[test]
-fn a_key_that_is_missing_is_unknown() {
+fn a_field_missing_in_the_answer_is_unknown() {
     let reason = |declared: Json, live: Json| {
         let plan = plan_of(&json!({"settings": declared}), &json!({"settings": live}));
         (steps(&plan).len(), plan.notes.first().map(|note| note.reason.clone()))
@@ -145,7 +145,7 @@ fn a_key_that_is_missing_is_unknown() {
 }
 
 #[test]
-fn a_secret_is_compared_where_it_is_known_and_never_shown() {
+fn a_known_secret_is_compared_and_never_shown() {
     let declared = json!({"variables": [
         {"key": "SAME", "environment_scope": "*", "value": {"env": "A"}},
         {"key": "OTHER", "environment_scope": "*", "value": {"env": "A"}, "masked": true},
@@ -185,7 +185,7 @@ fn a_secret_that_the_service_would_refuse_to_mask_is_a_problem() {
 }
 
 #[test]
-fn a_masked_literal_is_not_shown_either() {
+fn a_masked_literal_is_not_shown() {
     let declared = json!({"variables": [{"key": "K", "environment_scope": "*", "value": "in-git-but-masked", "masked": true}]});
     let plan = plan_of(&declared, &json!({"variables": []}));
     assert!(!serde_json::to_string(&plan.steps).unwrap().contains("in-git"), "{:?}", plan.steps);
@@ -220,7 +220,7 @@ fn unlisted_entries_are_reported_deleted_or_ignored() {
 }
 
 #[test]
-fn nothing_is_concluded_from_what_was_not_read_to_its_end() {
+fn an_incomplete_list_leads_to_no_step() {
     let declared = shop(
         &json!({"variables": [{"key": "A", "environment_scope": "*", "value": "x"}]}),
         Unlisted::Delete,
@@ -272,7 +272,7 @@ fn a_missing_project_is_created_only_where_the_manifest_allows_it() {
 }
 
 #[test]
-fn every_problem_is_explained() {
+fn every_code_of_a_problem_has_a_page() {
     for code in [
         "acknowledgement",
         "deleting-group",
@@ -295,7 +295,7 @@ fn every_problem_is_explained() {
 }
 
 #[test]
-fn a_project_that_moved_is_a_problem_that_names_the_new_path() {
+fn a_moved_project_is_a_problem_that_names_the_new_path() {
     let declared = shop(&json!({}), Unlisted::Report);
     let mut live = here(&declared, &json!({}));
     live.presence = Presence::Moved { to: Some("acme/store".into()) };
@@ -307,7 +307,7 @@ fn a_project_that_moved_is_a_problem_that_names_the_new_path() {
 }
 
 #[test]
-fn a_hook_is_found_by_its_url_or_by_an_earlier_one() {
+fn a_hook_is_found_by_its_present_or_former_url() {
     let made = "2026-01-31T12:00:00.000Z";
     let hook =
         |id: u64, url: &str| json!({"id": id, "url": url, "push_events": true, "created_at": made});
@@ -342,7 +342,7 @@ fn a_hook_is_found_by_its_url_or_by_an_earlier_one() {
 }
 
 #[test]
-fn a_hook_whose_url_is_an_unknown_secret_is_neither_created_nor_taken_for_unlisted() {
+fn a_hook_with_an_unknown_url_is_neither_created_nor_unlisted() {
     let declared = shop(&json!({"hooks": [{"name": "ci", "url": {"env": "B"}}]}), Unlisted::Delete);
     let live = here(&declared, &json!({"hooks": [{"id": 1, "url": "https://x.example.org"}]}));
     let plan = container(&declared, &live, &settings(&[]));
@@ -351,7 +351,7 @@ fn a_hook_whose_url_is_an_unknown_secret_is_neither_created_nor_taken_for_unlist
 }
 
 #[test]
-fn a_changed_url_takes_the_token_along() {
+fn the_token_is_sent_with_a_changed_url() {
     let declared = json!({"hooks": [{"name": "ci", "url": "https://new.example.org", "previously": ["https://old.example.org"], "token": {"env": "A"}}]});
     let plan = plan_of(&declared, &json!({"hooks": [{"id": 1, "url": "https://old.example.org"}]}));
     assert_eq!(steps(&plan), ["Update acme/shop#hooks/ci url token"]);
@@ -368,7 +368,7 @@ fn archived(declared: &Container, sections: &Json) -> Live {
 }
 
 #[test]
-fn an_archived_project_is_left_alone_and_differs_unless_it_is_declared_so() {
+fn an_archived_project_is_skipped_and_differs_unless_declared_archived() {
     let is = json!({"settings": {"merge_method": "merge"}, "archived": {"archived": true}});
     for (sections, reason, differs) in [
         (json!({"settings": {"merge_method": "ff"}}), Reason::ArchivedByHand, true),
@@ -400,7 +400,7 @@ fn conditions(plan: &ContainerPlan) -> Vec<(String, Option<&'static str>)> {
 }
 
 #[test]
-fn what_bringing_a_project_back_opens_is_possible_and_never_a_removal() {
+fn unarchiving_makes_the_other_steps_possible_except_removals() {
     let sections = json!({
         "archived": {"archived": false}, "settings": {"merge_method": "ff"},
         "variables": [
@@ -431,7 +431,7 @@ fn what_bringing_a_project_back_opens_is_possible_and_never_a_removal() {
 }
 
 #[test]
-fn a_switch_opens_or_closes_what_needs_it() {
+fn a_section_follows_the_switch_that_it_needs() {
     let variable = json!([{"key": "A", "environment_scope": "*", "value": "x"}]);
     let plan = |declared: Json, live: Json, read: bool| {
         let sections = json!({"settings": declared, "variables": variable});
@@ -481,7 +481,7 @@ fn a_switch_opens_or_closes_what_needs_it() {
 }
 
 #[test]
-fn the_default_branch_waits_until_there_is_one() {
+fn the_default_branch_waits_for_the_first_branch() {
     for (create, settings_, waits) in [
         (json!({}), json!({"default_branch": "trunk"}), true),
         (json!({"initialize_with_readme": true}), json!({"default_branch": "trunk"}), false),
@@ -509,7 +509,7 @@ fn the_default_branch_waits_until_there_is_one() {
 }
 
 #[test]
-fn what_is_unlisted_differs_only_where_its_section_says_so() {
+fn unlisted_entries_are_differences_only_by_policy() {
     let sections = json!({"members": []});
     let members = json!({"members": [
         {"id": 2, "username": "bob", "access_level": 30},
@@ -534,7 +534,7 @@ fn what_is_unlisted_differs_only_where_its_section_says_so() {
 }
 
 #[test]
-fn what_can_be_settled_differs_strictly_and_what_is_unverified_on_demand() {
+fn the_strictness_decides_which_notes_are_differences() {
     let note = |reason| Note {
         address: Address::container("acme/shop".into()),
         reason,
@@ -561,7 +561,7 @@ fn what_can_be_settled_differs_strictly_and_what_is_unverified_on_demand() {
 }
 
 #[test]
-fn a_creation_that_is_not_selected_is_a_problem_that_says_how_to_select_it() {
+fn an_unselected_creation_is_a_problem_with_help() {
     let mut declared = shop(&json!({"variables": []}), Unlisted::Report);
     declared.create = Creation::Unselected { arrives: false };
     let presence = Presence::Missing(Target { id: None, ..target(&declared) });
@@ -575,7 +575,7 @@ fn a_creation_that_is_not_selected_is_a_problem_that_says_how_to_select_it() {
 
 /// Also if only a part of its creation is selected.
 #[test]
-fn nothing_is_planned_where_contents_have_not_arrived() {
+fn nothing_is_planned_until_imported_contents_have_arrived() {
     let mut declared = shop(&json!({"variables": [{"key": "A", "value": "x"}]}), Unlisted::Report);
     let from = Creation::Allowed(fields(&json!({"fork_of": "acme/up"})));
     let plain = Creation::Allowed(fields(&json!({"initialize_with_readme": true})));
@@ -659,7 +659,7 @@ fn a_group_is_planned_like_a_project() {
 
 /// A project marked for deletion is restored, if allowed, before anything else in it changes.
 #[test]
-fn what_is_marked_for_deletion_is_restored() {
+fn a_project_marked_for_deletion_is_restored() {
     let sections = json!({"members": [{"user": "bob", "access_level": "owner"}]});
     let bob = json!({"members": [{"id": 2, "username": "bob", "access_level": 40}]});
     for (scope, path) in [(Scope::Group, "acme"), (Scope::Project, "acme/shop")] {
@@ -718,7 +718,7 @@ fn doubts(change: impl FnOnce(&mut Live)) -> Vec<Option<String>> {
 }
 
 #[test]
-fn nothing_is_left_to_do_only_where_everything_was_read() {
+fn a_step_counts_as_done_only_after_a_complete_read() {
     assert_eq!(doubts(|_| ()), [None, None, None, None]);
     let all = |text: &str| vec![Some(text.to_owned()); 4];
     let replaced = |presence: Presence| doubts(|live| *live = Live::of(presence, Duration::ZERO));
@@ -758,7 +758,7 @@ fn nothing_is_left_to_do_only_where_everything_was_read() {
 }
 
 #[test]
-fn an_answer_without_the_field_that_was_changed_says_nothing() {
+fn an_answer_without_the_changed_field_proves_nothing() {
     let (declared, mut done, _) = planned_everything();
     done["push_rule"] = json!({"id": 1});
     done["settings"] = json!({});
@@ -770,7 +770,7 @@ fn an_answer_without_the_field_that_was_changed_says_nothing() {
 }
 
 #[test]
-fn what_only_a_write_only_field_could_tell_is_unseen() {
+fn a_write_only_field_is_not_verifiable() {
     let (declared, done, plan) = planned_everything();
     let live = here(&declared, &done);
     let mut settings = settings(&[("A", "from-env-a")]);
@@ -784,7 +784,7 @@ fn what_only_a_write_only_field_could_tell_is_unseen() {
 }
 
 #[test]
-fn a_project_is_archived_only_if_all_the_rest_was_compared() {
+fn a_project_is_archived_only_if_everything_else_was_compared() {
     let sections = json!({"archived": {"archived": true}, "settings": {"merge_method": "ff"}, "variables": []});
     let declared = shop(&sections, Unlisted::Report);
     let archives = |change: &dyn Fn(&mut Live)| {
@@ -813,7 +813,7 @@ fn a_project_is_archived_only_if_all_the_rest_was_compared() {
 }
 
 #[test]
-fn a_project_that_is_created_waits_for_nobody_who_could_not_be_looked_up() {
+fn a_creation_does_not_wait_for_a_failed_user_lookup() {
     let sections = json!({"members": [{"user": "bob", "access_level": "guest"}], "variables": [{"key": "A", "environment_scope": "*", "value": "x"}]});
     let mut declared = shop(&sections, Unlisted::Report);
     declared.create = Creation::Allowed(Declared::default());
@@ -837,7 +837,7 @@ fn a_project_that_is_created_waits_for_nobody_who_could_not_be_looked_up() {
 
 /// The service removes a group's grants in rules with its share; only declared grants come back.
 #[test]
-fn what_goes_along_with_a_share_and_is_not_declared_is_named() {
+fn a_removed_share_names_the_undeclared_grants_it_takes_away() {
     let row = |id: u64, group: u64| json!({"id": id, "access_level": 40, "group_id": group});
     let branch = |name: &str, push: Json| json!({"name": name, "push_access_levels": push, "merge_access_levels": [row(9, 4)], "code_owner_approval_required": false});
     let live = json!({
@@ -895,7 +895,7 @@ fn shared_and_ruled(more: Json) -> Json {
 }
 
 #[test]
-fn a_share_is_not_replaced_where_too_little_is_known_of_a_rule_that_names_its_group() {
+fn a_share_is_not_replaced_if_a_rule_with_its_group_was_not_read() {
     let declared = json!({
         "shares": [{"group": "acme/leads", "group_access": "maintainer"}],
         "protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "maintainer"}, {"group": "acme/leads"}]}],
@@ -916,7 +916,7 @@ fn a_share_is_not_replaced_where_too_little_is_known_of_a_rule_that_names_its_gr
 
 /// Whether a protection is edited or replaced depends on the tier, which an answer may hide.
 #[test]
-fn what_is_planned_anew_in_another_way_is_more_than_was_planned() {
+fn a_step_planned_in_another_way_exceeds_the_plan() {
     let declared = json!({"protected_branches": [{"name": "main", "allowed_to_push": [{"access_level": "no_access"}]}]});
     let level = json!([{"id": 1, "access_level": 40}]);
     let planned = |live: Json| {
@@ -941,7 +941,7 @@ fn what_is_planned_anew_in_another_way_is_more_than_was_planned() {
 }
 
 #[test]
-fn ten_times_as_many_entries_take_ten_times_as_long_to_plan() {
+fn planning_time_grows_linearly_with_entries() {
     crate::steps::grow_in_proportion("entries of a project", |n| {
         let hooks = |from: usize, push: bool| -> Vec<Json> {
             let url = |at: usize| format!("https://h{at}.example.org");

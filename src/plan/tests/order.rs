@@ -4,7 +4,7 @@ use super::*;
 use crate::{diff::Edge, field::Scope, plan::order};
 
 #[test]
-fn the_new_is_in_place_before_the_old_goes() {
+fn entries_are_created_before_others_are_removed() {
     let declared = json!({"variables": [
         {"key": "A", "environment_scope": "prod", "value": "x"},
         {"key": "A", "environment_scope": "*", "state": "absent"},
@@ -67,7 +67,7 @@ fn assert_before(first: &Step, then: &Step, reason: &str) {
 }
 
 #[test]
-fn each_reason_puts_one_before_the_other() {
+fn each_reason_orders_two_steps() {
     use Action::{Create, Delete, Update};
     use Capability::{Ci, Exists, Writable};
     let variable = step("acme/shop#variables/A@*", Create, vec![]);
@@ -95,7 +95,7 @@ fn each_reason_puts_one_before_the_other() {
 }
 
 #[test]
-fn what_has_nothing_to_do_with_each_other_has_no_edge() {
+fn unrelated_steps_have_no_edge() {
     use Action::{Delete, Update};
     let hook = step("acme/shop#hooks/ci", Update, vec![]);
     let ci_on = step("acme/shop#settings", Update, vec![Effect::Provides(Capability::Ci)]);

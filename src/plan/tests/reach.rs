@@ -25,7 +25,7 @@ fn plan_with(all: usize, changed: usize, extent: &Extent) -> Plan {
 }
 
 #[test]
-fn a_rule_reaches_no_further_than_its_limits() {
+fn a_rule_that_exceeds_its_reach_is_refused() {
     let refused = |all: usize, changed: usize, reach: Limits| {
         let plan = plan_with(all, changed, &Extent { reach, limit: None });
         assert_eq!(plan.counts().projects, changed + 1);
@@ -51,7 +51,7 @@ fn a_rule_reaches_no_further_than_its_limits() {
 }
 
 #[test]
-fn what_a_rule_reaches_is_acknowledged_by_its_glob_or_a_wider_one() {
+fn the_reach_of_a_rule_is_acknowledged_by_its_glob_or_a_wider_one() {
     for (written, lets_through) in [
         ("reach:acme/**", true),
         ("reach:ACME/**", true),
@@ -71,7 +71,7 @@ fn what_a_rule_reaches_is_acknowledged_by_its_glob_or_a_wider_one() {
 }
 
 #[test]
-fn a_limit_leaves_the_first_ones_and_comes_before_guards() {
+fn a_limit_keeps_the_first_containers_and_applies_before_guards() {
     let limit = NonZeroUsize::new(4);
     let plan = plan_with(20, 19, &Extent { limit, ..Extent::default() });
     let paths: Vec<_> = plan.steps.iter().map(|step| &*step.address.path).collect();
@@ -85,7 +85,7 @@ fn a_limit_leaves_the_first_ones_and_comes_before_guards() {
 }
 
 #[test]
-fn a_limit_takes_along_what_comes_first() {
+fn a_limit_includes_the_containers_that_a_step_depends_on() {
     let step = |path: &str, after: Option<&str>| {
         let address = |path: &str| Address::container(path.into()).section("settings");
         let edge = after.map(|path| Edge { address: address(path), reason: "x" });
@@ -115,7 +115,7 @@ fn a_limit_takes_along_what_comes_first() {
 }
 
 #[test]
-fn what_a_rule_brought_in_and_is_gone_is_a_note() {
+fn a_vanished_included_project_is_a_note() {
     let sections = json!({"settings": {"merge_method": "ff"}});
     let mut declared = shop(&sections, Unlisted::Report);
     let gone = |declared: &Container| {
@@ -143,7 +143,7 @@ fn what_a_rule_brought_in_and_is_gone_is_a_note() {
 }
 
 #[test]
-fn what_of_a_roster_is_not_planned_stands_beside() {
+fn excluded_projects_of_a_roster_are_counted() {
     let member = |exception| Member { scope: Scope::Project, path: String::new(), exception };
     let members = [None, Some(Exception::Archived), Some(Exception::Archived)].map(member);
     let incomplete = vec![("acme/**".into(), Cause::new("answered 403"))];

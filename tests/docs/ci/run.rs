@@ -207,7 +207,7 @@ impl Ci {
 /// A complete change while something else drifts: a snapshot, a plan in a merge request, the merge,
 /// the plan, apply, and the comparison afterwards.
 #[test]
-fn a_change_goes_all_the_way() {
+fn a_change_goes_from_merge_request_to_service() {
     let drift = |ended: &[(String, Ended)]| {
         ended.iter().find(|(name, _)| name == "drift").map(|(_, how)| how.clone())
     };

@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_says_its_type_twice() {
+    fn a_key_contains_its_type_twice() {
         let material = |kind: &str, rest: &[u8]| {
             let mut bytes = (kind.len() as u32).to_be_bytes().to_vec();
             bytes.extend(kind.as_bytes());

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_route_is_for_is_refused() {
+    fn paths_without_a_route_are_refused() {
         for (method, path, status) in [
             (Method::HEAD, "/api/v4/projects", None),
             (Method::GET, "/api/v4/project", Some(404)),

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn only_success_is_kept() {
+    fn only_successful_writes_are_committed() {
         both(|store| {
             store.write(insert).expect("written");
             let failed = store.write(|db| insert(db).and(Err::<(), _>(Failure::forbidden())));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_stays_short_while_readers_come_and_go() {
+    fn the_write_ahead_log_stays_small_with_concurrent_readers() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("data.db");
         let store = Store::open(&Data::File(path.clone()), false).expect("a file");

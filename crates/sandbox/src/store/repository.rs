@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_git_takes() {
+    fn names_that_git_refuses_are_refused() {
         for good in ["main", "feature/a-b", "v1.0", "é", "a@b", "x.locked"] {
             assert!(is_ref_name(good), "{good}");
         }

@@ -12,7 +12,7 @@ const NO: Value = Value::Null;
 const SHOP: &str = "/projects/acme%2Fshop";
 
 #[tokio::test]
-async fn stars_change_once() {
+async fn starring_twice_changes_nothing() {
     let world = World::usual().await;
     world
         .check(vec![
@@ -312,7 +312,7 @@ async fn uploads_give_links() {
 }
 
 #[tokio::test]
-async fn small_actions_answer() {
+async fn small_actions_succeed() {
     let world = World::usual().await;
     let copy = kept(format!("{SHOP}/import_project_members/2"));
     world

@@ -255,7 +255,7 @@ async fn status_checks_and_documents_of_a_project() {
 }
 
 #[tokio::test]
-async fn addresses_are_of_personal_tokens() {
+async fn only_personal_tokens_show_addresses() {
     let world = at(OBSERVED).await;
     let body = json!({"name": "a", "scopes": ["api"], "access_level": 30});
     let made = world.call("mia", "POST", below("access_tokens"), &body).await;

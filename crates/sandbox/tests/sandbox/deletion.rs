@@ -144,7 +144,7 @@ async fn lists_of_projects_narrow_by_whether_they_are_active() {
 
 /// From 18.0 on a group loses its path too.
 #[tokio::test]
-async fn a_group_that_is_marked_leaves_its_path() {
+async fn a_group_marked_for_deletion_gives_up_its_path() {
     let world = at(Release::new(18, 0), Tier::Free, Profile::default()).await;
     let acme = world.get(ROOT, "/groups/acme").await.body["id"].clone();
     let new = |name: &str| json!({"name": name, "path": "deep", "parent_id": acme});

@@ -394,7 +394,7 @@ fn calls(switch: &str) -> Vec<Row> {
 }
 
 #[tokio::test]
-async fn every_dialect_answers_the_other_way() {
+async fn every_dialect_answers_differently() {
     for (switch, turn_on) in switches() {
         let mut profile = Profile::default();
         turn_on(&mut profile);
@@ -420,7 +420,7 @@ async fn a_dialect_hides_unlisted_attributes() {
 }
 
 #[tokio::test]
-async fn the_faithful_service_answers_the_first_way() {
+async fn the_default_profile_answers_as_documented() {
     let world = World::usual().await;
     let created = world.get(ROOT, "/users/4").await.body["created_at"].clone();
     world
@@ -472,7 +472,7 @@ async fn the_owner_has_three_fields_in_a_dialect() {
 }
 
 #[test]
-fn each_switch_is_on_without_each_other_one() {
+fn any_two_switches_are_also_tested_apart() {
     let all = [switches(), hostile()].concat();
     let is_on = |(_, turn_on): &Switch, profile: &Profile| {
         let mut with = profile.clone();

@@ -35,7 +35,7 @@ fn put(rule: &'static Fact, path: &'static str, body: Value, status: u16, answer
 }
 
 #[tokio::test]
-async fn words_and_empty_values_of_groups() {
+async fn invalid_and_empty_values_of_groups() {
     let levels = |value: i64| json!([{"access_level": value}]);
     let blank = |field: &str, texts: &[&str]| json!({"message": {field: texts}});
     let (number, defaults) = ("default_branch_protection", "default_branch_protection_defaults");

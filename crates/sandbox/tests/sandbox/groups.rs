@@ -77,7 +77,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_group_has_two_forms() {
+async fn lists_show_groups_in_a_short_form() {
     const NEW: &str = "/groups";
     for (tier, listed, alone) in
         [(Tier::Premium, LISTED_LICENSED, ALONE_LICENSED), (Tier::Free, "", "")]

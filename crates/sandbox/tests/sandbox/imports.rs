@@ -115,7 +115,7 @@ async fn a_taken_name_is_told_as_errors() {
 }
 
 #[tokio::test]
-async fn a_canceled_import_tells_its_source() {
+async fn a_canceled_import_shows_its_source() {
     let world = World::start(Config {
         seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
         profile: Profile {
@@ -162,7 +162,7 @@ async fn a_canceled_import_tells_its_source() {
 }
 
 #[tokio::test]
-async fn gists_fail_as_the_external_host_would_have_it() {
+async fn gists_fail_with_the_error_of_the_external_host() {
     let world = World::start(Config {
         seed: Some(Seed::from_json(usual_seed()).expect("a seed")),
         profile: Profile { gists: true, ..Profile::default() },

@@ -119,7 +119,7 @@ fn a_run_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_same_run_comes_to_the_same_end() {
+fn the_same_calls_give_the_same_state() {
     let mut model = usual(1_900_000_000);
     let image = model.image().expect("an image");
     let [one, other] = [1, 2].map(|_| {

@@ -390,7 +390,7 @@ async fn a_change_without_code_owners_turns_them_off() {
 }
 
 #[tokio::test]
-async fn forms_have_lists_of_grants_too() {
+async fn grants_can_be_sent_as_a_form() {
     let world = on(Tier::Premium).await;
     let first = ids(&protect(&world, json!({"name": "main"})).await)[0];
     // A repeated key begins another element.

@@ -31,7 +31,7 @@ fn new(description: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_schedule_is_its_owners() {
+async fn only_its_owner_changes_a_schedule() {
     let world = at("15.8").await;
     let shape = json!({
         "id": 1, "description": "nightly", "ref": "main", "cron": "0 4 * * *", "cron_timezone": "UTC", "active": true,

@@ -181,7 +181,7 @@ async fn id_of(world: &World, user: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_hierarchy_may_keep_to_itself() {
+async fn a_group_may_forbid_shares_outside_its_hierarchy() {
     let world = world().await;
     let (ops, side) = (id(&world, "ops").await, id(&world, "acme/side").await);
     let closed = json!({"prevent_sharing_groups_outside_hierarchy": true});

@@ -69,7 +69,7 @@ async fn a_member_says_who_added_it() {
 }
 
 #[tokio::test]
-async fn a_user_is_shown_as_far_as_the_caller_may_see_it() {
+async fn the_fields_of_a_user_depend_on_the_caller() {
     let world = at("18.9").await;
     let (own, alone, list) =
         ("/users/4", ["is_admin", "created_by", "using_license_seat"], "/users?username=dan");
@@ -160,7 +160,7 @@ async fn an_act_on_a_user_depends_on_its_state() {
 }
 
 #[tokio::test]
-async fn others_find_less_than_administrators() {
+async fn only_administrators_find_all_users() {
     let world = World::usual().await;
     for (query, by_others, by_root) in [
         ("username=blocked", 0, 1),

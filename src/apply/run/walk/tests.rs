@@ -355,7 +355,7 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
 }
 
 #[test]
-fn a_rebuilt_step_is_sent_only_as_planned() {
+fn a_step_planned_again_is_sent_only_as_shown() {
     use Found::{Applied, Ended, Failed, NotApplied, Other, Unread};
     for case in cases() {
         for (found, word, ends) in [
