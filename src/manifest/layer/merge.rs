@@ -104,15 +104,14 @@ struct Entry<'m> {
     /// The origin of a different state in a layer of the same rank.
     other: Option<Origin>,
     is_sound: bool,
-    is_open: bool,
     fields: Fields<'m>,
 }
 
 /// The fields of an entry.
 enum Fields<'m> {
-    /// From one layer.
+    /// From one layer, and without templates.
     Whole(Cow<'m, Declared>),
-    /// From several layers.
+    /// From several layers, or with templates.
     Slots(BTreeMap<String, Slot>),
 }
 
@@ -218,11 +217,10 @@ impl<'m> Merging<'m> {
     }
 
     fn part(&mut self, of: kind::Section, key: String, entry: Entry<'_>) -> Part {
-        let Entry { origin, state, other, mut is_sound, is_open, fields, .. } = entry;
+        let Entry { origin, state, other, mut is_sound, fields, .. } = entry;
         self.differs(of.section, &origin, other.as_ref());
         let fields = match fields {
-            Fields::Whole(fields) if !is_open => fields.into_owned(),
-            Fields::Whole(fields) => self.values(of, slots(of, &fields, 0), &mut is_sound),
+            Fields::Whole(fields) => fields.into_owned(),
             Fields::Slots(slots) => self.values(of, slots, &mut is_sound),
         };
         let key = OnceLock::from(key);
@@ -283,15 +281,18 @@ impl<'m> Merged<'m> {
                 self.entries.remove(&key);
             }
         }
-        let new = |fields| Entry {
+        let of = self.of;
+        let new = |fields: Cow<'m, Declared>| Entry {
             rank,
             layer,
             origin: part.origin.clone(),
             state: part.state,
             other: None,
             is_sound: part.is_sound,
-            is_open: part.is_open,
-            fields: Fields::Whole(fields),
+            fields: match part.is_open {
+                true => Fields::Slots(slots(of, &fields, rank)),
+                false => Fields::Whole(fields),
+            },
         };
         let Some(entry) = self.entries.get_mut(&key) else {
             self.entries.insert(key, new(fields));
@@ -300,7 +301,7 @@ impl<'m> Merged<'m> {
         if (entry.rank, entry.layer) == (rank, layer) {
             self.twice.push(part.clone());
         } else if part.state == State::Present && entry.state == State::Present {
-            entry.combine(self.of, rank, layer, part, &fields);
+            entry.combine(of, rank, layer, part, &fields);
         } else if entry.rank < rank {
             *entry = new(fields);
         } else if part.state != entry.state {
@@ -334,7 +335,6 @@ impl<'m> Entry<'m> {
         }
         (self.rank, self.layer) = (rank, layer);
         self.is_sound &= part.is_sound;
-        self.is_open |= part.is_open;
     }
 }
 

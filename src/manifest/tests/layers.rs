@@ -614,3 +614,15 @@ mod naive {
         }
     }
 }
+
+#[test]
+fn an_entry_with_an_unfilled_template_is_not_checked_further() {
+    let codes = |description: &str| -> Vec<_> {
+        let variable =
+            format!("{{key: A, value: short, masked: true, description: {description}}}");
+        let text = format!("kind: Project\npath: acme/shop\nvariables: [{variable}]\n");
+        faults(&[("a.yaml", &text)]).into_iter().map(|(code, _)| code).collect()
+    };
+    assert!(codes("of the shop").contains(&"masked-value"));
+    assert_eq!(codes("{text: '{none}'}"), ["template"]);
+}

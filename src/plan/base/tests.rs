@@ -398,3 +398,23 @@ fn drifted_entries_that_a_change_names_are_created() {
         assert_eq!(labelled(&base, &head, &live), expected, "{:?}", head.sections);
     }
 }
+
+/// A base that keeps the project archived says nothing of what it would remove.
+#[test]
+fn a_removal_is_unknown_where_the_base_may_have_removed_it_too() {
+    let declare = |archived: bool, policy| {
+        let sections = json!({"archived": {"archived": archived}, "variables": []});
+        shop(&sections, policy)
+    };
+    let head = declare(false, Unlisted::Delete);
+    let there = json!({"archived": {"archived": true}, "variables": [variable("K", "a")]});
+    let mut live = here_reading(&head, &there, &|_| true);
+    if let Presence::Here(_, facts) = &mut live.presence {
+        facts.archived = true;
+    }
+    for (policy, label) in [(Unlisted::Delete, "Unknown"), (Unlisted::Report, "Change")] {
+        let found = labelled(&declare(true, policy), &head, &live);
+        let removal = found.iter().find(|line| line.contains("variables/K"));
+        assert_eq!(removal, Some(&format!("acme/shop#variables/K@* {label}")), "{found:?}");
+    }
+}

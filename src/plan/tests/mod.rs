@@ -958,3 +958,36 @@ fn planning_time_grows_linearly_with_entries() {
         assert_eq!(plan.steps.len(), n + n / 2);
     });
 }
+
+/// Only what is unknown of the object itself keeps its step from being done.
+#[test]
+fn a_doubt_concerns_its_own_object_only() {
+    let plan = plan_of(&json!({"hooks": []}), &json!({"hooks": []}));
+    let address =
+        |entry: &str| Address::container("acme/shop".into()).section("hooks").entry(entry);
+    let incomplete = |entry: &str, why: &'static str| Incomplete {
+        address: address(entry),
+        reason: Cause::new(why),
+    };
+    let problem = |entry: &str, why: &str| {
+        Problem::new(&address(entry), "ambiguous", why.to_owned(), "", &origin(1))
+    };
+    let findings = Findings {
+        incomplete: vec![incomplete("a", "two are alike"), incomplete("b", "it lacks its id")],
+        problems: vec![problem("c", "no such user"), problem("d", "no such group")],
+        ..plan.findings
+    };
+    let plan = ContainerPlan { findings, ..plan };
+    for (entry, expected) in [
+        ("a", Some("two are alike")),
+        ("b", Some("it lacks its id")),
+        ("c", Some("no such user")),
+        ("d", Some("no such group")),
+        ("e", None),
+    ] {
+        let (action, none) = (Action::Update, Vec::new);
+        let step = Step::new(Scope::Project, address(entry), action, origin(1), none(), Vec::new());
+        let doubt = plan.doubt(&step).map(|doubt| doubt.message.into_owned());
+        assert_eq!(doubt.as_deref(), expected, "{entry}");
+    }
+}

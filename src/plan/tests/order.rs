@@ -182,3 +182,27 @@ fn a_rule_follows_new_members_and_precedes_removed_ones() {
         }
     }
 }
+
+#[test]
+fn a_step_follows_the_entry_that_it_names() {
+    use crate::operation::HOOK_CREATE;
+    let branch =
+        |name: &str| step(&format!("acme/shop#protected_branches/{name}"), Action::Create, vec![]);
+    let rule = |named: &str| {
+        let request = HOOK_CREATE.request().arg_of("id", named, None);
+        let rule = step("acme/shop#approval_rules/A", Action::Create, vec![]);
+        Step { sends: vec![request.into()], ..rule }
+    };
+    let (a, b) = ("acme/shop#protected_branches/a", "acme/shop#protected_branches/b");
+    for (named, expected) in [
+        (a, vec![format!("{a}: what it names must be there")]),
+        (b, vec![format!("{b}: what it names must be there")]),
+        ("acme/shop#protected_branches/c", vec![]),
+        // A container is none of these.
+        ("acme/shop", vec![]),
+    ] {
+        let steps = vec![branch("a"), branch("b"), rule(named)];
+        let found = arranged(steps).into_iter().find(|(at, _)| at.contains("approval_rules"));
+        assert_eq!(found.unwrap().1, expected, "{named}");
+    }
+}

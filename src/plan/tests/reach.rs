@@ -50,6 +50,26 @@ fn a_rule_that_exceeds_its_reach_is_refused() {
     assert!(refused(20, 10, Limits { count: 10, share: 1.0 }).is_none());
 }
 
+/// A run that selects some of them has the limit of all.
+#[test]
+fn the_share_of_a_rule_counts_those_that_the_run_does_not_select() {
+    let changed = |beside: usize| {
+        let mut plan = plan_with(8, 8, &Extent::default());
+        plan.refusals.clear();
+        for at in 0..beside {
+            let path = format!("acme/beside{at}");
+            let mut other =
+                testing::container(Scope::Project, &path, &Json::Null, Unlisted::Report);
+            other.brought_in = Some("acme/**".into());
+            plan.also_brought_in(&other);
+        }
+        let plan = plan.sorted(&Extent::default());
+        assert_eq!(plan.projects, 9, "they are not read");
+        plan.refusals.len()
+    };
+    assert_eq!((changed(0), changed(71), changed(72)), (1, 1, 0));
+}
+
 #[test]
 fn the_reach_of_a_rule_is_acknowledged_by_its_glob_or_a_wider_one() {
     for (written, lets_through) in [

@@ -12,9 +12,13 @@ use crate::{
     },
     desired::{Container, Unlisted, testing::shop},
     kind::Arrival,
-    live::{Collection, Live, Presence, testing::here},
+    live::{
+        Collection, Live, Presence,
+        testing::{self, here},
+    },
     operation::{
-        HOOK_CREATE, HOOK_DELETE, Op, PROJECT_CREATE, PROJECT_UPDATE, SHARE_DELETE, VARIABLE_CREATE,
+        HOOK_CREATE, HOOK_DELETE, Op, PROJECT_CREATE, PROJECT_FORK, PROJECT_UPDATE, SHARE_DELETE,
+        VARIABLE_CREATE,
     },
 };
 
@@ -351,6 +355,41 @@ fn entries_made_by_the_service_in_a_new_container_are_updated() {
             });
         assert_eq!(next.is_none(), goes_on, "{is_new} {found:?}");
         assert_eq!(walk.step.action == Action::Update, goes_on, "{is_new} {found:?}");
+    }
+}
+
+/// The answer to a fork or an import shows the id of the project, and nothing else of it.
+#[test]
+fn a_new_container_gets_its_id_from_the_answer_to_its_creation() {
+    let case = &cases()[0];
+    let live = Live::of(Presence::Missing(testing::target(&case.container)), NOW);
+    let create = |at| Walk {
+        step: Step {
+            address: case.container.address(),
+            action: Action::Create,
+            ..case.first().step
+        },
+        at,
+        ..case.first()
+    };
+    let update = Walk { step: Step { action: Action::Update, ..create(0).step }, ..create(0) };
+    let answer = |name: &str, path: &str| json!({"id": 9, name: path});
+    for (walk, answer, expected) in [
+        (create(0), answer("path_with_namespace", "acme/shop"), Some(9)),
+        (create(0), answer("full_path", "/Acme/Shop"), Some(9)),
+        (create(0), answer("full_path", "acme/other"), None),
+        (create(0), json!({"id": 9}), None),
+        (create(0), json!({"path_with_namespace": "acme/shop"}), None),
+        (create(0), Json::Null, None),
+        (create(1), answer("path_with_namespace", "acme/shop"), None),
+        (update, answer("path_with_namespace", "acme/shop"), None),
+        (case.first(), answer("path_with_namespace", "acme/shop"), None),
+    ] {
+        let id = with_run(&case.container, vec![walk.step.clone()], &live, |run| {
+            run.hear(&walk, &PROJECT_FORK.request(), &answer);
+            run.id.get().copied()
+        });
+        assert_eq!(id, expected, "{answer} to {:?} of {}", walk.step.action, walk.step.address);
     }
 }
 
