@@ -90,15 +90,16 @@ impl Warnings {
         self.0.retain(|(warning, ..)| wanted(warning));
     }
 
-    /// The warnings whose level is stricter in the `lints` of a base than in those of the branch.
-    pub fn louder_at(self, lints: &[Lint]) -> Diagnostics {
+    /// The warnings at the stricter level of both sides, the branch and a base with these `lints`.
+    pub(super) fn with_base(self, lints: &[Lint]) -> Diagnostics {
         let globs = globs(lints);
-        let louder = self.0.into_iter().filter_map(|(warning, file, own)| {
+        let found = self.0.into_iter().filter_map(|(warning, file, own)| {
             let base = level(lints, &globs, warning.code, &file);
-            let warning = told(warning, base).filter(|_| base > own)?;
-            Some(warning.help(format!("this branch lowers it in `{FILE}`; at the base it counts")))
+            let help = format!("this branch lowers it in `{FILE}`; at the base it counts");
+            let warning = told(warning, own.max(base))?;
+            Some(if base > own { warning.help(help) } else { warning })
         });
-        louder.collect()
+        found.collect()
     }
 }
 

@@ -92,6 +92,12 @@ impl Loaded {
         self.warnings.retain(is_wanted);
     }
 
+    /// Applies the `lints` of a base, too, to manifests without an error.
+    pub fn against(&mut self, lints: &[Lint]) {
+        self.diagnostics = std::mem::take(&mut self.warnings).with_base(lints);
+        self.desired.take_if(|_| self.diagnostics.has_errors());
+    }
+
     /// The paths of the files by their names in messages.
     pub fn paths(&self) -> BTreeMap<FileName, PathBuf> {
         self.files.iter().cloned().zip(self.paths.iter().cloned()).collect()

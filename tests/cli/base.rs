@@ -302,6 +302,11 @@ fn a_branch_cannot_silence_a_warning() {
     place.write("shop.yaml", &old);
     assert_eq!(exit_code(&place, "plan --sandbox --base none"), 0);
     assert_eq!(exit_code(&place, "plan --sandbox --base HEAD"), 3);
+    // What the base denies is told once, not as a warning besides.
+    let told = plan("HEAD");
+    assert!(told.contains("error[deprecated]") && !told.contains("warning[deprecated]"), "{told}");
+    let found = std::fs::read_to_string(place.path().join("found.txt")).unwrap();
+    assert_eq!(found.matches(": deprecated: ").count(), 1, "{found}");
 }
 
 #[test]

@@ -347,8 +347,8 @@ impl Trial {
             return Err(Failure::new(Exit::Internal, wrong));
         };
         // The embedded service uses the working directory.
-        let (root, config, warnings) = (PathBuf::from("."), loaded.config, loaded.warnings);
-        let manifests = Manifests { desired, includes: None, root, config, warnings };
+        let (root, config) = (PathBuf::from("."), loaded.config);
+        let manifests = Manifests { desired, includes: None, root, config };
         let args = SessionArgs::choosing(self.folder.path(), &[], &self.connect, Vec::new());
         let opening = Opening::of(&args);
         let session = opening.with(manifests, around.today, reports, cx).await?;

@@ -6,7 +6,7 @@ use crate::{
     cli::{Context, exit::Failure, reports::Reports},
     desired::{Container, Desired},
     diagnostic::Diagnostics,
-    manifest::{Config, Includes, Loaded, Warnings},
+    manifest::{Config, Includes, Loaded},
     secret::Secrets,
     value::Value,
 };
@@ -21,8 +21,6 @@ pub(in crate::cli) struct Manifests {
     pub(in crate::cli) root: PathBuf,
     /// Their `undrift.yaml`.
     pub(in crate::cli) config: Config,
-    /// The levels of warnings.
-    pub(in crate::cli) warnings: Warnings,
 }
 
 /// The manifests in `loaded`, after reporting its diagnostics.
@@ -36,8 +34,8 @@ pub(in crate::cli) fn usable(
 ) -> Result<Manifests, Failure> {
     match (loaded.desired, tell(loaded.diagnostics, reports, cx)) {
         (Some(desired), _) => {
-            let Loaded { includes, root, config, warnings, .. } = loaded;
-            Ok(Manifests { desired, includes, root, config, warnings })
+            let Loaded { includes, root, config, .. } = loaded;
+            Ok(Manifests { desired, includes, root, config })
         }
         (None, unusable) => Err(unusable),
     }

@@ -63,20 +63,15 @@ impl<'a> Opening<'a> {
         let (dir, around) = (&self.args.dir, Surroundings::of_process());
         let mut loaded = manifest::load(dir, &around);
         self.args.select.without_others(&mut loaded);
-        let mut manifests = usable(loaded, reports, cx)?;
         let read = |(base, used): (base::Request, Use)| {
             base.read(dir, &around, !used.heals, cx).map(|found| (found, used))
         };
-        let base = self.base.take().map(read).transpose()?;
+        let base = self.base.take().filter(|_| loaded.desired.is_some());
+        let base = base.map(read).transpose()?;
         if let Some(content) = base.as_ref().and_then(|(found, _)| found.content.as_ref()) {
-            let warnings = std::mem::take(&mut manifests.warnings);
-            let louder = warnings.louder_at(&content.config.lints);
-            let is_denied = louder.has_errors();
-            let failure = tell(louder, reports, cx);
-            if is_denied {
-                return Err(failure);
-            }
+            loaded.against(&content.config.lints);
         }
+        let manifests = usable(loaded, reports, cx)?;
         let session = self.with(manifests, around.today, reports, cx).await?;
         Ok(match base {
             Some((found, used)) => session.against(found, used, cx),
