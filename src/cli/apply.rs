@@ -10,6 +10,7 @@ use super::{
     Context,
     base::BaseArgs,
     exit::{Exit, Failure},
+    input::Folder,
     progress::Progress,
     record::RunRecord,
     reports::{Done, ReportArgs, Reports},
@@ -67,6 +68,9 @@ pub(super) struct Args {
     /// Folder of manifests, if DIR is a saved plan; -d names it too
     #[arg(index = 2, value_name = "MANIFESTS", hide = true)]
     beside: Option<PathBuf>,
+    /// The saved plan, if DIR is a valid one.
+    #[arg(skip)]
+    plan: Option<Sealed>,
     /// What to do if something changed since a plan was saved: stop before the first write, or skip
     /// that group or project
     #[arg(long, value_name = "WHAT", value_enum, default_value = "stop")]
@@ -99,16 +103,28 @@ impl Args {
         self.beside.as_deref().unwrap_or(&self.session.dir)
     }
 
-    /// Takes the folder of manifests from `-d`, or from the saved plan if none is named.
+    /// Reads the saved plan, if one is named, and takes the folder of manifests from `-d`, or else
+    /// from the plan.
     ///
     /// # Errors
-    /// If that folder is not below the working directory.
+    /// If the folder is named twice, or that of the plan is not below the working directory.
     pub(super) fn settle(&mut self) -> Result<(), Failure> {
         let dir = &mut self.session.dir;
         if dir.is_twice() {
-            self.beside = dir.named.take();
-        } else if self.beside.is_none() && saved::is_file(dir) {
-            self.beside = Some(saved::manifests(dir)?);
+            let named = dir.named.take();
+            if dir.is_dir() {
+                return Err(Folder::twice());
+            }
+            self.beside = named;
+        }
+        if self.beside.is_none() && !saved::is_file(dir) {
+            return Ok(());
+        }
+        // `saved` reports what is wrong with the file.
+        self.plan = saved::read(dir).ok();
+        if self.beside.is_none() {
+            let plan = self.plan.as_ref().map(|sealed| &sealed.plan);
+            self.beside = Some(plan.map_or_else(|| Ok(".".into()), saved::manifests)?);
         }
         Ok(())
     }
@@ -119,8 +135,13 @@ impl Args {
         if self.beside.is_none() {
             return Ok(None);
         }
-        let (sealed, key) = (saved::read(path)?, saved::key(&cx.env)?);
-        sealed.check_seal(key.as_ref()).map_err(saved::unusable)?;
+        let sealed = self.plan.clone().map_or_else(|| saved::read(path), Ok)?;
+        let key = saved::key(&cx.env)?;
+        sealed
+            .plan
+            .check()
+            .and_then(|()| sealed.check_seal(key.as_ref()))
+            .map_err(saved::unusable)?;
         let Sealed { plan, id, .. } = sealed;
         Ok(Some(Saved { plan: Arc::new(plan), id, key }))
     }

@@ -13,9 +13,9 @@ use super::exit::Failure;
 /// The folder of manifests: `-d` in every command, or the argument of one that has no other.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct Folder {
-    /// Folder of manifests, or one file; `-d DIR` names it in every command
-    #[arg(value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
+    /// Folder of manifests, or one file; `-d DIR` names it in every command [default: .]
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
     /// Folder of manifests, or one file
     #[arg(short = 'd', long = "dir", value_name = "DIR", hide = true)]
     pub(super) named: Option<PathBuf>,
@@ -23,14 +23,27 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Whether `-d` names one beside the argument.
-    pub(super) fn is_twice(&self) -> bool {
-        self.named.is_some() && self.dir != Path::new(".")
+    pub(super) const fn is_twice(&self) -> bool {
+        self.named.is_some() && self.dir.is_some()
+    }
+
+    /// Refuses a folder that is named twice.
+    ///
+    /// # Errors
+    /// If it is.
+    pub(super) fn once(&self) -> Result<(), Failure> {
+        if self.is_twice() { Err(Self::twice()) } else { Ok(()) }
+    }
+
+    pub(super) fn twice() -> Failure {
+        Failure::usage("the folder of manifests is given twice")
+            .help("give it as the argument, or with `-d`")
     }
 }
 
 impl From<PathBuf> for Folder {
     fn from(dir: PathBuf) -> Self {
-        Self { dir, named: None }
+        Self { dir: Some(dir), named: None }
     }
 }
 
@@ -38,7 +51,7 @@ impl Deref for Folder {
     type Target = Path;
 
     fn deref(&self) -> &Path {
-        self.named.as_deref().unwrap_or(&self.dir)
+        self.named.as_deref().or(self.dir.as_deref()).unwrap_or(Path::new("."))
     }
 }
 

@@ -165,11 +165,7 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
     let cx = Context { env, output };
     let settled = match &mut cli.command {
         Command::Apply(args) => args.settle(),
-        other if other.folder().is_some_and(Folder::is_twice) => {
-            Err(Failure::usage("the folder of manifests is given twice")
-                .help("give it as the argument, or with `-d`"))
-        }
-        _ => Ok(()),
+        other => other.folder().map_or(Ok(()), Folder::once),
     };
     let manifests = cli.command.manifests();
     let mut reports = Reports::new(cli.command.reports(), manifests, &cx.output);
@@ -354,15 +350,18 @@ mod tests {
                 };
                 assert_eq!((&**folder, folder.is_twice()), (Path::new(expected), false), "{line}");
             }
-            let line = format!("undrift {command} a -d b");
-            let command = Cli::try_parse_from(line.split(' ')).unwrap().command;
-            let Command::Apply(mut args) = command else {
-                assert!(command.folder().unwrap().is_twice(), "{line}");
-                continue;
-            };
-            // The argument is a saved plan then.
-            args.settle().unwrap();
-            assert_eq!((&*args.session.dir, args.manifests()), (Path::new("a"), Path::new("b")));
+            for argument in ["a", "."] {
+                let line = format!("undrift {command} {argument} -d b");
+                let command = Cli::try_parse_from(line.split(' ')).unwrap().command;
+                let Command::Apply(mut args) = command else {
+                    assert!(command.folder().unwrap().once().is_err(), "{line}");
+                    continue;
+                };
+                // The argument is a saved plan then, and no folder.
+                let settled = args.settle();
+                assert_eq!(settled.is_err(), argument == ".", "{line}");
+                assert!(settled.is_err() || args.manifests() == Path::new("b"), "{line}");
+            }
         }
     }
 

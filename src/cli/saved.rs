@@ -6,8 +6,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::Deserialize;
-
 use super::{
     Context,
     environment::Environment,
@@ -55,22 +53,15 @@ pub(super) fn read(path: &Path) -> Result<Sealed, Failure> {
     })
 }
 
-/// The folder of manifests in the saved plan at `path`. It is only a place to look: its manifests
-/// are loaded and planned anew.
+/// The folder of manifests in a saved plan. It is only a place to look: its manifests are loaded
+/// and planned anew.
 ///
 /// # Errors
 /// If the folder is not below the working directory.
-pub(super) fn manifests(path: &Path) -> Result<PathBuf, Failure> {
-    #[derive(Default, Deserialize)]
-    struct Made {
-        manifests: Option<String>,
-    }
-    // `read` reports all other faults of the file.
-    let bytes = input::bytes(path, LARGEST);
-    let made: Made = bytes.and_then(|b| Ok(serde_json::from_slice(&b)?)).unwrap_or_default();
-    let named = made.manifests.unwrap_or_else(|| ".".to_owned());
-    below_here(Path::new(&named)).map(PathBuf::from).ok_or_else(|| {
-        let named = text::escape(&named);
+pub(super) fn manifests(plan: &SavedPlan) -> Result<PathBuf, Failure> {
+    let named = plan.manifests.as_deref().unwrap_or(".");
+    below_here(Path::new(named)).map(PathBuf::from).ok_or_else(|| {
+        let named = text::escape(named);
         Failure::usage(format!("the saved plan was made of `{named}`, which is not below here"))
             .help("name the folder of manifests: `undrift apply FILE -d DIR`")
     })

@@ -63,6 +63,8 @@ fn show_saved(path: &Path, style: Style, cx: &Context) -> Outcome {
         let failure = Failure::usage(format!("`{}` is not a saved plan", path.display()));
         return Err(failure.help("name the file of `undrift plan -o FILE`, or pass `--effective`"));
     }
-    cx.output.print(&terminal::saved(&saved::read(path)?, style))?;
+    let sealed = saved::read(path)?;
+    sealed.plan.check().map_err(saved::unusable)?;
+    cx.output.print(&terminal::saved(&sealed, style))?;
     Ok(Exit::Success)
 }

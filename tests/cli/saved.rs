@@ -332,14 +332,21 @@ fn the_folder_of_a_saved_plan_is_below_the_working_directory() {
     let text = fs::read_to_string(&at).unwrap();
     for elsewhere in ["..", "/", "missing", "m/../.."] {
         let edited = format!("\"manifests\":\"{elsewhere}\"");
-        fs::write(&at, text.replace("\"manifests\":\"m\"", &edited)).unwrap();
+        let edited = text.replace("\"manifests\":\"m\"", &edited);
+        // A file that is merely edited is refused, whatever it names.
+        fs::write(&at, &edited).unwrap();
+        assert_eq!(run(&place, "apply plan.saved --yes").0, 5);
+        let mut json: Json = serde_json::from_str(&edited).unwrap();
+        json.as_object_mut().unwrap().remove("id");
+        json["id"] = undrift::digest::of(&json).into();
+        fs::write(&at, undrift::plan::saved::text_of(json)).unwrap();
         let (code, _, stderr) = run(&place, "apply plan.saved --yes");
         assert_eq!(code, 3, "{elsewhere}: {stderr}");
         let why = format!("was made of `{elsewhere}`, which is not below here");
         assert!(stderr.contains(&why) && stderr.contains("undrift apply FILE -d DIR"), "{stderr}");
-        // With an explicit folder, that of the file does not matter, and the file is recognised as
-        // edited.
-        assert_eq!(run(&place, "apply plan.saved m --yes").0, 5);
+        // With an explicit folder, that of the file does not matter.
+        let asked = run(&place, "apply plan.saved m").2;
+        assert!(asked.contains("cannot ask whether"), "{asked}");
     }
     fs::write(&at, text).unwrap();
     assert_eq!(run(&place, "apply plan.saved --yes").0, 0);

@@ -306,7 +306,8 @@ fn saved_plans_are_read_or_refused() {
             json["seal"] = seal;
             text_of(json).into_bytes()
         };
-        let saved = match Sealed::read(&bytes) {
+        let checked = |saved: Sealed| saved.plan.check().map(|()| saved);
+        let saved = match Sealed::read(&bytes).and_then(checked) {
             Ok(saved) => saved,
             Err(why) => return assert!(!why.message.is_empty() && !why.help.is_empty()),
         };
