@@ -51,15 +51,17 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
     let is_same = |a: &&Diagnostic, b: &&Diagnostic| {
         (&a.place, &a.message, &a.help) == (&b.place, &b.message, &b.help)
     };
+    let mut also = Vec::new();
     for same in rest.chunk_by(is_same).take(SHOWN - 1) {
         let times = if let [_] = same { String::new() } else { format!(" ({} times)", same.len()) };
-        let also = in_short(same[0], diagnostic) + &times;
-        group = group.element(Level::NOTE.with_name("also").message(also));
+        also.push(in_short(same[0], diagnostic) + &times);
         more -= same.len();
     }
     if more > 0 {
-        let more = format!("{more} more (--full shows all)");
-        group = group.element(Level::NOTE.with_name("and").message(more));
+        also.push(format!("and {more} more (--full shows all)"));
+    }
+    if !also.is_empty() {
+        group = group.element(Level::NOTE.with_name("also").message(also.join("\n")));
     }
     let renderer = if style.colour { Renderer::styled() } else { Renderer::plain() };
     let text = renderer.term_width(style.width.max(40)).render(&[group]);
@@ -69,7 +71,9 @@ pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style
 
 /// The place of a diagnostic, and its message if it differs from `first`.
 fn in_short(other: &Diagnostic, first: &Diagnostic) -> String {
+    let is_here = other.place.is_some() && other.place == first.place;
     let place = other.place.as_ref().map(Place::to_string);
+    let place = if is_here { Some("here".to_owned()) } else { place };
     let message = Some(&other.message).filter(|message| **message != first.message);
     let help = other.help.as_ref().filter(|_| other.help != first.help);
     let parts = [place.as_ref(), message, help].into_iter().flatten();
