@@ -114,7 +114,10 @@ impl List<'_> {
             Group::Acknowledged => Severity::Info,
         };
         let object = item.address.map(|address| identity_of(address, others));
-        let told = item.is_told_by_message.then_some(&item.message);
+        let told = item.is_told_by_message.then(|| match others {
+            0 => item.message.to_string(),
+            _ => item.gist().2,
+        });
         let about = item.address.map(|address| format!("{address}{}: ", also(others)));
         let about = about.unwrap_or_default();
         let acknowledged = matches!(item.group, Group::Acknowledged).then_some("acknowledged");

@@ -13,7 +13,9 @@ mod tests;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
 
-use super::model::{Content, Group, Item, Part, Report, Told, fold::same, note::object, word};
+use super::model::{
+    Content, Group, Item, Part, Report, Told, fold::same, item::acknowledgement, note::object, word,
+};
 use crate::{
     diff::Action,
     secret::Secrets,
@@ -161,7 +163,8 @@ fn item(page: &mut String, item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) 
         *page += &format!("<p class=\"help\">{}</p>", ink.prose(help));
     }
     if let Some(refusal) = item.refusal {
-        let words = format!("--ack {}", shell_word(&refusal.acknowledgement));
+        let others = others.iter().filter_map(|item| item.refusal);
+        let words = format!("--ack {}", shell_word(&acknowledgement(refusal, others)));
         *page += &format!(
             "<p class=\"help\">If intended, pass <code class=\"copied\">{}</code> \
              <button type=\"button\" class=\"copy\" hidden>Copy</button></p>",

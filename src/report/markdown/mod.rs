@@ -10,13 +10,16 @@ mod page;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use super::{
     compare::{self, Compared},
     marker::Marker,
     model::{
         Group, Item, Part, Report, Told,
         fold::{Alike, alike, same},
-        note::object as about,
+        item::acknowledgement,
+        note::{grouped, object as about},
         step::{Row, firsts, object, remarks, rows_of, sign},
         value::Said,
         whose,
@@ -37,7 +40,7 @@ use page::{Page, Room};
 const BUDGET: Room = Room { bytes: 60_000, lines: 200 };
 /// How many lines of a text, or of a comparison, are shown.
 const LINES: usize = 40;
-/// How many groups and projects with the same change are named.
+/// How many groups and projects with the same change, or objects of a note, are named.
 const NAMED: usize = 20;
 
 /// `report` as a comment with `marker`, without `secrets`.
@@ -104,22 +107,26 @@ fn listed(item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) -> String {
     if let Some(place) = item.place_text() {
         text += &format!(" at {}", ink.code(&place));
     }
-    let others: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
-    text += &also(&others, ink);
+    let abouts: Vec<_> = others.iter().filter_map(|item| item.about()).collect();
+    text += &also(&abouts, ink);
     if let Some(help) = &item.help {
         text += &format!("\\\n  {}", ink.code(help));
     }
     if let Some(refusal) = item.refusal {
-        text +=
-            &format!("\\\n  if intended, add {} to the manifests", ink.code(&document(refusal)));
+        let others: Vec<_> = others.iter().filter_map(|item| item.refusal).collect();
+        let document = document(refusal, &others);
+        text += &format!("\\\n  if intended, add {} to the manifests", ink.code(&document));
     }
     text + "\n"
 }
 
-/// The document that acknowledges `refusal`, for readers of a comment without a command line.
-fn document(refusal: &Refusal) -> String {
-    let at = refusal.acknowledgement.split_once(':').map_or("", |(_, at)| at);
-    let (guard, at, objects) = (refusal.guard, Json::from(at), refusal.objects);
+/// The document that acknowledges `refusal` and `others` of its sort, for readers of a comment
+/// without a command line.
+fn document(refusal: &Refusal, others: &[&Refusal]) -> String {
+    let all = acknowledgement(refusal, others.iter().copied());
+    let at = all.split_once(':').map_or("", |(_, at)| at);
+    let objects = others.iter().map(|other| other.objects).fold(refusal.objects, usize::max);
+    let (guard, at) = (refusal.guard, Json::from(at));
     format!("{{kind: Acknowledge, guard: {guard}, at: {at}, at_most: {objects}}}")
 }
 
@@ -260,7 +267,8 @@ fn comparisons(page: &mut Page, texts: &[Text<'_>], ink: Ink<'_>) {
         };
         Some(format!("{head}{compared}\n"))
     });
-    details(page, "Texts, line by line", blocks.collect(), "text");
+    let blocks: Vec<_> = blocks.collect();
+    details(page, "Texts, line by line", blocks.len(), blocks, "text");
 }
 
 /// The order of steps with reasons, folded.
@@ -274,28 +282,35 @@ fn conditions(page: &mut Page, steps: &[Told<'_>], ink: Ink<'_>) {
         after.collect::<Vec<_>>()
     };
     let lines: Vec<_> = steps.iter().flat_map(|told| line(told.step)).collect();
-    details(page, "Order: what comes first, and why", lines, "line");
+    details(page, "Order: what comes first, and why", lines.len(), lines, "line");
 }
 
 /// The notes, folded.
 fn notes(page: &mut Page, report: &Report<'_>, ink: Ink<'_>) {
     for ((_, title), found) in report.notes() {
-        let lines = found.into_iter().map(|note| {
-            let object = about(note);
-            let object = if object.is_empty() { object } else { format!(" {}", ink.code(&object)) };
-            format!("- {}{object}\n", ink.code(&note.address.path))
+        let mut projects: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for note in &found {
+            projects.entry(&note.address.path).or_default().push(about(note));
+        }
+        let lines = grouped(projects, false).into_iter().map(|(path, rest, objects)| {
+            let objects = objects.iter().filter(|object| !object.is_empty());
+            let objects: Vec<_> = objects.map(|object| ink.code(object)).collect();
+            let (shown, left) = objects.split_at(objects.len().min(NAMED));
+            let left = if left.is_empty() { "" } else { ", …" };
+            let line = format!("- {}{rest} {}{left}", ink.code(path), shown.join(", "));
+            line.trim_end().to_owned() + "\n"
         });
         // The title is HTML, where backticks have no meaning.
-        details(page, &title.replace('`', ""), lines.collect(), "line");
+        details(page, &title.replace('`', ""), found.len(), lines.collect(), "line");
     }
 }
 
 /// `elements` below a title that unfolds them, if there are any.
-fn details(page: &mut Page, title: &str, elements: Vec<String>, noun: &str) {
+fn details(page: &mut Page, title: &str, number: usize, elements: Vec<String>, noun: &str) {
     if elements.is_empty() {
         return;
     }
-    let title = format!("{title} ({})", elements.len());
+    let title = format!("{title} ({number})");
     fold(page, &title, |page| {
         let left = page.list("", elements.into_iter(), "\n");
         more(page, left, noun);

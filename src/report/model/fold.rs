@@ -74,5 +74,14 @@ fn change((step, outcome): (&Step, Option<&str>)) -> String {
     });
     let fields = fields.collect::<Vec<_>>().join("\n");
     let about = (step.scope, tail(&step.address), step.action, step.label, outcome);
-    format!("{about:?} {:?} {:?}\n{fields}", remarks(step), firsts(step))
+    // The group that an object is in has the same part in each.
+    let above = step.address.path.rsplit_once('/').map_or("", |(above, _)| above);
+    let first = |first: String| match first.strip_prefix(above) {
+        Some(part) if part.is_empty() || part.starts_with('#') => part.to_owned(),
+        _ => first,
+    };
+    let firsts = firsts(step).into_iter();
+    let firsts: Vec<(_, Vec<_>)> =
+        firsts.map(|(reason, all)| (reason, all.into_iter().map(first).collect())).collect();
+    format!("{about:?} {:?} {firsts:?}\n{fields}", remarks(step))
 }

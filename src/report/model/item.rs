@@ -105,17 +105,20 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// What items with the same text have in common.
+    /// What items with the same text, or refusals of the same sort, have in common.
     pub fn gist(&self) -> (Group, &'static str, String, Option<String>) {
-        let said = self.gist.as_deref().unwrap_or(&self.message);
-        let passed = self.refusal.map(|refusal| &*refusal.acknowledgement);
-        let help = [self.help.as_deref(), passed];
-        (
-            self.group,
-            self.code,
-            said.to_owned(),
-            help.into_iter().flatten().map(str::to_owned).reduce(|a, b| a + &b),
-        )
+        let said = match self.refusal {
+            Some(refusal) => format!("{:?}", sort_of(refusal)),
+            None => self.apart(self.gist.as_deref().unwrap_or(&self.message)),
+        };
+        (self.group, self.code, said, self.help.as_deref().map(|help| self.apart(help)))
+    }
+
+    /// `text` without the path of its object, and without the quoted ones of the groups above.
+    fn apart(&self, text: &str) -> String {
+        let Some(Address { path, .. }) = self.address else { return text.to_owned() };
+        let above = path.match_indices('/').map(|(at, _)| format!("`{}`", &path[..at]));
+        above.fold(text.replace(&**path, ""), |text, group| text.replace(&group, "``"))
     }
 
     /// Its object, or else its place.
@@ -204,6 +207,31 @@ fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
             .common(gist(&scope.reason, &scope.address))
     });
     acknowledged.chain(refusals).chain(problems).chain(incomplete).collect()
+}
+
+/// What refusals have in common that one acknowledgement accepts: the guard and the section. Each
+/// deletion must be named.
+pub fn sort_of(refusal: &Refusal) -> (Guard, Option<&'static str>, Option<Address>) {
+    let Refusal { guard, address, .. } = refusal;
+    (*guard, address.section, (*guard == Guard::Deletion).then(|| address.clone()))
+}
+
+/// The acknowledgement of `first` and of `others` of the same sort.
+pub fn acknowledgement<'r>(first: &Refusal, others: impl Iterator<Item = &'r Refusal>) -> String {
+    let others: Vec<_> = others.map(|refusal| &*refusal.address.path).collect();
+    if others.is_empty() {
+        return first.acknowledgement.clone();
+    }
+    // The narrowest glob that matches all of them and ends at a slash.
+    let path = &first.address.path;
+    let mut starts = path.match_indices('/').map(|(at, _)| &path[..=at]);
+    let shared = starts.rfind(|start| others.iter().all(|path| path.starts_with(start)));
+    let glob = match others.iter().all(|other| *other == &**path) {
+        true => path.to_string(),
+        false => format!("{}**", shared.unwrap_or_default()),
+    };
+    let section = first.address.section.map_or_else(String::new, |name| format!("#{name}"));
+    format!("{}:{glob}{section}", first.guard)
 }
 
 fn refused(group: Group, refusal: &Refusal) -> Item<'_> {

@@ -6,7 +6,7 @@
 //! secrets and escapes.
 
 pub mod fold;
-mod item;
+pub mod item;
 pub mod note;
 pub mod outcome;
 pub mod step;

@@ -1,6 +1,8 @@
-//! The sorts of notes, and the object of a note.
+//! The sorts of notes, the object of a note, and notes of several projects put together.
 
-use super::step::tail;
+use std::collections::BTreeMap;
+
+use super::{fold::same, step::tail};
 use crate::{
     address::Address,
     diff::{Note, Reason},
@@ -46,6 +48,22 @@ pub(in crate::report) const fn sort(reason: &Reason) -> Sort {
             (14, "not compared: these secrets are not set here; `apply` needs them")
         }
     }
+}
+
+/// The number of groups and projects that are named one by one.
+pub const MANY: usize = 10;
+
+/// Groups and projects with the objects of a note. If there are many, those with the same objects
+/// are put together at the first one, with the number of the others in words, unless `full`.
+pub fn grouped(all: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(&str, String, Vec<String>)> {
+    let all: Vec<_> = all.into_iter().collect();
+    let together = same(&all, full || all.len() <= MANY, |(_, objects)| objects.clone());
+    let rest = |others: Vec<_>| match others.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named = together.into_iter().map(|(one, others)| (one.0, rest(others), one.1.clone()));
+    named.collect()
 }
 
 /// The object of a note, without its group or project; empty for the container itself.

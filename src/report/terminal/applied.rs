@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How many succeeded steps are listed without `--full`; others are always listed.
-const LISTED: usize = 50;
+const LISTED: usize = 12;
 
 /// The report of an apply, without `secrets`.
 pub fn applied(applied: &Applied, run: &Run, style: Style, secrets: &Secrets) -> String {
@@ -38,9 +38,8 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
     let listed = if full || succeeded <= LISTED { succeeded } else { 0 };
     let shown: Vec<_> =
         steps.iter().filter(|step| listed > 0 || !step.outcome.is_success()).collect();
-    // Succeeded steps are listed separately.
     let key = |step: &&StepResult| {
-        let done = step.outcome.is_success().then(|| (step.address.clone(), step.action));
+        let done = step.outcome.is_success().then(|| (tail(&step.address), step.action));
         let cause = step.outcome.cause().map(|cause| gist(cause, &step.address));
         (outcome(&step.outcome).1, cause, done)
     };

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{
-    fold,
-    notes::{few, first_of},
-};
+use super::{fold, notes::paragraph};
 use crate::{
     diff::{Action, Label, Step},
     plan::{Acknowledged, Against, Plan},
@@ -17,9 +14,6 @@ use crate::{
         },
     },
 };
-
-/// How many groups and projects a folded list names.
-const PROJECTS: usize = 20;
 
 /// Acknowledgements that the branch adds; reviewers must see them first.
 pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
@@ -121,12 +115,5 @@ fn list<'p>(canvas: &mut Canvas, title: &str, items: impl Iterator<Item = (&'p s
     for (path, item) in items {
         projects.entry(path).or_default().push(item);
     }
-    if projects.is_empty() {
-        return;
-    }
-    canvas.paragraph([Line::note(title)]);
-    few(canvas, PROJECTS, "line", projects.into_iter(), |canvas, (path, items)| {
-        let items = first_of(&items, canvas.style().full);
-        canvas.line(&Line::indented(2).text(path).text("  ").hang_here().text(items));
-    });
+    paragraph(canvas, title, projects);
 }

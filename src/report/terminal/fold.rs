@@ -5,9 +5,9 @@ use crate::{
     diff::Step,
     report::{
         canvas::{Canvas, Line, Paint},
-        model::fold::{Alike, alike},
+        model::fold::{Alike, alike, same},
     },
-    text::count,
+    text::{count, escape},
 };
 
 use super::change;
@@ -21,22 +21,42 @@ pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = 
     for Alike { steps, others } in alike(&steps, canvas.style().full, |step| (step, None)) {
         canvas.paragraph([Line::default().put(Paint::Bold, &*steps[0].address.path)]);
         change::steps(canvas, steps, true);
-        the_same(canvas, "the same change in", "more project", &others);
+        let noun = format!("more {}", steps[0].scope.noun());
+        line(canvas, "the same change in", &noun, &others);
     }
 }
 
 /// The other objects for which the last text also holds.
 pub(super) fn also<'a>(canvas: &mut Canvas, noun: &str, others: impl Iterator<Item = &'a Address>) {
     let others: Vec<_> = others.map(ToString::to_string).collect();
-    the_same(canvas, "the same for", &format!("more {noun}"), &others);
+    line(canvas, "the same for", &format!("more {noun}"), &others);
 }
 
-/// A line with the first of `others`, if there are any.
-fn the_same(canvas: &mut Canvas, words: &str, noun: &str, others: &[impl AsRef<str>]) {
-    if !others.is_empty() {
-        let named: Vec<_> = others.iter().take(NAMED).map(AsRef::as_ref).collect();
-        let rest = if others.len() > NAMED { ", …; --full shows each" } else { "" };
-        let text = format!("{words} {}: {}{rest}", count(others.len(), noun), named.join(", "));
+fn line(canvas: &mut Canvas, words: &str, noun: &str, others: &[impl AsRef<str>]) {
+    if let Some(text) = the_same(words, noun, others) {
         canvas.line(&Line::indented(2).put(Paint::Note, text));
     }
+}
+
+/// A `line` for each of `all`; for alike ones only that of the first, with the names of others.
+pub fn lines<T, K: Ord>(
+    all: &[T],
+    full: bool,
+    key: impl Fn(&T) -> K,
+    [line, name]: [&dyn Fn(&T) -> String; 2],
+) -> String {
+    let one = |(one, others): (&T, Vec<&T>)| {
+        let others: Vec<_> = others.into_iter().map(name).collect();
+        let others = the_same("; the same for", "more object", &others);
+        escape(&(line(one) + &others.unwrap_or_default())).into_owned() + "\n"
+    };
+    same(all, full, key).into_iter().map(one).collect()
+}
+
+/// The number of `others` and the first of them, if there are any.
+pub fn the_same(words: &str, noun: &str, others: &[impl AsRef<str>]) -> Option<String> {
+    let named: Vec<_> = others.iter().take(NAMED).map(AsRef::as_ref).collect();
+    let rest = if others.len() > NAMED { ", …; --full shows each" } else { "" };
+    let text = format!("{words} {}: {}{rest}", count(others.len(), noun), named.join(", "));
+    (!others.is_empty()).then_some(text)
 }

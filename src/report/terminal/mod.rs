@@ -18,6 +18,7 @@ pub(super) mod tests;
 
 pub use super::model::summary::Title;
 pub use applied::applied;
+pub use fold::{lines, the_same};
 pub use notes::left_out;
 pub use saved::{saved, stale};
 

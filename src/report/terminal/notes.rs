@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::fold::also;
+use super::fold::{also, lines};
 use crate::{
-    desired::Guard,
     diagnostic::{Diagnostic, Diagnostics, Place},
     diff::{Held, Incomplete, Note, Problem, Refusal},
     plan::LeftOut,
@@ -14,7 +13,8 @@ use crate::{
         canvas::{Canvas, Line, Paint},
         model::{
             fold::same,
-            note::{Sort, object, sort},
+            item::{acknowledgement, sort_of},
+            note::{MANY, Sort, grouped, object, sort},
             outcome::{gist, told},
             step::tail,
         },
@@ -22,8 +22,6 @@ use crate::{
     text::{count, shell_word},
 };
 
-/// How many projects a paragraph names without `--full`.
-const PROJECTS: usize = 20;
 /// How many objects of one project a paragraph names without `--full`.
 const OBJECTS: usize = 8;
 
@@ -51,13 +49,19 @@ pub(super) fn held(canvas: &mut Canvas, held: &[Held]) {
     }
 }
 
-/// A title with a line for each project, or for several with the same objects.
-fn paragraph(canvas: &mut Canvas, title: &str, projects: BTreeMap<&str, Vec<String>>) {
+/// A title with a line for each project, or for several with the same objects; nothing without
+/// projects.
+pub(super) fn paragraph(canvas: &mut Canvas, title: &str, projects: BTreeMap<&str, Vec<String>>) {
+    if projects.is_empty() {
+        return;
+    }
     canvas.paragraph([Line::note(title)]);
-    let groups = grouped(projects, canvas.style().full);
+    let groups = grouped(projects, canvas.style().full).into_iter();
+    let groups: Vec<_> =
+        groups.map(|(path, rest, objects)| (path.to_owned() + &rest, objects)).collect();
     let column =
         groups.iter().map(|(projects, _)| projects.width()).filter(|n| *n <= 40).max().unwrap_or(0);
-    few(canvas, PROJECTS, "line", groups.into_iter(), |canvas, (projects, objects)| {
+    few(canvas, MANY, "line", groups.into_iter(), |canvas, (projects, objects)| {
         let line = Line::indented(2).text(projects);
         let start = (2 + column).max(line.len()) + 2;
         let objects = first_of(&objects, canvas.style().full);
@@ -75,26 +79,6 @@ pub(super) fn first_of(objects: &[String], full: bool) -> String {
     }
 }
 
-/// Projects with the objects of a note. If there are many, projects with the same objects are put
-/// together.
-fn grouped(projects: BTreeMap<&str, Vec<String>>, full: bool) -> Vec<(String, Vec<String>)> {
-    if full || projects.len() <= PROJECTS {
-        return projects.into_iter().map(|(path, objects)| (path.to_owned(), objects)).collect();
-    }
-    let mut groups: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
-    for (path, objects) in projects {
-        groups.entry(objects).or_default().push(path);
-    }
-    let mut groups: Vec<_> = groups.into_iter().collect();
-    groups.sort_by_key(|(_, projects)| projects[0]);
-    let named = |projects: &[&str]| match projects {
-        [one] => (*one).to_owned(),
-        [first, others @ ..] => format!("{first} and {}", count(others.len(), "more project")),
-        [] => String::new(),
-    };
-    groups.into_iter().map(|(objects, projects)| (named(&projects), objects)).collect()
-}
-
 /// Scopes that could not be read.
 pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     if incomplete.is_empty() {
@@ -104,7 +88,7 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
     canvas.paragraph([title.text("could not be read; nothing is planned there")]);
     let key = |scope: &Incomplete| gist(&scope.reason, &scope.address);
     let all = same(incomplete, canvas.style().full, key);
-    few(canvas, PROJECTS, "scope", all.into_iter(), |canvas, (scope, others)| {
+    few(canvas, MANY, "scope", all.into_iter(), |canvas, (scope, others)| {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
         let help = help.map_or_else(String::new, |help| format!("; {help}"));
@@ -125,52 +109,19 @@ pub(super) fn problems(canvas: &mut Canvas, problems: &[Problem]) {
 
 /// Refusals of guards, each with its acknowledgement. Many refusals by one guard are shown as one.
 pub(super) fn refusals(canvas: &mut Canvas, refusals: &[Refusal]) {
-    let mut sorts: BTreeMap<_, Vec<&Refusal>> = BTreeMap::new();
-    for refusal in refusals {
-        sorts.entry((refusal.guard, refusal.address.section)).or_default().push(refusal);
-    }
-    let full = canvas.style().full;
-    let located = sorts.into_values().flat_map(|refusals| match &refusals[..] {
-        // Each deletion must be named to be acknowledged.
-        [first, others @ ..] if !full && !others.is_empty() && first.guard != Guard::Deletion => {
-            vec![together(first, &refusals)]
-        }
-        each => each.iter().map(|refusal| alone(refusal)).collect(),
+    let all = same(refusals, canvas.style().full, sort_of).into_iter().map(|(first, others)| {
+        let Refusal { guard, address, reason, origin, .. } = first;
+        let ack = shell_word(&acknowledgement(first, others.iter().copied()));
+        let (message, help) = match others.len() {
+            0 => (format!("{address}: {reason}"), format!("if intended, pass `--ack {ack}`")),
+            more => (
+                format!("{guard} in {}, the first: {address}: {reason}", count(more + 1, "object")),
+                format!("if all are intended, pass `--ack {ack}`; `--full` lists each"),
+            ),
+        };
+        Diagnostic::error("guard", message).at(Place::from(origin)).help(help)
     });
-    diagnostics(canvas, located);
-}
-
-fn alone(refusal: &Refusal) -> Diagnostic {
-    let diagnostic = Diagnostic::error("guard", format!("{}: {}", refusal.address, refusal.reason));
-    let help = format!("if intended, pass `--ack {}`", shell_word(&refusal.acknowledgement));
-    diagnostic.at(Place::from(&refusal.origin)).help(help)
-}
-
-/// Refusals of one sort: their number, the first one, and the acknowledgement for all.
-fn together(first: &Refusal, all: &[&Refusal]) -> Diagnostic {
-    let objects = count(all.len(), "object");
-    let message =
-        format!("{} in {objects}, the first: {}: {}", first.guard, first.address, first.reason);
-    let paths: Vec<_> = all.iter().map(|refusal| &*refusal.address.path).collect();
-    let section = first.address.section.map_or_else(String::new, |name| format!("#{name}"));
-    let glob = format!("{}:{}{section}", first.guard, common(&paths));
-    let help =
-        format!("if all are intended, pass `--ack {}`; `--full` lists each", shell_word(&glob));
-    Diagnostic::error("guard", message).at(Place::from(&first.origin)).help(help)
-}
-
-/// The narrowest glob that matches all of `paths` and ends at a slash.
-fn common(paths: &[&str]) -> String {
-    let first = paths.first().copied().unwrap_or_default();
-    if paths.iter().all(|path| *path == first) {
-        return first.to_owned();
-    }
-    let shared = first
-        .match_indices('/')
-        .map(|(at, _)| &first[..=at])
-        .rfind(|start| paths.iter().all(|path| path.starts_with(start)))
-        .unwrap_or_default();
-    format!("{shared}**")
+    diagnostics(canvas, all);
 }
 
 /// Diagnostics lay themselves out, so secrets are removed from their texts first.
@@ -208,10 +159,11 @@ pub(super) fn few<T>(
     }
 }
 
-/// What is not applied, one line each.
-pub fn left_out(left_out: &[LeftOut]) -> String {
+/// What is not applied.
+pub fn left_out(left_out: &[LeftOut], full: bool) -> String {
     let line = |LeftOut { address, steps }: &LeftOut| {
-        format!("`{address}` is left out, with {}\n", count(*steps, "change"))
+        format!("`{address}` is left out, with {}", count(*steps, "change"))
     };
-    left_out.iter().map(line).collect()
+    let key = |left: &LeftOut| left.steps;
+    lines(left_out, full, key, [&line, &|left| left.address.to_string()])
 }

@@ -2,6 +2,7 @@
 
 use super::{fold, heading, value};
 use crate::{
+    address::Address,
     plan::{
         Counts,
         saved::{Comparison, Difference, Sealed, Sides, Stale},
@@ -9,7 +10,7 @@ use crate::{
     report::{
         Run, Style,
         canvas::{Canvas, Line, Paint},
-        model::{step::tail, summary::to_do},
+        model::{fold::same, step::tail, summary::to_do},
     },
     secret::Secrets,
     text::count,
@@ -53,15 +54,21 @@ pub fn stale(comparison: &Comparison, style: Style, secrets: &Secrets) -> String
     if !comparison.stale.is_empty() {
         canvas.line(&Line::default().put(Paint::Error, "changed since the plan was saved:"));
     }
-    let mut last = "";
-    for Stale { address, reason, fields } in &comparison.stale {
-        if *address.path != *last {
-            last = &address.path;
-            canvas.line(&Line::indented(2).put(Paint::Bold, last));
+    let each: Vec<_> = comparison.stale.chunk_by(|a, b| a.address.path == b.address.path).collect();
+    let what =
+        |address: &Address| address.section.map_or_else(String::new, |_| tail(address) + ": ");
+    let key = |all: &&[Stale]| {
+        let one =
+            |stale: &Stale| format!("{} {} {:?}", what(&stale.address), stale.reason, stale.fields);
+        all.iter().map(one).collect::<Vec<_>>()
+    };
+    for (all, others) in same(&each, style.full, key) {
+        canvas.line(&Line::indented(2).put(Paint::Bold, &*all[0].address.path));
+        for Stale { address, reason, fields } in *all {
+            canvas.line(&Line::indented(4).text(what(address) + reason));
+            fields.iter().for_each(|field| difference(&mut canvas, field));
         }
-        let what = address.section.map_or_else(String::new, |_| tail(address) + ": ");
-        canvas.line(&Line::indented(4).text(what + reason));
-        fields.iter().for_each(|field| difference(&mut canvas, field));
+        fold::also(&mut canvas, "path", others.iter().map(|all| &all[0].address));
     }
     if !comparison.already.is_empty() {
         let steps = count(comparison.already.len(), "step");

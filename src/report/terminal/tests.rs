@@ -442,6 +442,93 @@ fn alike_failures_are_one_paragraph_in_every_format() {
     assert_eq!(page.matches("answered 403").count(), 3, "{page}");
 }
 
+/// One acknowledgement accepts them. Each deletion must be named.
+#[test]
+fn alike_refusals_are_one_in_every_format() {
+    let secrets = Secrets::default();
+    let marker = Marker::from(Sort::Plan);
+    for (guard, shown) in [(Guard::Removals, 1), (Guard::Deletion, 40)] {
+        let mut world = World::new();
+        let first = world.plan.refusals[0].clone();
+        let refusal = |n: usize| Refusal {
+            guard,
+            address: Address::container(format!("acme/p{n}").into()).section("hooks"),
+            reason: format!("would remove {n} entries"),
+            objects: n,
+            acknowledgement: format!("{guard}:acme/p{n}#hooks"),
+            ..first.clone()
+        };
+        world.plan.findings.refusals = (1..=40).map(refusal).collect();
+        let text = plan(&world.plan, &run(), Title::Plan, Style::default());
+        let is_for_all = text.contains(&format!("pass `--ack '{guard}:acme/**#hooks'`"));
+        assert_eq!(is_for_all, shown == 1, "{text}");
+        let comment = world.written("plan", |report| markdown::report(report, &marker, &secrets));
+        let all = format!("guard: {guard}, at: \"acme/**#hooks\", at_most: 40}}");
+        assert_eq!(comment.matches("{kind: Acknowledge").count(), shown, "{comment}");
+        assert_eq!(comment.contains(&all), shown == 1, "{comment}");
+        let page = world.written("plan", |report| html::report(report, &secrets));
+        assert_eq!(page.matches("--ack ").count(), shown, "{page}");
+    }
+}
+
+#[test]
+fn alike_problems_notes_and_results_are_one() {
+    let path = |n: usize| Address::container(format!("acme/p{n:03}").into());
+    let mut world = World::new();
+    let problem = world.plan.problems[0].clone();
+    let problem = |n| Problem {
+        address: Address::container(format!("acme/g{n}/p").into()),
+        message: format!("the project `acme/g{n}/p` does not exist"),
+        help: Some(format!("look at the group `acme/g{n}`")),
+        ..problem.clone()
+    };
+    let archived = |n| Note {
+        address: path(n),
+        reason: Reason::ArchivedByHand,
+        fields: Vec::new(),
+        origin: None,
+    };
+    world.plan.findings.problems = (0..100).map(problem).collect();
+    world.plan.findings.notes = (0..100).map(archived).collect();
+    let marker = Marker::from(Sort::Plan);
+    let comment =
+        world.written("plan", |report| markdown::report(report, &marker, &Secrets::default()));
+    assert_eq!(comment.matches("does not exist").count(), 1, "{comment}");
+    assert!(comment.contains("- `acme/p000` and 99 more\n"), "{comment}");
+    let text = plan(&world.plan, &run(), Title::Plan, Style::default());
+    assert!(text.contains("\n  acme/p000 and 99 more\n"), "{text}");
+
+    let left = |n| plan::LeftOut { address: path(n), steps: 1 };
+    let left: Vec<_> = (0..100).map(left).collect();
+    assert_eq!(left_out(&left, false).lines().count(), 1);
+    assert_eq!(left_out(&left, true).lines().count(), 100);
+    let done = |n| StepResult {
+        scope: Scope::Project,
+        address: path(n).section("settings"),
+        action: Action::Update,
+        outcome: Outcome::Done,
+    };
+    let result = |steps| Applied { steps: (0..steps).map(done).collect(), ..Applied::default() };
+    let text = applied(&result(12), &run(), Style::default());
+    assert!(text.contains("~ settings  done\n  the same for 11 more steps: acme/p001#"), "{text}");
+}
+
+/// What waits for the group above waits for the same, whatever that group is called.
+#[test]
+fn a_change_that_waits_for_its_own_group_is_the_same_everywhere() {
+    let mut all = many(6, |_| 20);
+    for (n, step) in all.steps.iter_mut().enumerate() {
+        let group = format!("acme/g{n}");
+        step.address = Address::container(format!("{group}/p").into()).section("settings");
+        let first = Address::container(group.into()).section("settings");
+        let first = if n == 5 { Address::container("acme/other".into()) } else { first };
+        step.after = vec![crate::diff::Edge { address: first, reason: "groups come first" }];
+    }
+    let text = plan(&all, &run(), Title::Plan, Style::default());
+    assert_eq!(text.matches("groups come first").count(), 2, "{text}");
+    assert!(text.contains("the same change in 4 more projects: acme/g1/p, "), "{text}");
+}
+
 /// `text` without the colour sequences of canvas and diagnostics.
 fn without_colours(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
