@@ -30,7 +30,12 @@ use crate::{
     export::{self, Estate, Words},
     live::Live,
     manifest::{self, Options, Surroundings},
-    text::{count, escape, escape_lines, listed},
+    report::{
+        Style,
+        model::fold::same,
+        terminal::{lines, the_same},
+    },
+    text::{count, escape_lines, listed},
 };
 
 /// The options of `absorb`.
@@ -84,12 +89,11 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     if !found.refused.is_empty() {
         return Err(refuse(&found.refused, cx));
     }
-    for address in &found.unlisted {
-        cx.output.tell(&format!(
-            "not absorbed: {}: no manifest lists it; name it to take it in\n",
-            escape(&address.to_string())
-        ));
-    }
+    let line = |address: &Address| {
+        format!("not absorbed: {address}: no manifest lists it; name it to take it in")
+    };
+    let style = cx.output.stderr;
+    cx.output.tell(&lines(&found.unlisted, style.full, |_| (), [&line, &Address::to_string]));
     if found.wishes.is_empty() {
         cx.output.tell("nothing to absorb: the selection matches its manifest\n");
         return Ok(Exit::Success);
@@ -106,7 +110,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
                 .help("edit them by hand, or absorb less")
         }
     })?;
-    cx.output.print(&escape_lines(&shown(&absorbed.files, &found.wishes)))?;
+    cx.output.print(&shown(&absorbed.files, &found.wishes, cx.output.style))?;
     if args.write {
         let file = |(name, (old, new)): (&FileName, &(String, String))| put::File {
             path: paths[name].clone(),
@@ -220,15 +224,34 @@ pub(super) fn reload(
     loaded.desired.ok_or_else(|| loaded.diagnostics.render(cx.output.stderr.into()))
 }
 
-/// The edit as a diff, without the secrets in the manifests.
-pub(super) fn shown(files: &BTreeMap<FileName, (String, String)>, wishes: &[Wish]) -> String {
+/// The edit as a diff, without the secrets in the manifests. On a terminal, equal changes are shown
+/// once; elsewhere it can be applied as a patch.
+pub(super) fn shown(
+    files: &BTreeMap<FileName, (String, String)>,
+    wishes: &[Wish],
+    style: Style,
+) -> String {
     let plain: BTreeSet<String> = wishes.iter().flat_map(Wish::texts).collect();
     let file = |(name, (old, new)): (&FileName, &(String, String))| {
         let [old, new] = [old, new].map(|text| manifest::shown(text, &plain));
         let diff = TextDiff::from_lines(&old, &new);
-        diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string()
+        (
+            name.clone(),
+            diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string(),
+        )
     };
-    files.iter().map(file).collect()
+    let files: Vec<_> = files.iter().map(file).collect();
+    let edited = |(_, diff): &(FileName, String)| {
+        let lines = diff.lines().skip(2).filter(|line| line.starts_with(['-', '+']));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut text = String::new();
+    for ((_, diff), others) in same(&files, style.full || style.width.is_none(), edited) {
+        let others: Vec<_> = others.iter().map(|(name, _)| name).collect();
+        let others = the_same("the same change in", "more file", &others);
+        text += &(diff.clone() + &others.map_or_else(String::new, |others| others + "\n"));
+    }
+    escape_lines(&text).into_owned()
 }
 
 fn summary(args: &Args, wishes: &[Wish], absorbed: &Absorbed) -> String {
@@ -244,4 +267,31 @@ fn summary(args: &Args, wishes: &[Wish], absorbed: &Absorbed) -> String {
         summary += &format!("it also changes the declarations of {number}: {}\n", listed(&others));
     }
     summary
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_edits_are_shown_once_on_a_terminal_and_a_pipe_gets_a_whole_patch() {
+        let file = |number: u32| {
+            let text = |word| {
+                format!("kind: Project\npath: acme/p{number}\narchived: {word}\n# the end\n")
+            };
+            (FileName::from(format!("p{number}.yaml")), (text("true"), text("false")))
+        };
+        let files = (0..9).map(file).collect();
+        let style = Style { width: Some(80), ..Style::default() };
+        let on_terminal = shown(&files, &[], style);
+        assert_eq!(on_terminal.matches("-archived: true").count(), 1, "{on_terminal}");
+        let rest = "\nthe same change in 8 more files: p1.yaml, p2.yaml, p3.yaml, p4.yaml, p5.yaml, …; \
+                    --full shows each\n";
+        assert!(on_terminal.ends_with(rest), "{on_terminal}");
+        for style in [Style::default(), Style { full: true, ..style }] {
+            let text = shown(&files, &[], style);
+            assert_eq!(text.matches("-archived: true").count(), 9, "{text}");
+            assert!(!text.contains("the same change"), "{text}");
+        }
+    }
 }

@@ -31,6 +31,7 @@ use crate::{
     manifest::Config,
     observe::{Existing, Observer},
     release::Known,
+    report::terminal::lines,
     selection::Selection,
     text::{alternatives, count, did_you_mean, escape, joined},
 };
@@ -226,12 +227,14 @@ async fn read(
 /// # Errors
 /// If something was not read, without `--partial`.
 fn tell_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, Failure> {
-    for export::Missing { what, cause } in estate.missing() {
-        cx.output.tell(&format!("warning: could not read {}: {cause}\n", escape(what)));
-    }
-    for export::Missing { what, cause } in estate.left_out() {
-        cx.output.tell(&format!("warning: left out {}: {cause}\n", escape(what)));
-    }
+    let tell = |words: &str, all: &[export::Missing]| {
+        let key = |one: &export::Missing| one.cause.message.replace(&one.cause.request, "");
+        let line = |one: &export::Missing| format!("warning: {words} {}: {}", one.what, one.cause);
+        let full = cx.output.stderr.full;
+        cx.output.tell(&lines(all, full, key, [&line, &|one| one.what.clone()]));
+    };
+    tell("could not read", estate.missing());
+    tell("left out", estate.left_out());
     let missing = estate.missing().len();
     if missing > 0 && !args.partial {
         return Err(nothing_written(&format!("{} could not be read", count(missing, "part"))));

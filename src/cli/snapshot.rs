@@ -14,10 +14,7 @@ use super::{
     reports::{Reports, cannot_write, replace_by},
     session::{Opening, Session, SessionArgs, Source},
 };
-use crate::{field::Scope, snapshot::Snapshot, text};
-
-/// How many unread objects are named.
-const NAMED: usize = 10;
+use crate::{field::Scope, report::terminal::lines, snapshot::Snapshot, text};
 
 /// The options of `snapshot`.
 #[derive(Clone, Debug, clap::Args)]
@@ -57,13 +54,11 @@ async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
     session.close().await;
     let Taken { snapshot, calls, incomplete } = taken?;
     save(&snapshot, &args.output).map_err(|error| cannot_write(&args.output, &error))?;
-    for (what, why) in incomplete.iter().take(NAMED) {
-        cx.output.tell(&text::escape_lines(&format!("warning: could not read {what}: {why}\n")));
-    }
-    if incomplete.len() > NAMED {
-        let more = text::count(incomplete.len() - NAMED, "more thing");
-        cx.output.tell(&format!("warning: could not read {more}\n"));
-    }
+    let key =
+        |(what, why): &(String, String)| (what.split(' ').next().map(str::to_owned), why.clone());
+    let line = |(what, why): &(String, String)| format!("warning: could not read {what}: {why}");
+    let full = cx.output.stderr.full;
+    cx.output.tell(&lines(&incomplete, full, key, [&line, &|(what, _)| what.clone()]));
     let counts = snapshot.things.counts();
     let count = |scope: Scope| text::count(counts.get(&scope).copied().unwrap_or(0), scope.noun());
     cx.output.print(&format!(

@@ -30,7 +30,7 @@ use crate::{
     field::Scope,
     live::Live,
     manifest::{self, Surroundings},
-    text::{count, escape, escape_lines},
+    text::{count, escape},
     yaml::write::{self, Item},
 };
 
@@ -199,11 +199,11 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     let is_read = tell_unread(&mut estate, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
     texts.take(added);
-    cx.output.print(&escape_lines(&shown(&texts.files(), &additions)))?;
+    cx.output.print(&shown(&texts.files(), &additions, cx.output.style))?;
     let (changed, changes) = texts.edited(&texts.desired()?, changes, &mut refused)?;
     if !changes.is_empty() {
         cx.output.print("\ndiffers from the manifests; not written:\n")?;
-        cx.output.print(&escape_lines(&shown(&changed.files, &changes)))?;
+        cx.output.print(&shown(&changed.files, &changes, cx.output.style))?;
     }
     for Refusal { address, why, .. } in &refused {
         cx.output.tell(&format!("warning: not added: {}: {why}\n", escape(&address.to_string())));
