@@ -1,6 +1,7 @@
 //! The pipeline in `examples/ci/`: which jobs run when, their artifacts, and their variables. `run`
 //! tests that each of them works.
 
+mod large;
 mod run;
 
 use std::collections::BTreeMap;

@@ -22,17 +22,19 @@ const SHOP: &str = "kind: Project\npath: acme/shop\nsettings:\n  merge_method: m
                     description: What we sell\n";
 
 /// Simulates the service's CI: a repository, clones for jobs, artifacts that are passed on.
-struct Ci {
-    place: Place,
+pub(super) struct Ci {
+    pub(super) place: Place,
     pipeline: Map<String, Value>,
     /// The latest artifacts, by job and name, as the service keeps them for a branch.
     kept: BTreeMap<(String, String), Vec<u8>>,
+    /// What each job printed last.
+    printed: BTreeMap<String, String>,
     clones: usize,
 }
 
 /// The result of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Ended {
+pub(super) enum Ended {
     /// Success.
     Well,
     /// An exit code that the job allows.
@@ -43,16 +45,24 @@ enum Ended {
 
 impl Ci {
     fn new() -> Self {
+        Self::of(SEED, &[("shop.yaml", SHOP)])
+    }
+
+    /// With these manifests, against a service with this seed.
+    pub(super) fn of(seed: &str, manifests: &[(&str, &str)]) -> Self {
         let mut place = Place::new();
-        place.serve(SEED);
+        place.serve(seed);
         place.enter("origin");
-        place.write("manifests/shop.yaml", SHOP);
-        let ci = Self { place, pipeline: pipeline(), kept: BTreeMap::new(), clones: 0 };
+        for (name, text) in manifests {
+            place.write(&format!("manifests/{name}"), text);
+        }
+        let (kept, printed) = (BTreeMap::new(), BTreeMap::new());
+        let ci = Self { place, pipeline: pipeline(), kept, printed, clones: 0 };
         ci.git("git init -q && git add . && git commit -qm 'What we have'")
     }
 
     /// Runs a command in the repository.
-    fn git(mut self, command: &str) -> Self {
+    pub(super) fn git(mut self, command: &str) -> Self {
         self.place.enter("origin");
         assert!(self.place.run(command).status.success(), "{command}");
         self
@@ -73,9 +83,15 @@ impl Ci {
     }
 
     /// Runs the jobs; after a failure, only those that always run.
-    fn start(&mut self, event: Event) -> Vec<(String, Ended)> {
+    pub(super) fn start(&mut self, event: Event) -> Vec<(String, Ended)> {
+        self.start_without(event, "")
+    }
+
+    /// The same without one of the jobs.
+    pub(super) fn start_without(&mut self, event: Event, left_out: &str) -> Vec<(String, Ended)> {
         let (alone, by_hand) = chosen(&self.pipeline, event);
-        let names: Vec<_> = alone.into_iter().chain(by_hand).map(str::to_owned).collect();
+        let names = alone.into_iter().chain(by_hand).filter(|name| *name != left_out);
+        let names: Vec<_> = names.map(str::to_owned).collect();
         if event.branch == "main" {
             // Artifacts are those of the last pipeline.
             self.kept.remove(&("apply".to_owned(), "live.json".to_owned()));
@@ -131,6 +147,8 @@ impl Ci {
         let allowed = job["allow_failure"]["exit_codes"].as_array();
         let warned = allowed.is_some_and(|codes| codes.contains(&Value::from(code)));
         let said = String::from_utf8_lossy(&output.stderr);
+        let printed = format!("{}{said}", String::from_utf8_lossy(&output.stdout));
+        self.printed.insert(name.to_owned(), printed);
         let failed = !warned && code != Some(0);
         for artifact in artifacts(job) {
             match fs::read(self.place.path().join(artifact)) {
@@ -182,8 +200,19 @@ impl Ci {
         );
     }
 
+    /// What a job printed last.
+    pub(super) fn printed(&self, job: &str) -> &str {
+        &self.printed[job]
+    }
+
+    /// An artifact of the last plan of a merge request.
+    pub(super) fn artifact(&self, name: &str) -> String {
+        let bytes = &self.kept[&("plan-merge-request".to_owned(), name.to_owned())];
+        String::from_utf8_lossy(bytes).into_owned()
+    }
+
     /// Calls an operation on the shop as another user; returns the answer.
-    fn call(&mut self, operation: &str) -> String {
+    pub(super) fn call(&mut self, operation: &str) -> String {
         let url = self.place.url().unwrap().to_owned();
         let output = self.place.run(&format!(
             "UNDRIFT_URL={url} UNDRIFT_TOKEN={TOKEN} undrift call {operation} id=acme/shop"
@@ -193,9 +222,8 @@ impl Ci {
     }
 
     /// The comment of the last merge request.
-    fn comment(&self) -> String {
-        let comment = &self.kept[&("plan-merge-request".to_owned(), "comment.md".to_owned())];
-        String::from_utf8_lossy(comment).into_owned()
+    pub(super) fn comment(&self) -> String {
+        self.artifact("comment.md")
     }
 
     /// Whether the live shop merges by fast-forward only.

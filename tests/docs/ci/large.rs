@@ -1,0 +1,124 @@
+//! The pipeline with 30 groups and 400 projects that one rule declares: what people see of it, and
+//! that it converges.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{
+    Event,
+    run::{Ci, Ended},
+};
+
+/// The groups of the organisation, and the projects of each one below the first.
+const GROUPS: usize = 30;
+const PROJECTS: usize = 400;
+/// What somebody reads: on a terminal, and of a comment.
+const SCREEN: usize = 60;
+const COMMENT: usize = 200;
+const RULES: &str = "kind: Defaults\nmatch: {path: acme/*/**}\nsettings:\n  merge_method: merge\n";
+const SHOP: &str = "kind: Project\npath: acme/shop\nsettings:\n  description: What we sell\n";
+
+/// The organisation, with a project of the manifests and one that no rule matches.
+fn organisation() -> Ci {
+    let group = |number: usize| format!("acme/g{:02}", number % (GROUPS - 1));
+    let mut seed = "users: [{username: alice}]\nprojects:\n  \
+        - {path: acme/shop, settings: {description: What we sell}}\n  \
+        - {path: acme/configuration, merge_requests: [{title: Change}]}\n"
+        .to_owned();
+    let mut documents = String::from("kind: Group\npath: acme\n");
+    for number in 0..GROUPS - 1 {
+        write!(documents, "---\nkind: Group\npath: {}\n", group(number)).unwrap();
+    }
+    for number in 0..PROJECTS {
+        let path = format!("{}/p{number:03}", group(number));
+        writeln!(seed, "  - {{path: {path}, branches: [main]}}").unwrap();
+        write!(documents, "---\nkind: Project\npath: {path}\n").unwrap();
+    }
+    Ci::of(&seed, &[("rules.yaml", RULES), ("shop.yaml", SHOP), ("organisation.yaml", &documents)])
+}
+
+/// A branch `change` whose only commit edits the manifests by a `sed` script.
+fn edited(ci: Ci, file: &str, script: &str) -> Ci {
+    ci.git(&format!(
+        "git switch -q -C change main && sed -i '{script}' manifests/{file} && \
+         git commit -qam Change && git switch -q main"
+    ))
+}
+
+fn failed(ended: &[(String, Ended)]) -> Vec<&str> {
+    let failed = ended.iter().filter(|(_, how)| matches!(how, Ended::Failed(_)));
+    failed.map(|(name, _)| name.as_str()).collect()
+}
+
+fn is_short(ci: &Ci, jobs: &[&str]) {
+    for job in jobs {
+        let printed = ci.printed(job);
+        assert!(printed.lines().count() <= SCREEN, "{job}: {printed}");
+    }
+}
+
+/// The comment, without its first line, which identifies it.
+fn comment(ci: &Ci) -> String {
+    let comment = ci.comment();
+    assert!(comment.lines().count() <= COMMENT, "{comment}");
+    comment.split_once('\n').unwrap().1.to_owned()
+}
+
+#[test]
+fn four_hundred_projects_are_as_short_to_read_as_one() {
+    // The merge request that introduces the pipeline has no snapshot yet.
+    let mut ci = organisation().git("git branch -q change");
+    assert_eq!(failed(&ci.start(Event::REQUEST)), ["plan-merge-request"]);
+    assert!(comment(&ci).starts_with("### undrift plan: failed\n"), "{}", comment(&ci));
+    assert!(comment(&ci).contains("take a snapshot"), "{}", comment(&ci));
+    is_short(&ci, &["check", "plan-merge-request"]);
+
+    // One that fails `check`: the comment has the fault of the rule once.
+    ci = edited(ci, "rules.yaml", "s/merge_method/merge_methd/");
+    assert_eq!(failed(&ci.start(Event::REQUEST)), ["check", "plan-merge-request"]);
+    assert_eq!(comment(&ci).matches("unknown field `merge_methd`").count(), 1, "{}", comment(&ci));
+    is_short(&ci, &["check", "plan-merge-request"]);
+
+    // One line of a rule changes all projects, while something else drifts.
+    ci.call("project-edit --yes description=By-hand");
+    assert_eq!(failed(&ci.start_without(Event::PUSH, "apply")), [""; 0]);
+    ci = edited(ci, "rules.yaml", "s/: merge$/: ff/");
+    assert_eq!(failed(&ci.start(Event::REQUEST)), [""; 0]);
+    is_short(&ci, &["check", "plan-merge-request", "comment"]);
+    let told = comment(&ci);
+    let title = "### undrift plan: 400 to change in 400 of 431 groups and projects; 400 calls; \
+                 1 differed before\n";
+    assert!(told.starts_with(title), "{told}");
+    assert!(told.contains("and the same in 399 others"), "{told}");
+    let widget: Value = serde_json::from_str(&ci.artifact("plan.tf.json")).unwrap();
+    assert_eq!(widget, json!({"create": 0, "update": 400, "delete": 0}));
+    let findings: Value = serde_json::from_str(&ci.artifact("plan.codequality.json")).unwrap();
+    let found = findings.as_array().unwrap().iter();
+    let found: Vec<_> = found.map(|one| (&one["check_name"], &one["location"]["path"])).collect();
+    let wanted = [
+        (&json!("undrift/change"), &json!("manifests/rules.yaml")),
+        (&json!("undrift/drift"), &json!("manifests/shop.yaml")),
+    ];
+    assert_eq!(found, wanted, "{findings}");
+
+    // Once that is applied, nothing of it is drift for the next one, which declares a new section.
+    ci = ci.git("git merge -q --no-ff -m Merge change");
+    assert_eq!(failed(&ci.start_without(Event::PUSH, "snapshot")), [""; 0]);
+    is_short(&ci, &["check", "plan", "apply"]);
+    let badge = "badges: [{link_url: \"https://e.org\", image_url: \"https://e.org/i.png\"}]";
+    ci = edited(ci, "shop.yaml", &format!("$ a {badge}"));
+    let ended = ci.start(Event::REQUEST);
+    assert!(ended.iter().all(|(_, how)| *how == Ended::Well), "{ended:?}");
+    let title = "### undrift plan: 1 to create in 1 of 431 groups and projects; 1 call\n";
+    assert!(comment(&ci).starts_with(title), "{}", comment(&ci));
+
+    // Without the pipeline: a saved plan is applied from the same folder with no further word.
+    let service = format!("UNDRIFT_URL={} UNDRIFT_TOKEN={}", ci.place.url().unwrap(), super::TOKEN);
+    ci = ci.git(&format!(
+        "git merge -q change && {service} undrift plan manifests -o plan.json && \
+         {service} undrift apply plan.json --yes && \
+         {service} undrift drift manifests"
+    ));
+    drop(ci);
+}
