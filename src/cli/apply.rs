@@ -213,24 +213,29 @@ async fn with_session(
             + &since.unwrap_or_default()
     };
     let found = Exit::first_of([super::plan::blocked(&plan), Exit::Stale.when(is_stale)]);
-    let mut stop = |exit: Exit, why: &str| {
+    let stop = |exit: Exit, why: &str, reports: &mut Reports| {
         let done = reports.finish(Sort::Plan, exit, planned, text, None);
         cx.output.tell(why);
         Ok(done)
     };
     if is_stale && args.on_stale == OnStale::Stop {
-        return stop(found, STALE);
+        return stop(found, STALE, reports);
     }
     let approval = plan.approve(Policy { all_or_nothing: args.all_or_nothing, saved });
     let steps = approval.iter().flat_map(|(approved, _)| approved.steps());
-    let missing = missing_secrets(steps, session, cx);
-    if missing != Exit::Success {
-        return stop(Exit::first_of([found, missing]), UNCHANGED);
+    let missing = missing_secrets(steps, session);
+    if !missing.is_empty() {
+        // The last lines say why.
+        let why = missing.render(cx.output.stderr.into()) + UNCHANGED;
+        reports.keep(missing);
+        return stop(Exit::first_of([found, Exit::Usage]), &why, reports);
     }
     let (approved, left_out) = match approval {
         Ok((approved, left_out)) if approved.steps().next().is_some() => (approved, left_out),
-        Err(Blocked(why)) => return stop(found, &format!("nothing was changed: {why}\n")),
-        Ok(_) => return stop(found, if plan.steps.is_empty() { "" } else { UNCHANGED }),
+        Err(Blocked(why)) => {
+            return stop(found, &format!("nothing was changed: {why}\n"), reports);
+        }
+        Ok(_) => return stop(found, if plan.steps.is_empty() { "" } else { UNCHANGED }, reports),
     };
     // Show the plan before asking.
     if reports.replace_text() {
@@ -276,13 +281,9 @@ fn made(applied: &Applied) -> &'static str {
     }
 }
 
-/// Reports the missing secrets that `steps` have to send, and secrets that must never be sent.
-/// Nothing is written unless all are set, so that no run stops halfway for lack of one.
-fn missing_secrets<'s>(
-    steps: impl Iterator<Item = &'s Step>,
-    session: &Session,
-    cx: &Context,
-) -> Exit {
+/// The missing secrets that `steps` have to send, and secrets that must never be sent. Nothing is
+/// written unless all are set, so that no run stops halfway for lack of one.
+fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session) -> Diagnostics {
     let secrets = &session.settings.secrets;
     let why_missing = |reference: &Reference, is_refused: bool| {
         secrets.why_missing(reference).filter(|why| why.is_refused() == is_refused)
@@ -318,9 +319,7 @@ fn missing_secrets<'s>(
         let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
         Some(diagnostic.label(step.address.to_string()))
     });
-    let missing: Diagnostics = refused.chain(missing).collect();
-    cx.output.tell_faults(&missing);
-    Exit::Usage.when(!missing.is_empty())
+    refused.chain(missing).collect()
 }
 
 /// Applies the plan. The first signal lets requests in flight finish, the second ends the process.

@@ -29,7 +29,8 @@ pub(super) struct Args {
 }
 
 fn of_show(dir: clap::Arg) -> clap::Arg {
-    dir.value_name("FILE").help("Saved plan; with --effective a folder of manifests, or one file")
+    dir.value_name("FILE")
+        .help("Saved plan; with --effective a folder of manifests, or one file [default: .]")
 }
 
 /// Runs the command.

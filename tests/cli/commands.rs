@@ -109,6 +109,10 @@ fn a_missing_secret_stops_apply_before_it_starts() {
     let place = shop();
     place.write("sandbox.env", "");
     insta::assert_snapshot!(place.run("apply --sandbox --yes"));
+    // Its reports say why, too.
+    assert_eq!(exit_code(&place, "apply --sandbox --yes --out concise=found.txt"), 3);
+    let found = std::fs::read_to_string(place.path().join("found.txt")).unwrap();
+    assert!(found.contains(": missing-secret: "), "{found}");
     assert_eq!(exit_code(&place, "plan --sandbox"), 0, "a plan works without");
     // A new project is created as a whole, with its secrets.
     let unselected = place.run("apply --sandbox --yes --only acme/shop#settings");

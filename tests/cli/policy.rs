@@ -36,7 +36,9 @@ fn containers_with_problems_are_left_out_and_the_rest_is_applied() {
 
 #[test]
 fn similar_refusals_are_merged_and_acknowledged_by_one_glob() {
-    let place = place().file("a.yaml", &public("acme/shop")).file("b.yaml", &public("acme/site"));
+    let seed = format!("{SEED}  - {{path: acme/till, settings: {{visibility: private}}}}\n");
+    let place = place().file("sandbox.yaml", &seed).file("a.yaml", &public("acme/shop"));
+    let place = place.file("b.yaml", &public("acme/site")).file("c.yaml", &public("acme/till"));
     let story = [
         "plan --sandbox",
         "plan --sandbox --full",
@@ -44,7 +46,7 @@ fn similar_refusals_are_merged_and_acknowledged_by_one_glob() {
     ]
     .map(|arguments| place.run(arguments));
     insta::assert_snapshot!(story.join("\n"));
-    let place = place.env("UNDRIFT_ACK", "visibility:acme/shop, visibility:acme/site#settings");
+    let place = place.env("UNDRIFT_ACK", "visibility:acme/shop, visibility:acme/[st]i*#settings");
     assert_eq!(exit_code(&place, "plan --sandbox"), 0);
     assert_eq!(
         exit_code(&place, "plan --sandbox --ack visibility:acme/shop"),
