@@ -524,7 +524,7 @@ async fn an_error_names_operation_path_status_and_request_and_nothing_twice() {
     let error = reads(&Script::new([html(200)]), settings()).get(get()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "project-get: `GET /projects/acme%2Fshop` answered 200 with something other than JSON"
+        "project-get: `GET /projects/acme%2Fshop` answered 200 with an HTML page"
     );
 }
 
