@@ -301,8 +301,8 @@ fn request_bodies_have_the_fields_of_the_kinds() {
 const INTRODUCTION: &str = "\
 # Operations
 
-Every operation of the service, as `undrift call OPERATION name=value...` takes it. A list is read to its end, unless `page` is given.
-The last column of the table says by what else an operation is reached. Parameters with a star are required. What a secret is has to come from `@env:NAME` or `@file:PATH`; a file is `@file:PATH` too.
+The operations of the service: `undrift call OPERATION name=value...` sends one. Lists are read completely, unless `page` is given.
+The last column of the table shows what else uses an operation. Parameters with a star are required. Secrets must be given as `@env:NAME` or `@file:PATH`, files as `@file:PATH`.
 
 This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test operations` writes it anew.
 ";

@@ -45,9 +45,9 @@ fn the_page_of_commands_is_up_to_date() {
 const CONFIGURATION: &str = "\
 # undrift.yaml
 
-An optional file that configures the run. It is looked for in the folder that is given and upwards, to the root of the
-repository. Its folder is the root of the manifests: all documents below it are loaded. It never says which
-service to use, because whoever edits a manifest must not be able to send the token elsewhere.
+An optional file that configures the run. undrift searches it in the given folder and those above, up to the root of
+the repository. Its folder is the root of the manifests: all documents below it are loaded. It cannot choose the
+service, because anyone who edits a manifest could then send the token elsewhere.
 
 This page is generated: `UPDATE_SNAPSHOTS=1 cargo test --test docs` writes it anew.
 
