@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{steps, text::encode};
 
-pub use globs::{Ends, Globs};
+pub use globs::{GlobIndex, Globs};
 
 /// The address of a managed object. Ordered by path, section and entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]

@@ -4,12 +4,12 @@
 //! same marker, it is edited; otherwise a new one is written. Comments of others are never changed,
 //! whatever they contain. If somebody else edited the caller's comment, it is overwritten.
 //!
-//! The service removes notes that the caller may not see from its list, so the list cannot prove
-//! that there is none. But callers see their own notes, so one that is not in a complete list was
-//! not written by them. A mistake costs a second comment, which the next run finds and names.
+//! The service hides notes that the caller may not see, so a list cannot prove that a note does not
+//! exist. But callers see their own notes, so a note that is missing in a complete list is not
+//! theirs. In the worst case a second comment is written, which the next run finds and names.
 //!
-//! The service does not keep notes unique. If the answer to a new one is lost, the run looks for it
-//! as [`apply`](crate::apply) does, and never sends it again. If the note does not appear, the
+//! The service accepts duplicate notes. If the answer to a new one is lost, the run looks for it like
+//! [`apply`](crate::apply), and never sends it again. If the note does not appear, the
 //! outcome is unknown, and the next run looks first.
 
 use std::fmt;
@@ -61,12 +61,12 @@ pub enum Outcome {
     Same,
 }
 
-/// A comment with the wanted text.
+/// The comment that now has the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
     /// The id of the note.
     pub note: u64,
-    /// What was done for that.
+    /// What was done.
     pub outcome: Outcome,
     /// The ids of further comments of the caller with the same marker, which stay unchanged.
     pub copies: Vec<u64>,
@@ -74,7 +74,7 @@ pub struct Comment {
     pub merge_request: MergeRequest,
 }
 
-/// Why there is no such comment.
+/// Why the comment was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum CommentError {
     /// The merge request could not be read.
@@ -104,8 +104,8 @@ impl CommentError {
     }
 }
 
-/// Gives the comment of `author`, the token's user, at `place` the text `body`, which begins with
-/// `marker`. Creates or edits it.
+/// Creates or edits the comment of `author`, the token's user, at `place`, so that it has the text
+/// `body`, which begins with `marker`.
 ///
 /// # Errors
 /// [`CommentError`].
@@ -120,10 +120,10 @@ pub async fn put(
     let merge_request =
         read_merge_request(reads, place).await.map_err(CommentError::MergeRequest)?;
     let look = async || own_notes(reads, author, place, marker).await;
-    let own = look().await.map_err(CommentError::Notes)?;
+    let notes = look().await.map_err(CommentError::Notes)?;
     let discussion_locked = merge_request.discussion_locked;
     let refused = |error| CommentError::Write { error, discussion_locked };
-    let Some((first, others)) = own.split_first() else {
+    let Some((first, others)) = notes.split_first() else {
         let note = match write(client, place, body).await {
             Err(error) => found_after(reads, error, body, look).await,
             written => written,
@@ -174,10 +174,10 @@ async fn own_notes(
         .query("activity_filter", "only_comments");
     let rows = Rows { keys: &["id"], also: &["author", "body"] };
     let notes = reads.list_shown(request, rows).await?;
-    Ok(notes.into_iter().filter_map(|note| own(note, author, marker)).collect())
+    Ok(notes.into_iter().filter_map(|note| own_note(note, author, marker)).collect())
 }
 
-fn own(note: Object, author: u64, marker: &Marker) -> Option<Own> {
+fn own_note(note: Object, author: u64, marker: &Marker) -> Option<Own> {
     let field = |name: &str| note.get(name).unwrap_or(&Json::Null);
     let is_own = field("author")["id"].as_u64() == Some(author) && *field("system") != true;
     let body = field("body").as_str()?;

@@ -163,7 +163,7 @@ pub enum When {
 /// A [`Field`] with a [`Stake`]: the transform of a schema.
 #[must_use]
 #[derive(Clone, Debug)]
-pub struct Weighed(Field);
+pub struct Guarded(Field);
 
 /// The field that another field of the same entry needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -408,37 +408,37 @@ pub fn field() -> Field {
 
 impl Field {
     /// A change does nothing that guards check.
-    pub fn harmless(self) -> Weighed {
-        self.weighed(Stake::Nothing)
+    pub fn harmless(self) -> Guarded {
+        self.guarded(Stake::Nothing)
     }
 
     /// A change may give or take away access.
-    pub fn access(self) -> Weighed {
-        self.weighed(Stake::Access)
+    pub fn access(self) -> Guarded {
+        self.guarded(Stake::Access)
     }
 
     /// A change may show something to more people.
-    pub fn shows(self) -> Weighed {
-        self.weighed(Stake::Shows)
+    pub fn shows(self) -> Guarded {
+        self.guarded(Stake::Shows)
     }
 
     /// A change may weaken a protection.
-    pub fn weakens(self, when: When) -> Weighed {
-        self.weighed(Stake::Weakens(when))
+    pub fn weakens(self, when: When) -> Guarded {
+        self.guarded(Stake::Weakens(when))
     }
 
     /// A change from one of `words` to a later one weakens a protection.
-    pub fn weakens_towards_the_last(self, words: &[&'static str]) -> Weighed {
+    pub fn weakens_towards_the_last(self, words: &[&'static str]) -> Guarded {
         self.weakens(When::Later(words.iter().map(|word| Cow::Borrowed(*word)).collect()))
     }
 
     /// The rules of the kind decide what a change does.
-    pub fn by_kind(self) -> Weighed {
-        self.weighed(Stake::ByKind)
+    pub fn by_kind(self) -> Guarded {
+        self.guarded(Stake::ByKind)
     }
 
-    fn weighed(self, stake: Stake) -> Weighed {
-        Weighed(Self { stake, ..self })
+    fn guarded(self, stake: Stake) -> Guarded {
+        Guarded(Self { stake, ..self })
     }
 
     /// With the requests that accept it.
@@ -673,7 +673,7 @@ impl Field {
         self.send_as.as_deref().unwrap_or(own)
     }
 
-    /// What the schema of a property says of it: what differs from the common case.
+    /// The part of a property's schema for this: only what differs from the common case.
     pub fn to_keyword(&self) -> Json {
         let (mut own, usual) = (json!(self), json!(Self::default()));
         if let Some(own) = own.as_object_mut() {
@@ -688,7 +688,7 @@ impl Field {
     }
 }
 
-impl Transform for Weighed {
+impl Transform for Guarded {
     fn transform(&mut self, schema: &mut Schema) {
         schema.insert(KEYWORD.into(), self.0.to_keyword());
         if self.0.replaced_by.is_some() {

@@ -10,17 +10,17 @@
 //!
 //! Modules import only from layers above them in this list (`tests/layers.rs` checks that):
 //!
-//! | layer | modules | what they are |
+//! | layer | modules | contents |
 //! |---|---|---|
-//! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`release`], [`cause`], [`origin`], [`address`], [`digest`], [`yaml`], [`diagnostic`], [`planted`] | words that every layer speaks |
-//! | kinds | [`schema`], [`kind`], [`kinds`] | one file for one sort of thing |
-//! | declarations | [`desired`], [`selection`] | what is declared, whoever read it, and the part of it that a run looks at |
-//! | manifest | [`manifest`] | what people write: read, layered and checked, up to [`desired::Desired`]; of what is below, only the frontends import it |
-//! | reconcile, pure | [`live`], [`diff`], [`plan`] | what is there, what differs, what to do, what of it may run |
-//! | api | [`api`] | the one place that sends requests |
-//! | reconcile, with IO | [`observe`], [`apply`] | reading what is there, doing what was planned |
-//! | export, pure | [`export`], [`absorb`] | what is there, as manifests, and taken back into those that are there |
-//! | frontends | [`report`], [`comment`], [`cli`] | the embedded service, and what people see; `sandbox` is the crate `undrift_sandbox` |
+//! | vocabulary | [`text`], [`value`], [`secret`], [`field`], [`level`], [`operation`], [`page`], [`release`], [`cause`], [`origin`], [`address`], [`digest`], [`yaml`], [`diagnostic`], [`planted`] | types that every layer uses |
+//! | kinds | [`schema`], [`kind`], [`kinds`] | one file for each kind of object |
+//! | declarations | [`desired`], [`selection`] | declared state, and the part of it that a run selects |
+//! | manifest | [`manifest`] | reads, layers and checks manifests, up to [`desired::Desired`]; of the layers below, only the frontends import it |
+//! | reconcile, pure | [`live`], [`diff`], [`plan`] | live state, differences, plans, approval |
+//! | api | [`api`] | the only place that sends requests |
+//! | reconcile, with IO | [`observe`], [`apply`] | read the live state, carry out plans |
+//! | export, pure | [`export`], [`absorb`] | live state as manifests, and drift as edits of manifests |
+//! | frontends | [`report`], [`comment`], [`cli`] | output, comments in merge requests, the command line; `sandbox` is the crate `undrift_sandbox` |
 //!
 //! Start with [`plan`], then read [`kind`] and one of the [`kinds`], then [`apply`].
 

@@ -1,7 +1,7 @@
-//! Reading a paged list to its end, with a proof of that.
+//! Reads a paged list to its end, and proves that it is complete.
 //!
 //! [`Complete`] is a list that was read to its end. Only [`Pager::finish`] makes one, so an entry
-//! that is not in it is absent. A [`Pager`] does no IO: it gives the next request and checks the
+//! that it lacks is absent. A [`Pager`] does no IO: it gives the next request and checks the
 //! response.
 //!
 //! ```text
@@ -15,18 +15,19 @@
 //!
 //! A list is complete if nothing in the responses contradicts that:
 //!
-//! - `X-Page` is the page that was asked for, and the page size does not change.
+//! - `X-Page` is the requested page, and the page size does not change.
 //! - `Link`, `X-Next-Page` and `X-Total` agree on whether another page follows, and the page that
 //!   they name is the next one.
-//! - A page that another follows is full: it has as many entries as `X-Per-Page` says, 100 where
-//!   that says nothing. A page that was announced is not empty.
-//! - As many entries came as the last `X-Total` says, and none came twice.
-//! - Where there is no `X-Total`, one more page than the last is read, which is `[]`. So it is
-//!   where nothing but an `X-Total` says that a full page is the last.
-//! - A list that the service sends in one answer ([`Operation::unpaged`](crate::operation::Operation::unpaged)) is whole after it, where no
-//!   header says anything of pages.
+//! - Every page except the last is full: it has `X-Per-Page` entries, or 100 without that header.
+//!   An announced page is not empty.
+//! - The number of entries is the last `X-Total`, and no entry is repeated.
+//! - Without `X-Total`, one more page is read after the last one, and is `[]`. The same applies if
+//!   only `X-Total` shows that a full page is the last.
+//! - A list that the service sends in one answer
+//!   ([`Operation::unpaged`](crate::operation::Operation::unpaged)) is complete if no paging header
+//!   is present.
 //! - A list by keyset has no page numbers and no total. Its ids ascend, and it ends with a page
-//!   that is `[]` and links to no other.
+//!   that is `[]` and has no link to another.
 //!
 //! Anything else is a [`Contradiction`]. A list that is only searched ([`Pager::passing`]) does not
 //! need this; there, a contradiction is the end.
@@ -39,13 +40,13 @@ use std::{cmp::Ordering, collections::BTreeSet, mem, ops::Deref};
 use http::HeaderMap;
 
 use crate::{
-    operation::{Read, Request, Wanted},
+    operation::{KeyFilter, Read, Request},
     planted::Bug,
     value::{Json, Object},
 };
 
 pub use error::{Contradiction, PageError};
-use headers::Said;
+use headers::Headers;
 
 /// The number of entries to request per page: the maximum of the service.
 pub const PER_PAGE: usize = 100;
@@ -188,7 +189,7 @@ impl Pager {
         }
         // Without keys, the whole content of an entry may be its identity.
         let request = if rows.keys.is_empty() {
-            request.keeping(Wanted::All)
+            request.keeping(KeyFilter::All)
         } else {
             request.keeping_also(rows.keys).keeping_also(rows.also)
         };
@@ -350,14 +351,14 @@ impl Pager {
         headers: &HeaderMap,
         from: usize,
     ) -> Result<Option<Position>, Contradiction> {
-        let said = Said::read(headers, self.pages)?;
-        self.total_pages = said.total_pages.or(self.total_pages);
-        if self.base.operation.unpaged && said == Said::default() {
+        let headers = Headers::read(headers, self.pages)?;
+        self.total_pages = headers.total_pages.or(self.total_pages);
+        if self.base.operation.unpaged && headers == Headers::default() {
             Ok(None)
         } else if self.keyset {
-            self.position_by_id(&said, from)
+            self.position_by_id(&headers, from)
         } else {
-            self.position_by_number(&said, self.objects.len() - from)
+            self.position_by_number(&headers, self.objects.len() - from)
         }
     }
 
@@ -365,7 +366,7 @@ impl Pager {
     /// continues after the last received id, so no link can skip an entry.
     fn position_by_id(
         &mut self,
-        said: &Said,
+        headers: &Headers,
         from: usize,
     ) -> Result<Option<Position>, Contradiction> {
         for object in &self.objects[from..] {
@@ -376,8 +377,8 @@ impl Pager {
             self.last_id = Some(id.ok_or(Contradiction::Unordered(self.pages))?);
         }
         let entries = self.objects.len() - from;
-        let size = said.size.unwrap_or(PER_PAGE);
-        let next = said.link.as_ref().and_then(Option::as_ref);
+        let size = headers.size.unwrap_or(PER_PAGE);
+        let next = headers.link.as_ref().and_then(Option::as_ref);
         if entries == 0 {
             return if next.is_some() {
                 Err(Contradiction::Short { page: self.pages, entries, size })
@@ -389,7 +390,7 @@ impl Pager {
         if next.and_then(|link| link.id_after).is_some_and(|after| after < last) {
             return Err(Contradiction::Backwards(self.pages));
         }
-        let more = next.is_some() || self.keeps || (said.link.is_none() && entries >= size);
+        let more = next.is_some() || self.keeps || (headers.link.is_none() && entries >= size);
         let cursor =
             next.filter(|link| link.id_after.is_none()).and_then(|link| link.cursor.clone());
         Ok(more.then(|| cursor.map_or(Position::After(last), Position::Cursor)))
@@ -398,27 +399,27 @@ impl Pager {
     /// The same for a list by number, after a page of `entries` entries.
     fn position_by_number(
         &mut self,
-        said: &Said,
+        headers: &Headers,
         entries: usize,
     ) -> Result<Option<Position>, Contradiction> {
         let page = self.pages;
-        if let Some(said) = said.page.filter(|said| *said != page) {
-            return Err(Contradiction::OtherPage { page, said });
+        if let Some(received) = headers.page.filter(|received| *received != page) {
+            return Err(Contradiction::OtherPage { page, received });
         }
-        let size = self.page_size(said)?;
+        let size = self.page_size(headers)?;
         if entries > size {
             return Err(Contradiction::Overfull { page, entries, size });
         }
         if self.filtered {
-            return self.position_in_filtered(said, entries);
+            return self.position_in_filtered(headers, entries);
         }
         match self.expected {
             Expected::Announced if entries == 0 => return Err(Contradiction::Empty(page)),
             Expected::Nothing if entries > 0 => return Err(Contradiction::Beyond(page)),
             _ => {}
         }
-        let announced = self.announced(said)?;
-        let more = self.more(said, announced)?;
+        let announced = self.announced(headers)?;
+        let more = self.more(headers, announced)?;
         let full = entries == size;
         self.expected = match more {
             Some(true) if !full => return Err(Contradiction::Short { page, entries, size }),
@@ -439,11 +440,11 @@ impl Pager {
     /// headers do not show whether another page follows, it may follow any page with entries.
     fn position_in_filtered(
         &mut self,
-        said: &Said,
+        headers: &Headers,
         entries: usize,
     ) -> Result<Option<Position>, Contradiction> {
-        let announced = self.announced(said)?;
-        self.keep_total(said)?;
+        let announced = self.announced(headers)?;
+        self.keep_total(headers)?;
         let size = self.size.unwrap_or(PER_PAGE) as u64;
         let by_total = self.total.map(|total| self.pages.saturating_mul(size) < total);
         let more = announced.or(by_total).unwrap_or(entries > 0);
@@ -451,32 +452,35 @@ impl Pager {
     }
 
     /// The number of entries in a full page.
-    fn page_size(&mut self, said: &Said) -> Result<usize, Contradiction> {
-        let size = *self.size.get_or_insert(said.size.unwrap_or(PER_PAGE));
-        match said.size {
-            Some(said) if said != size => {
-                Err(Contradiction::PageSize { page: self.pages, before: size, said })
+    fn page_size(&mut self, headers: &Headers) -> Result<usize, Contradiction> {
+        let size = *self.size.get_or_insert(headers.size.unwrap_or(PER_PAGE));
+        match headers.size {
+            Some(other) if other != size => {
+                Err(Contradiction::PageSize { page: self.pages, before: size, size: other })
             }
             _ => Ok(size),
         }
     }
 
     /// Whether `Link` and `X-Next-Page` announce another page; `None` if neither is present.
-    fn announced(&self, said: &Said) -> Result<Option<bool>, Contradiction> {
+    fn announced(&self, headers: &Headers) -> Result<Option<bool>, Contradiction> {
         let page = self.pages;
-        let by_link = match &said.link {
+        let by_link = match &headers.link {
             Some(Some(link)) => {
                 Some(Some(link.page.ok_or(Contradiction::Header { page, header: "Link" })?))
             }
             Some(None) => Some(None),
             None => None,
         };
-        let named =
-            [by_link, said.next].into_iter().flatten().flatten().find(|named| *named != page + 1);
-        if let Some(said) = named {
-            return Err(Contradiction::OtherNext { page, said });
+        let named = [by_link, headers.next]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .find(|named| *named != page + 1);
+        if let Some(next) = named {
+            return Err(Contradiction::OtherNext { page, next });
         }
-        match (by_link, said.next) {
+        match (by_link, headers.next) {
             (Some(one), Some(other)) if one != other => Err(Contradiction::Announcements(page)),
             (one, other) => Ok(one.or(other).map(|next| next.is_some())),
         }
@@ -484,29 +488,31 @@ impl Pager {
 
     /// Stores the total. A lower total than before shows that an entry may have moved to a page
     /// that was read already.
-    fn keep_total(&mut self, said: &Said) -> Result<(), Contradiction> {
-        if let (Some(before), Some(said)) = (self.total, said.total)
-            && said < before
+    fn keep_total(&mut self, headers: &Headers) -> Result<(), Contradiction> {
+        if let (Some(before), Some(total)) = (self.total, headers.total)
+            && total < before
         {
-            return Err(Contradiction::Fewer { page: self.pages, before, said });
+            return Err(Contradiction::Fewer { page: self.pages, before, total });
         }
-        self.total = said.total.or(self.total);
+        self.total = headers.total.or(self.total);
         Ok(())
     }
 
     /// Whether another page follows, by `announced` and the last total; `None` if unknown.
     fn more(
         &mut self,
-        said: &Said,
+        headers: &Headers,
         announced: Option<bool>,
     ) -> Result<Option<bool>, Contradiction> {
-        self.keep_total(said)?;
-        let (sent, Some(said)) = (self.received, self.total) else { return Ok(announced) };
-        match (sent.cmp(&said), announced) {
+        self.keep_total(headers)?;
+        let (sent, Some(total)) = (self.received, self.total) else { return Ok(announced) };
+        match (sent.cmp(&total), announced) {
             (Ordering::Less, Some(false)) | (Ordering::Greater, _) => {
-                Err(Contradiction::Total { said, sent })
+                Err(Contradiction::Total { total, sent })
             }
-            (Ordering::Equal, Some(true)) => Err(Contradiction::Surplus { page: self.pages, said }),
+            (Ordering::Equal, Some(true)) => {
+                Err(Contradiction::Surplus { page: self.pages, total })
+            }
             (Ordering::Less, _) => Ok(Some(true)),
             (Ordering::Equal, _) => Ok(Some(false)),
         }

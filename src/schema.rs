@@ -8,7 +8,7 @@ use schemars::{
 use serde_json::{Value, json};
 
 use crate::{
-    field::{KEYWORD, Weighed},
+    field::{Guarded, KEYWORD},
     secret::Reference,
 };
 
@@ -44,7 +44,7 @@ pub fn identified(name: &str, version: u32, schema: Value) -> Value {
 }
 
 /// `schema` with another treatment of one field.
-pub fn with_field(mut schema: Schema, name: &str, mut treatment: Weighed) -> Schema {
+pub fn with_field(mut schema: Schema, name: &str, mut treatment: Guarded) -> Schema {
     let property = schema.get_mut("properties").and_then(|properties| properties.get_mut(name));
     if let Some(property) = property.and_then(|property| property.try_into().ok()) {
         treatment.transform(property);

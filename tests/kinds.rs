@@ -9,7 +9,7 @@ use undrift::{
     kind::{
         Change, Create, Former, Handle, HandlePlace, Id, Job, Names, Namespace, NamespaceOwner,
         Place, Section, Shape, Spec, Table, Target,
-        calls::{Act, Turn},
+        calls::{Act, Lifecycle},
         forms, plain_text,
     },
     kinds::{self, described::FILES, everywhere},
@@ -113,7 +113,7 @@ fn every_kind_is_complete() {
         let read = |op: Op<Read>| assert!(op.row().path.starts_with(&below), "{at}");
         match home.place {
             Place::List(op) | Place::Optional(op) => read(op),
-            Place::Itself(_) => assert_eq!(section.shape, Shape::Container, "{at}"),
+            Place::Container(_) => assert_eq!(section.shape, Shape::Container, "{at}"),
             Place::Object | Place::In(_) | Place::Part { .. } => {}
         }
         let is_list = matches!(home.place, Place::List(_) | Place::In(_));
@@ -446,9 +446,9 @@ fn a_write_goes_to_a_container_by_its_id() {
                     Act::Create(&declared),
                     Act::Change(&declared, &live, &changed),
                     Act::Remove(&live),
-                    Act::Itself(Turn::Move(&former)),
-                    Act::Itself(Turn::Delete),
-                    Act::Itself(Turn::Restore),
+                    Act::Container(Lifecycle::Move(&former)),
+                    Act::Container(Lifecycle::Delete),
+                    Act::Container(Lifecycle::Restore),
                 ];
                 for act in acts {
                     let release = Known::Is(REFERENCE);

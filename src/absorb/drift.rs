@@ -1,11 +1,11 @@
-//! Which differences to absorb, and what must be declared to remove them.
+//! Selects the differences to absorb, and the declarations that remove them.
 
 use super::Refusal;
 use crate::{
     address::{Address, Selector},
     desired::{Container, Entry, State},
     diff::{Action, Change, Problem, Reason, Step},
-    export::{Said, Words},
+    export::{Excerpt, ExcerptEntry},
     field::Secrecy,
     kind::{
         Capability, Effect, LiveEntry, Names, Section, Shape, Spec, forms, is_list, is_readable,
@@ -19,7 +19,7 @@ use crate::{
 
 /// What to declare for an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wish {
+pub struct Goal {
     /// The object.
     pub address: Address,
     /// The address of its group or project.
@@ -27,12 +27,12 @@ pub struct Wish {
     pub(super) section: &'static str,
     /// The identity of the entry; empty if there is only one.
     pub(super) key: String,
-    pub(super) what: What,
+    pub(super) what: Content,
 }
 
 /// How a declaration changes.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum What {
+pub(super) enum Content {
     /// These fields get these values.
     Fields(Fields),
     /// The entry is declared with these fields; the text names those that are left out.
@@ -49,20 +49,20 @@ fn keys(name: &str) -> Vec<String> {
     name.split('.').map(str::to_owned).collect()
 }
 
-impl What {
+impl Content {
     /// The entry as it was `said`.
-    fn entry(said: Said) -> Self {
+    fn entry(said: ExcerptEntry) -> Self {
         let fields = said.fields.into_iter().map(|(name, value)| (keys(&name), value));
         Self::Entry(fields.collect(), said.about)
     }
 }
 
-impl Wish {
+impl Goal {
     /// The texts to declare; none of them is a secret.
     pub fn texts(&self) -> impl Iterator<Item = String> {
         let fields = match &self.what {
-            What::Fields(fields) | What::Entry(fields, _) => &fields[..],
-            What::Gone => &[],
+            Content::Fields(fields) | Content::Entry(fields, _) => &fields[..],
+            Content::Gone => &[],
         };
         fields.iter().filter_map(|(_, value)| value.as_str()).map(str::to_owned)
     }
@@ -70,8 +70,8 @@ impl Wish {
     /// How many differences it takes back.
     pub fn differences(&self) -> usize {
         match &self.what {
-            What::Fields(fields) => fields.len(),
-            What::Entry(..) | What::Gone => 1,
+            Content::Fields(fields) => fields.len(),
+            Content::Entry(..) | Content::Gone => 1,
         }
     }
 
@@ -79,7 +79,7 @@ impl Wish {
     pub fn is_addition(&self, container: &Container) -> bool {
         let declared = container.section(self.section).into_iter();
         let mut entries = declared.flat_map(|section| &section.entries);
-        matches!(self.what, What::Entry(..)) && !entries.any(|entry| entry.key == self.key)
+        matches!(self.what, Content::Entry(..)) && !entries.any(|entry| entry.key == self.key)
     }
 }
 
@@ -87,7 +87,7 @@ impl Wish {
 pub(super) const EXTRA: &str = "extra";
 
 /// The comparison of a group or project.
-pub struct Seen<'a> {
+pub struct Compared<'a> {
     /// The declaration.
     pub container: &'a Container,
     /// The plan.
@@ -97,18 +97,18 @@ pub struct Seen<'a> {
     /// The names of the users and groups in it.
     pub names: &'a Names,
     /// The live state in the form of a manifest; `None` if the container does not exist.
-    pub words: Option<&'a Words>,
+    pub words: Option<&'a Excerpt>,
 }
 
-/// The differences that `chosen` selects, as what to declare instead. Unlisted entries are included
+/// The declarations that remove the differences selected by `chosen`. Unlisted entries are included
 /// if their section reports them as differences, or if a selector chooses entries and not only
 /// their container.
-pub fn drift(seen: &Seen<'_>, chosen: &[Selector]) -> (Vec<Wish>, Vec<Refusal>) {
+pub fn drift(seen: &Compared<'_>, chosen: &[Selector]) -> (Vec<Goal>, Vec<Refusal>) {
     let mut drift = Drift {
         seen,
         chosen,
         own: seen.container.address(),
-        wishes: Vec::new(),
+        goals: Vec::new(),
         refused: Vec::new(),
     };
     for step in seen.plan.steps.iter().chain(&seen.plan.watched) {
@@ -139,18 +139,18 @@ pub fn drift(seen: &Seen<'_>, chosen: &[Selector]) -> (Vec<Wish>, Vec<Refusal>) 
             drift.refused.push(Refusal { is_unread: true, ..Refusal::new(&scope.address, why) });
         }
     }
-    drift.wishes.sort_by(|a, b| a.address.cmp(&b.address));
-    (drift.wishes, drift.refused)
+    drift.goals.sort_by(|a, b| a.address.cmp(&b.address));
+    (drift.goals, drift.refused)
 }
 
-/// The sections that are live and not declared, as what has to be declared. With `fields`, also the
-/// fields that a declared section leaves out: nobody wrote that one yet.
-pub fn lacking(seen: &Seen<'_>, fields: bool) -> Vec<Wish> {
+/// The declarations of live sections and entries that are not declared. With `fields`, also of
+/// fields that a declared section omits, for sections that nobody has written yet.
+pub fn lacking(seen: &Compared<'_>, fields: bool) -> Vec<Goal> {
     let own = seen.container.address();
-    let wish = |(of, key, said): (Section, &str, Said)| {
+    let goal = |(of, key, said): (Section, &str, ExcerptEntry)| {
         let address = own.section(of.section);
         let address = if of.shape == Shape::List { address.entry(key) } else { address };
-        let wish = |what| Wish {
+        let goal = |what| Goal {
             address,
             container: own.clone(),
             section: of.section,
@@ -161,7 +161,7 @@ pub fn lacking(seen: &Seen<'_>, fields: bool) -> Vec<Wish> {
             // Whether it is archived is a difference.
             None if of.shape == Shape::Switch && !fields => None,
             None if said.fields.is_empty() => None,
-            None => Some(wish(What::entry(said))),
+            None => Some(goal(Content::entry(said))),
             Some(declared) if fields && of.shape == Shape::Mapping => {
                 let names = |(name, value): (String, Json)| {
                     let names = keys(&name);
@@ -169,20 +169,20 @@ pub fn lacking(seen: &Seen<'_>, fields: bool) -> Vec<Wish> {
                     (!declared.entries.iter().any(is_said)).then_some((names, value))
                 };
                 let left: Vec<_> = said.fields.into_iter().filter_map(names).collect();
-                (!left.is_empty()).then(|| wish(What::Fields(left)))
+                (!left.is_empty()).then(|| goal(Content::Fields(left)))
             }
             Some(_) => None,
         }
     };
-    let words = seen.words.into_iter().flat_map(Words::entries);
-    words.filter_map(wish).collect()
+    let words = seen.words.into_iter().flat_map(Excerpt::entries);
+    words.filter_map(goal).collect()
 }
 
 struct Drift<'a> {
-    seen: &'a Seen<'a>,
+    seen: &'a Compared<'a>,
     chosen: &'a [Selector],
     own: Address,
-    wishes: Vec<Wish>,
+    goals: Vec<Goal>,
     refused: Vec<Refusal>,
 }
 
@@ -202,10 +202,10 @@ impl Drift<'_> {
         self.refused.push(Refusal { origin: origin.cloned(), ..refusal });
     }
 
-    fn wish(&mut self, address: &Address, section: &'static str, key: &str, what: What) {
+    fn goal(&mut self, address: &Address, section: &'static str, key: &str, what: Content) {
         let container = self.own.clone();
         let (address, key) = (address.clone(), key.to_owned());
-        self.wishes.push(Wish { address, container, section, key, what });
+        self.goals.push(Goal { address, container, section, key, what });
     }
 
     /// The section of `address`, and its declared entry.
@@ -250,7 +250,7 @@ impl Drift<'_> {
                 }
             },
             (Action::Create, Some(entry), _) => {
-                self.wish(address, of.section, &entry.key, What::Gone);
+                self.goal(address, of.section, &entry.key, Content::Gone);
             }
             (Action::Update, Some(entry), Some(live)) => self.changed(of, entry, live, step),
             (Action::Delete, Some(entry), Some(live)) if entry.state == State::Absent => {
@@ -281,7 +281,7 @@ impl Drift<'_> {
                 }
             }
         }
-        self.wish(&step.address, of.section, &entry.key, What::Fields(fields));
+        self.goal(&step.address, of.section, &entry.key, Content::Fields(fields));
     }
 
     /// The value to declare for the field `name`, or why there is none.
@@ -358,7 +358,7 @@ impl Drift<'_> {
     fn entry(&mut self, address: &Address, of: Section, key: &str, live: &LiveEntry) {
         let name = of.name(&live.fields);
         match self.seen.words.and_then(|words| words.entry(of.section, &name)) {
-            Some(said) => self.wish(address, of.section, key, What::entry(said)),
+            Some(said) => self.goal(address, of.section, key, Content::entry(said)),
             None => self.refuse(address, UNSAYABLE, None),
         }
     }
@@ -374,7 +374,7 @@ impl Drift<'_> {
         let address = self.own.section(of.section);
         if self.is_chosen(&address) || self.is_chosen(&self.own) {
             let fields = vec![(vec![of.section.to_owned()], true.into())];
-            self.wish(&address, of.section, "", What::Fields(fields));
+            self.goal(&address, of.section, "", Content::Fields(fields));
         }
     }
 
@@ -392,7 +392,7 @@ impl Drift<'_> {
             && let Some((of, Some(entry))) = self.declared(address)
         {
             let key = entry.key.clone();
-            return self.wish(address, of.section, &key, What::Gone);
+            return self.goal(address, of.section, &key, Content::Gone);
         }
         self.refuse(address, problem.message.clone(), Some(&problem.origin));
     }
@@ -405,7 +405,7 @@ fn field_of(address: &Address, field: &str) -> Address {
 }
 
 /// All addresses that can be chosen: declarations down to the fields, and results.
-pub fn addresses(seen: &Seen<'_>) -> Vec<Address> {
+pub fn addresses(seen: &Compared<'_>) -> Vec<Address> {
     let own = seen.container.address();
     let mut addresses: Vec<_> = seen.container.addresses().collect();
     for section in &seen.container.sections {

@@ -34,7 +34,7 @@ pub(super) enum Step {
 
 /// A node in a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct At {
+pub(super) struct Pointer {
     /// The number of the document in the text.
     pub(super) document: usize,
     /// The path to the node.
@@ -47,11 +47,11 @@ pub(super) struct At {
 pub(super) enum Edit {
     /// Sets the last of `names` below the mapping `at` to `to`. Missing mappings in between are
     /// added. New keys are placed in the documented `order`.
-    Put { at: At, names: Vec<String>, to: New, order: Vec<String> },
+    Put { at: Pointer, names: Vec<String>, to: New, order: Vec<String> },
     /// Appends an entry to the list with `key` in the mapping `at`.
-    Push { at: At, key: String, entry: Vec<Item>, about: Option<String>, order: Vec<String> },
+    Push { at: Pointer, key: String, entry: Vec<Item>, about: Option<String>, order: Vec<String> },
     /// Removes an item from the list with `key` in the mapping `at`.
-    Remove { at: At, key: String, item: usize },
+    Remove { at: Pointer, key: String, item: usize },
 }
 
 /// Ranges of a text, and their replacements.
@@ -59,12 +59,12 @@ type Changes = Vec<(Range<usize>, String)>;
 
 /// Why a text cannot be edited, and the byte concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stuck {
+pub(super) struct NoEdit {
     pub(super) why: &'static str,
     pub(super) at: usize,
 }
 
-impl Stuck {
+impl NoEdit {
     /// Adds the place in the `text` of `file` to `refusal`.
     pub(super) fn at(&self, refusal: Refusal, file: &FileName, text: &str) -> Refusal {
         let origin = Source::new(file.clone(), text).origin(self.at, Layer::Project);
@@ -74,7 +74,7 @@ impl Stuck {
 
 impl Edit {
     /// The node in which the edit is made.
-    pub(super) const fn at(&self) -> &At {
+    pub(super) const fn at(&self) -> &Pointer {
         match self {
             Self::Put { at, .. } | Self::Remove { at, .. } | Self::Push { at, .. } => at,
         }
@@ -82,7 +82,7 @@ impl Edit {
 
     /// Applies the edit to `text`.
     #[cfg(test)]
-    fn apply(&self, text: &str) -> Result<String, Stuck> {
+    fn apply(&self, text: &str) -> Result<String, NoEdit> {
         let parsed = yaml::parse(text);
         let mut pass = Pass::default();
         pass.add(self, self.changes(text, &parsed)?, &parsed);
@@ -90,7 +90,7 @@ impl Edit {
     }
 
     /// The changes for `text`, whose parsed form is `parsed`.
-    fn changes(&self, text: &str, parsed: &Parsed) -> Result<Changes, Stuck> {
+    fn changes(&self, text: &str, parsed: &Parsed) -> Result<Changes, NoEdit> {
         let text = Text(text);
         let document = parsed.documents.get(self.at().document);
         let document = document.ok_or_else(|| text.gone(0))?;
@@ -125,7 +125,7 @@ pub(super) fn own_entries(map: &Node) -> impl Iterator<Item = (&Key, &Node)> {
 pub(super) fn apply_all(
     mut text: String,
     edits: Vec<(usize, Edit)>,
-    refuse: &mut dyn FnMut(usize, &Stuck, &str),
+    refuse: &mut dyn FnMut(usize, &NoEdit, &str),
 ) -> String {
     let mut left = edits;
     while !left.is_empty() {
@@ -162,7 +162,7 @@ struct Pass {
     /// How many items each list loses.
     removed: HashMap<(usize, String), usize>,
     /// The list that an insertion at a position appends to.
-    longer: HashMap<usize, (At, String)>,
+    longer: HashMap<usize, (Pointer, String)>,
 }
 
 impl Pass {
@@ -231,7 +231,7 @@ impl Pass {
 }
 
 /// The number of items in the list with `key` at `at`.
-fn items(parsed: &Parsed, at: &At, key: &str) -> usize {
+fn items(parsed: &Parsed, at: &Pointer, key: &str) -> usize {
     let document = parsed.documents.get(at.document).filter(|_| at.steps.is_empty());
     document.and_then(|node| own(node, key)).map_or(0, |(_, list)| list.items().len())
 }
@@ -253,16 +253,16 @@ fn count_pass() {
 struct Text<'t>(&'t str);
 
 impl Text<'_> {
-    fn stuck(why: &'static str, at: usize) -> Stuck {
-        Stuck { why, at }
+    fn stuck(why: &'static str, at: usize) -> NoEdit {
+        NoEdit { why, at }
     }
 
-    fn gone(self, at: usize) -> Stuck {
+    fn gone(self, at: usize) -> NoEdit {
         Self::stuck("it is not written where it was found", at)
     }
 
     /// The node that `steps` lead to.
-    fn walk<'n>(self, mut node: &'n Node, steps: &[Step]) -> Result<&'n Node, Stuck> {
+    fn walk<'n>(self, mut node: &'n Node, steps: &[Step]) -> Result<&'n Node, NoEdit> {
         for step in steps {
             self.check_written(node)?;
             let inner = match step {
@@ -275,7 +275,7 @@ impl Text<'_> {
     }
 
     /// Refuses a node that is written elsewhere and only referenced here.
-    fn check_written(self, node: &Node) -> Result<(), Stuck> {
+    fn check_written(self, node: &Node) -> Result<(), NoEdit> {
         if self.0[node.span.clone()].starts_with('*') {
             let why = "it stands for something that is written at a YAML anchor";
             return Err(Self::stuck(why, node.span.start));
@@ -352,7 +352,7 @@ impl Text<'_> {
         names: &[String],
         to: &New,
         order: &[String],
-    ) -> Result<Changes, Stuck> {
+    ) -> Result<Changes, NoEdit> {
         self.check_written(map)?;
         let Some((name, within)) = names.split_first() else {
             return Err(self.gone(map.span.start));
@@ -371,7 +371,7 @@ impl Text<'_> {
     }
 
     /// Replaces the value of `key` in `map`.
-    fn set(self, map: &Node, key: &Key, value: &Node, to: &New) -> Result<Changes, Stuck> {
+    fn set(self, map: &Node, key: &Key, value: &Node, to: &New) -> Result<Changes, NoEdit> {
         let colon = self.colon(key);
         let is_nothing = self.is_nothing(key, value);
         let before =
@@ -433,7 +433,7 @@ impl Text<'_> {
 
     /// Changes a block list line by line if the remaining items keep their order, so that comments
     /// stay with their items.
-    fn in_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, Stuck>> {
+    fn in_items(self, list: &Node, new: &[Json]) -> Option<Result<Changes, NoEdit>> {
         let old: Vec<Json> = list.items().iter().map(Node::to_json).collect();
         let stays = |item: &&Json| new.contains(item);
         let kept: Vec<&Json> = old.iter().filter(stays).collect();
@@ -463,7 +463,7 @@ impl Text<'_> {
     }
 
     /// Adds a new key to `map`.
-    fn insert(self, map: &Node, name: &str, to: &New, order: &[String]) -> Result<Changes, Stuck> {
+    fn insert(self, map: &Node, name: &str, to: &New, order: &[String]) -> Result<Changes, NoEdit> {
         if self.is_flow(map) {
             let entry =
                 format!("{}: {}", writer::scalar(name, true), writer::inline(&json(to), true));
@@ -508,7 +508,7 @@ impl Text<'_> {
         entry: &[Item],
         about: Option<&str>,
         order: &[String],
-    ) -> Result<Changes, Stuck> {
+    ) -> Result<Changes, NoEdit> {
         let new = || New::List(vec![(entry.to_vec(), about.map(str::to_owned))]);
         self.check_written(map)?;
         let Some((key, list)) = own(map, key) else {
@@ -528,7 +528,7 @@ impl Text<'_> {
     }
 
     /// Removes an item from a list.
-    fn remove(self, map: &Node, key: &Key, list: &Node, at: usize) -> Result<Changes, Stuck> {
+    fn remove(self, map: &Node, key: &Key, list: &Node, at: usize) -> Result<Changes, NoEdit> {
         self.check_written(list)?;
         let items = list.items();
         let item = items.get(at).ok_or_else(|| self.gone(list.span.start))?;
@@ -547,7 +547,7 @@ impl Text<'_> {
     }
 
     /// The lines of a list item, from the line feed before them.
-    fn item_lines(self, item: &Node) -> Result<Range<usize>, Stuck> {
+    fn item_lines(self, item: &Node) -> Result<Range<usize>, NoEdit> {
         let stuck = || Self::stuck("it is not written line by line", item.span.start);
         let dash = self.dash(item).ok_or_else(stuck)?;
         let start = self.line_start(dash);

@@ -1,11 +1,11 @@
-//! Finds where a wish is declared: in which document, and what to edit there.
+//! Finds where a goal is declared: in which document, and what to edit there.
 
 use std::rc::Rc;
 
 use super::{
     Mode, Refusal, Texts,
-    drift::{EXTRA, Fields, What, Wish},
-    edit::{At, Edit, New, Step, own, own_entries},
+    drift::{Content, EXTRA, Fields, Goal},
+    edit::{Edit, New, Pointer, Step, own, own_entries},
     templates,
 };
 use crate::{
@@ -26,33 +26,33 @@ const LAST: [&str; 2] = ["unlisted", "undeclared_projects"];
 pub(super) type Edits = Vec<(FileName, Edit)>;
 
 /// Why something cannot be edited, and the place concerned.
-type Stuck = (String, Option<Origin>);
+type NoEdit = (String, Option<Origin>);
 
-/// The edits with which `container` declares the wish. An entry that is `covered` is also declared
+/// The edits with which `container` declares the goal. An entry that is `covered` is also declared
 /// by a lower layer, so its removal is declared with `state: absent`.
 ///
 /// # Errors
 /// Why it cannot be edited.
 pub(super) fn place(
-    wish: &Wish,
+    goal: &Goal,
     container: &Container,
     mode: Mode,
     covered: bool,
     texts: &mut Texts<'_>,
 ) -> Result<Edits, Refusal> {
-    let Some(of) = kinds::section(container.scope, wish.section) else { return Ok(Vec::new()) };
-    let declared = container.section(wish.section);
+    let Some(of) = kinds::section(container.scope, goal.section) else { return Ok(Vec::new()) };
+    let declared = container.section(goal.section);
     let mut entries = declared.into_iter().flat_map(|section| &section.entries);
-    let entry = entries.find(|entry| entry.key == wish.key);
-    let placing = Placing { wish, of, container, entry };
+    let entry = entries.find(|entry| entry.key == goal.key);
+    let locator = Locator { goal, of, container, entry };
     match (mode, entry) {
-        (Mode::AtSource, Some(entry)) => placing.at_source(entry, texts),
-        _ => placing.in_own(covered, texts),
+        (Mode::AtSource, Some(entry)) => locator.at_source(entry, texts),
+        _ => locator.in_own(covered, texts),
     }
 }
 
-struct Placing<'a> {
-    wish: &'a Wish,
+struct Locator<'a> {
+    goal: &'a Goal,
     of: Section,
     container: &'a Container,
     entry: Option<&'a Entry>,
@@ -65,9 +65,9 @@ struct Found {
     offset: usize,
 }
 
-impl Placing<'_> {
+impl Locator<'_> {
     fn refuse(&self, why: impl Into<String>, origin: &Origin) -> Refusal {
-        Refusal { origin: Some(origin.clone()), ..Refusal::new(&self.wish.address, why) }
+        Refusal { origin: Some(origin.clone()), ..Refusal::new(&self.goal.address, why) }
     }
 
     fn open(&self, origin: &Origin, texts: &mut Texts<'_>) -> Result<Found, Refusal> {
@@ -87,7 +87,7 @@ impl Placing<'_> {
         let lost = || self.refuse("its document is not where it was", &self.container.origin);
         let document = document.ok_or_else(lost)?;
         let root = &found.parsed.documents[document];
-        let at = At { document, steps: Vec::new() };
+        let at = Pointer { document, steps: Vec::new() };
         let edits = if self.of.shape == Shape::List {
             let own = self.entry.filter(|entry| {
                 entry.origin.layer >= Layer::Group && entry.origin.file == found.file
@@ -113,11 +113,11 @@ impl Placing<'_> {
     /// Edits a list in the document `root`; `item` is the entry.
     fn in_list(
         &self,
-        at: At,
+        at: Pointer,
         root: &Node,
         item: Option<usize>,
         covered: bool,
-    ) -> Result<Vec<Edit>, Stuck> {
+    ) -> Result<Vec<Edit>, NoEdit> {
         let section = self.of.section.to_owned();
         let push = |fields: Vec<Item>, about: Option<String>| Edit::Push {
             at: at.clone(),
@@ -127,8 +127,8 @@ impl Placing<'_> {
             order: self.sections(),
         };
         let remove = item.map(|item| Edit::Remove { at: at.clone(), key: section.clone(), item });
-        match &self.wish.what {
-            What::Fields(fields) => {
+        match &self.goal.what {
+            Content::Fields(fields) => {
                 let Some(item) = item else {
                     let mut items = self.identity()?;
                     add(&mut items, fields);
@@ -136,13 +136,13 @@ impl Placing<'_> {
                 };
                 let steps = vec![Step::Key(section.clone()), Step::Item(item)];
                 let map = root.get(&section).and_then(|(_, list)| list.items().get(item));
-                self.put(&At { steps, ..at.clone() }, map, fields)
+                self.put(&Pointer { steps, ..at.clone() }, map, fields)
             }
-            What::Entry(fields, about) => {
+            Content::Entry(fields, about) => {
                 Ok(remove.into_iter().chain([push(items(fields), about.clone())]).collect())
             }
-            What::Gone if item.is_some() && !covered => Ok(remove.into_iter().collect()),
-            What::Gone => {
+            Content::Gone if item.is_some() && !covered => Ok(remove.into_iter().collect()),
+            Content::Gone => {
                 let mut items = self.identity()?;
                 items.push(Item::value("state", "absent"));
                 Ok(remove.into_iter().chain([push(items, None)]).collect())
@@ -151,7 +151,7 @@ impl Placing<'_> {
     }
 
     /// Edits a section of the document `root` that is not a list.
-    fn in_mapping(&self, at: At, root: &Node) -> Result<Vec<Edit>, Stuck> {
+    fn in_mapping(&self, at: Pointer, root: &Node) -> Result<Vec<Edit>, NoEdit> {
         let put = |to: New| Edit::Put {
             at: at.clone(),
             names: vec![self.of.section.to_owned()],
@@ -159,21 +159,27 @@ impl Placing<'_> {
             order: self.sections(),
         };
         let section = own(root, self.of.section).map(|(_, node)| node);
-        match &self.wish.what {
-            What::Fields(fields) | What::Entry(fields, _) if self.of.shape == Shape::Switch => {
+        match &self.goal.what {
+            Content::Fields(fields) | Content::Entry(fields, _)
+                if self.of.shape == Shape::Switch =>
+            {
                 Ok(fields.iter().map(|(_, value)| put(New::Value(value.clone()))).collect())
             }
-            What::Fields(fields) if section.is_some_and(|it| matches!(it.data, Data::Map(_))) => {
+            Content::Fields(fields)
+                if section.is_some_and(|it| matches!(it.data, Data::Map(_))) =>
+            {
                 let steps = vec![Step::Key(self.of.section.to_owned())];
-                self.put(&At { steps, ..at.clone() }, section, fields)
+                self.put(&Pointer { steps, ..at.clone() }, section, fields)
             }
-            What::Fields(fields) | What::Entry(fields, _) => Ok(vec![put(New::Map(items(fields)))]),
-            What::Gone => Ok(vec![put(New::Value(Json::Null))]),
+            Content::Fields(fields) | Content::Entry(fields, _) => {
+                Ok(vec![put(New::Map(items(fields)))])
+            }
+            Content::Gone => Ok(vec![put(New::Value(Json::Null))]),
         }
     }
 
     /// Sets `fields` in the mapping `map` at `at`.
-    fn put(&self, at: &At, map: Option<&Node>, fields: &Fields) -> Result<Vec<Edit>, Stuck> {
+    fn put(&self, at: &Pointer, map: Option<&Node>, fields: &Fields) -> Result<Vec<Edit>, NoEdit> {
         let specs = self.of.table().specs().iter();
         let order: Vec<_> = specs.map(|spec| spec.name.clone()).chain([EXTRA.to_owned()]).collect();
         let mut edits = Vec::new();
@@ -206,7 +212,7 @@ impl Placing<'_> {
 
     /// Edits the present declaration, in whichever layer it is.
     fn at_source(&self, entry: &Entry, texts: &mut Texts<'_>) -> Result<Edits, Refusal> {
-        if let What::Fields(fields) = &self.wish.what {
+        if let Content::Fields(fields) = &self.goal.what {
             let edit = |(names, value): &(Vec<String>, Json)| {
                 let name = names.iter().find(|name| *name != EXTRA);
                 let origin = name.and_then(|name| entry.fields.origin(name));
@@ -222,8 +228,8 @@ impl Placing<'_> {
         let found = self.open(origin, texts)?;
         let lost = || self.refuse("it is not written where it was found", origin);
         if self.of.shape != Shape::List {
-            let value = match &self.wish.what {
-                What::Entry(fields, _) => New::Map(items(fields)),
+            let value = match &self.goal.what {
+                Content::Entry(fields, _) => New::Map(items(fields)),
                 _ => New::Value(Json::Null),
             };
             let key = key_in(&found).ok_or_else(lost)?;
@@ -231,9 +237,9 @@ impl Placing<'_> {
             return Ok(vec![(found.file, Edit::Put { at, names, to: value, order: Vec::new() })]);
         }
         let (document, key, item) = item_in(&found).ok_or_else(lost)?;
-        let at = At { document, steps: Vec::new() };
+        let at = Pointer { document, steps: Vec::new() };
         let mut edits = vec![Edit::Remove { at: at.clone(), key: key.clone(), item }];
-        if let What::Entry(fields, about) = &self.wish.what {
+        if let Content::Entry(fields, about) = &self.goal.what {
             let (entry, about) = (items(fields), about.clone());
             edits.push(Edit::Push { at, key, entry, about, order: Vec::new() });
         }
@@ -271,7 +277,7 @@ impl Placing<'_> {
     }
 
     /// The identity of the entry as written in a document.
-    fn identity(&self) -> Result<Vec<Item>, Stuck> {
+    fn identity(&self) -> Result<Vec<Item>, NoEdit> {
         let Some(entry) = self.entry else { return Ok(Vec::new()) };
         let mut items = Vec::new();
         for name in self.of.identity {
@@ -319,11 +325,11 @@ fn beginning(node: &Node) -> usize {
 }
 
 /// The mapping with the found key, and the key.
-fn key_in(found: &Found) -> Option<(At, String)> {
+fn key_in(found: &Found) -> Option<(Pointer, String)> {
     let mut documents = found.parsed.documents.iter().enumerate();
     documents.find_map(|(document, root)| {
         let (steps, name) = key_below(root, found.offset)?;
-        Some((At { document, steps }, name))
+        Some((Pointer { document, steps }, name))
     })
 }
 

@@ -2,8 +2,8 @@
 //!
 //! [`drift`] finds what must be declared to remove a difference; [`absorb`] edits the texts
 //! accordingly. `locate` finds the place of a declaration, `edit` changes the text there and
-//! preserves the rest. Then the edited manifests are loaded: they must declare every wish, and
-//! otherwise the same as before. If one wish cannot be edited, it is refused and nothing is
+//! preserves the rest. Then the edited manifests are loaded: they must declare every goal, and
+//! otherwise the same as before. If one goal cannot be edited, it is refused and nothing is
 //! changed.
 
 mod drift;
@@ -17,7 +17,7 @@ use std::{
     rc::Rc,
 };
 
-pub use drift::{Seen, Wish, addresses, drift, lacking};
+pub use drift::{Compared, Goal, addresses, drift, lacking};
 
 use crate::{
     address::Address,
@@ -26,7 +26,7 @@ use crate::{
     origin::Origin,
     yaml::{self, Parsed},
 };
-use drift::What;
+use drift::Content;
 use edit::Edit;
 use locate::Edits;
 
@@ -107,14 +107,14 @@ impl Texts<'_> {
     }
 }
 
-/// Edits the manifests so that they declare the wishes. `read` returns the text of a file; `reload`
+/// Edits the manifests so that they declare the goals. `read` returns the text of a file; `reload`
 /// returns the declarations of all manifests with some texts replaced.
 ///
 /// # Errors
 /// Why nothing is edited.
 pub fn absorb(
     before: &Desired,
-    wishes: &[Wish],
+    goals: &[Goal],
     mode: Mode,
     read: &dyn Fn(&FileName) -> Result<String, String>,
     reload: &dyn Fn(&Contents) -> Result<Desired, String>,
@@ -122,17 +122,17 @@ pub fn absorb(
     let mut texts = Texts { read, known: BTreeMap::new(), parsed: BTreeMap::new() };
     let mut covered: BTreeSet<&Address> = BTreeSet::new();
     loop {
-        let edits = placed(before, wishes, mode, &covered, &mut texts)?;
-        let edited = edited(wishes, edits, &texts.known)?;
+        let edits = placed(before, goals, mode, &covered, &mut texts)?;
+        let edited = edited(goals, edits, &texts.known)?;
         let after = reload(&edited).map_err(Failed::Wrong)?;
         // An entry removed from a document may still be declared by a lower layer.
-        let still = |wish: &&Wish| wish.what == What::Gone && verify::declares(&after, wish);
-        let still: BTreeSet<_> = wishes.iter().filter(still).map(|wish| &wish.address).collect();
+        let still = |goal: &&Goal| goal.what == Content::Gone && verify::declares(&after, goal);
+        let still: BTreeSet<_> = goals.iter().filter(still).map(|goal| &goal.address).collect();
         if mode == Mode::Own && covered.is_empty() && !still.is_empty() {
             covered = still;
             continue;
         }
-        let others = verify::check(before, &after, wishes, mode).map_err(Failed::Refused)?;
+        let others = verify::check(before, &after, goals, mode).map_err(Failed::Refused)?;
         let files = edited.into_iter().filter_map(|(file, text)| {
             let old = texts.known.remove(&file)?;
             (old != text).then_some((file, (old, text)))
@@ -141,19 +141,19 @@ pub fn absorb(
     }
 }
 
-/// The edits for each wish.
+/// The edits for each goal.
 fn placed(
     before: &Desired,
-    wishes: &[Wish],
+    goals: &[Goal],
     mode: Mode,
     covered: &BTreeSet<&Address>,
     texts: &mut Texts<'_>,
 ) -> Result<Vec<(usize, Edits)>, Failed> {
     let (mut placed, mut refused) = (Vec::new(), Vec::new());
-    for (number, wish) in wishes.iter().enumerate() {
-        let is_own = |container: &&Container| container.path == wish.container.path;
+    for (number, goal) in goals.iter().enumerate() {
+        let is_own = |container: &&Container| container.path == goal.container.path;
         let Some(container) = before.containers.iter().find(is_own) else { continue };
-        match locate::place(wish, container, mode, covered.contains(&wish.address), texts) {
+        match locate::place(goal, container, mode, covered.contains(&goal.address), texts) {
             Ok(edits) => placed.push((number, edits)),
             Err(refusal) => refused.push(refusal),
         }
@@ -163,7 +163,7 @@ fn placed(
 
 /// Applies all edits to the texts, in an order that keeps positions valid.
 fn edited(
-    wishes: &[Wish],
+    goals: &[Goal],
     edits: Vec<(usize, Edits)>,
     texts: &Contents,
 ) -> Result<Contents, Failed> {
@@ -182,7 +182,7 @@ fn edited(
         });
         let text = texts.get(&file).cloned().unwrap_or_default();
         let text = edit::apply_all(text, edits, &mut |number, stuck, text| {
-            let refusal = Refusal::new(&wishes[number].address, stuck.why);
+            let refusal = Refusal::new(&goals[number].address, stuck.why);
             refused.push(stuck.at(refusal, &file, text));
         });
         edited.insert(file, text);

@@ -30,16 +30,16 @@ pub(super) fn in_words(node: &Node) -> Option<&'static str> {
 }
 
 /// The new content of a change of a list in `node`. It resulted in `declared`, and must result in
-/// `wished`. `None` if it is not a change of a list, or if one of its lists would become empty.
+/// `wanted`. `None` if it is not a change of a list, or if one of its lists would become empty.
 pub(super) fn change(
     node: &Node,
     declared: &[Json],
-    wished: &[Json],
+    wanted: &[Json],
 ) -> Option<Vec<(&'static str, Vec<Json>)>> {
     let only = |some: &[Json], others: &[Json]| -> Vec<Json> {
         some.iter().filter(|item| !others.contains(item)).cloned().collect()
     };
-    let (more, less) = (only(wished, declared), only(declared, wished));
+    let (more, less) = (only(wanted, declared), only(declared, wanted));
     let list = |key: &str| match node.get(key).map(|(_, list)| list.to_json()) {
         Some(Json::Array(list)) => list,
         _ => Vec::new(),

@@ -1,36 +1,36 @@
-//! Verifies that edited manifests declare the wishes, and otherwise the same as before.
+//! Verifies that edited manifests declare the goals, and otherwise the same as before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Mode, Refusal,
-    drift::{EXTRA, What, Wish},
+    drift::{Content, EXTRA, Goal},
 };
 use crate::{
-    desired::{Container, Desired, ITSELF, Meaning, SECTION, State, meaning, state_of},
+    desired::{Container, Desired, ITSELF, SECTION, State, Values, meaning, state_of},
     kind::{Section, forms},
     kinds,
     value::{Json, Object, Value},
 };
 
-/// Whether `desired` declares the entry of `wish` as present.
-pub(super) fn declares(desired: &Desired, wish: &Wish) -> bool {
-    let is_own = |container: &&Container| container.path == wish.container.path;
+/// Whether `desired` declares the entry of `goal` as present.
+pub(super) fn declares(desired: &Desired, goal: &Goal) -> bool {
+    let is_own = |container: &&Container| container.path == goal.container.path;
     let container = desired.containers.iter().find(is_own);
-    let section = container.and_then(|container| container.section(wish.section));
+    let section = container.and_then(|container| container.section(goal.section));
     let mut entries = section.into_iter().flat_map(|section| &section.entries);
-    entries.any(|entry| entry.key == wish.key && entry.state == State::Present)
+    entries.any(|entry| entry.key == goal.key && entry.state == State::Present)
 }
 
-/// Returns the groups and projects whose declarations change without a wish for them.
+/// Returns the groups and projects whose declarations change without a goal for them.
 ///
 /// # Errors
-/// The wishes for containers that do not declare what was wished, or declare more. If only the
+/// The goals that the new manifests do not declare, or exceed. If only the
 /// container's own document may be edited, also a change in another container.
 pub(super) fn check(
     before: &Desired,
     after: &Desired,
-    wishes: &[Wish],
+    goals: &[Goal],
     mode: Mode,
 ) -> Result<BTreeSet<String>, Vec<Refusal>> {
     let (mut others, mut refused) = (BTreeSet::new(), Vec::new());
@@ -38,14 +38,14 @@ pub(super) fn check(
         after.containers.iter().map(|container| (&container.path, container)).collect();
     for container in &before.containers {
         let own: Vec<_> =
-            wishes.iter().filter(|wish| wish.container.path == container.path).collect();
+            goals.iter().filter(|goal| goal.container.path == container.path).collect();
         let after = new.get(&container.path).map(|container| meaning(container));
         let mut after = after.unwrap_or_default();
         let mut expected = meaning(container);
-        for wish in &own {
-            if !fulfil(wish, container, &mut expected, &mut after) {
+        for goal in &own {
+            if !fulfil(goal, container, &mut expected, &mut after) {
                 let why = "the edited manifest would not declare the live state; edit it by hand";
-                refused.push(Refusal::new(&wish.address, why));
+                refused.push(Refusal::new(&goal.address, why));
             }
         }
         if expected == after {
@@ -54,8 +54,8 @@ pub(super) fn check(
         let first = expected.iter().find(|(slot, value)| after.get(*slot) != Some(value));
         let first = first.or_else(|| after.iter().find(|(slot, _)| !expected.contains_key(*slot)));
         let section = first.map_or(ITSELF, |((section, ..), _)| section);
-        match own.first().copied().or_else(|| wishes.first().filter(|_| mode == Mode::Own)) {
-            Some(wish) => {
+        match own.first().copied().or_else(|| goals.first().filter(|_| mode == Mode::Own)) {
+            Some(goal) => {
                 let changed = match section {
                     ITSELF => container.path.to_string(),
                     section => container.address().section(section).to_string(),
@@ -63,7 +63,7 @@ pub(super) fn check(
                 let why = format!(
                     "the edit would also change the declaration of `{changed}`; edit it by hand"
                 );
-                refused.push(Refusal::new(&wish.address, why));
+                refused.push(Refusal::new(&goal.address, why));
             }
             None => drop(others.insert(container.path.to_string())),
         }
@@ -71,44 +71,44 @@ pub(super) fn check(
     if refused.is_empty() { Ok(others) } else { Err(refused) }
 }
 
-/// Adds the result of `wish` to `expected`. If several results fulfil it, removes the actual one
+/// Adds the result of `goal` to `expected`. If several results fulfil it, removes the actual one
 /// from both instead. Returns whether it is fulfilled, if that is known then.
-fn fulfil(wish: &Wish, container: &Container, expected: &mut Meaning, after: &mut Meaning) -> bool {
-    let slot = |key: &str, field: &str| (wish.section, key.to_owned(), field.to_owned());
-    let Some(of) = kinds::section(container.scope, wish.section) else { return false };
+fn fulfil(goal: &Goal, container: &Container, expected: &mut Values, after: &mut Values) -> bool {
+    let slot = |key: &str, field: &str| (goal.section, key.to_owned(), field.to_owned());
+    let Some(of) = kinds::section(container.scope, goal.section) else { return false };
     // A new section is managed from now on.
     let whole = slot(SECTION, ITSELF);
     if let (false, Some(own)) = (expected.contains_key(&whole), after.get(&whole)) {
         expected.insert(whole, own.clone());
     }
-    match &wish.what {
-        What::Fields(fields) => {
-            let state = slot(&wish.key, ITSELF);
+    match &goal.what {
+        Content::Fields(fields) => {
+            let state = slot(&goal.key, ITSELF);
             expected.entry(state).or_insert_with(|| state_of(State::Present));
             for (names, value) in fields {
                 let names = names.strip_prefix(&[EXTRA.to_owned()]).unwrap_or(names);
                 let Some((name, within)) = names.split_first() else { continue };
                 let field =
-                    expected.entry(slot(&wish.key, name)).or_insert(Value::Plain(Json::Null));
+                    expected.entry(slot(&goal.key, name)).or_insert(Value::Plain(Json::Null));
                 put(of, name, field, within, value);
             }
             true
         }
-        What::Gone => {
-            let state = after.get(&slot(&wish.key, ITSELF)).cloned();
-            expected.retain(|(section, key, _), _| (*section, key) != (wish.section, &wish.key));
-            after.retain(|(section, key, _), _| (*section, key) != (wish.section, &wish.key));
+        Content::Gone => {
+            let state = after.get(&slot(&goal.key, ITSELF)).cloned();
+            expected.retain(|(section, key, _), _| (*section, key) != (goal.section, &goal.key));
+            after.retain(|(section, key, _), _| (*section, key) != (goal.section, &goal.key));
             state.is_none_or(|state| state == state_of(State::Absent))
         }
-        What::Entry(fields, _) => {
-            let mut wished: BTreeMap<String, Value> = BTreeMap::new();
+        Content::Entry(fields, _) => {
+            let mut wanted: BTreeMap<String, Value> = BTreeMap::new();
             for (names, value) in fields {
                 let Some((name, within)) = names.split_first() else { continue };
-                let field = wished.entry(name.clone()).or_insert(Value::Plain(Json::Null));
+                let field = wanted.entry(name.clone()).or_insert(Value::Plain(Json::Null));
                 put(of, name, field, within, value);
             }
             let is_own = |(section, key, _): &&(_, String, String)| {
-                (*section, key) == (wish.section, &wish.key)
+                (*section, key) == (goal.section, &goal.key)
             };
             let slots: Vec<_> = after.keys().filter(is_own).cloned().collect();
             let mut said: BTreeMap<String, Value> = slots
@@ -117,8 +117,8 @@ fn fulfil(wish: &Wish, container: &Container, expected: &mut Meaning, after: &mu
                 .collect();
             expected.retain(|slot, _| !is_own(&slot));
             let is_there = said.remove(ITSELF) == Some(state_of(State::Present));
-            said.retain(|name, _| wished.contains_key(name) || !of.identity.contains(&&**name));
-            is_there && said == wished
+            said.retain(|name, _| wanted.contains_key(name) || !of.identity.contains(&&**name));
+            is_there && said == wanted
         }
     }
 }

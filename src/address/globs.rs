@@ -6,9 +6,9 @@ use super::{Glob, glob_is_literal_until};
 
 /// Numbers of globs, by the beginning and end of the paths that they match.
 #[derive(Clone, Debug, Default)]
-pub struct Ends(HashMap<String, HashMap<String, Vec<usize>>>);
+pub struct GlobIndex(HashMap<String, HashMap<String, Vec<usize>>>);
 
-impl Ends {
+impl GlobIndex {
     /// Adds the glob with number `at`. Numbers must not decrease.
     pub fn insert(&mut self, at: usize, glob: &str) {
         let glob = glob.to_lowercase();
@@ -54,13 +54,13 @@ fn literal_parts(glob: &str) -> (&str, &str) {
 #[derive(Clone, Debug, Default)]
 pub struct Globs {
     globs: Vec<Glob>,
-    ends: Ends,
+    ends: GlobIndex,
 }
 
 impl FromIterator<Glob> for Globs {
     fn from_iter<I: IntoIterator<Item = Glob>>(globs: I) -> Self {
         let globs: Vec<_> = globs.into_iter().collect();
-        let mut ends = Ends::default();
+        let mut ends = GlobIndex::default();
         globs.iter().enumerate().for_each(|(at, glob)| ends.insert(at, glob.written()));
         Self { globs, ends }
     }
@@ -135,7 +135,7 @@ mod tests {
     fn only_globs_that_begin_and_end_like_the_path_are_tried() {
         for shape in ["acme/p{}", "acme/p{}/**", "*/p{}", "**/p{}/x", "acme/*/p{}"] {
             let globs: Vec<_> = (0..100).map(|i| shape.replace("{}", &i.to_string())).collect();
-            let mut ends = Ends::default();
+            let mut ends = GlobIndex::default();
             globs.iter().enumerate().for_each(|(at, glob)| ends.insert(at, glob));
             let path = globs[7].replace("**", "y").replace('*', "z");
             assert_eq!(ends.of(&path), [7], "{shape}");

@@ -33,7 +33,7 @@ const REDUCED: f64 = 0.8;
 
 /// When a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum SendAt {
     /// Now; the request is counted.
     Now,
     /// Not before another answer arrives.
@@ -46,7 +46,7 @@ pub enum Turn {
 
 /// The user's budget in the headers of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Quota {
     /// The limit: requests per minute.
     a_minute: u64,
     /// Requests left in this window.
@@ -57,7 +57,7 @@ pub struct Told {
     wait: Duration,
 }
 
-impl Told {
+impl Quota {
     /// Reads the headers of an answer. `wall` is for answers without a `Date`. Returns `None` for
     /// malformed headers, and for a reset that has passed or is too far away to wait for.
     pub fn read(headers: &HeaderMap, wall: SystemTime) -> Option<Self> {
@@ -82,14 +82,14 @@ pub struct Counted {
     /// When the answer arrived, or when the client gave up.
     pub at: Duration,
     /// The user's budget in its headers.
-    pub told: Option<Told>,
+    pub told: Option<Quota>,
     /// How long its operation alone is closed after a 429 for that operation.
     pub closed: Option<Duration>,
 }
 
 /// The user's budget, merged from the last answers.
 #[derive(Debug)]
-struct Announced {
+struct Known {
     a_minute: u64,
     left: u64,
     reset: u64,
@@ -111,7 +111,7 @@ struct Route {
 /// The budgets of one client.
 #[derive(Debug, Default)]
 pub struct Budget {
-    announced: Option<Announced>,
+    announced: Option<Known>,
     in_flight: u64,
     routes: BTreeMap<&'static str, Route>,
 }
@@ -124,15 +124,15 @@ impl Budget {
 
     /// Asks whether a request may be sent at `now`. If so, it counts as in flight until
     /// [`end`](Self::end).
-    pub fn take(&mut self, operation: &'static Operation, now: Duration) -> Turn {
+    pub fn take(&mut self, operation: &'static Operation, now: Duration) -> SendAt {
         let is_announced = self.announced.is_some();
         if let Some(announced) = &mut self.announced {
             if announced.over_at <= now {
                 announced.left = announced.a_minute;
             }
             match announced.left {
-                0 => return Turn::At(announced.over_at),
-                left if left <= self.in_flight => return Turn::AfterAnswer,
+                0 => return SendAt::At(announced.over_at),
+                left if left <= self.in_flight => return SendAt::AfterAnswer,
                 _ => {}
             }
         }
@@ -140,7 +140,7 @@ impl Budget {
         let known = operation.a_minute.filter(|_| is_announced);
         let limit = route.learned.or(known.map(|known| known as usize));
         let turn = route.turn(limit, now);
-        if turn == Turn::Now {
+        if turn == SendAt::Now {
             route.in_flight += 1;
             self.in_flight += 1;
         }
@@ -167,31 +167,33 @@ impl Budget {
 }
 
 /// Merges budgets from answers in any order: within one window, the lowest remainder is the latest.
-fn merged(known: Option<Announced>, told: Told, at: Duration) -> Announced {
-    let Told { a_minute, left, reset, wait } = told;
+fn merged(known: Option<Known>, told: Quota, at: Duration) -> Known {
+    let Quota { a_minute, left, reset, wait } = told;
     match known {
         Some(known) if known.reset > reset => known,
         Some(known) if known.reset == reset && known.over_at > at => {
-            Announced { left: left.min(known.left), a_minute, ..known }
+            Known { left: left.min(known.left), a_minute, ..known }
         }
-        _ => Announced { a_minute, left, reset, over_at: at.saturating_add(wait) },
+        _ => Known { a_minute, left, reset, over_at: at.saturating_add(wait) },
     }
 }
 
 impl Route {
-    fn turn(&mut self, limit: Option<usize>, now: Duration) -> Turn {
+    fn turn(&mut self, limit: Option<usize>, now: Duration) -> SendAt {
         while self.answered.front().is_some_and(|at| at.saturating_add(MINUTE) <= now) {
             self.answered.pop_front();
         }
         if self.closed_until > now {
-            return Turn::OfOperation(self.closed_until);
+            return SendAt::OfOperation(self.closed_until);
         }
         match limit {
             Some(limit) if self.in_flight + self.answered.len() >= limit => {
                 let first = self.answered.front();
-                first.map_or(Turn::AfterAnswer, |at| Turn::OfOperation(at.saturating_add(MINUTE)))
+                first.map_or(SendAt::AfterAnswer, |at| {
+                    SendAt::OfOperation(at.saturating_add(MINUTE))
+                })
             }
-            _ => Turn::Now,
+            _ => SendAt::Now,
         }
     }
 
@@ -220,11 +222,11 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn told(left: u64, reset: u64, wait: u64) -> Option<Told> {
-        Some(Told { a_minute: 2_000, left, reset, wait: seconds(wait) })
+    fn told(left: u64, reset: u64, wait: u64) -> Option<Quota> {
+        Some(Quota { a_minute: 2_000, left, reset, wait: seconds(wait) })
     }
 
-    fn heard(at: Duration, told: Option<Told>) -> Option<Counted> {
+    fn heard(at: Duration, told: Option<Quota>) -> Option<Counted> {
         Some(Counted { at, told, closed: None })
     }
 
@@ -236,9 +238,9 @@ mod tests {
                 let name = HeaderName::try_from(format!("ratelimit-{name}")).unwrap();
                 headers.insert(name, HeaderValue::from_str(value).unwrap());
             }
-            // 100 seconds into the epoch, whatever the clock here says.
+            // 100 seconds into the epoch, whatever the local clock shows.
             headers.insert("date", HeaderValue::from_static("Thu, 01 Jan 1970 00:01:40 GMT"));
-            Told::read(&headers, SystemTime::UNIX_EPOCH + seconds(9_000))
+            Quota::read(&headers, SystemTime::UNIX_EPOCH + seconds(9_000))
         };
         assert_eq!(read("2000", "7", "120"), told(7, 120, 20));
         for (limit, remaining, reset) in [
@@ -254,14 +256,14 @@ mod tests {
         ] {
             assert_eq!(read(limit, remaining, reset), None, "{limit} {remaining} {reset}");
         }
-        assert_eq!(Told::read(&HeaderMap::new(), SystemTime::now()), None);
+        assert_eq!(Quota::read(&HeaderMap::new(), SystemTime::now()), None);
     }
 
     #[test]
     fn a_service_that_announces_nothing_gets_everything_at_once() {
         let mut budget = Budget::default();
         for _ in 0..10_000 {
-            assert_eq!(budget.take(PROJECT_GET.row(), seconds(1)), Turn::Now);
+            assert_eq!(budget.take(PROJECT_GET.row(), seconds(1)), SendAt::Now);
             budget.end(PROJECT_GET.row(), heard(seconds(1), None));
         }
         assert_eq!(budget.a_minute(), None);
@@ -270,18 +272,18 @@ mod tests {
     #[test]
     fn no_more_are_sent_than_remain_until_the_reset() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
-        assert_eq!(budget.take(hooks, seconds(0)), Turn::Now);
+        assert_eq!(budget.take(hooks, seconds(0)), SendAt::Now);
         budget.end(hooks, heard(seconds(0), told(2, 120, 20)));
-        assert_eq!(budget.take(hooks, seconds(1)), Turn::Now);
-        assert_eq!(budget.take(hooks, seconds(1)), Turn::Now);
-        assert_eq!(budget.take(hooks, seconds(1)), Turn::AfterAnswer, "both may be counted");
+        assert_eq!(budget.take(hooks, seconds(1)), SendAt::Now);
+        assert_eq!(budget.take(hooks, seconds(1)), SendAt::Now);
+        assert_eq!(budget.take(hooks, seconds(1)), SendAt::AfterAnswer, "both may be counted");
         budget.end(hooks, heard(seconds(2), told(0, 120, 18)));
         // An older answer that arrives late changes nothing.
         budget.end(hooks, heard(seconds(2), told(1, 120, 18)));
-        assert_eq!(budget.take(hooks, seconds(19)), Turn::At(seconds(20)));
-        assert_eq!(budget.take(hooks, seconds(20)), Turn::Now, "the window is over");
+        assert_eq!(budget.take(hooks, seconds(19)), SendAt::At(seconds(20)));
+        assert_eq!(budget.take(hooks, seconds(20)), SendAt::Now, "the window is over");
         budget.end(hooks, heard(seconds(21), told(1_999, 180, 59)));
-        assert_eq!(budget.take(hooks, seconds(22)), Turn::Now);
+        assert_eq!(budget.take(hooks, seconds(22)), SendAt::Now);
         // A request that was not sent is given back.
         budget.end(hooks, None);
         assert_eq!((budget.in_flight, budget.a_minute()), (0, Some(2_000)));
@@ -299,7 +301,7 @@ mod tests {
                 Default::default();
             while arrived.len() < 2_000 {
                 match budget.take(operation, now) {
-                    Turn::Now => {
+                    SendAt::Now => {
                         // It arrives at any time between sending and answer.
                         let share = arrived.len() as u32 % 7;
                         let way = Duration::from_millis(latency);
@@ -307,9 +309,9 @@ mod tests {
                         in_flight.push_back((now + way, now));
                         now += Duration::from_millis(3);
                     }
-                    Turn::At(_) => panic!("the user's budget is no obstacle"),
-                    Turn::OfOperation(at) if in_flight.is_empty() => now = at,
-                    Turn::AfterAnswer | Turn::OfOperation(_) => {
+                    SendAt::At(_) => panic!("the user's budget is no obstacle"),
+                    SendAt::OfOperation(at) if in_flight.is_empty() => now = at,
+                    SendAt::AfterAnswer | SendAt::OfOperation(_) => {
                         now = now.max(in_flight.front().map_or(now, |(at, _)| *at));
                     }
                 }
@@ -336,7 +338,7 @@ mod tests {
             Some(Counted { at, told: told(1_000, 900, 60), closed: Some(seconds(closed)) })
         };
         for at in 0..10 {
-            assert_eq!(budget.take(hooks, seconds(at)), Turn::Now);
+            assert_eq!(budget.take(hooks, seconds(at)), SendAt::Now);
         }
         for at in 0..8 {
             budget.end(hooks, heard(seconds(at), told(1_000, 900, 60)));
@@ -345,10 +347,10 @@ mod tests {
         // A 429 for a request that was in flight at the same time has no further effect.
         budget.end(hooks, complaint(seconds(11), 30));
         assert_eq!(budget.routes[hooks.id].learned, Some(8));
-        assert_eq!(budget.take(hooks, seconds(12)), Turn::OfOperation(seconds(41)));
-        assert_eq!(budget.take(PROJECT_GET.row(), seconds(12)), Turn::Now);
+        assert_eq!(budget.take(hooks, seconds(12)), SendAt::OfOperation(seconds(41)));
+        assert_eq!(budget.take(PROJECT_GET.row(), seconds(12)), SendAt::Now);
         // At most eight in any minute.
-        let sent = (0..).take_while(|_| budget.take(hooks, seconds(70)) == Turn::Now).count();
+        let sent = (0..).take_while(|_| budget.take(hooks, seconds(70)) == SendAt::Now).count();
         assert_eq!(sent, 8 - 1, "the complaints of the last minute count");
         budget.end(hooks, complaint(seconds(72), 1));
         assert_eq!(budget.routes[hooks.id].learned, Some(6), "that was still too much");

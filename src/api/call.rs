@@ -13,11 +13,11 @@ use http::{HeaderMap, header::DATE};
 use tokio::sync::watch;
 
 use super::{
-    budget::{Counted, MINUTE, Told, Turn},
+    budget::{Counted, MINUTE, Quota, SendAt},
     client::{Answer, Count, Settings},
     error::{self, ApiError, HTML, Kind, Refusal},
     limit::{Gate, Permit, Place, asked_wait},
-    pace::Heard,
+    pace::Reply,
     parse::parse,
     quote::Unquotable,
     retry::{self, Decision, MAX_WAIT, Outcome},
@@ -28,7 +28,7 @@ use super::{
     },
 };
 use crate::{
-    operation::{self, Again, Method, Operation, Read, Request, Wanted},
+    operation::{self, Again, KeyFilter, Method, Operation, Read, Request},
     planted::Bug,
     secret::Secrets,
     value::Json,
@@ -107,14 +107,14 @@ struct Tally {
 }
 
 /// Why a request is not sent.
-struct Late {
+struct TooLate {
     why: Kind,
     /// When it may be sent, on the client's clock, if that is known and concerns no other
     /// operation.
     again_at: Option<Duration>,
 }
 
-impl From<Kind> for Late {
+impl From<Kind> for TooLate {
     fn from(why: Kind) -> Self {
         Self { why, again_at: None }
     }
@@ -170,7 +170,7 @@ impl Core {
         let mut attempt = freshness.map_or(1, |freshness| freshness.attempt);
         loop {
             let admitted = self.admit(request.operation, attempt, freshness).await;
-            let (permit, mut place) = admitted.map_err(|Late { why, again_at }| {
+            let (permit, mut place) = admitted.map_err(|TooLate { why, again_at }| {
                 let error = self.error(request, why).in_doubt(in_doubt);
                 match again_at {
                     Some(instant) => error.again_at(instant),
@@ -191,7 +191,7 @@ impl Core {
                 self.settings.random.unit(),
             );
             let answered_at = self.settings.clock.now();
-            let is_alone = outcome == Outcome::Throttled && told.is_some_and(Told::spares_others);
+            let is_alone = outcome == Outcome::Throttled && told.is_some_and(Quota::spares_others);
             let closed = is_alone.then(|| asked.unwrap_or(MINUTE));
             place.hear(Counted { at: answered_at, told, closed });
             // A limit of one operation says nothing about the load of others.
@@ -235,7 +235,7 @@ impl Core {
         operation: &'static Operation,
         attempt: u32,
         freshness: Option<Freshness>,
-    ) -> Result<(Permit<'_>, Place<'_>), Late> {
+    ) -> Result<(Permit<'_>, Place<'_>), TooLate> {
         let place = self.turn(operation, freshness).await?;
         let permit = tokio::select! {
             biased;
@@ -281,7 +281,7 @@ impl Core {
         &self,
         operation: &'static Operation,
         freshness: Option<Freshness>,
-    ) -> Result<Place<'_>, Late> {
+    ) -> Result<Place<'_>, TooLate> {
         loop {
             let mut answered = std::pin::pin!(self.gate.answered());
             // From here on no answer is missed.
@@ -292,12 +292,12 @@ impl Core {
                 Err(turn) => turn,
             };
             let wait = match turn {
-                Turn::Now | Turn::AfterAnswer => std::future::pending().right_future(),
-                Turn::At(_) if freshness.is_some() => return Err(Kind::Stale.into()),
-                Turn::OfOperation(at) if freshness.is_some() => {
-                    return Err(Late { why: Kind::Stale, again_at: Some(at) });
+                SendAt::Now | SendAt::AfterAnswer => std::future::pending().right_future(),
+                SendAt::At(_) if freshness.is_some() => return Err(Kind::Stale.into()),
+                SendAt::OfOperation(at) if freshness.is_some() => {
+                    return Err(TooLate { why: Kind::Stale, again_at: Some(at) });
                 }
-                Turn::At(at) | Turn::OfOperation(at) => {
+                SendAt::At(at) | SendAt::OfOperation(at) => {
                     self.sleep(at.saturating_sub(now)).left_future()
                 }
             };
@@ -310,7 +310,7 @@ impl Core {
         }
     }
 
-    /// How many requests a minute the service said that it answers.
+    /// The number of requests per minute that the service announced.
     pub(super) fn a_minute(&self) -> Option<u64> {
         self.gate.a_minute()
     }
@@ -335,7 +335,7 @@ impl Core {
         }
     }
 
-    /// Waits until nothing more is sent, and says why.
+    /// Waits until no further request may be sent, and returns the reason.
     async fn ended(&self) -> End {
         let mut end = self.end.subscribe();
         let end = end.wait_for(Option::is_some).await.ok().and_then(|end| (*end).clone());
@@ -368,7 +368,7 @@ impl Core {
         request: &Request<E>,
         wire: WireRequest,
         unquotable: &Unquotable,
-    ) -> (Verdict, Option<Told>) {
+    ) -> (Verdict, Option<Quota>) {
         let started = self.settings.clock.now();
         let sent = tokio::select! {
             biased;
@@ -394,7 +394,7 @@ impl Core {
             }
             Ok(response) => {
                 self.learn_time(&response.headers);
-                let told = Told::read(&response.headers, self.settings.clock.wall());
+                let told = Quota::read(&response.headers, self.settings.clock.wall());
                 (self.judge(operation, response, request.wanted(), unquotable), told)
             }
         }
@@ -423,7 +423,7 @@ impl Core {
         &self,
         operation: &'static Operation,
         response: WireResponse,
-        wanted: &Wanted,
+        wanted: &KeyFilter,
         unquotable: &Unquotable,
     ) -> Verdict {
         let asked = asked_wait(response.status, &response.headers, self.settings.clock.wall());
@@ -558,11 +558,11 @@ impl Core {
 }
 
 /// What the outcome of a request shows about the service's load, if anything.
-const fn heard(operation: &'static Operation, outcome: Outcome, took: Duration) -> Option<Heard> {
+const fn heard(operation: &'static Operation, outcome: Outcome, took: Duration) -> Option<Reply> {
     match outcome {
-        Outcome::Success | Outcome::Refused => Some(Heard::Answered(operation.id, took)),
-        Outcome::Throttled => Some(Heard::Throttled),
-        Outcome::NotSent | Outcome::Lost | Outcome::Faulty => Some(Heard::Failed),
+        Outcome::Success | Outcome::Refused => Some(Reply::Answered(operation.id, took)),
+        Outcome::Throttled => Some(Reply::Throttled),
+        Outcome::NotSent | Outcome::Lost | Outcome::Faulty => Some(Reply::Failed),
         Outcome::Untrusted | Outcome::Locked | Outcome::Unreadable | Outcome::Oversized => None,
     }
 }
@@ -571,7 +571,7 @@ const fn heard(operation: &'static Operation, outcome: Outcome, took: Duration) 
 fn content(
     operation: &Operation,
     response: WireResponse,
-    wanted: &Wanted,
+    wanted: &KeyFilter,
 ) -> Result<Answer, (Outcome, &'static str)> {
     let WireResponse { status, headers, body } = response;
     let read = operation.method == Method::Get;

@@ -12,8 +12,8 @@ use http::HeaderMap;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, futures::Notified};
 
 use super::{
-    budget::{Budget, Counted, Turn},
-    pace::{Heard, InFlight, Pace, Ticket},
+    budget::{Budget, Counted, SendAt},
+    pace::{InFlight, Pace, Reply, Ticket},
 };
 use crate::{operation::Operation, planted::Bug};
 
@@ -80,10 +80,10 @@ impl Gate {
     /// Asks whether a request may be sent at `now`.
     ///
     /// # Errors
-    /// When it may be sent, if not now; never [`Turn::Now`].
-    pub fn turn(&self, operation: &'static Operation, now: Duration) -> Result<Place<'_>, Turn> {
+    /// When it may be sent, if not now; never [`SendAt::Now`].
+    pub fn turn(&self, operation: &'static Operation, now: Duration) -> Result<Place<'_>, SendAt> {
         match self.state().budget.take(operation, now) {
-            Turn::Now => Ok(Place { gate: self, operation, heard: None }),
+            SendAt::Now => Ok(Place { gate: self, operation, heard: None }),
             later => Err(later),
         }
     }
@@ -132,7 +132,7 @@ impl Gate {
 
 impl Permit<'_> {
     /// Records the outcome of this request.
-    pub fn hear(&self, heard: Heard) {
+    pub fn hear(&self, heard: Reply) {
         let mut state = self.gate.state();
         let before = state.pace.limit();
         state.pace.hear(heard, self.ticket);
@@ -207,7 +207,7 @@ mod tests {
     /// Sun, 06 Nov 1994 08:49:37 GMT.
     const DATE: u64 = 784_111_777;
 
-    const ANSWERED: Heard = Heard::Answered("variable-list", Duration::ZERO);
+    const ANSWERED: Reply = Reply::Answered("variable-list", Duration::ZERO);
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         pairs
@@ -277,20 +277,20 @@ mod tests {
         for _ in 0..8 {
             burst.push(gate.enter().await);
         }
-        burst.iter().for_each(|permit| permit.hear(Heard::Throttled));
+        burst.iter().for_each(|permit| permit.hear(Reply::Throttled));
         assert_eq!(gate.limit(), 4);
         drop(burst);
         assert_eq!(gate.permits.available_permits(), 4);
-        gate.enter().await.hear(Heard::Throttled);
+        gate.enter().await.hear(Reply::Throttled);
         assert_eq!((gate.limit(), gate.permits.available_permits()), (2, 2));
     }
 
     #[tokio::test]
-    async fn the_limit_grows_back_and_is_what_may_be_in_flight() {
+    async fn the_limit_recovers_and_bounds_the_requests_in_flight() {
         for max in [1, 2, 3, 16] {
             let gate = Gate::new(InFlight::fixed(max));
             for _ in 0..9 {
-                gate.enter().await.hear(Heard::Throttled);
+                gate.enter().await.hear(Reply::Throttled);
             }
             assert_eq!(gate.limit(), 1);
             for _ in 0..max * max {
@@ -303,10 +303,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn as_many_may_be_in_flight_as_the_pace_says() {
+    async fn the_pace_limits_the_requests_in_flight() {
         let gate = Gate::new(InFlight::ADAPTING);
         let mut limits = vec![gate.limit()];
-        for heard in [ANSWERED; 20].into_iter().chain([Heard::Throttled]).chain([ANSWERED; 3]) {
+        for heard in [ANSWERED; 20].into_iter().chain([Reply::Throttled]).chain([ANSWERED; 3]) {
             let mut all = Vec::new();
             while gate.permits.available_permits() > 0 {
                 all.push(gate.enter().await);

@@ -61,7 +61,7 @@ impl InFlight {
 
 /// The outcome of one request.
 #[derive(Clone, Copy, Debug)]
-pub enum Heard {
+pub enum Reply {
     /// An answer to this operation after this time, without a complaint.
     Answered(&'static str, Duration),
     /// The service reports too many requests.
@@ -141,13 +141,13 @@ impl Pace {
     }
 
     /// Records the outcome of a request.
-    pub fn hear(&mut self, heard: Heard, ticket: Ticket) {
+    pub fn hear(&mut self, heard: Reply, ticket: Ticket) {
         if ticket.epoch != self.epoch {
             return; // It was sent before the last change, and says nothing of what is now.
         }
         match heard {
-            Heard::Throttled => self.halve(1),
-            Heard::Failed => {
+            Reply::Throttled => self.halve(1),
+            Reply::Failed => {
                 self.round.failures += 1;
                 if self.round.failures > self.sample() / 10 {
                     self.halve(1);
@@ -155,8 +155,8 @@ impl Pace {
                     self.count();
                 }
             }
-            Heard::Answered(..) if !ticket.is_timed => {}
-            Heard::Answered(operation, took) => {
+            Reply::Answered(..) if !ticket.is_timed => {}
+            Reply::Answered(operation, took) => {
                 self.round.slowness += self.slowness(operation, took.as_secs_f64());
                 self.count();
             }
@@ -229,9 +229,9 @@ mod tests {
     fn play(
         pace: &mut Pace,
         answers: usize,
-        mut answer: impl FnMut(usize, usize) -> (Duration, Option<Heard>),
+        mut answer: impl FnMut(usize, usize) -> (Duration, Option<Reply>),
     ) -> Vec<usize> {
-        let mut under_way: Vec<(Duration, Heard, Ticket)> = Vec::new();
+        let mut under_way: Vec<(Duration, Reply, Ticket)> = Vec::new();
         let (mut now, mut sent, mut limits) = (Duration::ZERO, 0, Vec::new());
         while limits.len() < answers {
             while under_way.len() < pace.limit() {
@@ -239,7 +239,7 @@ mod tests {
                 let ticket = pace.sent(in_flight);
                 let (took, heard) = answer(sent, in_flight);
                 let operation = OPERATIONS[sent % OPERATIONS.len()];
-                let heard = heard.unwrap_or(Heard::Answered(operation, took));
+                let heard = heard.unwrap_or(Reply::Answered(operation, took));
                 under_way.push((now + took, heard, ticket));
                 sent += 1;
             }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn it_doubles_while_answers_stay_as_fast() {
+    fn the_limit_doubles_while_answers_stay_fast() {
         let mut pace = Pace::new(ADAPTING);
         let limits = play(&mut pace, 400, |n, _| (millis(50 + 20 * (n % 2) as u64), None));
         let mut seen = limits.clone();
@@ -327,7 +327,7 @@ mod tests {
         let mut pace = Pace::new(ADAPTING);
         let limits = play(&mut pace, 5_000, |n, _| match n % 100 {
             17 => (Duration::from_secs(20), None),
-            50 => (millis(20), Some(Heard::Failed)),
+            50 => (millis(20), Some(Reply::Failed)),
             _ => (millis(20), None),
         });
         assert_eq!(limits.last(), Some(&64));
@@ -339,7 +339,7 @@ mod tests {
         for (every, falls) in [(20, false), (5, true), (1, true)] {
             let mut pace = Pace::new(ADAPTING);
             let limits = play(&mut pace, 2_000, |n, _| {
-                (millis(20), n.is_multiple_of(every).then_some(Heard::Failed))
+                (millis(20), n.is_multiple_of(every).then_some(Reply::Failed))
             });
             assert_eq!(limits.iter().any(|limit| *limit < 16), falls, "one of {every}: {limits:?}");
         }
@@ -350,7 +350,7 @@ mod tests {
         let mut pace = Pace::new(ADAPTING);
         // More than 24 at once are refused.
         let limits = play(&mut pace, 10_000, |_, in_flight| {
-            (millis(50), (in_flight > 24).then_some(Heard::Throttled))
+            (millis(50), (in_flight > 24).then_some(Reply::Throttled))
         });
         let settled = &limits[1_000..];
         let refused = settled.windows(2).filter(|two| two[1] < two[0]).count();
@@ -369,7 +369,7 @@ mod tests {
             let limits = play(&mut pace, 3_000, |n, _| (millis(1 + n as u64 % 100 * 10), None));
             assert!(limits.iter().all(|limit| *limit == most), "{number}: {limits:?}");
             let ticket = pace.sent(1);
-            pace.hear(Heard::Throttled, ticket);
+            pace.hear(Reply::Throttled, ticket);
             assert_eq!(pace.limit(), (most / 2).max(1));
             play(&mut pace, most * most + 1, |_, _| (millis(1), None));
             assert_eq!(pace.limit(), most);
@@ -381,7 +381,7 @@ mod tests {
         let mut pace = Pace::new(ADAPTING);
         for _ in 0..1_000 {
             let ticket = pace.sent(15);
-            pace.hear(Heard::Answered("variable-list", millis(20)), ticket);
+            pace.hear(Reply::Answered("variable-list", millis(20)), ticket);
         }
         assert_eq!(pace.limit(), 16);
     }
@@ -435,9 +435,9 @@ mod tests {
             _ => 3.0,
         };
         let heard = match kind {
-            Kind::Throttled => Heard::Throttled,
-            Kind::Failing => Heard::Failed,
-            _ => Heard::Answered(OPERATIONS[0], Duration::from_secs_f64(seconds)),
+            Kind::Throttled => Reply::Throttled,
+            Kind::Failing => Reply::Failed,
+            _ => Reply::Answered(OPERATIONS[0], Duration::from_secs_f64(seconds)),
         };
         while pace.round.settling > 0 {
             pace.sent(1);

@@ -5,14 +5,14 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::{
-    operation::Wanted,
+    operation::KeyFilter,
     value::{Json, Object},
 };
 
 /// Parses `bytes`. Of an object, and of the objects of a list, only the `wanted` keys are kept;
 /// anything else is kept whole. `None` if the JSON is broken anywhere, also in parts that are
 /// skipped.
-pub(super) fn parse(bytes: &[u8], wanted: &Wanted) -> Option<Json> {
+pub(super) fn parse(bytes: &[u8], wanted: &KeyFilter) -> Option<Json> {
     // Skipped texts would not be checked for valid UTF-8.
     let text = std::str::from_utf8(bytes).ok()?;
     let mut json = serde_json::Deserializer::from_str(text);
@@ -24,7 +24,7 @@ pub(super) fn parse(bytes: &[u8], wanted: &Wanted) -> Option<Json> {
 /// The whole answer, or an entry of its list.
 #[derive(Clone, Copy)]
 struct Part<'w> {
-    wanted: &'w Wanted,
+    wanted: &'w KeyFilter,
     is_entry: bool,
 }
 
@@ -33,8 +33,8 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
         match self.wanted {
-            Wanted::All => serde::Deserialize::deserialize(deserializer),
-            Wanted::Keys(_) => deserializer.deserialize_any(self),
+            KeyFilter::All => serde::Deserialize::deserialize(deserializer),
+            KeyFilter::Keys(_) => deserializer.deserialize_any(self),
         }
     }
 }
@@ -60,7 +60,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json, A::Error> {
         let mut entries = Vec::new();
         // A list within a list is part of a value.
-        let wanted = if self.is_entry { &Wanted::All } else { self.wanted };
+        let wanted = if self.is_entry { &KeyFilter::All } else { self.wanted };
         while let Some(entry) = list.next_element_seed(Part { wanted, is_entry: true })? {
             entries.push(entry);
         }
@@ -93,7 +93,7 @@ impl<'de> Visitor<'de> for Part<'_> {
 }
 
 /// A key; `None` for an unwanted one.
-struct Key<'w>(&'w Wanted);
+struct Key<'w>(&'w KeyFilter);
 
 impl<'de> DeserializeSeed<'de> for Key<'_> {
     type Value = Option<String>;
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str, keys: &[&'static str]) -> Option<Json> {
-        parse(text.as_bytes(), &Wanted::keys(keys.iter().copied()))
+        parse(text.as_bytes(), &KeyFilter::keys(keys.iter().copied()))
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
             Some(json!({"a": {"b": [1, {"c": 2}], "x": null}, "b": null, "ac": 3}))
         );
         assert_eq!(parsed(text, &[]), Some(json!({})));
-        assert_eq!(parse(text.as_bytes(), &Wanted::All), serde_json::from_str(text).ok());
+        assert_eq!(parse(text.as_bytes(), &KeyFilter::All), serde_json::from_str(text).ok());
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         ] {
             assert_eq!(parsed(text, &["a"]), None, "{text}");
         }
-        assert_eq!(parse(b"{\"x\": \"\xff\"}", &Wanted::keys(["a"])), None);
+        assert_eq!(parse(b"{\"x\": \"\xff\"}", &KeyFilter::keys(["a"])), None);
         let deep = |text: &str| text.repeat(200);
         let nested = format!(r#"{{"a": {}{}}}"#, deep("["), deep("]"));
         assert_eq!(parsed(&nested, &["a"]), None, "deeper than anything that is meant");

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_struck_whole_in_pieces_and_encoded() {
+    fn a_secret_is_redacted_whole_in_parts_and_encoded() {
         let live = unquotable(&["live-value-77/x"]);
         for (text, quoted) in [
             ("'live-value-77/x' is invalid", "'[secret]' is invalid"),

@@ -147,7 +147,7 @@ pub struct SendError {
     pub phase: Phase,
     /// Why there is no answer.
     pub failure: Failure,
-    /// What to do about it, if the transport knows better than the kind of failure tells.
+    /// Help that is more specific than that of the kind of failure, if any.
     pub hint: Option<&'static str>,
     reason: String,
 }

@@ -21,7 +21,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// What to do next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum Verdict {
     /// The contents have arrived: send the next call.
     Next,
     /// Look again this long after the create.
@@ -39,13 +39,13 @@ pub(super) fn next_look(passed: Duration) -> Duration {
 
 /// Decides, without IO, from the state of the container when `passed` had passed since the create;
 /// `found` is an error if it could not be read.
-pub(super) fn then(found: Result<&Presence, Cause>, passed: Duration) -> Then {
+pub(super) fn then(found: Result<&Presence, Cause>, passed: Duration) -> Verdict {
     let running = match found {
-        Ok(Presence::Here(_, Facts { arrival: None, .. })) => return Then::Next,
+        Ok(Presence::Here(_, Facts { arrival: None, .. })) => return Verdict::Next,
         Ok(Presence::Here(_, Facts { arrival: Some(Arrival::Failed(why)), .. })) => {
-            let why = why.clone().unwrap_or_else(|| "the service does not say why".to_owned());
-            let help = "remove what is there, mend the cause and run again";
-            return Then::Failed(
+            let why = why.clone().unwrap_or_else(|| "the service gave no reason".to_owned());
+            let help = "delete the project, fix the cause and run apply again";
+            return Verdict::Failed(
                 Cause::new(why).context("the import of its contents failed").help(help),
             );
         }
@@ -59,16 +59,16 @@ pub(super) fn then(found: Result<&Presence, Cause>, passed: Duration) -> Then {
             | Presence::Twice { .. }
             | Presence::Halfway { .. },
         ) => {
-            let missing = Cause::new("the service accepted this, and it is not at its path");
-            return Then::Failed(missing.help("look for it at another path"));
+            let missing = Cause::new("accepted, but nothing is at its path");
+            return Verdict::Failed(missing.help("look for it at another path"));
         }
     };
     if passed < PATIENCE {
-        return Then::Look(next_look(passed));
+        return Verdict::Look(next_look(passed));
     }
     let minutes = PATIENCE.as_secs() / 60;
     let running = running.context(format!("not finished after {minutes} minutes"));
-    Then::Unknown(running.transient().help("run again when its contents are there"))
+    Verdict::Unknown(running.transient().help("run apply again when the import has finished"))
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
         let mut looks = Vec::new();
         while passed < PATIENCE {
             let running = here(Some(Arrival::Running));
-            let Then::Look(next) = then(Ok(&running), passed) else { panic!("{passed:?}") };
+            let Verdict::Look(next) = then(Ok(&running), passed) else { panic!("{passed:?}") };
             assert!(next > passed && next <= PATIENCE);
             passed = next;
             looks.push(next.as_secs());
@@ -95,27 +95,27 @@ mod tests {
         assert_eq!(looks[..6], [2, 4, 6, 9, 13, 20]);
         assert!(looks.len() < 35, "{looks:?}");
         let end = then(Ok(&here(Some(Arrival::Running))), PATIENCE);
-        let Then::Unknown(cause) = end else { panic!("{end:?}") };
+        let Verdict::Unknown(cause) = end else { panic!("{end:?}") };
         assert!(cause.transient && cause.message.contains("after 10 minutes"), "{cause}");
     }
 
     #[test]
     fn an_arrived_import_continues_and_a_failed_one_gives_the_reason() {
-        assert_eq!(then(Ok(&here(None)), Duration::ZERO), Then::Next);
+        assert_eq!(then(Ok(&here(None)), Duration::ZERO), Verdict::Next);
         let failed = here(Some(Arrival::Failed(Some("no such repository".into()))));
-        let Then::Failed(cause) = then(Ok(&failed), Duration::ZERO) else { panic!() };
+        let Verdict::Failed(cause) = then(Ok(&failed), Duration::ZERO) else { panic!() };
         assert_eq!(cause.message, "the import of its contents failed: no such repository");
         assert!(!cause.transient);
         let moved = then(Ok(&Presence::Moved { to: None }), Duration::ZERO);
-        assert!(matches!(moved, Then::Failed(_)));
+        assert!(matches!(moved, Verdict::Failed(_)));
     }
 
     #[test]
     fn a_failed_read_is_repeated_until_the_deadline() {
         let unread = || Cause::new("503");
-        assert!(matches!(then(Err(unread()), Duration::ZERO), Then::Look(_)));
+        assert!(matches!(then(Err(unread()), Duration::ZERO), Verdict::Look(_)));
         let unreadable = Presence::Unreadable(unread());
-        assert!(matches!(then(Ok(&unreadable), Duration::ZERO), Then::Look(_)));
-        assert!(matches!(then(Err(unread()), PATIENCE), Then::Unknown(_)));
+        assert!(matches!(then(Ok(&unreadable), Duration::ZERO), Verdict::Look(_)));
+        assert!(matches!(then(Err(unread()), PATIENCE), Verdict::Unknown(_)));
     }
 }

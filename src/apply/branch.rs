@@ -9,7 +9,7 @@ use crate::{
     desired::Container,
     live::Live,
     observe::Observer,
-    plan::{Against, Base, ContainerPlan, Rest, Settings, left},
+    plan::{Base, Comparison, ContainerPlan, Rest, Settings, left},
 };
 
 /// How often the rest is planned anew. The rest may show new drift, because it lacks what was
@@ -17,13 +17,13 @@ use crate::{
 const ROUNDS: usize = 4;
 
 /// The plan of a container against a base.
-pub struct Own {
+pub struct BranchPlan {
     /// Its plan.
     pub plan: ContainerPlan,
     /// The declaration without the excluded parts.
     pub rest: Rest,
     /// The rest of the comparison with the base.
-    pub against: Against,
+    pub against: Comparison,
 }
 
 /// Plans `container` against `base`. Unless `heals`, drift from before the branch is excluded.
@@ -37,11 +37,11 @@ pub async fn plan_against(
     heals: bool,
     live: &mut Live,
     settings: &Settings,
-) -> Result<Own, ApiError> {
+) -> Result<BranchPlan, ApiError> {
     let mut whole = plan(observer, container, live, settings).await?;
     let against = base.label(&mut whole, container, live, settings);
     if heals || left(&whole.steps, false).is_empty() {
-        return Ok(Own { plan: whole, rest: Rest::All, against });
+        return Ok(BranchPlan { plan: whole, rest: Rest::All, against });
     }
     let mut rest = Rest::of(container, &whole);
     for _ in 0..ROUNDS {
@@ -51,14 +51,14 @@ pub async fn plan_against(
         base.label(&mut plan, declared, live, settings);
         match Rest::of(declared, &plan) {
             Rest::All => {
-                let against = Against { left: left(&whole.steps, false), ..against };
-                return Ok(Own { plan, rest, against });
+                let against = Comparison { left: left(&whole.steps, false), ..against };
+                return Ok(BranchPlan { plan, rest, against });
             }
             less => rest = less,
         }
     }
-    let against = Against { left: left(&whole.steps, true), ..against };
+    let against = Comparison { left: left(&whole.steps, true), ..against };
     whole.findings.steps.clear();
     whole.findings.refusals.clear();
-    Ok(Own { plan: whole, rest: Rest::Nothing, against })
+    Ok(BranchPlan { plan: whole, rest: Rest::Nothing, against })
 }

@@ -32,7 +32,7 @@ pub const LOOKS: [Duration; 5] = [
 
 /// What a new plan shows about one call of a step.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum CallState {
     /// The call was carried out.
     Applied,
     /// It was not, so far.
@@ -44,14 +44,14 @@ pub(super) enum Standing {
 }
 
 /// What the plan `now` shows about the call `at` of `step`, in a container of `scope`.
-pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> Standing {
+pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> CallState {
     let creates = step.action == Action::Create && step.address.section.is_none();
     // The container exists, and its contents are arriving.
     if creates && at == 0 && now.arrival().is_some() {
-        return Standing::Applied;
+        return CallState::Applied;
     }
     if let Some(doubt) = now.doubt(step) {
-        return Standing::Unknown(doubt);
+        return CallState::Unknown(doubt);
     }
     let left = now.steps.iter().find(|left| left.address == step.address);
     if step.replaces {
@@ -66,63 +66,63 @@ pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan
             let open: Vec<_> =
                 left.changes.iter().filter(|change| carries(scope, step, at, change)).collect();
             if open.is_empty() {
-                Standing::Applied
+                CallState::Applied
             } else if open.iter().all(|change| step.does_as(left, &change.field)) {
-                Standing::NotApplied
+                CallState::NotApplied
             } else {
-                Standing::Other
+                CallState::Other
             }
         }
-        (_, Some(left)) if step.is_as(left) => Standing::NotApplied,
-        (_, Some(_)) => Standing::Other,
+        (_, Some(left)) if step.is_as(left) => CallState::NotApplied,
+        (_, Some(_)) => CallState::Other,
         (Action::Create, None) if creates => of_new_container(scope, step, at, now),
-        (Action::Create | Action::Delete, None) => Standing::Applied,
+        (Action::Create | Action::Delete, None) => CallState::Applied,
     }
 }
 
 /// A replacement: a missing object is still to be created, an unchanged one is still to be
 /// replaced.
-fn of_replacement(step: &Step, at: usize, left: Option<&Step>) -> Standing {
+fn of_replacement(step: &Step, at: usize, left: Option<&Step>) -> CallState {
     let removes = at == 0;
     let restores = step.sends.get(at).is_some_and(|call| call.restores);
     match left {
-        None => Standing::Applied,
-        Some(left) if left.action == Action::Create && removes => Standing::Applied,
-        Some(left) if left.action == Action::Create => Standing::NotApplied,
-        Some(left) if step.is_as(left) && removes => Standing::NotApplied,
-        Some(left) if step.is_as(left) && restores => Standing::Applied,
-        Some(_) => Standing::Other,
+        None => CallState::Applied,
+        Some(left) if left.action == Action::Create && removes => CallState::Applied,
+        Some(left) if left.action == Action::Create => CallState::NotApplied,
+        Some(left) if step.is_as(left) && removes => CallState::NotApplied,
+        Some(left) if step.is_as(left) && restores => CallState::Applied,
+        Some(_) => CallState::Other,
     }
 }
 
 /// A container that is renamed and then moved: the remaining calls were not carried out.
-fn of_move(step: &Step, at: usize, left: Option<&Step>) -> Standing {
+fn of_move(step: &Step, at: usize, left: Option<&Step>) -> CallState {
     let same = |left: &Step| {
         let own = step.sends.get(at).map(|call| &call.request);
         left.requests().any(|other| own.is_some_and(|own| own.operation == other.operation))
     };
     match left {
-        Some(left) if same(left) => Standing::NotApplied,
-        _ => Standing::Applied,
+        Some(left) if same(left) => CallState::NotApplied,
+        _ => CallState::Applied,
     }
 }
 
 /// An update of which nothing is left to see. One field that is seen to have changed proves the
 /// call with all its fields.
-fn unless_unseen(step: &Step, now: &ContainerPlan) -> Standing {
+fn unless_unseen(step: &Step, now: &ContainerPlan) -> CallState {
     let unseen = now.unseen(step);
     if unseen.len() < step.changes.len() {
-        return Standing::Applied;
+        return CallState::Applied;
     }
-    Standing::Unknown(Cause::new(format!("the service does not return {}", text::listed(&unseen))))
+    CallState::Unknown(Cause::new(format!("the service does not return {}", text::listed(&unseen))))
 }
 
 /// A container that exists now. It was created with parts of its own object; remaining differences
 /// are steps of their own.
-fn of_new_container(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> Standing {
+fn of_new_container(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -> CallState {
     let request = step.requests().nth(at);
     if at > 0 && request.is_some_and(|request| request.body_fields().is_none()) {
-        return Standing::Unknown(Cause::new("nothing shows whether this was carried out"));
+        return CallState::Unknown(Cause::new("cannot tell whether this was carried out"));
     }
     let along: Vec<_> = kinds::sections(scope)
         .filter(|section| section.comes_with_container())
@@ -134,10 +134,10 @@ fn of_new_container(scope: Scope, step: &Step, at: usize, now: &ContainerPlan) -
         .filter(|left| left.address.section.is_some_and(|name| along.contains(&name)))
         .any(|left| left.changes.iter().any(|change| carries(scope, step, at, change)));
     match (differs, at) {
-        (false, _) => Standing::Applied,
+        (false, _) => CallState::Applied,
         // Another project has the path.
-        (true, 0) => Standing::Other,
-        (true, _) => Standing::NotApplied,
+        (true, 0) => CallState::Other,
+        (true, _) => CallState::NotApplied,
     }
 }
 
@@ -158,7 +158,7 @@ fn carries(scope: Scope, step: &Step, at: usize, change: &Change) -> bool {
 
 /// What to do next after a lost answer.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum Verdict {
     /// The call was carried out: send the next one.
     Next,
     /// Send it again.
@@ -185,25 +185,25 @@ pub(super) struct History {
 }
 
 /// Decides, without IO, after look number `history.looks`.
-pub(super) fn then(request: &Request<Write>, standing: Standing, history: History) -> Then {
+pub(super) fn then(request: &Request<Write>, standing: CallState, history: History) -> Verdict {
     let again = request.again();
-    let standing = if Bug::LostIsDone.is_planted() { Standing::Applied } else { standing };
+    let standing = if Bug::LostIsDone.is_planted() { CallState::Applied } else { standing };
     let later = LOOKS.get(history.looks).copied();
     match (standing, again) {
-        (Standing::Applied, _) => Then::Next,
-        (Standing::Other, _) => Then::Other,
+        (CallState::Applied, _) => Verdict::Next,
+        (CallState::Other, _) => Verdict::Other,
         // Another sending has the same effect.
-        (Standing::NotApplied, Again::Same) if history.repeatable => Then::Again,
-        (Standing::NotApplied, Again::Refused) if !history.resent => Then::Again,
-        (Standing::NotApplied, Again::Second)
+        (CallState::NotApplied, Again::Same) if history.repeatable => Verdict::Again,
+        (CallState::NotApplied, Again::Refused) if !history.resent => Verdict::Again,
+        (CallState::NotApplied, Again::Second)
             if (later.is_none() || Bug::ResendEarly.is_planted()) && !history.resent =>
         {
-            Then::Again
+            Verdict::Again
         }
         (standing, _) => match (later, standing) {
-            (Some(later), _) => Then::Look(later),
-            (None, Standing::Unknown(cause)) => Then::Unknown(cause),
-            (None, _) => Then::Failed,
+            (Some(later), _) => Verdict::Look(later),
+            (None, CallState::Unknown(cause)) => Verdict::Unknown(cause),
+            (None, _) => Verdict::Failed,
         },
     }
 }
@@ -230,17 +230,17 @@ mod tests {
 
     const FRESH: History = History { looks: 1, resent: false, repeatable: false };
 
-    fn unknown() -> Standing {
-        Standing::Unknown("unread".into())
+    fn unknown() -> CallState {
+        CallState::Unknown("unread".into())
     }
 
-    fn after(op: Op<Write>, standing: Standing, history: History) -> Then {
+    fn after(op: Op<Write>, standing: CallState, history: History) -> Verdict {
         then(&op.request(), standing, history)
     }
 
     #[test]
     fn the_remaining_step_shows_which_calls_of_a_replacement_succeeded() {
-        use Standing::{Applied, NotApplied, Other};
+        use CallState::{Applied, NotApplied, Other};
         let shop = shop(&serde_json::json!({}), Unlisted::Report);
         let step = |action, level: &str| {
             let call = |op: Op<Write>| Call::from(op.request().arg("id", 1));
@@ -272,7 +272,7 @@ mod tests {
     /// A later look at a create finds nothing left to do, the same step, or something else.
     #[test]
     fn the_remaining_step_shows_whether_a_create_succeeded() {
-        use Standing::{Applied, NotApplied, Other};
+        use CallState::{Applied, NotApplied, Other};
         let declared = |value: &str| {
             let variable = json!({"key": "A", "environment_scope": "*", "value": value});
             shop(&json!({"variables": [variable]}), Unlisted::Report)
@@ -305,9 +305,9 @@ mod tests {
         let step = Step::new(shop.scope, address, Action::Create, origin, Vec::new(), sends);
         let settings = Settings::of(caller(), Arc::default(), &Desired::default());
         let now = plan::container(&shop, &here(&shop, &json!({})), &settings);
-        assert_eq!(of_new_container(shop.scope, &step, 0, &now), Standing::Applied);
+        assert_eq!(of_new_container(shop.scope, &step, 0, &now), CallState::Applied);
         let later = of_new_container(shop.scope, &step, 1, &now);
-        assert!(matches!(later, Standing::Unknown(_)), "{later:?}");
+        assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
     }
 
     #[test]
@@ -316,8 +316,8 @@ mod tests {
             for looks in 1..=LOOKS.len() {
                 for (resent, repeatable) in [(false, false), (true, false), (false, true)] {
                     let history = History { looks, resent, repeatable };
-                    assert_eq!(after(op, Standing::Applied, history), Then::Next);
-                    assert_eq!(after(op, Standing::Other, history), Then::Other);
+                    assert_eq!(after(op, CallState::Applied, history), Verdict::Next);
+                    assert_eq!(after(op, CallState::Other, history), Verdict::Other);
                 }
             }
         }
@@ -327,34 +327,34 @@ mod tests {
     fn a_create_that_could_duplicate_is_resent_only_after_the_last_look() {
         for (looks, next) in LOOKS.into_iter().enumerate().skip(1) {
             let history = History { looks, ..FRESH };
-            assert_eq!(after(HOOK_CREATE, Standing::NotApplied, history), Then::Look(next));
+            assert_eq!(after(HOOK_CREATE, CallState::NotApplied, history), Verdict::Look(next));
         }
         let last = History { looks: LOOKS.len(), ..FRESH };
-        assert_eq!(after(HOOK_CREATE, Standing::NotApplied, last), Then::Again);
+        assert_eq!(after(HOOK_CREATE, CallState::NotApplied, last), Verdict::Again);
         assert_eq!(
-            after(HOOK_CREATE, Standing::NotApplied, History { resent: true, ..last }),
-            Then::Failed
+            after(HOOK_CREATE, CallState::NotApplied, History { resent: true, ..last }),
+            Verdict::Failed
         );
         assert_eq!(LOOKS[LOOKS.len() - 1], WRITE_TIMEOUT);
     }
 
     #[test]
     fn a_create_of_a_unique_entry_is_resent_at_the_first_look() {
-        assert_eq!(after(VARIABLE_CREATE, Standing::NotApplied, FRESH), Then::Again);
+        assert_eq!(after(VARIABLE_CREATE, CallState::NotApplied, FRESH), Verdict::Again);
         let resent = History { resent: true, ..FRESH };
-        assert_eq!(after(VARIABLE_CREATE, Standing::NotApplied, resent), Then::Look(LOOKS[1]));
+        assert_eq!(after(VARIABLE_CREATE, CallState::NotApplied, resent), Verdict::Look(LOOKS[1]));
         assert_eq!(
-            after(VARIABLE_CREATE, Standing::NotApplied, History { looks: LOOKS.len(), ..resent }),
-            Then::Failed
+            after(VARIABLE_CREATE, CallState::NotApplied, History { looks: LOOKS.len(), ..resent }),
+            Verdict::Failed
         );
     }
 
     #[test]
     fn a_repeatable_edit_is_resent_at_the_first_look() {
         let repeatable = History { repeatable: true, ..FRESH };
-        assert_eq!(after(HOOK_UPDATE, Standing::NotApplied, repeatable), Then::Again);
-        assert_eq!(after(HOOK_UPDATE, unknown(), repeatable), Then::Look(LOOKS[1]));
-        assert_eq!(after(HOOK_UPDATE, Standing::NotApplied, FRESH), Then::Look(LOOKS[1]));
+        assert_eq!(after(HOOK_UPDATE, CallState::NotApplied, repeatable), Verdict::Again);
+        assert_eq!(after(HOOK_UPDATE, unknown(), repeatable), Verdict::Look(LOOKS[1]));
+        assert_eq!(after(HOOK_UPDATE, CallState::NotApplied, FRESH), Verdict::Look(LOOKS[1]));
     }
 
     #[test]
@@ -363,10 +363,10 @@ mod tests {
             assert_ne!(
                 after(
                     PROJECT_FORK,
-                    Standing::NotApplied,
+                    CallState::NotApplied,
                     History { looks, resent: false, repeatable: true }
                 ),
-                Then::Again
+                Verdict::Again
             );
         }
     }
@@ -374,10 +374,10 @@ mod tests {
     #[test]
     fn an_unreadable_object_is_unknown_after_the_last_look() {
         for op in [HOOK_CREATE, VARIABLE_CREATE, HOOK_UPDATE, PROJECT_FORK] {
-            assert_eq!(after(op, unknown(), FRESH), Then::Look(LOOKS[1]));
+            assert_eq!(after(op, unknown(), FRESH), Verdict::Look(LOOKS[1]));
             assert_eq!(
                 after(op, unknown(), History { looks: LOOKS.len(), ..FRESH }),
-                Then::Unknown("unread".into())
+                Verdict::Unknown("unread".into())
             );
         }
     }

@@ -28,7 +28,7 @@ use std::{
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::Semaphore;
 
-pub use branch::{Own, plan_against};
+pub use branch::{BranchPlan, plan_against};
 pub use event::{Applied, Event, Mismatch, MismatchReason, Outcome, StepResult};
 pub use lost::LOOKS;
 
@@ -73,7 +73,7 @@ impl Apply<'_> {
             by_container.entry(&step.address.path).or_default().push(step);
         }
         let dependencies = Dependencies::of(plan.steps(), self.settings.created.clone());
-        let teller = Teller(Mutex::new(events));
+        let teller = EventSink(Mutex::new(events));
         let places = Semaphore::new(self.ahead.max(1));
         let mut waiting = self
             .desired
@@ -131,9 +131,9 @@ pub async fn plan(
 }
 
 /// Passes events from many places to one reader.
-struct Teller<F>(Mutex<F>);
+struct EventSink<F>(Mutex<F>);
 
-impl<F: FnMut(Event)> Teller<F> {
+impl<F: FnMut(Event)> EventSink<F> {
     fn tell(&self, event: Event) {
         (self.0.lock().unwrap_or_else(PoisonError::into_inner))(event);
     }

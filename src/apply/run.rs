@@ -35,8 +35,8 @@ use known::Known;
 use progress::{Progress, Readiness};
 
 use super::{
-    Apply, Dependencies, Event, Mismatch, Outcome, StepResult, Teller,
-    lost::{Standing, standing},
+    Apply, Dependencies, Event, EventSink, Mismatch, Outcome, StepResult,
+    lost::{CallState, standing},
 };
 use crate::{
     address::Address,
@@ -91,7 +91,7 @@ pub(super) struct Run<'a, F> {
     /// The declaration, with the sections that the plan changes.
     container: Container,
     steps: &'a [&'a Step],
-    teller: &'a Teller<F>,
+    teller: &'a EventSink<F>,
     /// The steps that other containers wait for.
     dependencies: &'a Dependencies,
     /// What is known about the container so far.
@@ -116,7 +116,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         plan: &'a Approved<'a>,
         container: &Container,
         steps: &'a [&'a Step],
-        teller: &'a Teller<F>,
+        teller: &'a EventSink<F>,
         dependencies: &'a Dependencies,
     ) -> Self {
         let mut container = container.clone();
@@ -475,7 +475,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             });
         }
         // A project that somebody else created may not be the planned one.
-        let applied = |at| standing(self.container.scope, step, at, fresh) == Standing::Applied;
+        let applied = |at| standing(self.container.scope, step, at, fresh) == CallState::Applied;
         if step.address.section.is_none() && !(0..step.sends.len()).all(applied) {
             return moved("someone created it, but not as planned".into());
         }

@@ -16,18 +16,18 @@ use super::{
     connect::ConnectArgs,
     exit::{Exit, Failure, Outcome},
     progress::Progress,
-    put,
     reports::Reports,
     session::{Manifests, Opening, Session, SessionArgs, selects_something, usable},
+    write_files,
 };
 use crate::{
-    absorb::{self, Absorbed, Contents, Failed, Mode, Refusal, Seen, Wish},
+    absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
     address::{Address, Selector},
     apply,
     desired::{Container, Desired},
     diagnostic::{Diagnostic, Diagnostics, FileName},
     diff::Reason,
-    export::{self, Estate, Words},
+    export::{self, Estate, Excerpt},
     live::Live,
     manifest::{self, Options, Surroundings},
     report::{
@@ -66,7 +66,7 @@ pub(super) struct Args {
 /// The result of reading and planning.
 #[derive(Default)]
 struct Found {
-    wishes: Vec<Wish>,
+    goals: Vec<Goal>,
     refused: Vec<Refusal>,
     /// The selected entries that no manifest lists and that are not taken.
     unlisted: Vec<Address>,
@@ -94,14 +94,16 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     };
     let style = cx.output.stderr;
     cx.output.tell(&lines(&found.unlisted, style.full, |_| (), [&line, &Address::to_string]));
-    if found.wishes.is_empty() {
+    if found.goals.is_empty() {
         cx.output.tell("nothing to absorb: the selection matches its manifest\n");
         return Ok(Exit::Success);
     }
     let mode = if args.at_source { Mode::AtSource } else { Mode::Own };
-    let read = |file: &FileName| put::read(paths.get(file).map_or(Path::new(""), PathBuf::as_path));
+    let read = |file: &FileName| {
+        write_files::read(paths.get(file).map_or(Path::new(""), PathBuf::as_path))
+    };
     let reload = |texts: &Contents| reload(&args.dir, &around, texts, cx);
-    let absorbed = absorb::absorb(&before, &found.wishes, mode, &read, &reload);
+    let absorbed = absorb::absorb(&before, &found.goals, mode, &read, &reload);
     let absorbed = absorbed.map_err(|failed| match failed {
         Failed::Refused(refused) => refuse(&refused, cx),
         Failed::Wrong(why) => {
@@ -110,16 +112,16 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
                 .help("edit them by hand, or absorb less")
         }
     })?;
-    cx.output.print(&shown(&absorbed.files, &found.wishes, cx.output.style))?;
+    cx.output.print(&shown(&absorbed.files, &found.goals, cx.output.style))?;
     if args.write {
-        let file = |(name, (old, new)): (&FileName, &(String, String))| put::File {
+        let file = |(name, (old, new)): (&FileName, &(String, String))| write_files::File {
             path: paths[name].clone(),
             old: Some(old.clone()),
             new: new.clone(),
         };
-        put::all(&absorbed.files.iter().map(file).collect::<Vec<_>>())?;
+        write_files::all(&absorbed.files.iter().map(file).collect::<Vec<_>>())?;
     }
-    cx.output.tell(&summary(&args, &found.wishes, &absorbed));
+    cx.output.tell(&summary(&args, &found.goals, &absorbed));
     Ok(Exit::Success)
 }
 
@@ -165,27 +167,27 @@ async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Fou
         let container = declared[&container.path];
         let plan = apply::plan(observer, container, &mut live, settings).await?;
         let names = observer.called(Estate::ids(container.scope, &live)).await?;
-        let said = Words::of(container.scope, &container.path, &live, &names, &words);
+        let said = Excerpt::of(container.scope, &container.path, &live, &names, &words);
         let seen =
-            Seen { container, plan: &plan, live: &live, names: &names, words: said.as_ref() };
-        let (wishes, refused) = absorb::drift(&seen, &args.addresses);
+            Compared { container, plan: &plan, live: &live, names: &names, words: said.as_ref() };
+        let (goals, refused) = absorb::drift(&seen, &args.addresses);
         let is_left = |address: &Address| {
             args.addresses.iter().any(|selector| selector.matches(address))
-                && !wishes.iter().any(|wish| wish.address == *address)
+                && !goals.iter().any(|goal| goal.address == *address)
         };
         let unlisted = plan.notes.iter().filter(|note| note.reason == Reason::Unlisted);
         let unlisted = unlisted.map(|note| &note.address).filter(|address| is_left(address));
         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
         found.unlisted.extend(unlisted.cloned());
         found.addresses.extend(absorb::addresses(&seen));
-        found.wishes.extend(wishes);
+        found.goals.extend(goals);
         found.refused.extend(refused);
         progress.step(&container.path);
         Ok(())
     };
     observer.all(&whole.iter().collect::<Vec<_>>(), session.ahead, each).await?;
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.wishes.sort_by(|a, b| a.address.cmp(&b.address));
+    found.goals.sort_by(|a, b| a.address.cmp(&b.address));
     found.refused.sort_by(|a, b| a.address.cmp(&b.address));
     found.unlisted.sort();
     Ok(found)
@@ -228,10 +230,10 @@ pub(super) fn reload(
 /// once; elsewhere it can be applied as a patch.
 pub(super) fn shown(
     files: &BTreeMap<FileName, (String, String)>,
-    wishes: &[Wish],
+    goals: &[Goal],
     style: Style,
 ) -> String {
-    let plain: BTreeSet<String> = wishes.iter().flat_map(Wish::texts).collect();
+    let plain: BTreeSet<String> = goals.iter().flat_map(Goal::texts).collect();
     let file = |(name, (old, new)): (&FileName, &(String, String))| {
         let [old, new] = [old, new].map(|text| manifest::shown(text, &plain));
         let diff = TextDiff::from_lines(&old, &new);
@@ -254,8 +256,8 @@ pub(super) fn shown(
     escape_lines(&text).into_owned()
 }
 
-fn summary(args: &Args, wishes: &[Wish], absorbed: &Absorbed) -> String {
-    let differences = count(wishes.iter().map(Wish::differences).sum(), "difference");
+fn summary(args: &Args, goals: &[Goal], absorbed: &Absorbed) -> String {
+    let differences = count(goals.iter().map(Goal::differences).sum(), "difference");
     let files = count(absorbed.files.len(), "file");
     let mut summary = match args.write {
         true => format!("absorbed {differences} into {files}\n"),

@@ -28,7 +28,7 @@ use crate::{
     page::Rows,
     report::{
         json::harmless,
-        redact::{Keys, Struck},
+        redact::{Keys, Redacted},
     },
     secret::Secrets,
     text::{MASK, escape, mask_url, nearest},
@@ -290,7 +290,7 @@ fn print(row: &Operation, mut answer: Json, args: &Args, cx: &Context) -> Result
     }
     let secrets = cx.output.secrets();
     // The keys are names used by the service.
-    let struck = |answer| Struck::new(answer, Keys::Words, &secrets);
+    let struck = |answer| Redacted::new(answer, Keys::Words, &secrets);
     let text = match (args.out, &answer) {
         (Format::Ndjson, Json::Array(items)) => {
             items.iter().map(|item| Ok(serde_json::to_string(&struck(item))? + "\n")).collect()

@@ -188,7 +188,7 @@ impl ConnectArgs {
         }
         #[cfg(feature = "sandbox")]
         if self.sandbox.is_some() {
-            super::told::tell(output);
+            super::rehearsed::tell(output);
         }
     }
 

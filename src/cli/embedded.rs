@@ -11,7 +11,7 @@ use super::{
     exit::{Exit, Failure},
     input,
     output::Output,
-    told,
+    rehearsed,
 };
 use crate::{
     api::Service,
@@ -72,7 +72,7 @@ pub(super) async fn start(
 /// # Errors
 /// If it does not start.
 pub(super) async fn launch(config: sandbox::Config, output: &Output) -> Result<Running, Failure> {
-    let config = sandbox::Config { collections: told::collections(), ..config };
+    let config = sandbox::Config { collections: rehearsed::collections(), ..config };
     let running = sandbox::start(config).await.map_err(|error| {
         let broken = matches!(error, StartError::Database { .. } | StartError::Memory(_));
         Failure::new(if broken { Exit::Internal } else { Exit::Usage }, error)

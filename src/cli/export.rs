@@ -68,7 +68,7 @@ pub(super) struct Args {
     /// What to do about secret values: leave them out (plain), leave out all values of variables
     /// (none), or refer to environment variables (env)
     #[arg(long, value_name = "HOW", default_value = "plain", hide_possible_values = true)]
-    values: How,
+    values: SecretMode,
     /// With `--values env`, write the values into this file, which only its owner can read
     #[arg(long, value_name = "FILE")]
     secrets: Option<PathBuf>,
@@ -92,7 +92,7 @@ pub(super) struct Args {
 
 /// What to do about secret values, as the option has it.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum How {
+enum SecretMode {
     Plain,
     None,
     Env,
@@ -109,17 +109,16 @@ impl Args {
                 "`undrift schema` and docs/reference/fields.md list all sections".into()
             })));
         }
-        if self.update && matches!(self.values, How::Env) {
+        if self.update && matches!(self.values, SecretMode::Env) {
             let failure = Failure::usage("`--values env` cannot be combined with `--update`");
             return Err(failure.help("export into an empty folder to get references"));
         }
         let without_values = [("--secrets", self.secrets.is_some()), ("--rehearse", self.rehearse)];
         if let Some((option, _)) = without_values.into_iter().find(|(_, is_given)| *is_given)
-            && !matches!(self.values, How::Env)
+            && !matches!(self.values, SecretMode::Env)
         {
-            let failure =
-                Failure::usage(format!("`{option}` has no meaning without `--values env`"));
-            return Err(failure.help("add `--values env`: references stand for the values then"));
+            let failure = Failure::usage(format!("`{option}` needs `--values env`"));
+            return Err(failure.help("add `--values env` to write references instead of values"));
         }
         Ok(())
     }
@@ -129,9 +128,9 @@ impl Args {
             caller: observer.caller().clone(),
             release,
             values: match self.values {
-                How::Plain => Values::Plain,
-                How::None => Values::None,
-                How::Env => Values::Env,
+                SecretMode::Plain => Values::Plain,
+                SecretMode::None => Values::None,
+                SecretMode::Env => Values::Env,
             },
             all: self.all,
             defaults: !self.no_defaults,
@@ -167,7 +166,7 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
 }
 
 /// The live state of each group and project, by path.
-type Lives = BTreeMap<Arc<str>, Live>;
+type LiveStates = BTreeMap<Arc<str>, Live>;
 
 /// Reads everything; each step needs the results of the one before. The result is complete, or
 /// names what is missing.
@@ -186,12 +185,12 @@ async fn read(
     let containers = existing.containers.into_values();
     let containers = containers.filter(|(_, path)| settings.touches(path));
     let containers: Vec<Container> =
-        containers.map(|(scope, path)| export::wish(scope, path, &settings)).collect();
+        containers.map(|(scope, path)| export::to_read(scope, path, &settings)).collect();
     if containers.is_empty() {
-        return Err(Failure::usage("`--only` and `--exclude` leave nothing to export"));
+        return Err(Failure::usage("`--only` and `--exclude` select nothing"));
     }
     let progress = Progress::reading(containers.len(), &cx.output);
-    let found = Mutex::new((Estate::new(settings, existing.deleting), Lives::new()));
+    let found = Mutex::new((Estate::new(settings, existing.deleting), LiveStates::new()));
     let each = async |container: &Container, mut live: Live| {
         let names = observer.called(Estate::ids(container.scope, &live)).await?;
         let (estate, lives) = &mut *found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,7 +215,7 @@ async fn read(
         cx.output.tell(&format!("warning: {}\n", escape(what)));
     }
     if !wrong.is_empty() && !args.partial {
-        return Err(nothing_written("what was exported does not plan to nothing"));
+        return Err(nothing_written("the exported manifests do not match the live state"));
     }
     Ok((written, Exit::Incomplete.when(!is_read || !wrong.is_empty())))
 }
@@ -244,7 +243,7 @@ fn tell_unread(estate: &mut Estate, args: &Args, cx: &Context) -> Result<bool, F
 
 fn nothing_written(why: &str) -> Failure {
     let failure = Failure::new(Exit::Incomplete, anyhow::anyhow!("nothing was written: {why}"));
-    failure.help("run it again, or pass `--partial` to write what could be read")
+    failure.help("run export again, or pass `--partial` to write the rest")
 }
 
 /// The requested groups and projects that exist.
@@ -253,13 +252,13 @@ async fn found(args: &Args, observer: &Observer, cx: &Context) -> Result<Existin
     if existing.personal > 0 {
         let personal = count(existing.personal, "project");
         let note = format!(
-            "note: left out {personal} in personal namespaces; name a user to export theirs\n"
+            "note: skipped {personal} in personal namespaces; name a user to export them\n"
         );
         cx.output.tell(&note);
     }
     if let Some(path) = existing.unmatched.first() {
-        let failure = Failure::usage(format!("there is nothing at `{}`", escape(path)));
-        return Err(failure.help("correct the path, or use a token that sees it"));
+        let failure = Failure::usage(format!("nothing exists at `{}`", escape(path)));
+        return Err(failure.help("correct the path, or use a token that can see it"));
     }
     if existing.containers.is_empty() {
         return Err(Failure::usage("everything there is marked for deletion"));

@@ -26,8 +26,8 @@ mod output;
 mod pages;
 mod plan;
 mod progress;
-mod put;
 mod record;
+mod rehearsed;
 mod reports;
 #[cfg(feature = "sandbox")]
 mod sandbox;
@@ -38,7 +38,7 @@ mod session;
 mod show;
 mod signal;
 mod snapshot;
-mod told;
+mod write_files;
 
 use std::{
     ffi::OsString,
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_holds_together() {
+    fn the_command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 

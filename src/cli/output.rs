@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_are_for_terminals_of_people() {
+    fn colours_are_only_for_terminals() {
         let env = |name: &str, value: &str| {
             Environment::default().with([(name.to_owned(), value.to_owned())])
         };

@@ -29,10 +29,10 @@ pub(super) type Now = fn() -> Timestamp;
 
 /// The record of this run, if one is kept. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct RunRecord(Option<Arc<Kept>>);
+pub(super) struct RunRecord(Option<Arc<Open>>);
 
 #[derive(Debug)]
-struct Kept {
+struct Open {
     path: PathBuf,
     now: Now,
     output: Output,
@@ -55,7 +55,7 @@ impl RunRecord {
             .open(path)
             .map_err(|error| cannot_write(path, &error))?;
         let record = Record::begun(spelled(now()), job);
-        Ok(Self(Some(Arc::new(Kept {
+        Ok(Self(Some(Arc::new(Open {
             path: path.to_owned(),
             now,
             output: output.clone(),
@@ -124,7 +124,7 @@ impl RunRecord {
     }
 }
 
-impl Kept {
+impl Open {
     fn open(&self) -> MutexGuard<'_, Option<(File, Record)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_report_is_gone_as_soon_as_a_run_begins_and_a_new_one_there_when_it_ends() {
+    fn a_run_removes_the_old_report_and_writes_a_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let (old, new) = (folder.path().join("old.json"), folder.path().join("new.json"));
         fs::write(&old, "{\"status\": \"of another run\"}").unwrap();
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_fails_reports_that() {
+    fn a_failed_run_writes_a_report() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new.json");
         let mut reports = reports(&[&path]);
@@ -430,7 +430,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_keeps_its_permissions_and_a_link_its_end() {
+    fn a_file_keeps_its_permissions_and_a_link_its_target() {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
         let folder = tempfile::tempdir().unwrap();
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));

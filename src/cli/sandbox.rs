@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Context, embedded, exit::Outcome, signal, told};
+use super::{Context, embedded, exit::Outcome, rehearsed, signal};
 use crate::{
     cli::exit::Exit,
     release::{REFERENCE, Release},
@@ -105,7 +105,7 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// Runs the server until a signal ends it.
+/// Runs the server until interrupted.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     if args.facts {
         cx.output.print(&facts_table())?;
@@ -139,7 +139,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     // A reader of the address may send a signal at once.
     let mut signals = signal::Source::new()?;
     let running = embedded::launch(config, &cx.output).await?;
-    told::tell(&cx.output);
+    rehearsed::tell(&cx.output);
     let token = if running.token_was_generated() {
         format!("token: {}\n", running.token())
     } else {

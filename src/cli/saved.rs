@@ -18,7 +18,7 @@ use crate::{
     digest::Key,
     plan::{
         Plan,
-        saved::{self, LARGEST, Made, Recording, SavedPlan, Sealed, Unusable},
+        saved::{self, LARGEST, Recording, SavedPlan, Sealed, Source, Unusable},
     },
     text,
 };
@@ -123,7 +123,7 @@ impl Target {
     ) -> Result<(), Failure> {
         let Self { path, key } = self;
         let [only, exclude] = args.selected();
-        let made = Made {
+        let made = Source {
             at: jiff::Timestamp::now(),
             target: session.run.target.clone(),
             caller: session.run.caller.clone(),

@@ -33,7 +33,7 @@ pub(super) fn watch(
     Ok(first)
 }
 
-/// Runs something that only reads, until a signal comes; a second one ends the process.
+/// Runs something that only reads, until a signal arrives; a second one ends the process.
 ///
 /// # Errors
 /// The result of that, or the signal.

@@ -52,14 +52,14 @@ async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let session = Opening::of(&of_session).from(Source::Taking).open(reports, cx).await?;
     let taken = fill(args, &session, cx).await;
     session.close().await;
-    let Taken { snapshot, calls, incomplete } = taken?;
+    let NewSnapshot { snapshot, calls, incomplete } = taken?;
     save(&snapshot, &args.output).map_err(|error| cannot_write(&args.output, &error))?;
     let key =
         |(what, why): &(String, String)| (what.split(' ').next().map(str::to_owned), why.clone());
     let line = |(what, why): &(String, String)| format!("warning: could not read {what}: {why}");
     let full = cx.output.stderr.full;
     cx.output.tell(&lines(&incomplete, full, key, [&line, &|(what, _)| what.clone()]));
-    let counts = snapshot.things.counts();
+    let counts = snapshot.contents.counts();
     let count = |scope: Scope| text::count(counts.get(&scope).copied().unwrap_or(0), scope.noun());
     cx.output.print(&format!(
         "wrote `{}`: {}, {} ({})\n",
@@ -72,7 +72,7 @@ async fn take(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
 }
 
 /// What was read.
-struct Taken {
+struct NewSnapshot {
     snapshot: Snapshot,
     /// The number of requests.
     calls: u64,
@@ -81,7 +81,7 @@ struct Taken {
 }
 
 /// Reads what the plan needs, and what plans of other manifests may need.
-async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<Taken, Failure> {
+async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<NewSnapshot, Failure> {
     let Some(taking) = &session.taking else {
         return Err(Failure::new(Exit::Internal, anyhow::anyhow!("nothing is taken")));
     };
@@ -91,7 +91,7 @@ async fn fill(args: &Args, session: &Session, cx: &Context) -> Result<Taken, Fai
     if args.all_sections {
         taking.all_sections(&session.desired).await?;
     }
-    Ok(Taken { snapshot: taking.finish(), calls: taking.calls(), incomplete })
+    Ok(NewSnapshot { snapshot: taking.finish(), calls: taking.calls(), incomplete })
 }
 
 fn save(snapshot: &Snapshot, path: &Path) -> io::Result<()> {

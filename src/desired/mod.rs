@@ -20,7 +20,7 @@ use std::{
 };
 
 use crate::{
-    address::{Address, Ends, Glob},
+    address::{Address, Glob, GlobIndex},
     field::{Named, Scope},
     kind::{Capability, Created, Effect, Facts, LiveEntry, Place, Section, Shape, forms},
     kinds,
@@ -33,8 +33,8 @@ pub use acknowledgement::{Acknowledgement, Guard};
 pub use declared::Declared;
 pub use groups::Groups;
 pub use moves::{Move, Moves, renamed};
-pub use roster::{Ask, Exception, Judge, Member, Roster, Standing};
-pub use slots::{ITSELF, Meaning, SECTION, meaning, state_of};
+pub use roster::{Ask, Exception, Judge, Member, Roster, Treatment};
+pub use slots::{ITSELF, SECTION, Values, meaning, state_of};
 
 /// Everything that the manifests declare.
 #[derive(Clone, Debug, Default)]
@@ -101,7 +101,7 @@ impl Desired {
     /// Without acknowledgements for undeclared addresses: those are meant for another run.
     #[must_use]
     pub fn without_idle_acknowledgements(mut self) -> Self {
-        let mut by_path = Ends::default();
+        let mut by_path = GlobIndex::default();
         let known = &self.acknowledgements;
         known.iter().enumerate().for_each(|(at, known)| by_path.insert(at, known.at.over_paths()));
         let mut is_idle = vec![true; known.len()];

@@ -30,11 +30,11 @@ pub struct Ask<'a> {
 }
 
 /// Decides how manifests treat a path.
-pub type Judge<'a> = Box<dyn Fn(Scope, &str) -> Standing + Sync + 'a>;
+pub type Judge<'a> = Box<dyn Fn(Scope, &str) -> Treatment + Sync + 'a>;
 
 /// How manifests treat a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Treatment {
     /// A document declares it.
     Declared,
     /// A rule includes it.

@@ -7,7 +7,7 @@ use super::{Container, Declared, State};
 use crate::{address::Glob, value::Value};
 
 /// The declared values by section, entry and field, without origins.
-pub type Meaning = BTreeMap<(&'static str, String, String), Value>;
+pub type Values = BTreeMap<(&'static str, String, String), Value>;
 
 /// The key for the container itself, and for a section or entry as a whole.
 pub const ITSELF: &str = "";
@@ -16,8 +16,8 @@ pub const ITSELF: &str = "";
 pub const SECTION: &str = "\0";
 
 /// The declared values of `container`.
-pub fn meaning(container: &Container) -> Meaning {
-    let mut meaning = Meaning::new();
+pub fn meaning(container: &Container) -> Values {
+    let mut meaning = Values::new();
     let mut say = |section, key: &str, field: &str, value: Value| {
         meaning.insert((section, key.to_owned(), field.to_owned()), value);
     };

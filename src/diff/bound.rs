@@ -4,7 +4,7 @@ use super::{Context, Findings};
 use crate::{
     field::Field,
     kind::NamespaceOwner,
-    kinds::above::{Above, outranks},
+    kinds::group_limits::{OnLimit, outranks},
     live::Question,
     text,
     value::Value,
@@ -12,7 +12,7 @@ use crate::{
 
 /// Why the group above prevents a declared value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bound {
+pub enum Limit {
     /// The service refuses it: what is wrong, and what to do.
     Refused(String, String),
     /// It would have no effect; the end of a sentence that begins with `waits`.
@@ -28,7 +28,7 @@ pub fn bound(
     value: &Value,
     context: Context<'_>,
     findings: &mut Findings,
-) -> Option<Bound> {
+) -> Option<Limit> {
     let by = field.bounded_by.as_deref().filter(|_| has_group_above(context))?;
     let own = value.plain()?;
     let path = &context.target.path;
@@ -43,14 +43,14 @@ pub fn bound(
     let above = outranks(name, own, says)?;
     let above_it = path.rsplit_once('/').map_or("", |(group, _)| group);
     Some(match above {
-        Above::Refused => {
+        OnLimit::Refused => {
             let says = text::escape(says.as_str().unwrap_or_default());
-            Bound::Refused(
+            Limit::Refused(
                 format!("`{name}` goes beyond the `{by}` of `{above_it}`, which is `{says}`"),
                 format!("declare less here, or change `{by}` of `{above_it}` first"),
             )
         }
-        Above::Shown => Bound::Waits(format!("until `{above_it}` has `{by}` on")),
+        OnLimit::Shown => Limit::Waits(format!("until `{above_it}` has `{by}` on")),
     })
 }
 

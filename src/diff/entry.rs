@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    Action, Bound, Change, Context, Findings, Fit, Incomplete, Note, Problem, Reason, Shown, Step,
-    bound, bound::has_group_above, fit, hidden_effects, problem, removal, shown_declared,
+    Action, Change, Context, Findings, Incomplete, Limit, Note, Problem, Reason, Shown, Step,
+    Support, bound, bound::has_group_above, fit, hidden_effects, problem, removal, shown_declared,
     shown_live, subject, subject_id,
 };
 use crate::{
@@ -62,7 +62,7 @@ impl<'a> Comparing<'a> {
         mut values: Fields,
     ) -> Self {
         let declared = values.clone();
-        values.retain(|name, value| fit(section, name, value, context.release) != Fit::Local);
+        values.retain(|name, value| fit(section, name, value, context.release) != Support::Local);
         Self { section, entry, context, address, values, declared, is_alone: true }
     }
 
@@ -188,10 +188,10 @@ impl<'a> Comparing<'a> {
     /// that depends on an unknown release; adds a problem if the service lacks it.
     fn fits(&self, name: &str, value: &Value, findings: &mut Findings) -> bool {
         match fit(self.section, name, value, self.context.release) {
-            Fit::Fits => return true,
-            Fit::Local => {}
-            Fit::Depends => findings.ask(Question::Release),
-            Fit::Unfit(misfit) => {
+            Support::Fits => return true,
+            Support::Local => {}
+            Support::Depends => findings.ask(Question::Release),
+            Support::Unfit(misfit) => {
                 let problem = misfit.problem(self.address.clone(), self.origin(name));
                 findings.problems.push(problem);
             }
@@ -395,10 +395,10 @@ impl<'a> Comparing<'a> {
                 && let Some(bound) = bound(self.field(name), name, value, self.context, findings)
             {
                 match bound {
-                    Bound::Refused(why, help) => {
+                    Limit::Refused(why, help) => {
                         findings.problems.push(self.problem("too-visible", why, Some(help), name));
                     }
-                    Bound::Waits(why) => waiting.entry(why).or_default().push(name.clone()),
+                    Limit::Waits(why) => waiting.entry(why).or_default().push(name.clone()),
                 }
                 continue;
             }

@@ -161,7 +161,7 @@ pub enum Reason {
         /// The effect, as a sentence that starts with `it`.
         what: String,
     },
-    /// These fields are not set yet; the text says why.
+    /// These fields are not set yet, for this reason.
     Waits {
         /// The end of a sentence that begins with `waits`.
         why: String,

@@ -16,10 +16,10 @@ mod step;
 #[cfg(test)]
 mod tests;
 
-pub use bound::{Bound, bound};
+pub use bound::{Limit, bound};
 pub use findings::{Findings, Held, Incomplete, Note, Problem, Reason, Refusal};
 pub use label::Label;
-pub use released::{Fit, fit};
+pub use released::{Support, fit};
 pub use step::{Action, Change, Edge, Shown, ShownCall, Step};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,8 +118,8 @@ pub fn section(
     Ok(findings)
 }
 
-/// The texts that address several entries, live or declared, in paths; only the query tells those
-/// entries apart.
+/// The texts in paths that address several live or declared entries, which only the query
+/// distinguishes.
 fn crowded(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
     let section = declared.of;
     let [path, .., _] = section.home.handle else { return BTreeSet::new() };

@@ -3,7 +3,7 @@
 use super::Problem;
 use crate::{
     address::Address,
-    kind::{Section, Unfit},
+    kind::{Section, Unsupported},
     origin::Origin,
     release::{Known, Release},
     value::Value,
@@ -11,7 +11,7 @@ use crate::{
 
 /// Whether the service can do what a field declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fit {
+pub enum Support {
     /// It can, as far as known.
     Fits,
     /// It has no such field; the field then only steers undrift.
@@ -19,14 +19,14 @@ pub enum Fit {
     /// That depends on its release, which was not read yet.
     Depends,
     /// It cannot.
-    Unfit(Misfit),
+    Unfit(NotInRelease),
 }
 
 /// Why the service cannot do it, and its release.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit(Unfit, Release);
+pub struct NotInRelease(Unsupported, Release);
 
-impl Misfit {
+impl NotInRelease {
     /// The problem to repair at `address`.
     pub fn problem(self, address: Address, origin: Origin) -> Problem {
         let Self(unfit, release) = self;
@@ -36,19 +36,19 @@ impl Misfit {
 }
 
 /// Whether a service of this release can do what the field `name` declares.
-pub fn fit(section: Section, name: &str, declared: &Value, release: Known) -> Fit {
+pub fn fit(section: Section, name: &str, declared: &Value, release: Known) -> Support {
     let table = section.table();
     let Some(spec) = table.get(name).filter(|spec| spec.depends_on_release(declared)) else {
-        return Fit::Fits;
+        return Support::Fits;
     };
     let is_there = spec.field.since.is_some_and(|since| release.has(since));
     match release {
-        Known::NotAsked => Fit::Depends,
-        _ if spec.field.local_before && !is_there => Fit::Local,
-        Known::Hidden => Fit::Fits,
+        Known::NotAsked => Support::Depends,
+        _ if spec.field.local_before && !is_there => Support::Local,
+        Known::Hidden => Support::Fits,
         Known::Is(release) => match table.unfit(spec, declared, release) {
-            Some(unfit) => Fit::Unfit(Misfit(unfit, release)),
-            None => Fit::Fits,
+            Some(unfit) => Support::Unfit(NotInRelease(unfit, release)),
+            None => Support::Fits,
         },
     }
 }

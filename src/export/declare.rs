@@ -31,7 +31,7 @@ use crate::{
 const REFUSED: [u16; 3] = [401, 403, 404];
 
 /// The reason if an answer lacks a field that every answer should have.
-const UNSAID: &str = "the answer does not say it";
+const UNSAID: &str = "the answer lacks it";
 
 /// The live state at the path of a group or project.
 pub(super) enum Found {
@@ -161,7 +161,7 @@ impl Declaring<'_> {
             (_, Some(Ok(entries))) => entries,
             (_, _) if self.facts.archived => return,
             (_, Some(Err(cause))) => return self.unread(of, cause),
-            (_, None) => return self.unread(of, &Cause::new("it was not read")),
+            (_, None) => return self.unread(of, &Cause::new("not read")),
         };
         let mut part = Part { of, about: Vec::new(), entries: Vec::new() };
         self.document.tier = self.document.tier.max(of.tier());
@@ -174,7 +174,7 @@ impl Declaring<'_> {
             let entry = self.entry(of, live, &mut part.about);
             if let Some(name) = entry.unsayable(of) {
                 self.left_out.truncate(before);
-                self.leave_out(&mut part, &entry, format!("no manifest can say its `{name}`"));
+                self.leave_out(&mut part, &entry, format!("manifests cannot express `{name}`"));
                 continue;
             }
             // A section that is not a list exists even if it has no fields.
@@ -371,8 +371,8 @@ impl Declaring<'_> {
             if !is_nothing(&value) {
                 let names_somebody = value.is_array() || value.is_object();
                 let why = match names_somebody {
-                    true => "it names what the token does not see",
-                    false => "no manifest can say it",
+                    true => "it names something that the token cannot see",
+                    false => "a manifest cannot express it",
                 };
                 if !names_somebody {
                     self.lack(of, &entry.key, &name, why);
@@ -395,7 +395,7 @@ impl Declaring<'_> {
             return None;
         }
         if value.is_null() && !forms::is_hidden(&spec.field, live) {
-            return Some("it has none, which no manifest can say".into());
+            return Some("it has no value, which a manifest cannot express".into());
         }
         let Some(text) = value.as_str() else { return Some("the service hides it".into()) };
         if spec.field.secrecy == Secrecy::Address {
@@ -405,7 +405,7 @@ impl Declaring<'_> {
         let names = of.identity.iter().filter_map(|name| live.fields.get(*name));
         let is_named_so = names.clone().map(plain_text).any(|name| looks::is_named_so(&name));
         let why = match of.rules.confidential(&live.fields) {
-            _ if self.settings.values == Values::None => "no values are",
+            _ if self.settings.values == Values::None => "`--values none`",
             Some(why) => why,
             None if is_named_so => "its name is that of a secret",
             None if looks::looks_so(text) => "it looks like a secret",

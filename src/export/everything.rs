@@ -14,7 +14,7 @@ use crate::{
 
 /// What to read of the group or project at `path`. It is in no manifest, and nothing is planned for
 /// it.
-pub fn wish(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
+pub fn to_read(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
     let origin = Origin { file: "".into(), line: 0, column: 0, layer: Layer::Project };
     let section = |of: Section| {
         let specs = of.table().specs().iter();
@@ -42,7 +42,7 @@ pub fn wish(scope: Scope, path: Arc<str>, settings: &Settings) -> Container {
 /// `container`, changed so that its declared sections are read completely.
 pub fn everything(container: &Container, settings: &Settings) -> Container {
     let mut whole = container.clone();
-    for section in wish(container.scope, container.path.clone(), settings).sections {
+    for section in to_read(container.scope, container.path.clone(), settings).sections {
         let declared = whole.sections.iter_mut().find(|own| own.of.section == section.of.section);
         if let Some(declared) = declared {
             declared.entries.extend(section.entries);
@@ -54,7 +54,7 @@ pub fn everything(container: &Container, settings: &Settings) -> Container {
 /// `container` with every section looked at in full, whether it declares it or not.
 pub fn whole(container: &Container, settings: &Settings) -> Container {
     let mut whole = everything(container, settings);
-    let sections = wish(container.scope, container.path.clone(), settings).sections;
+    let sections = to_read(container.scope, container.path.clone(), settings).sections;
     whole.sections.extend(
         sections.into_iter().filter(|section| container.section(section.of.section).is_none()),
     );

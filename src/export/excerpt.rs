@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Live state in the form of a manifest, entry by entry. A dot in a field's name separates keys.
-pub struct Words {
+pub struct Excerpt {
     /// With everything that the service shows.
     whole: Document,
     /// Without presets of the service.
@@ -23,14 +23,14 @@ pub struct Words {
 
 /// An entry in the form of a manifest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
+pub struct ExcerptEntry {
     /// Its fields, in the order of the documentation.
     pub fields: Vec<(String, Json)>,
     /// What was left out of it, and why.
     pub about: Option<String>,
 }
 
-impl Words {
+impl Excerpt {
     /// The live state at `path`; `None` if the container does not exist. `names` are for the ids
     /// from [`Estate::ids`](super::Estate::ids).
     pub fn of(
@@ -57,8 +57,8 @@ impl Words {
         entry.map_or(&[], |entry| &entry.fields)
     }
 
-    /// The entries of each section that an export writes, by what tells them apart.
-    pub fn entries(&self) -> impl Iterator<Item = (Section, &str, Said)> {
+    /// The entries of each section that an export writes, by identity.
+    pub fn entries(&self) -> impl Iterator<Item = (Section, &str, ExcerptEntry)> {
         let parts = self.short.parts.iter().filter(|part| part.of.shape != Shape::Container);
         parts.flat_map(|part| {
             part.entries.iter().filter_map(|entry| {
@@ -69,12 +69,13 @@ impl Words {
     }
 
     /// The entry `key` as an export writes it; `None` if its identity must not be written.
-    pub fn entry(&self, section: &str, key: &str) -> Option<Said> {
+    pub fn entry(&self, section: &str, key: &str) -> Option<ExcerptEntry> {
         let part = self.short.part(section)?;
         let entry = part.entries.iter().find(|entry| entry.key == key)?;
         let about = entry.about.clone().or_else(|| {
             (!part.about.is_empty() && entry.key.is_empty()).then(|| part.about.join("; "))
         });
-        (entry.state != Some(UNMANAGED)).then(|| Said { fields: entry.fields.clone(), about })
+        (entry.state != Some(UNMANAGED))
+            .then(|| ExcerptEntry { fields: entry.fields.clone(), about })
     }
 }

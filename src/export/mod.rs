@@ -1,6 +1,6 @@
 //! Writes what exists as manifests that plan to nothing: the pure part of `undrift export`.
 //!
-//! [`wish`] selects what to read of each group and project. [`Estate::add`] converts the live state
+//! [`to_read`] selects what to read of each group and project. [`Estate::add`] converts the live state
 //! (`declare`); [`Estate::finish`] names references, moves common values into `Defaults`, and
 //! writes everything ([`crate::yaml::write`]), each group into its own file (`layout`). A new kind
 //! needs no code here, because its table has everything. Presets of the service, which are left
@@ -26,8 +26,8 @@ use std::{
 use declare::{Found, Unread};
 use defaults::Defaults;
 use document::{Document, Part};
-pub use everything::{everything, whole, wish};
-pub use excerpt::{Said, Words};
+pub use everything::{everything, to_read, whole};
+pub use excerpt::{Excerpt, ExcerptEntry};
 pub use layout::stem;
 
 use crate::{
@@ -289,13 +289,13 @@ impl Estate {
         let hidden = self.documents.iter().flat_map(|document| &document.hidden);
         let notes = [
             say(
-                "left out, because they are marked for deletion",
+                "skipped, because they are marked for deletion",
                 self.deleting.iter().map(String::as_str).collect(),
             ),
             say("the service never shows", never.iter().map(String::as_str).collect()),
-            say("tier, release or role hide", hidden.map(String::as_str).collect()),
-            say("the service has no tier with", self.closed[0].clone()),
-            say("settings switch off, in some or all projects", self.closed[1].clone()),
+            say("hidden by tier, release or role", hidden.map(String::as_str).collect()),
+            say("not in the service's tier", self.closed[0].clone()),
+            say("switched off by settings, in some or all projects", self.closed[1].clone()),
         ];
         notes.into_iter().flatten().collect()
     }

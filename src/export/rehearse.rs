@@ -32,7 +32,7 @@ pub(super) fn files(
         let value = stand_in(name, secret.expose());
         format!("{name}='{value}'\n")
     });
-    let text = format!("# Stand-ins for the sandbox.\n{}", lines.collect::<String>());
+    let text = format!("# Placeholders for the sandbox.\n{}", lines.collect::<String>());
     let values = File { path: "sandbox.env".into(), text };
     std::iter::once(seed).chain((!secrets.is_empty()).then_some(values)).collect()
 }

@@ -180,21 +180,14 @@ fn a_refused_section_is_missing_left_out_or_noted() {
         ("labels", false, Some(maintainer), Tier::Free, &json!({}), "missing"),
         ("push_rule", false, Some(maintainer), Tier::Premium, &json!({}), "missing"),
         ("push_rule", false, Some(30), Tier::Premium, &json!({}), "left out"),
-        (
-            "push_rule",
-            true,
-            None,
-            Tier::Free,
-            &json!({}),
-            "the service has no tier with: `push_rule`",
-        ),
+        ("push_rule", true, None, Tier::Free, &json!({}), "not in the service's tier: `push_rule`"),
         (
             "variables",
             true,
             None,
             Tier::Free,
             &off,
-            "settings switch off, in some or all projects: `variables`",
+            "switched off by settings, in some or all projects: `variables`",
         ),
     ] {
         for status in [403, 404] {
@@ -397,10 +390,10 @@ fn values_that_a_manifest_cannot_contain_are_named() {
     let written = estate(Values::Plain, &[("acme/shop", sections)]).finish();
     let text = texts(&written)["acme.yaml"];
     for said in [
-        "# description not exported: no manifest can say it\n",
-        "# build_timeout not exported: no manifest can say it\n",
+        "# description not exported: a manifest cannot express it\n",
+        "# build_timeout not exported: a manifest cannot express it\n",
         "issues_template: \"a\\r\\nb\"",
-        "  # allowed_to_push not exported: it names what the token does not see\n  - {name: main, allowed_to_merge: [{access_level: maintainer}]}\n",
+        "  # allowed_to_push not exported: it names something that the token cannot see\n  - {name: main, allowed_to_merge: [{access_level: maintainer}]}\n",
     ] {
         assert!(text.contains(said), "{said}: {text}");
     }

@@ -135,12 +135,12 @@ pub enum Act<'a> {
     /// Remove the entry.
     Remove(&'a LiveEntry),
     /// Change the container itself.
-    Itself(Turn<'a>),
+    Container(Lifecycle<'a>),
 }
 
 /// A change of an existing container.
 #[derive(Clone, Copy, Debug)]
-pub enum Turn<'a> {
+pub enum Lifecycle<'a> {
     /// Rename it or move it to its declared path.
     Move(&'a Former),
     /// Delete it with everything in it.
@@ -155,7 +155,7 @@ impl std::fmt::Debug for Act<'_> {
             Self::Create(_) => "Create",
             Self::Change(..) => "Change",
             Self::Remove(_) => "Remove",
-            Self::Itself(_) => "Itself",
+            Self::Container(_) => "Container",
         })
     }
 }
@@ -169,7 +169,7 @@ impl Job<'_> {
         let calls = match self.act {
             Act::Create(declared) => vec![self.create(declared)?.into()],
             Act::Remove(live) => vec![self.remove(live)?.into()],
-            Act::Itself(_) => return Err(Unable::Needless),
+            Act::Container(_) => return Err(Unable::Needless),
             Act::Change(declared, live, changed) => match self.section.home.change {
                 Change::Edit(op) | Change::EditOrReplace(op) => {
                     self.edit(op, declared, live, changed)?
@@ -212,7 +212,7 @@ impl Job<'_> {
                 let mut handles = self.section.home.handle.iter().zip(&live.handle);
                 handles.find(|(handle, _)| handle.field == parent.argument)?.1.as_u64()
             }
-            Act::Itself(_) => None,
+            Act::Container(_) => None,
         }?;
         let (op, what) = self.names.first(parent.section, id)?;
         let request = self.target.addressed(op.request()).arg(parent.argument, id);

@@ -50,7 +50,7 @@ pub use live::{
 };
 pub use names::{Created, First, Id, Names};
 pub use refs::{RefRule, Weaker, weaker};
-pub use table::{Spec, Table, Unfit, is_list};
+pub use table::{Spec, Table, Unsupported, is_list};
 
 use std::sync::LazyLock;
 
@@ -228,7 +228,7 @@ pub struct SideList {
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
     /// The container itself.
-    Itself(&'static Itself),
+    Container(&'static Lookup),
     /// Fields of the container's own object.
     Object,
     /// A list in this field of the container's own object. The service leaves out what the reader
@@ -252,7 +252,7 @@ pub enum Place {
 
 /// How a container is found and read.
 #[derive(Debug)]
-pub struct Itself {
+pub struct Lookup {
     /// The level of access that the creator of a container gets at least.
     pub creator: u8,
     /// The GET request, by path or id.

@@ -81,7 +81,7 @@ pub struct Weaker {
 /// All the ways in which the rules `after` protect less than those `before`.
 pub fn weaker(before: &[RefRule], after: &[RefRule]) -> Vec<Weaker> {
     let (before, after) = (&Rules::of(before), &Rules::of(after));
-    before.all.iter().flat_map(|was| Ground { was, before, after }.weaker()).collect()
+    before.all.iter().flat_map(|was| BranchSet { was, before, after }.weaker()).collect()
 }
 
 /// Rules by pattern, so that a rule for one branch is compared only with patterns and rules for the
@@ -118,13 +118,13 @@ impl<'r> Rules<'r> {
 }
 
 /// The branches of one rule.
-struct Ground<'r> {
+struct BranchSet<'r> {
     was: &'r RefRule,
     before: &'r Rules<'r>,
     after: &'r Rules<'r>,
 }
 
-impl Ground<'_> {
+impl BranchSet<'_> {
     fn weaker(&self) -> Vec<Weaker> {
         let mut found = Vec::new();
         let near = self.after.near(&[self.was]);
@@ -174,7 +174,7 @@ impl Ground<'_> {
     }
 }
 
-/// Whether the rows `after` allow somebody whom those `before` do not.
+/// Whether the rows `after` allow somebody who is not allowed by those `before`.
 fn lets_more(before: &[Json], after: &[Json]) -> bool {
     let lowest = |rows: &[Json]| {
         let levels = rows.iter().filter_map(|row| Level::parse(row.get("access_level")?));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_rules_the_most_permissive_counts() {
+    fn the_most_permissive_of_several_rules_counts() {
         let of = |name: &str, level: &str| {
             rule(json!({"name": name, "allowed_to_push": [{"access_level": level}]}))
         };
@@ -439,7 +439,7 @@ mod tests {
         /// Every weaker protection of a branch is found. A change of a single rule that weakens no
         /// branch is never refused.
         #[test]
-        fn the_patterns_tell_what_the_branches_would(
+        fn comparing_patterns_agrees_with_comparing_branches(
             before in any_rules(3), after in any_rules(3), own in any_rule(), other in any_rule(),
         ) {
             if is_really_weaker(&before, &after) {

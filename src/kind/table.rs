@@ -62,7 +62,7 @@ impl Spec {
 
 /// Why a service cannot do what is declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
+pub struct Unsupported {
     /// What is wrong. The release of the service is appended.
     pub message: String,
     /// What to do about it.
@@ -161,12 +161,12 @@ impl Table {
     }
 
     /// Why a service of `release` cannot do what `spec` and `value` declare, if so.
-    pub fn unfit(&self, spec: &Spec, value: &Value, release: Release) -> Option<Unfit> {
+    pub fn unfit(&self, spec: &Spec, value: &Value, release: Release) -> Option<Unsupported> {
         let name = &spec.name;
         if let Some((what, until)) = spec.ends(value).filter(|(_, until)| release >= *until) {
             let message = format!("`{what}` is gone from release {until} on");
             let help = if what == name { "leave it out" } else { "use another value" };
-            return Some(Unfit { message, help: help.into() });
+            return Some(Unsupported { message, help: help.into() });
         }
         let (what, since) = spec.needs(value).filter(|_| !spec.field.local_before)?;
         let older = self
@@ -175,7 +175,7 @@ impl Table {
             .find(|older| older.field.replaced_by.as_ref().is_some_and(|modern| modern == name));
         let help = older.map_or_else(|| "leave it out".into(), |o| o.field.instead(&o.name));
         let message = format!("`{what}` needs release {since} or later");
-        (release < since).then_some(Unfit { message, help })
+        (release < since).then_some(Unsupported { message, help })
     }
 
     /// The treatment of `name`. A name outside the table was declared below `extra:`.

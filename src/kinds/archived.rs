@@ -43,7 +43,7 @@ impl Rules for Archived {
             Act::Change(declared, ..) if is_on(declared) => operation::PROJECT_ARCHIVE,
             Act::Change(..) => operation::PROJECT_UNARCHIVE,
             // A new project is not archived.
-            Act::Create(_) | Act::Remove(_) | Act::Itself(_) => return Err(Unable::Needless),
+            Act::Create(_) | Act::Remove(_) | Act::Container(_) => return Err(Unable::Needless),
         };
         Ok(vec![job.target.addressed(op.request()).into()])
     }

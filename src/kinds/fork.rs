@@ -67,7 +67,7 @@ impl Rules for Relation {
                 relate(job, declared)?.into(),
                 Call { restores: true, ..relate_again(job, live).into() },
             ]),
-            Act::Itself(_) => Err(Unable::Needless),
+            Act::Container(_) => Err(Unable::Needless),
         }
     }
 

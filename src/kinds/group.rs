@@ -2,7 +2,7 @@
 //! (A.7). undrift never deletes a group.
 
 use crate::{
-    kind::{Facts, Former, Itself, calls::Turn},
+    kind::{Facts, Former, Lookup, calls::Lifecycle},
     level::OWNER,
     operation,
 };
@@ -22,7 +22,7 @@ pub static KIND: Kind = Kind {
     removal: Removal::Nothing,
     homes: &[Home {
         scope: Scope::Group,
-        place: Place::Itself(&Itself {
+        place: Place::Container(&Lookup {
             creator: OWNER,
             // Projects have a list of their own; in this response they would be slow and useless.
             get: |path| {
@@ -58,12 +58,12 @@ impl Rules for Group {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         let declared = match job.act {
             Act::Create(declared) => declared,
-            Act::Itself(Turn::Move(former)) => return Ok(relocate(job, former)),
-            Act::Itself(Turn::Restore) => {
+            Act::Container(Lifecycle::Move(former)) => return Ok(relocate(job, former)),
+            Act::Container(Lifecycle::Restore) => {
                 let restore = job.target.addressed(operation::GROUP_RESTORE.request());
                 return Ok(vec![restore.into()]);
             }
-            Act::Itself(Turn::Delete) | Act::Change(..) | Act::Remove(_) => {
+            Act::Container(Lifecycle::Delete) | Act::Change(..) | Act::Remove(_) => {
                 return Err(Unable::Needless);
             }
         };

@@ -142,7 +142,7 @@ impl Rules for Members {
             });
         }
         let (declared, user, changed) = match job.act {
-            Act::Remove(_) | Act::Itself(_) => return job.plain(),
+            Act::Remove(_) | Act::Container(_) => return job.plain(),
             Act::Create(declared) => {
                 let name = declared.get("user").and_then(Value::text).unwrap_or_default();
                 (declared, job.names.known_id(Named::User, name), None)

@@ -1,7 +1,6 @@
 //! Every kind that undrift manages. To add one, add a file here and a line in `KINDS`, or add a
 //! description to `described`.
 
-pub mod above;
 pub mod approval_rule;
 pub mod approvals;
 pub mod archived;
@@ -9,6 +8,7 @@ mod creation;
 pub mod described;
 pub mod fork;
 pub mod group;
+pub mod group_limits;
 pub mod hook;
 pub mod member;
 pub mod operations;
@@ -34,7 +34,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     field::Scope,
-    kind::{Itself, Kind, Place, Section},
+    kind::{Kind, Lookup, Place, Section},
     operation::{AnyOp, OPERATIONS, Op, Parameter, Read},
     text,
     value::Json,
@@ -71,7 +71,7 @@ static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
 /// The kinds were read before others were added. The earlier reader would not know them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLate;
+pub struct InUse;
 
 impl Registry {
     /// The kinds written in Rust.
@@ -127,8 +127,8 @@ impl Registry {
 ///
 /// # Errors
 /// If the kinds were read already.
-pub fn add(registry: Registry) -> Result<(), TooLate> {
-    REGISTRY.set(registry).map_err(|_| TooLate)
+pub fn add(registry: Registry) -> Result<(), InUse> {
+    REGISTRY.set(registry).map_err(|_| InUse)
 }
 
 /// Every kind, and the operations of described ones.
@@ -147,9 +147,9 @@ pub fn section(scope: Scope, name: &str) -> Option<Section> {
 }
 
 /// The kind of the containers of `scope`.
-pub fn container(scope: Scope) -> (Section, &'static Itself) {
+pub fn container(scope: Scope) -> (Section, &'static Lookup) {
     let itself = sections(scope).find_map(|section| match section.home.place {
-        Place::Itself(itself) => Some((section, itself)),
+        Place::Container(itself) => Some((section, itself)),
         _ => None,
     });
     itself.expect("every scope has a kind for its containers, as a test holds")

@@ -3,7 +3,8 @@
 
 use crate::{
     kind::{
-        Arrival, Facts, Former, Itself, Namespace, NamespaceOwner, calls::Turn, needs, plain_text,
+        Arrival, Facts, Former, Lookup, Namespace, NamespaceOwner, calls::Lifecycle, needs,
+        plain_text,
     },
     level::MAINTAINER,
 };
@@ -29,7 +30,7 @@ pub static KIND: Kind = Kind {
     homes: &[Home {
         scope: Scope::Project,
         fields: &TABLE,
-        place: Place::Itself(&Itself {
+        place: Place::Container(&Lookup {
             creator: MAINTAINER,
             get: |path| operation::PROJECT_GET.request().arg("id", path),
             path: "path_with_namespace",
@@ -81,9 +82,9 @@ impl Rules for Project {
     fn calls(&self, job: &Job<'_>) -> Result<Vec<Call>, Unable> {
         match job.act {
             Act::Create(declared) => create(job, declared),
-            Act::Itself(Turn::Move(former)) => relocate(job, former),
-            Act::Itself(Turn::Delete) => Ok(vec![act(job, operation::PROJECT_DELETE)]),
-            Act::Itself(Turn::Restore) => Ok(vec![act(job, operation::PROJECT_RESTORE)]),
+            Act::Container(Lifecycle::Move(former)) => relocate(job, former),
+            Act::Container(Lifecycle::Delete) => Ok(vec![act(job, operation::PROJECT_DELETE)]),
+            Act::Container(Lifecycle::Restore) => Ok(vec![act(job, operation::PROJECT_RESTORE)]),
             Act::Change(..) | Act::Remove(_) => Err(Unable::Needless),
         }
     }
@@ -405,7 +406,7 @@ mod tests {
                 names: &Names::default(),
                 release: Known::NotAsked,
                 is_alone: true,
-                act: Act::Itself(Turn::Move(&former)),
+                act: Act::Container(Lifecycle::Move(&former)),
             };
             assert_eq!(requests(Project.calls(&job).unwrap()), expected);
         }

@@ -128,7 +128,7 @@ impl ProtectedBranches {
             Act::Change(_, live, _) | Act::Remove(live) => {
                 (live.fields.get(UNPROTECT).cloned(), "do")
             }
-            Act::Itself(_) => (None, ""),
+            Act::Container(_) => (None, ""),
         };
         let caller = job.names.caller();
         let is_locked_out = rows.is_some_and(|rows| caller.is_some_and(|id| leave_out(&rows, id)));
@@ -332,7 +332,7 @@ mod tests {
 
     /// The service switches the approval of code owners off in an edit without it.
     #[test]
-    fn what_an_edit_would_reset_has_to_be_known_where_there_are_tiers() {
+    fn fields_that_an_edit_would_reset_must_be_known() {
         let why_not = |raw: Json, lacking: &[&str]| {
             let mut raw = object(raw);
             raw.retain(|name, _| !lacking.contains(&name.as_str()));

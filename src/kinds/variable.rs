@@ -152,7 +152,7 @@ impl Rules for Variables {
             Act::Create(declared) if is_hidden(declared) && job.release == Known::Hidden => {
                 return Err(may_be_shown());
             }
-            Act::Create(_) | Act::Remove(_) | Act::Itself(_) => return job.plain(),
+            Act::Create(_) | Act::Remove(_) | Act::Container(_) => return job.plain(),
         };
         // Only a create request can hide a variable, and no request can make it visible again.
         if live.fields.get(HIDDEN) == Some(&Json::Bool(true)) {

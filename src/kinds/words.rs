@@ -13,7 +13,7 @@ use crate::{text, yaml};
 /// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Meant {
+pub enum Meaning {
     /// A field, with the same value.
     Field(&'static str),
     /// A boolean field, with the opposite value.
@@ -33,16 +33,16 @@ pub enum Meant {
     Foreign(&'static str),
 }
 
-use Meant::{Answer, Field, Foreign, Level, NotYet, Opposite, Since, Write};
+use Meaning::{Answer, Field, Foreign, Level, NotYet, Opposite, Since, Write};
 
 /// Meanings of words by section. The top level of a document is the empty section.
-static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meant>>> =
+static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning>>> =
     LazyLock::new(|| yaml::built_in(include_str!("words.yaml")));
 
 /// The name under which words of entries of any section stand.
 const ANY: &str = "*";
 
-/// Words that are often written for a value, by the one that is meant.
+/// Words that are often written instead of a value, by the correct value.
 static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
     LazyLock::new(|| yaml::built_in(include_str!("values.yaml")));
 
@@ -55,7 +55,7 @@ pub fn option<'o>(written: &str, options: impl IntoIterator<Item = &'o str>) -> 
 
 /// The one of the fields `known` of `section` that `word`, which is none, most likely stands for.
 pub fn stands_for<'k>(section: &str, word: &str, known: &[&'k str]) -> Option<&'k str> {
-    match meant(section, word).map(Meant::field) {
+    match meant(section, word).map(Meaning::field) {
         Some(field) => known.iter().copied().find(|known| Some(*known) == field),
         None => match text::likely(word, known)[..] {
             [only] => Some(only),
@@ -65,12 +65,12 @@ pub fn stands_for<'k>(section: &str, word: &str, known: &[&'k str]) -> Option<&'
 }
 
 /// The meaning of `word` in `section`, if known.
-pub fn meant(section: &str, word: &str) -> Option<Meant> {
+pub fn meant(section: &str, word: &str) -> Option<Meaning> {
     let any = if section.is_empty() { "" } else { ANY };
     [section, any].into_iter().find_map(|section| WORDS.get(section)?.get(word).copied())
 }
 
-impl Meant {
+impl Meaning {
     /// The help text.
     pub fn help(self) -> String {
         match self {

@@ -21,7 +21,7 @@ use super::{
     surroundings::Root,
 };
 use crate::{
-    address::{Address, Ends, Glob, Globs},
+    address::{Address, Glob, GlobIndex, Globs},
     desired::Container,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::Tier,
@@ -91,7 +91,7 @@ pub struct Manages {
     all: Vec<Managed>,
     /// The paths and exceptions of each. A broken glob matches nothing.
     globs: Vec<(Globs, Globs)>,
-    by_path: Ends,
+    by_path: GlobIndex,
 }
 
 impl From<Vec<Managed>> for Manages {
@@ -101,7 +101,7 @@ impl From<Vec<Managed>> for Manages {
             let except = managed.except.iter().filter_map(glob).collect();
             (glob(&managed.path).into_iter().collect(), except)
         };
-        let mut by_path = Ends::default();
+        let mut by_path = GlobIndex::default();
         all.iter().enumerate().for_each(|(at, managed)| by_path.insert(at, &managed.path));
         Self { globs: all.iter().map(globs).collect(), by_path, all }
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cause::Cause,
-    desired::{Ask, Desired, Roster, Standing},
+    desired::{Ask, Desired, Roster, Treatment},
     diagnostic::{Diagnostics, Severity},
     field::Scope,
     kind::Section,
@@ -81,14 +81,14 @@ impl Includes {
     }
 
     /// How manifests treat `path`. `desired` has the former paths of declared containers.
-    fn standing(&self, desired: &Desired, scope: Scope, path: &str) -> Standing {
+    fn standing(&self, desired: &Desired, scope: Scope, path: &str) -> Treatment {
         let home = desired.moves.home(path);
         if self.declared.contains(&home.to_lowercase()) {
-            Standing::Declared
+            Treatment::Declared
         } else if self.rules.includes(scope, &home) && self.context.manages(&home) {
-            Standing::Included
+            Treatment::Included
         } else {
-            Standing::Other
+            Treatment::Other
         }
     }
 

@@ -74,7 +74,7 @@ pub(super) fn apply(
         let file = file.cloned().unwrap_or_default();
         let level = level(lints, &globs, diagnostic.code, &file);
         found.0.push((diagnostic.clone(), file, level));
-        told(diagnostic, level)
+        at_level(diagnostic, level)
     }));
     found
 }
@@ -96,7 +96,7 @@ impl Warnings {
         let found = self.0.into_iter().filter_map(|(warning, file, own)| {
             let base = level(lints, &globs, warning.code, &file);
             let help = format!("this branch lowers it in `{FILE}`; at the base it counts");
-            let warning = told(warning, own.max(base))?;
+            let warning = at_level(warning, own.max(base))?;
             Some(if base > own { warning.help(help) } else { warning })
         });
         found.collect()
@@ -119,7 +119,7 @@ fn level(lints: &[Lint], globs: &[Option<Glob>], code: &str, file: &str) -> Leve
     last.map_or(Level::Warn, |(lint, _)| lint.level)
 }
 
-fn told(warning: Diagnostic, level: Level) -> Option<Diagnostic> {
+fn at_level(warning: Diagnostic, level: Level) -> Option<Diagnostic> {
     match level {
         Level::Allow => None,
         Level::Warn => Some(warning),

@@ -31,7 +31,7 @@ mod surroundings;
 
 pub use config::Config;
 pub use include::Includes;
-pub use layer::{Fate, Link, Said, Told, Trace, What};
+pub use layer::{Content, Effect, Layer, Link, Setting, Trace};
 pub use lints::{Lint, Warnings};
 pub(crate) use read::files::{MAX_FILE, MAX_FILES, MAX_TOTAL, RESERVED, folder_of};
 pub use report::counted;

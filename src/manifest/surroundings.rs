@@ -43,12 +43,12 @@ pub(super) struct Root {
     pub(super) folder: PathBuf,
     /// Whether it has an `undrift.yaml`. Then everything below it belongs together.
     pub(super) is_configured: bool,
-    seen: Seen,
+    seen: FileNaming,
 }
 
 /// How messages name files below the root.
 #[derive(Clone, Debug)]
-enum Seen {
+enum FileNaming {
     /// By the name of the root, which is what was named.
     Named(String),
     /// Relative to this folder, because the root is above.
@@ -62,7 +62,7 @@ impl Root {
         let own = |is_configured| Self {
             folder: named.to_owned(),
             is_configured,
-            seen: Seen::Named(around.seen(named)),
+            seen: FileNaming::Named(around.seen(named)),
         };
         let Ok(real) = named.canonicalize() else { return own(false) };
         for (steps, folder) in real.ancestors().enumerate() {
@@ -71,7 +71,7 @@ impl Root {
                     return own(true);
                 }
                 let here = around.folder.canonicalize().unwrap_or_else(|_| around.folder.clone());
-                let seen = Seen::From(here);
+                let seen = FileNaming::From(here);
                 return Self { folder: folder.to_owned(), is_configured: true, seen };
             }
             if is_anything(&folder.join(".git")) {
@@ -84,7 +84,7 @@ impl Root {
     /// The name in messages of `path`, which is the root or below it.
     pub(super) fn name(&self, path: &Path) -> String {
         match &self.seen {
-            Seen::Named(name) => {
+            FileNaming::Named(name) => {
                 let inner = path.strip_prefix(&self.folder).unwrap_or(path);
                 match (shown(inner.components()), name.as_str()) {
                     (inner, ".") => inner,
@@ -92,7 +92,7 @@ impl Root {
                     (inner, name) => format!("{}/{inner}", name.trim_end_matches('/')),
                 }
             }
-            Seen::From(here) => seen_from(here, path),
+            FileNaming::From(here) => seen_from(here, path),
         }
     }
 

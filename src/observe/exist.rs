@@ -12,7 +12,7 @@ use crate::{
     field::{Named, Scope},
     kind::Names,
     kinds,
-    operation::{self, Read, Request, Wanted},
+    operation::{self, KeyFilter, Read, Request},
     value::{Json, Object},
 };
 
@@ -30,7 +30,7 @@ pub struct Existing {
 }
 
 /// Collects groups and projects from lists.
-struct Below<'g> {
+struct Scan<'g> {
     globs: &'g [Glob],
     found: Existing,
     /// All paths read so far, selected or not.
@@ -38,7 +38,7 @@ struct Below<'g> {
     is_matched: Vec<bool>,
 }
 
-impl Below<'_> {
+impl Scan<'_> {
     /// Adds a group or project if a glob matches it or a group above it.
     fn take(&mut self, scope: Scope, raw: &Object) {
         let (_, itself) = kinds::container(scope);
@@ -69,7 +69,7 @@ impl Observer {
     /// # Errors
     /// [`ApiError`] if a list could not be read to its end: part of a list is of no use.
     pub async fn existing(&self, globs: &[Glob]) -> Result<Existing, ApiError> {
-        let mut below = Below {
+        let mut below = Scan {
             globs,
             found: Existing::default(),
             read: BTreeSet::new(),
@@ -84,7 +84,7 @@ impl Observer {
     }
 
     /// Reads the group or user at `root` and everything below; an empty `root` means everywhere.
-    async fn at(&self, root: &str, below: &mut Below<'_>) -> Result<(), ApiError> {
+    async fn at(&self, root: &str, below: &mut Scan<'_>) -> Result<(), ApiError> {
         if root.is_empty() {
             let list = operation::GROUP_LIST.request().query("top_level_only", true);
             // Only an administrator means groups in which the caller is not a member.
@@ -125,7 +125,7 @@ impl Observer {
             true => list,
             false => list.query("membership", true),
         };
-        let wanted = Wanted::keys(["namespace", itself.path]);
+        let wanted = KeyFilter::keys(["namespace", itself.path]);
         let projects = self.listed(Scope::Project, list, &wanted).await?;
         let is_meant = |project: &&Object| {
             let path = project.get(itself.path).and_then(Json::as_str).unwrap_or_default();
@@ -136,7 +136,7 @@ impl Observer {
     }
 
     /// Reads a group from a list, and below it if a glob may match something there.
-    async fn top_level(&self, group: &Object, below: &mut Below<'_>) -> Result<(), ApiError> {
+    async fn top_level(&self, group: &Object, below: &mut Scan<'_>) -> Result<(), ApiError> {
         let (_, itself) = kinds::container(Scope::Group);
         let path = group.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_lowercase();
         if below.globs.iter().any(|glob| may_be_in(glob, &path)) {
@@ -145,7 +145,7 @@ impl Observer {
         Ok(())
     }
 
-    async fn group_and_below(&self, group: &Object, below: &mut Below<'_>) -> Result<(), ApiError> {
+    async fn group_and_below(&self, group: &Object, below: &mut Scan<'_>) -> Result<(), ApiError> {
         let id = group.get("id").and_then(Json::as_u64).unwrap_or_default();
         if !below.read.insert(id.to_string()) {
             return Ok(());
@@ -169,7 +169,7 @@ impl Observer {
         &self,
         scope: Scope,
         list: Request<Read>,
-        wanted: &Wanted,
+        wanted: &KeyFilter,
     ) -> Result<Vec<Object>, ApiError> {
         let (own, _) = kinds::container(scope);
         let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted.clone());
@@ -182,7 +182,7 @@ impl Observer {
         &self,
         scope: Scope,
         path: &str,
-        wanted: &Wanted,
+        wanted: &KeyFilter,
     ) -> Result<Option<Object>, ApiError> {
         let (_, itself) = kinds::container(scope);
         let request = (itself.get)(path).keeping(wanted.clone());
@@ -214,7 +214,7 @@ impl Observer {
                         (operation::PROJECT_GET.request().arg("id", id), "path_with_namespace")
                     }
                 };
-                let request = request.keeping(Wanted::keys([field]));
+                let request = request.keeping(KeyFilter::keys([field]));
                 match self.client.get_known(request, &["id", field]).await {
                     Ok(answer) => Ok(answer.body[field].as_str().map(str::to_owned)),
                     Err(error) if error.is_not_found() || error.is_forbidden() => Ok(None),
@@ -231,9 +231,9 @@ impl Observer {
 }
 
 /// The fields that identify a group or project.
-pub(super) fn known_by(scope: Scope) -> Wanted {
+pub(super) fn known_by(scope: Scope) -> KeyFilter {
     let (_, itself) = kinds::container(scope);
-    Wanted::keys(itself.looked_at.iter().copied())
+    KeyFilter::keys(itself.looked_at.iter().copied())
 }
 
 /// The paths below which `globs` match, none inside another; an empty path means everywhere.

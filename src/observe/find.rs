@@ -17,7 +17,7 @@ use crate::{
     kind::{Facts, LiveEntry, Place, Target},
     kinds,
     live::Presence,
-    operation::{self, Read, Request, Wanted},
+    operation::{self, KeyFilter, Read, Request},
     page::Pager,
     planted::Bug,
     value::{Json, Object},
@@ -32,13 +32,13 @@ const KEYSET_FROM: usize = 10;
 
 /// The result of a container's own read, before its sections are read.
 pub(super) enum Found {
-    Here(Seen),
+    Here(Parsed),
     Not(Presence),
 }
 
 /// The parts of a container's object that are used later. Nothing else is kept, so that thousands
 /// fit into memory.
-pub(super) struct Seen {
+pub(super) struct Parsed {
     /// Its full path as the service spells it.
     pub(super) at: String,
     pub(super) target: Target,
@@ -55,10 +55,10 @@ pub(super) struct Seen {
 
 /// Sends containers as they are found, each with its row of a list; a container without a row must
 /// be read by itself. The channel is bounded, so lists are not read far ahead.
-pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<Seen>)>;
+pub(super) type Sender<'c> = mpsc::Sender<(&'c Container, Option<Parsed>)>;
 
 /// Declared projects that are not found yet, by their live path in lower case.
-type Sought<'c> = BTreeMap<String, &'c Container>;
+type Pending<'c> = BTreeMap<String, &'c Container>;
 
 /// How far a list was read.
 enum Listed {
@@ -78,7 +78,7 @@ impl Observer {
         sender: &Sender<'c>,
     ) -> Result<Vec<&'c Container>, ApiError> {
         let containers = self.find_in_roster(containers, sender).await?;
-        let mut groups: BTreeMap<String, Sought<'c>> = BTreeMap::new();
+        let mut groups: BTreeMap<String, Pending<'c>> = BTreeMap::new();
         let in_lists = |container: &&Container| {
             container.scope == Scope::Project
                 && self.moves.at(&container.path).is_none()
@@ -98,13 +98,13 @@ impl Observer {
             }
             Ok::<_, ApiError>(sought)
         });
-        let rest: Vec<Sought<'c>> = stream::iter(lists)
+        let rest: Vec<Pending<'c>> = stream::iter(lists)
             .buffered(4)
             .collect::<Vec<_>>()
             .await
             .into_iter()
             .collect::<Result<_, _>>()?;
-        let mut rest: Sought<'c> = rest.into_iter().flatten().collect();
+        let mut rest: Pending<'c> = rest.into_iter().flatten().collect();
         if rest.len() > KEYSET_FROM {
             let everything = operation::PROJECT_LIST.request().keeping(wanted.clone());
             self.find_in_list(everything, &mut rest, sender).await?;
@@ -117,8 +117,8 @@ impl Observer {
     async fn find_in_group<'c>(
         &self,
         top: &str,
-        wanted: &Wanted,
-        sought: &mut Sought<'c>,
+        wanted: &KeyFilter,
+        sought: &mut Pending<'c>,
         sender: &Sender<'c>,
     ) -> Result<(), ApiError> {
         let by_id = |list: Request<Read>| {
@@ -145,7 +145,7 @@ impl Observer {
     async fn find_in_list<'c>(
         &self,
         list: Request<Read>,
-        sought: &mut Sought<'c>,
+        sought: &mut Pending<'c>,
         sender: &Sender<'c>,
     ) -> Result<Listed, ApiError> {
         let mut pager = Pager::passing(list);
@@ -193,7 +193,7 @@ impl Observer {
     pub(super) async fn completed(
         &self,
         project: &Container,
-        seen: Seen,
+        seen: Parsed,
     ) -> Result<Found, ApiError> {
         if seen.lacking.is_empty() {
             return Ok(Found::Here(seen));
@@ -211,13 +211,13 @@ impl Observer {
     }
 
     /// The parts of a container's object that are used later.
-    pub(super) fn seen(&self, container: &Container, raw: &Object) -> Seen {
+    pub(super) fn seen(&self, container: &Container, raw: &Object) -> Parsed {
         let (_, itself) = kinds::container(container.scope);
         let facts = container.facts(raw);
         let target =
             Target { id: facts.id, ..Target::new(container.scope, container.path.clone()) };
         let at = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_owned();
-        let mut seen = Seen {
+        let mut seen = Parsed {
             at,
             target,
             facts,
@@ -246,7 +246,7 @@ impl Observer {
                         None => seen.lacking.push(field.to_owned()),
                     }
                 }
-                Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
+                Place::Container(_) | Place::List(_) | Place::Optional(_) => {}
             }
         }
         // Some lists omit the caller's permissions. Without them no list below the container counts
@@ -365,8 +365,8 @@ impl Observer {
     pub(super) async fn with_level(
         &self,
         container: &Container,
-        mut seen: Seen,
-    ) -> Result<Seen, ApiError> {
+        mut seen: Parsed,
+    ) -> Result<Parsed, ApiError> {
         let is_needed = seen.lacking.iter().any(|name| name == PERMISSIONS);
         if let Some(id) = seen.facts.id.filter(|_| is_needed) {
             seen.facts.level = self.level(container.scope, id).await?;

@@ -11,7 +11,7 @@ use futures_util::FutureExt as _;
 
 use super::{
     Observer, ends_everything,
-    find::{Found, Seen, same},
+    find::{Found, Parsed, same},
 };
 use crate::{
     api::ApiError,
@@ -22,7 +22,7 @@ use crate::{
     kinds,
     level::MAINTAINER,
     live::{Collection, Presence, Project},
-    operation::{self, Wanted},
+    operation::{self, KeyFilter},
     page::Rows,
     value::{Json, Object},
 };
@@ -306,7 +306,7 @@ impl Observer {
     /// declared there itself is no conflict.
     async fn unless_twice(
         &self,
-        seen: Seen,
+        seen: Parsed,
         other: impl Iterator<Item = &Arc<str>>,
     ) -> Result<Found, ApiError> {
         for former in other.filter(|former| !self.moves.is_declared(former)) {
@@ -333,7 +333,7 @@ impl Observer {
             return Ok(Err(Cause::new(why)));
         }
         let (_, itself) = kinds::container(Scope::Project);
-        let wanted = Wanted::keys(itself.looked_at.iter().map(|key| Cow::Borrowed(*key)));
+        let wanted = KeyFilter::keys(itself.looked_at.iter().map(|key| Cow::Borrowed(*key)));
         let list = target.addressed(operation::GROUP_PROJECTS.request());
         let list = list.query("include_subgroups", true).query("with_shared", false);
         let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted);
@@ -365,10 +365,10 @@ impl Observer {
     async fn moving(
         &self,
         container: &Container,
-        mut seen: Seen,
+        mut seen: Parsed,
         at: &str,
         follows: Vec<Arc<str>>,
-    ) -> Result<Seen, ApiError> {
+    ) -> Result<Parsed, ApiError> {
         let (at, home) = (at.to_lowercase(), container.path.to_lowercase());
         let transfers = parent(&at) != parent(&home);
         seen.target.former = Some(Former {

@@ -10,16 +10,16 @@ use crate::{
     field::Tier,
     kind::{Place, Section},
     kinds,
-    operation::Wanted,
+    operation::KeyFilter,
 };
 
 /// The fields to keep of the objects of `containers`.
-pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>) -> Wanted {
+pub(super) fn of_objects<'c>(containers: impl IntoIterator<Item = &'c Container>) -> KeyFilter {
     owned(keys(containers))
 }
 
 /// The fields to keep of the rows of a roster.
-pub(super) fn of_roster(ask: &Ask<'_>) -> Wanted {
+pub(super) fn of_roster(ask: &Ask<'_>) -> KeyFilter {
     let mut keys = keys(ask.declared);
     for scope in ask.globs.iter().map(|(scope, _)| *scope) {
         let (_, itself) = kinds::container(scope);
@@ -31,8 +31,8 @@ pub(super) fn of_roster(ask: &Ask<'_>) -> Wanted {
     owned(keys)
 }
 
-fn owned(keys: BTreeSet<&str>) -> Wanted {
-    Wanted::keys(keys.into_iter().map(|key| Cow::Owned(key.to_owned())))
+fn owned(keys: BTreeSet<&str>) -> KeyFilter {
+    KeyFilter::keys(keys.into_iter().map(|key| Cow::Owned(key.to_owned())))
 }
 
 fn keys<'c>(containers: impl IntoIterator<Item = &'c Container>) -> BTreeSet<&'c str> {
@@ -74,7 +74,7 @@ fn add<'c>(section: Section, declared: &BTreeSet<&'c str>, keys: &mut BTreeSet<&
                 keys.extend(field.replaced_by.as_deref());
             }
         }
-        Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
+        Place::Container(_) | Place::List(_) | Place::Optional(_) => {}
     }
 }
 

@@ -23,7 +23,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, future, stream};
 use tokio::sync::mpsc;
 
 pub use exist::Existing;
-use find::{Found, Seen};
+use find::{Found, Parsed};
 use memory::Memory;
 
 use crate::{
@@ -132,7 +132,7 @@ impl Observer {
             Some((receiver.recv().await?, receiver))
         });
         let reading = found
-            .map(|(container, seen): (&'c Container, Option<Seen>)| {
+            .map(|(container, seen): (&'c Container, Option<Parsed>)| {
                 let each = &each;
                 async move { each(container, self.one(container, seen).await?).await }
             })
@@ -227,7 +227,7 @@ impl Observer {
         Ok(())
     }
 
-    async fn one(&self, container: &Container, seen: Option<Seen>) -> Result<Live, ApiError> {
+    async fn one(&self, container: &Container, seen: Option<Parsed>) -> Result<Live, ApiError> {
         let found = match seen {
             Some(seen) => self.completed(container, seen).await,
             None => self.read_by_path(container).await,
@@ -279,7 +279,7 @@ impl Observer {
                     Ok(id) => live.names.insert(named, &name, id),
                     Err(error) if ends_everything(&error) => return Err(error),
                     Err(error) => {
-                        let why = format!("`{}` could not be looked up", text::escape(&name));
+                        let why = format!("could not look up `{}`", text::escape(&name));
                         let presence = Presence::Unreadable(Cause::from(&error).context(why));
                         return Ok(Live::of(presence, self.now()));
                     }
@@ -314,7 +314,7 @@ impl Observer {
     }
 
     /// Reads the declared sections of a container that exists.
-    async fn here(&self, container: &Container, mut seen: Seen) -> Result<Live, ApiError> {
+    async fn here(&self, container: &Container, mut seen: Parsed) -> Result<Live, ApiError> {
         let presence = Presence::Here(seen.target.clone(), seen.facts.clone());
         let mut live = Live::of(presence, seen.read_at);
         let is_read = (!seen.facts.archived || container.unarchives(&seen.object))
@@ -365,7 +365,7 @@ impl Observer {
 
 impl Live {
     /// Copies what the container's own object shows.
-    fn take_in(&mut self, seen: Seen) {
+    fn take_in(&mut self, seen: Parsed) {
         self.times.object = ReadTime { began: seen.read_at, ended: seen.read_at };
         self.presence = Presence::Here(seen.target, seen.facts);
         let object = seen.object.into_iter();

@@ -1,10 +1,8 @@
-//! The roster: everything that exists below some globs, from complete lists.
+//! The roster: all existing groups and projects that some globs may match, from complete lists.
 //!
-//! The lists are those of projects and groups below a group: one for each group that a glob begins
-//! with, or for each top-level group if it begins with a wildcard. A list that is not known to be
-//! complete brings nothing. Its rows hold the fields of settings, so containers found here are [not
-//! read again](Observer::find_in_roster) for them, whether a document declares them or a rule
-//! brings them in.
+//! The lists are the projects and groups below each group that a glob starts with, or below each
+//! top-level group if it starts with a wildcard. An incomplete list includes nothing. The rows have
+//! the fields of settings, so the containers in them are [not read again](Observer::find_in_roster).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,10 +15,10 @@ use super::{Observer, ends_everything, exist, find::Sender, keys};
 use crate::{
     api::ApiError,
     cause::Cause,
-    desired::{Ask, Container, Exception, Member, Roster, Standing},
+    desired::{Ask, Container, Exception, Member, Roster, Treatment},
     field::Scope,
     kinds,
-    operation::{self, Wanted},
+    operation::{self, KeyFilter},
     value::{Json, Object},
 };
 
@@ -37,7 +35,7 @@ pub(super) struct Rows {
 }
 
 /// A list below a group.
-struct Below {
+struct Listed {
     scope: Scope,
     /// The path of the group, or the user name.
     root: String,
@@ -47,7 +45,7 @@ struct Below {
 }
 
 impl Observer {
-    /// Everything that exists and that `ask` is about.
+    /// The existing containers that `ask` requests.
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too. Any other failure leaves out the
@@ -86,7 +84,7 @@ impl Observer {
         Ok(roster)
     }
 
-    /// Sends on `containers` with their rows of the roster, and returns the others.
+    /// Passes on `containers` that have a row in the roster, with that row, and returns the others.
     pub(super) async fn find_in_roster<'c>(
         &self,
         containers: &[&'c Container],
@@ -106,7 +104,7 @@ impl Observer {
             match seen.filter(|seen| seen.facts.deleting.is_none()) {
                 Some(mut seen) => {
                     seen.read_at = read_at;
-                    // If nobody receives any more, the run is over.
+                    // If the receiver is closed, the run is over.
                     let _ = sender.send((container, Some(seen))).await;
                 }
                 None => others.push(*container),
@@ -126,17 +124,17 @@ impl Observer {
         Ok(roots)
     }
 
-    /// Adds the top-level groups that may hold something that `ask` is about, or be one themselves.
+    /// Adds the top-level groups that `ask` requests, or that may contain requested containers.
     async fn top_level_groups(
         &self,
         ask: &Ask<'_>,
         scope: Scope,
-        wanted: &Wanted,
+        wanted: &KeyFilter,
         roots: &mut Vec<(Scope, String)>,
         roster: &mut Roster,
     ) -> Result<(), ApiError> {
         let list = operation::GROUP_LIST.request().query("top_level_only", true);
-        // Only an administrator means groups in which the caller is not a member.
+        // Other callers only want the groups in which they are members.
         let list = list.query("all_available", self.caller.administrator);
         match self.listed(Scope::Group, list, wanted).await {
             Ok(groups) => {
@@ -164,9 +162,9 @@ impl Observer {
         ask: &Ask<'_>,
         scope: Scope,
         root: &str,
-        wanted: &Wanted,
-    ) -> Result<Option<Below>, ApiError> {
-        let below = |rows| Below { scope, root: root.to_owned(), rows, is_personal: false };
+        wanted: &KeyFilter,
+    ) -> Result<Option<Listed>, ApiError> {
+        let below = |rows| Listed { scope, root: root.to_owned(), rows, is_personal: false };
         let list = match scope {
             Scope::Group => operation::GROUP_DESCENDANTS.request().query("all_available", true),
             Scope::Project => operation::GROUP_PROJECTS
@@ -181,7 +179,7 @@ impl Observer {
             }
             Err(error) => return Err(error),
         };
-        if scope == Scope::Group && (ask.standing)(scope, root) != Standing::Other {
+        if scope == Scope::Group && (ask.standing)(scope, root) != Treatment::Other {
             rows.extend(self.one_at(scope, root, wanted).await?);
         }
         Ok(Some(below(rows)))
@@ -192,8 +190,8 @@ impl Observer {
         &self,
         scope: Scope,
         root: &str,
-        wanted: &Wanted,
-    ) -> Result<Option<Below>, ApiError> {
+        wanted: &KeyFilter,
+    ) -> Result<Option<Listed>, ApiError> {
         let is_personal = !root.contains('/');
         let rows = match scope {
             Scope::Group => None,
@@ -207,14 +205,14 @@ impl Observer {
             }
             Scope::Project => self.one_at(scope, root, wanted).await?.map(|project| vec![project]),
         };
-        Ok(rows.map(|rows| Below { scope, root: root.to_owned(), rows, is_personal }))
+        Ok(rows.map(|rows| Listed { scope, root: root.to_owned(), rows, is_personal }))
     }
 
     /// Adds the rows of a complete list.
     async fn take(
         &self,
         ask: &Ask<'_>,
-        below: Below,
+        below: Listed,
         rows: &mut BTreeMap<(Scope, String), Object>,
         roster: &mut Roster,
     ) -> Result<(), ApiError> {
@@ -224,7 +222,7 @@ impl Observer {
         for row in below.rows {
             let path = row.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_owned();
             let standing = (ask.standing)(scope, &path);
-            if standing == Standing::Included {
+            if standing == Treatment::Included {
                 let facts = (itself.facts)(&row);
                 let personal = below.is_personal.then_some(Exception::Personal);
                 let mut exception = Exception::by_itself(&facts).or(personal);
@@ -236,7 +234,7 @@ impl Observer {
                 }
                 roster.members.push(Member { scope, path: path.clone(), exception });
             }
-            if standing != Standing::Other {
+            if standing != Treatment::Other {
                 rows.insert((scope, path.to_lowercase()), row);
             }
         }
@@ -249,7 +247,7 @@ impl Observer {
             match level {
                 Ok(level) => roster.members[at].exception = Exception::by_role(level),
                 Err(error) if ends_everything(&error) => return Err(error),
-                // Without the level nobody knows which of them stay out.
+                // Without the level it is unknown which of them are excluded.
                 Err(error) => {
                     roster.members.truncate(start);
                     let part = format!("{}/**", below.root).into();

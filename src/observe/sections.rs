@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A parent: its name and its id.
-type Above = (String, u64);
+type ParentId = (String, u64);
 
 impl Observer {
     /// Reads a section whose entries have parents in another section. Reads that section first, unless
@@ -63,7 +63,7 @@ impl Observer {
             above.iter().find(|(name, ids)| ids.len() > 1 && names.contains(&***name))
         {
             let (noun, name) = (text::plural(of.noun), text::escape(name));
-            let why = Cause::new(format!("several {noun} are called `{name}`"));
+            let why = Cause::new(format!("several {noun} are named `{name}`"));
             return Ok(Collection::Partial(why.help("remove all but one, or rename them")));
         }
         // Manifests cannot refer to one of several parents with the same name.
@@ -80,16 +80,16 @@ impl Observer {
         section: &DeclaredSection,
         target: &Target,
         facts: &Facts,
-        above: &[Above],
+        above: &[ParentId],
     ) -> Result<Collection, ApiError> {
         let home = section.of.home;
         let sees_all = self.caller.administrator || facts.level >= Some(home.seen_from);
         let result = match home.place {
             Place::Part { .. } => {
-                let why = "the token does not see what it names";
+                let why = "it names something that the token cannot see";
                 Ok(Collection::Partial(Cause::new(why)))
             }
-            Place::Itself(_) | Place::Object | Place::In(_) => {
+            Place::Container(_) | Place::Object | Place::In(_) => {
                 let noun = target.scope.noun();
                 Ok(Collection::Partial(format!("it was not part of the {noun} object").into()))
             }
@@ -128,7 +128,7 @@ impl Observer {
         section: &DeclaredSection,
         target: &Target,
         (parent, op): (&Parent, Op<Read>),
-        above: &[Above],
+        above: &[ParentId],
     ) -> Result<Collection, ApiError> {
         let names: BTreeSet<&str> = section.names().collect();
         let lists = above.iter().map(|(_, id)| {
@@ -265,14 +265,14 @@ impl Observer {
 /// Why a section is unreadable if the value of `key` has the wrong type.
 fn mistyped(of: Section, key: &str) -> Cause {
     let message = format!("the service shows a {} whose `{key}` has the wrong type", of.noun);
-    Cause::new(message).help("see what changes answers between here and the service")
+    Cause::new(message).help("check for a proxy that changes answers")
 }
 
 /// Why a 404 with two possible meanings proves nothing.
 fn unlicensed(of: Section, scope: Scope, error: &ApiError) -> Cause {
     let (noun, tier) = (of.noun, of.tier());
-    let message = format!("the service answers 404 both without a {noun} and without a licence");
-    let message = format!("{message}, and the {} shows no sign of one", scope.noun());
+    let message = format!("the service answers 404 for a missing {noun} and for a missing licence");
+    let message = format!("{message}, and the {} has no sign of a licence", scope.noun());
     let help = format!(
         "renew the service's licence for {tier}, or remove `{}` from the manifest",
         of.section

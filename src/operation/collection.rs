@@ -16,7 +16,7 @@ use crate::{
 
 /// The path of a collection, as the part after the id of the group or project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Below {
+pub struct SubPath {
     /// The scope of the container.
     pub scope: Scope,
     segments: Vec<String>,
@@ -31,7 +31,7 @@ const ENTRY: &str = ":entry";
 /// Why a path is not that of a collection: the end of a sentence that starts with "the path".
 pub type NoPath = &'static str;
 
-impl Below {
+impl SubPath {
     /// Reads a path such as `/projects/:id/badges`.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ fn root(scope: Scope) -> String {
 #[derive(Clone, Debug)]
 pub struct Collection {
     /// Where it is.
-    pub below: Below,
+    pub below: SubPath,
     /// The section of manifests whose fields its requests contain.
     pub section: &'static str,
     /// The noun for one entry.
@@ -300,7 +300,7 @@ pub(crate) mod tests {
     /// A collection of badges.
     pub(crate) fn badges(path: &str) -> Collection {
         Collection {
-            below: Below::parse(path).unwrap(),
+            below: SubPath::parse(path).unwrap(),
             section: "badges",
             noun: "odd badge",
             entry: entry("badge_id", "The badge."),
@@ -353,9 +353,9 @@ pub(crate) mod tests {
     #[test]
     fn a_path_is_below_one_container() {
         for path in ["/projects/:id/badges", "/groups/:id/a/b_2", "/projects/:id/a/b/:entry/c/d"] {
-            assert_eq!(Below::parse(path).map(|below| below.path()).as_deref(), Ok(path));
+            assert_eq!(SubPath::parse(path).map(|below| below.path()).as_deref(), Ok(path));
         }
-        let below = Below::parse("/projects/:id/pipeline_schedules/:entry/variables").unwrap();
+        let below = SubPath::parse("/projects/:id/pipeline_schedules/:entry/variables").unwrap();
         assert_eq!(below.parent().as_deref(), Some("/projects/:id/pipeline_schedules"));
         let named = below.clone().of_entry("pipeline_schedule_id");
         assert_eq!(
@@ -363,7 +363,8 @@ pub(crate) mod tests {
             "/projects/:id/pipeline_schedules/:pipeline_schedule_id/variables"
         );
         assert!(!below.shares_ground_with(super::super::SCHEDULE_UPDATE.row()));
-        let other = Below::parse("/projects/:id/pipeline_schedules/:entry/take_ownership").unwrap();
+        let other =
+            SubPath::parse("/projects/:id/pipeline_schedules/:entry/take_ownership").unwrap();
         assert!(other.shares_ground_with(super::super::SCHEDULE_TAKE.row()));
         for path in [
             "",
@@ -388,9 +389,9 @@ pub(crate) mod tests {
             "/groups/:id/Badges",
             "https://h/projects/:id/badges",
         ] {
-            assert!(Below::parse(path).is_err(), "{path}");
+            assert!(SubPath::parse(path).is_err(), "{path}");
         }
-        let below = Below::parse("/projects/:id/hooks/all").unwrap();
+        let below = SubPath::parse("/projects/:id/hooks/all").unwrap();
         assert!(below.shares_ground_with(super::super::HOOK_CREATE.row()));
         assert!(!below.shares_ground_with(super::super::GROUP_HOOK_CREATE.row()));
         assert!(!below.shares_ground_with(super::super::PROJECT_GET.row()));

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 /// Which keys are kept of the objects in a response. A project has 130 keys, and a plan needs a
 /// few. Values are kept whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Wanted {
+pub enum KeyFilter {
     /// All of them.
     #[default]
     All,
@@ -13,7 +13,7 @@ pub enum Wanted {
     Keys(Arc<BTreeSet<Cow<'static, str>>>),
 }
 
-impl Wanted {
+impl KeyFilter {
     /// Only `keys`.
     pub fn keys<K: Into<Cow<'static, str>>>(keys: impl IntoIterator<Item = K>) -> Self {
         Self::Keys(Arc::new(keys.into_iter().map(Into::into).collect()))
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn added_keys_are_kept_too() {
-        let wanted = Wanted::keys(["id", "path"]);
+        let wanted = KeyFilter::keys(["id", "path"]);
         let shared = wanted.clone();
         let more = wanted.and(&["id", "name"]);
         assert_eq!(
@@ -53,7 +53,7 @@ mod tests {
             [true, true, true, false]
         );
         assert!(!shared.has("name"), "others who share it are not told");
-        assert_eq!(Wanted::All.and(&["id"]), Wanted::All);
-        assert!(Wanted::All.has("anything"));
+        assert_eq!(KeyFilter::All.and(&["id"]), KeyFilter::All);
+        assert!(KeyFilter::All.has("anything"));
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     release::Release,
 };
 
-pub use kept_keys::Wanted;
+pub use kept_keys::KeyFilter;
 pub use parameter::{Parameter, Place, Type};
 pub use parameters::List;
 pub use pending::{created_at, id_of};

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
-use super::{Again, Operation, Wanted, pending};
+use super::{Again, KeyFilter, Operation, pending};
 use crate::{
     planted::Bug,
     text::encode,
@@ -70,7 +70,7 @@ pub struct Request<E> {
     /// Whether sending it again could undo later requests.
     once: bool,
     /// The keys to keep of the objects in the response.
-    wanted: Wanted,
+    wanted: KeyFilter,
     effect: PhantomData<E>,
 }
 
@@ -90,7 +90,7 @@ impl<E> Request<E> {
             sensitive: Vec::new(),
             naming: Vec::new(),
             once: false,
-            wanted: Wanted::All,
+            wanted: KeyFilter::All,
             effect: PhantomData,
         }
     }
@@ -180,7 +180,7 @@ impl<E> Request<E> {
     }
 
     /// Keeps only the `wanted` keys of the objects in the response.
-    pub fn keeping(mut self, wanted: Wanted) -> Self {
+    pub fn keeping(mut self, wanted: KeyFilter) -> Self {
         self.wanted = wanted;
         self
     }
@@ -191,7 +191,7 @@ impl<E> Request<E> {
     }
 
     /// The keys to keep of the objects in the response.
-    pub const fn wanted(&self) -> &Wanted {
+    pub const fn wanted(&self) -> &KeyFilter {
         &self.wanted
     }
 

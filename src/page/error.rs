@@ -26,26 +26,26 @@ pub enum PageError {
     Unfinished,
 }
 
-/// Two statements of the service about one list that exclude each other: the list changed while it
+/// Two headers or pages of one list that contradict each other: the list changed while it
 /// was read, or a proxy changed a response. Pages are counted from 1. The text contains no data of
 /// entries.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Contradiction {
     /// The response contains another page than requested.
-    #[error("page {page} of the list says that it is page {said}")]
+    #[error("requested page {page} of the list, received page {received}")]
     OtherPage {
         /// The requested page.
         page: u64,
         /// `X-Page`.
-        said: u64,
+        received: u64,
     },
     /// The announced next page has a wrong number.
-    #[error("page {page} of the list says that page {said} follows")]
+    #[error("page {page} of the list announces page {next} as the next one")]
     OtherNext {
         /// The page that announces it.
         page: u64,
         /// `X-Next-Page`, or the page of the `Link`.
-        said: u64,
+        next: u64,
     },
     /// One header announces another page, the other the end.
     #[error("the `Link` and `X-Next-Page` headers of page {0} of the list contradict each other")]
@@ -82,41 +82,43 @@ pub enum Contradiction {
     #[error("page {0} of the list has entries although the page before it was the last")]
     Beyond(u64),
     /// `X-Per-Page` changed.
-    #[error("page {page} of the list says {said} entries per page, earlier pages {before}")]
+    #[error("page {page} of the list announces {size} entries per page, earlier pages {before}")]
     PageSize {
         /// The page with the other value.
         page: u64,
         /// The page size so far.
         before: usize,
         /// `X-Per-Page` of this page.
-        said: usize,
+        size: usize,
     },
     /// The number of entries differs from `X-Total`.
-    #[error("the service said {said} entries and sent {sent}")]
+    #[error("the service announced {total} entries and sent {sent}")]
     Total {
         /// The last `X-Total`.
-        said: u64,
+        total: u64,
         /// The number of received entries.
         sent: u64,
     },
-    /// `X-Total` became lower: a removal may have moved other entries to a page that was read
-    /// already.
-    #[error("page {page} of the list says {said} entries in all, earlier pages {before}")]
+    /// `X-Total` became lower: a removal may have moved other entries to a page that was already
+    /// read.
+    #[error("page {page} of the list announces {total} entries in all, earlier pages {before}")]
     Fewer {
         /// The page with the lower value.
         page: u64,
         /// The value before.
         before: u64,
         /// `X-Total` of this page.
-        said: u64,
+        total: u64,
     },
     /// Another page is announced although all entries of `X-Total` were received.
-    #[error("page {page} of the list announces another page although all {said} entries were sent")]
+    #[error(
+        "page {page} of the list announces another page although all {total} entries were sent"
+    )]
     Surplus {
         /// The page with the announcement.
         page: u64,
         /// The last `X-Total`.
-        said: u64,
+        total: u64,
     },
     /// An entry came twice.
     #[error("page {0} of the list repeats an entry")]

@@ -10,7 +10,7 @@ use super::Contradiction;
 /// The values of the paging headers of one page. `None` if a header is missing. An empty header
 /// counts as missing, except `X-Next-Page`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Headers {
     /// `X-Page`: the number of the page.
     pub(super) page: Option<u64>,
     /// `X-Per-Page`: the number of entries in a full page.
@@ -36,12 +36,12 @@ pub(super) struct Link {
 
 /// A header is malformed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unclear;
+pub(super) struct Malformed;
 
-impl Said {
+impl Headers {
     /// Reads the headers of page `page`.
     pub(super) fn read(headers: &HeaderMap, page: u64) -> Result<Self, Contradiction> {
-        let of = |header| move |Unclear| Contradiction::Header { page, header };
+        let of = |header| move |Malformed| Contradiction::Header { page, header };
         Ok(Self {
             page: number(headers, "X-Page").map_err(of("X-Page"))?,
             size: number(headers, "X-Per-Page").map_err(of("X-Per-Page"))?.map(NonZeroUsize::get),
@@ -54,33 +54,33 @@ impl Said {
 }
 
 /// The value of a header. Several equal ones count as one.
-fn value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Unclear> {
+fn value<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, Malformed> {
     let mut values = headers
         .get_all(name)
         .iter()
-        .map(|value| value.to_str().map(str::trim).map_err(|_| Unclear));
+        .map(|value| value.to_str().map(str::trim).map_err(|_| Malformed));
     let Some(first) = values.next().transpose()? else { return Ok(None) };
-    if values.all(|other| other == Ok(first)) { Ok(Some(first)) } else { Err(Unclear) }
+    if values.all(|other| other == Ok(first)) { Ok(Some(first)) } else { Err(Malformed) }
 }
 
-fn number<T: FromStr>(headers: &HeaderMap, name: &str) -> Result<Option<T>, Unclear> {
+fn number<T: FromStr>(headers: &HeaderMap, name: &str) -> Result<Option<T>, Malformed> {
     let value = value(headers, name)?.filter(|value| !value.is_empty());
-    value.map(|value| value.parse().map_err(|_| Unclear)).transpose()
+    value.map(|value| value.parse().map_err(|_| Malformed)).transpose()
 }
 
-fn next_page(headers: &HeaderMap) -> Result<Option<Option<u64>>, Unclear> {
+fn next_page(headers: &HeaderMap) -> Result<Option<Option<u64>>, Malformed> {
     let number = number(headers, "X-Next-Page")?;
     Ok(value(headers, "X-Next-Page")?.map(|_| number))
 }
 
 /// The `Link` headers (RFC 8288): a link to the next page, only other links (`Some(None)`), or
 /// none.
-fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Unclear> {
+fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Malformed> {
     let mut found = None;
     for value in headers.get_all("Link") {
-        let mut rest = value.to_str().map_err(|_| Unclear)?;
+        let mut rest = value.to_str().map_err(|_| Malformed)?;
         while let Some(start) = rest.find('<') {
-            let end = rest[start..].find('>').ok_or(Unclear)? + start;
+            let end = rest[start..].find('>').ok_or(Malformed)? + start;
             let target = &rest[start + 1..end];
             let (parameters, after) = split_outside_quotes(&rest[end + 1..], ',');
             let is = |names: &[&str]| {
@@ -90,7 +90,7 @@ fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Unclear> {
             if is(&["next"]) {
                 let next = Link::parse(target)?;
                 if matches!(&found, Some(Some(other)) if *other != next) {
-                    return Err(Unclear);
+                    return Err(Malformed);
                 }
                 found = Some(Some(next));
             } else if is(&["first", "prev", "last"]) {
@@ -104,7 +104,7 @@ fn next_link(headers: &HeaderMap) -> Result<Option<Option<Link>>, Unclear> {
 
 impl Link {
     /// Reads the query of a link target.
-    fn parse(target: &str) -> Result<Self, Unclear> {
+    fn parse(target: &str) -> Result<Self, Malformed> {
         let query = target
             .split('#')
             .next()
@@ -113,18 +113,21 @@ impl Link {
         let mut link = Self::default();
         for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
             match name {
-                "page" => link.page = Some(value.parse().map_err(|_| Unclear)?),
-                "id_after" => link.id_after = Some(value.parse().map_err(|_| Unclear)?),
+                "page" => link.page = Some(value.parse().map_err(|_| Malformed)?),
+                "id_after" => link.id_after = Some(value.parse().map_err(|_| Malformed)?),
                 "cursor" => {
                     let value = value.replace('+', " ");
                     link.cursor = Some(
-                        percent_decode_str(&value).decode_utf8().map_err(|_| Unclear)?.into_owned(),
+                        percent_decode_str(&value)
+                            .decode_utf8()
+                            .map_err(|_| Malformed)?
+                            .into_owned(),
                     );
                 }
                 _ => {}
             }
         }
-        if link == Self::default() { Err(Unclear) } else { Ok(link) }
+        if link == Self::default() { Err(Malformed) } else { Ok(link) }
     }
 }
 
@@ -192,7 +195,7 @@ mod tests {
             "<a?page=2>; rel=next, <a?page=3>; rel=next",
         ];
         for text in unclear {
-            assert_eq!(next_link(&headers(&[("link", text)])), Err(Unclear), "{text}");
+            assert_eq!(next_link(&headers(&[("link", text)])), Err(Malformed), "{text}");
         }
         let two = headers(&[("link", "<a>; rel=first"), ("link", "<b?page=2>; rel=next")]);
         assert_eq!(next_link(&two), Ok(Some(Some(link(2)))));
@@ -209,8 +212,8 @@ mod tests {
             &["x-page", "x-per-page", "x-total", "x-total-pages", "x-next-page", "link"]
                 .map(|name| (name, "")),
         );
-        let nothing = Said::read(&HeaderMap::new(), 1).unwrap();
-        assert_eq!(Said::read(&empty, 1).unwrap(), Said { next: Some(None), ..nothing });
+        let nothing = Headers::read(&HeaderMap::new(), 1).unwrap();
+        assert_eq!(Headers::read(&empty, 1).unwrap(), Headers { next: Some(None), ..nothing });
     }
 
     #[test]
@@ -223,11 +226,11 @@ mod tests {
                 &[(name, "1"), (name, "2")],
                 &[(name, "99999999999999999999")],
             ] {
-                assert_eq!(Said::read(&headers(pairs), 3), unclear, "{pairs:?}");
+                assert_eq!(Headers::read(&headers(pairs), 3), unclear, "{pairs:?}");
             }
-            assert!(Said::read(&headers(&[(name, "1"), (name, "1")]), 3).is_ok(), "{name}");
+            assert!(Headers::read(&headers(&[(name, "1"), (name, "1")]), 3).is_ok(), "{name}");
         }
         let unclear = Err(Contradiction::Header { page: 3, header: "X-Per-Page" });
-        assert_eq!(Said::read(&headers(&[("x-per-page", "0")]), 3), unclear);
+        assert_eq!(Headers::read(&headers(&[("x-per-page", "0")]), 3), unclear);
     }
 }

@@ -57,14 +57,17 @@ fn each_contradiction_is_named_with_its_page() {
     let table = [
         (
             vec![("x-total: 20\nx-next-page:", ids(1..=18))],
-            "the service said 20 entries and sent 18",
+            "the service announced 20 entries and sent 18",
         ),
-        (vec![("x-total: 1", ids(1..=2))], "the service said 1 entries and sent 2"),
-        (vec![("x-page: 3", ids(1..=2))], "page 1 of the list says that it is page 3"),
-        (vec![("x-next-page: 99", ids(1..=100))], "page 1 of the list says that page 99 follows"),
+        (vec![("x-total: 1", ids(1..=2))], "the service announced 1 entries and sent 2"),
+        (vec![("x-page: 3", ids(1..=2))], "requested page 1 of the list, received page 3"),
+        (
+            vec![("x-next-page: 99", ids(1..=100))],
+            "page 1 of the list announces page 99 as the next one",
+        ),
         (
             vec![("link: <x?page=7>; rel=next", ids(1..=100))],
-            "page 1 of the list says that page 7 follows",
+            "page 1 of the list announces page 7 as the next one",
         ),
         (
             vec![("link: <x?page=2>; rel=next\nx-next-page:", ids(1..=100))],
@@ -92,7 +95,7 @@ fn each_contradiction_is_named_with_its_page() {
         ),
         (
             vec![first(), ("x-per-page: 5", ids([3]))],
-            "page 2 of the list says 5 entries per page, earlier pages 2",
+            "page 2 of the list announces 5 entries per page, earlier pages 2",
         ),
         (
             vec![("x-per-page: 2\nx-total: 2\nx-next-page: 2", ids(1..=2))],
@@ -440,9 +443,12 @@ fn a_filtered_list_is_read_as_far_as_the_responses_announce() {
         (vec![("x-next-page: 2", ids([1]))], Err(PageError::Unfinished)),
         (
             vec![("x-next-page: 3", ids([1]))],
-            Err(Contradiction::OtherNext { page: 1, said: 3 }.into()),
+            Err(Contradiction::OtherNext { page: 1, next: 3 }.into()),
         ),
-        (vec![("x-page: 2", ids([1]))], Err(Contradiction::OtherPage { page: 1, said: 2 }.into())),
+        (
+            vec![("x-page: 2", ids([1]))],
+            Err(Contradiction::OtherPage { page: 1, received: 2 }.into()),
+        ),
         (
             vec![("x-next-page: 2", ids([1])), ("x-next-page:", ids([1]))],
             Err(Contradiction::Repeated(2).into()),
@@ -450,7 +456,7 @@ fn a_filtered_list_is_read_as_far_as_the_responses_announce() {
         // A removal moved an entry to a page that was read already.
         (
             vec![("x-total: 300", ids([1])), ("x-total: 299", ids([2]))],
-            Err(Contradiction::Fewer { page: 2, before: 300, said: 299 }.into()),
+            Err(Contradiction::Fewer { page: 2, before: 300, total: 299 }.into()),
         ),
     ] {
         assert_eq!(shown(&pages), expected, "{pages:?}");
@@ -469,11 +475,11 @@ fn a_service_that_repeats_pages_is_given_up() {
     let table = [
         (
             vec![("x-next-page", "1")],
-            PageError::from(Contradiction::OtherNext { page: 1, said: 1 }),
+            PageError::from(Contradiction::OtherNext { page: 1, next: 1 }),
         ),
         (
             vec![("link", "<x?page=1>; rel=next")],
-            Contradiction::OtherNext { page: 1, said: 1 }.into(),
+            Contradiction::OtherNext { page: 1, next: 1 }.into(),
         ),
         (vec![("x-next-page", "2")], Contradiction::Repeated(2).into()),
         (vec![], Contradiction::Repeated(2).into()),
@@ -538,7 +544,7 @@ fn a_list_that_becomes_shorter_may_have_lost_other_entries_too() {
     let pages = [("x-per-page: 2\nx-total: 5", ids(1..=2)), ("x-total: 4", ids(4..=5))];
     assert!(matches!(
         read(&pages),
-        Err(PageError::Contradiction(Contradiction::Fewer { page: 2, before: 5, said: 4 }))
+        Err(PageError::Contradiction(Contradiction::Fewer { page: 2, before: 5, total: 4 }))
     ));
 }
 

@@ -160,7 +160,7 @@ fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
 
 fn import_failed(declared: &Container, address: &Address, why: Option<&str>) -> Problem {
     let (noun, path) = (declared.scope.noun(), &address.path);
-    let why = why.unwrap_or("the service does not say why");
+    let why = why.unwrap_or("the service gave no reason");
     let message = format!("the import of `{path}` failed: {why}");
     let help = format!(
         "delete the {noun} and run again; to keep it as it is, remove its source from the manifest"

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     desired::{Creation, Declared, DeclaredSection, Entry},
-    diff::{self, Action, Bound, Context, Fit, Incomplete, Note, Problem, Reason, Step},
+    diff::{self, Action, Context, Incomplete, Limit, Note, Problem, Reason, Step, Support},
     kind::{Call, Capability, Effect, Job, Section, Shape, calls::Act, forms},
     kinds,
     live::{Collection, Question},
@@ -139,15 +139,15 @@ impl Planning<'_> {
         plan: &mut ContainerPlan,
     ) -> Result<(), Box<Problem>> {
         match diff::fit(section, name, &field.value, self.context.release) {
-            Fit::Depends => plan.findings.ask(Question::Release),
-            Fit::Unfit(unfit) => {
+            Support::Depends => plan.findings.ask(Question::Release),
+            Support::Unfit(unfit) => {
                 let address = match section.shape {
                     Shape::Container => self.address.clone(),
                     _ => self.address.section(section.section),
                 };
                 return Err(Box::new(unfit.problem(address, field.origin.clone())));
             }
-            Fit::Fits | Fit::Local => {}
+            Support::Fits | Support::Local => {}
         }
         Ok(())
     }
@@ -163,11 +163,11 @@ impl Planning<'_> {
     ) -> Result<Option<String>, Box<Problem>> {
         let own = section.field(name);
         match diff::bound(own, name, &field.value, self.context, &mut plan.findings) {
-            Some(Bound::Refused(message, help)) => {
+            Some(Limit::Refused(message, help)) => {
                 let at = self.address.section(section.section);
                 Err(Box::new(Problem::new(&at, "too-visible", message, help, &field.origin)))
             }
-            Some(Bound::Waits(why)) => Ok(Some(why)),
+            Some(Limit::Waits(why)) => Ok(Some(why)),
             None => Ok(None),
         }
     }

@@ -250,7 +250,7 @@ fn own_shares(steps: &[Step], live: &Live, declared: &Container, context: Contex
     findings
 }
 
-/// Refuses to lower access of people whom only a directory knows.
+/// Refuses to lower the access of members of an external directory.
 fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
     let lower = |effect: &Effect| match effect {
         Effect::Share { group: None, before, after, .. } if after < before => {

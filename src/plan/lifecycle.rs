@@ -14,7 +14,7 @@ use crate::{
     field::Scope,
     kind::{
         Capability, Effect, Facts, Former, Job, Namespace, NamespaceOwner, Target,
-        calls::{Act, Turn},
+        calls::{Act, Lifecycle},
     },
     kinds,
     origin::Origin,
@@ -41,7 +41,8 @@ impl Planning<'_> {
         if let (Some(old), Some(new)) = (&facts.name, &former.name) {
             changes.push(self.change("name", old, new, origin));
         }
-        let step = self.turn(Turn::Move(former), &target, former_origin(self.declared), changes)?;
+        let step =
+            self.turn(Lifecycle::Move(former), &target, former_origin(self.declared), changes)?;
         let transfers = Effect::Transfers { from: former.path.clone() };
         let effects = std::iter::once(Effect::Provides(Capability::InPlace))
             .chain(former.transfers.then_some(transfers))
@@ -73,7 +74,7 @@ impl Planning<'_> {
         let state = self.declared.life.state.as_ref();
         let origin = state.map_or(&self.declared.origin, |state| &state.origin);
         let state = self.change("state", &marked, "present", origin);
-        let step = self.turn(Turn::Restore, self.context.target, origin, vec![state])?;
+        let step = self.turn(Lifecycle::Restore, self.context.target, origin, vec![state])?;
         Ok(Step { effects: vec![Effect::Provides(Capability::Exists)], ..step })
     }
 
@@ -83,7 +84,7 @@ impl Planning<'_> {
             return;
         };
         let state = self.change("state", "present", "absent", origin);
-        match self.turn(Turn::Delete, self.context.target, origin, vec![state]) {
+        match self.turn(Lifecycle::Delete, self.context.target, origin, vec![state]) {
             Ok(step) => {
                 let step = Step { action: Action::Delete, ..step };
                 plan.findings.refusals.push(guard::deletion(&step));
@@ -133,7 +134,7 @@ impl Planning<'_> {
     /// The step for one change of the container itself.
     fn turn(
         &self,
-        turn: Turn<'_>,
+        turn: Lifecycle<'_>,
         target: &Target,
         origin: &Origin,
         changes: Vec<Change>,
@@ -141,7 +142,8 @@ impl Planning<'_> {
         let (section, _) = kinds::container(self.declared.scope);
         let names = self.context.names;
         let release = self.context.release;
-        let job = Job { is_alone: true, section, target, names, release, act: Act::Itself(turn) };
+        let job =
+            Job { is_alone: true, section, target, names, release, act: Act::Container(turn) };
         let sends = section.rules.calls(&job).map_err(|unable| {
             let problem = diff::problem(unable, self.address, |_| origin.clone());
             Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))

@@ -33,14 +33,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
-pub use base::{Against, Already, Base, Rest, left};
+pub use base::{Adopted, Base, Comparison, Rest, left};
 pub use container::container;
 pub use estimate::Estimate;
 pub use guard::Limits;
 pub use hold::Holds;
 pub use reach::{Extent, Limited};
 
-use reach::BroughtIn;
+use reach::Included;
 
 use crate::{
     address::{Address, Selector},
@@ -136,22 +136,22 @@ pub struct Plan {
     pub estimate: Option<Estimate>,
     /// The comparison with the base of the branch, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub base: Option<Against>,
+    pub base: Option<Comparison>,
     /// What rules included.
     #[serde(skip)]
-    brought_in: BroughtIn,
+    brought_in: Included,
     /// The live states of the containers with steps, so that apply need not read them again.
     #[serde(skip)]
-    live: BTreeMap<Arc<str>, Kept>,
+    live: BTreeMap<Arc<str>, KeptLive>,
     /// The plans of the containers, if they are remembered.
     #[serde(skip)]
     remembered: Option<BTreeMap<Arc<str>, ContainerPlan>>,
 }
 
 /// A live state that is kept but not shown.
-struct Kept(Live);
+struct KeptLive(Live);
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for KeptLive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("[live]")
     }
@@ -214,7 +214,7 @@ impl Plan {
         }
         self.brought_in.add(container);
         if !plan.steps.is_empty() {
-            self.live.insert(container.path.clone(), Kept(live));
+            self.live.insert(container.path.clone(), KeptLive(live));
         }
         if let Some(remembered) = &mut self.remembered {
             remembered.insert(container.path.clone(), plan.clone());
@@ -241,7 +241,7 @@ impl Plan {
         self.findings.problems.sort();
         self.findings.incomplete.sort();
         self.findings.refusals.sort();
-        self.base.iter_mut().for_each(Against::sort);
+        self.base.iter_mut().for_each(Comparison::sort);
         self
     }
 

@@ -145,7 +145,7 @@ impl Display for Line {
 
 /// What to do with an origin that does not fit on its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crowded {
+pub enum Overflow {
     /// It gets its own line.
     Wrap,
     /// It is left out, because a line nearby shows nearly the same.
@@ -231,7 +231,7 @@ impl<'s> Canvas<'s> {
     }
 
     /// Adds a line with its origin.
-    pub fn line_from(&mut self, line: Line, origin: &Origin, crowded: Crowded) {
+    pub fn line_from(&mut self, line: Line, origin: &Origin, crowded: Overflow) {
         let line = line.without(self.secrets).into_owned();
         let aside = format!("# {}:{}", origin.file, origin.line);
         let taken = line.len() + 2 + aside.width();
@@ -240,7 +240,7 @@ impl<'s> Canvas<'s> {
             Some(width) if taken > width => {
                 let hang = line.hang;
                 self.line(&line);
-                if crowded == Crowded::Wrap {
+                if crowded == Overflow::Wrap {
                     self.line(&aside_on(Line::indented(hang)));
                 }
             }
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_stands_at_the_edge_or_below_or_goes() {
+    fn an_origin_is_at_the_edge_below_or_omitted() {
         let origin = Origin { file: "shop.yaml".into(), line: 7, column: 3, layer: Layer::Project };
         let at = |width, crowded| {
             let secrets = Secrets::default();
@@ -371,10 +371,10 @@ mod tests {
             canvas.line_from(Line::indented(2).text("visibility"), &origin, crowded);
             canvas.finish()
         };
-        assert_eq!(at(None, Crowded::Drop), "  visibility  # shop.yaml:7\n");
-        assert_eq!(at(Some(30), Crowded::Drop), "  visibility     # shop.yaml:7\n");
-        assert_eq!(at(Some(24), Crowded::Drop), "  visibility\n");
-        assert_eq!(at(Some(24), Crowded::Wrap), "  visibility\n  # shop.yaml:7\n");
+        assert_eq!(at(None, Overflow::Drop), "  visibility  # shop.yaml:7\n");
+        assert_eq!(at(Some(30), Overflow::Drop), "  visibility     # shop.yaml:7\n");
+        assert_eq!(at(Some(24), Overflow::Drop), "  visibility\n");
+        assert_eq!(at(Some(24), Overflow::Wrap), "  visibility\n  # shop.yaml:7\n");
     }
 
     #[test]
@@ -414,7 +414,7 @@ mod tests {
         canvas.line_from(
             Line::indented(2).text("is hunter2hunter2hunter2"),
             &origin,
-            Crowded::Drop,
+            Overflow::Drop,
         );
         assert_eq!(canvas.finish(), "  is [secret]              # shop.yaml:7\n");
     }

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{
     json::{Sort, harmless},
     model::{self, Group, Item, Report, fold::gathered, note, step::tail},
-    redact::{Keys, Struck},
+    redact::{Keys, Redacted},
 };
 use crate::{
     address::Address,
@@ -77,7 +77,7 @@ pub fn report(report: &Report<'_>, secrets: &Secrets) -> serde_json::Result<Stri
         list.step(*same[0], same.len() - 1, report.sort);
     }
     list.notes(report);
-    let struck = Struck::new(&list.issues, Keys::Words, secrets);
+    let struck = Redacted::new(&list.issues, Keys::Words, secrets);
     Ok(harmless(&serde_json::to_string_pretty(&struck)?) + "\n")
 }
 
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn every_run_has_a_list_and_one_that_ended_early_is_no_empty_one() {
+    fn every_run_has_a_list_and_a_failed_run_has_an_entry() {
         World::new().each(|name, report| {
             let list = list(&written(report));
             assert!(!list.is_empty(), "{name}");

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{
     Run,
-    redact::{Keys, Struck},
+    redact::{Keys, Redacted},
 };
 use crate::{
     apply::{Applied, Outcome, StepResult},
@@ -181,7 +181,8 @@ impl<T: Serialize> Report<T> {
     /// # Errors
     /// If a value cannot be expressed in JSON, which does not happen.
     pub fn to_text(&self, secrets: &Secrets) -> serde_json::Result<String> {
-        Ok(harmless(&serde_json::to_string_pretty(&Struck::new(self, Keys::Data, secrets))?) + "\n")
+        Ok(harmless(&serde_json::to_string_pretty(&Redacted::new(self, Keys::Data, secrets))?)
+            + "\n")
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Run {
     pub rehearsed: Vec<&'static str>,
     /// The snapshot, if the plan was made from one instead of the service.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub live: Option<Taken>,
+    pub live: Option<SnapshotSource>,
     /// The token's properties; null if the service does not show them.
     pub token: Option<Token>,
 }
@@ -64,7 +64,7 @@ pub fn rehearsal(section: &str) -> String {
 
 /// A snapshot in place of a service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Taken {
+pub struct SnapshotSource {
     /// When it was taken, as in RFC 3339.
     #[schemars(extend("format" = "date-time"))]
     pub taken_at: String,

@@ -27,21 +27,21 @@ pub enum Keys {
 }
 
 /// A value without `secrets`.
-pub struct Struck<'v, T: ?Sized> {
+pub struct Redacted<'v, T: ?Sized> {
     value: &'v T,
     rule: Rule<'v>,
 }
 
-impl<'v, T: ?Sized> Struck<'v, T> {
+impl<'v, T: ?Sized> Redacted<'v, T> {
     /// `value` without `secrets`.
     pub const fn new(value: &'v T, keys: Keys, secrets: &'v Secrets) -> Self {
         Self { value, rule: Rule { secrets, keys, depth: Depth::Outermost } }
     }
 }
 
-impl<T: Serialize + ?Sized> Serialize for Struck<'_, T> {
+impl<T: Serialize + ?Sized> Serialize for Redacted<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.value.serialize(Striking { inner: serializer, rule: self.rule })
+        self.value.serialize(Redacting { inner: serializer, rule: self.rule })
     }
 }
 
@@ -61,14 +61,14 @@ enum Depth {
 
 impl<'s> Rule<'s> {
     /// `value` at `depth` inside this one.
-    const fn strike<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Struck<'v, T>
+    const fn strike<'v, T: ?Sized>(self, value: &'v T, depth: Depth) -> Redacted<'v, T>
     where
         's: 'v,
     {
-        Struck { value, rule: Rule { depth, ..self } }
+        Redacted { value, rule: Rule { depth, ..self } }
     }
 
-    const fn within<'v, T: ?Sized>(self, value: &'v T) -> Struck<'v, T>
+    const fn within<'v, T: ?Sized>(self, value: &'v T) -> Redacted<'v, T>
     where
         's: 'v,
     {
@@ -77,15 +77,15 @@ impl<'s> Rule<'s> {
 }
 
 /// Removes secrets from texts on their way to `inner`.
-struct Striking<'s, S> {
+struct Redacting<'s, S> {
     inner: S,
     rule: Rule<'s>,
 }
 
-impl<'s, S> Striking<'s, S> {
+impl<'s, S> Redacting<'s, S> {
     /// The same for the parts of a value.
-    fn parts<P, E>(self, begin: impl FnOnce(S) -> Result<P, E>) -> Result<Striking<'s, P>, E> {
-        Ok(Striking { inner: begin(self.inner)?, rule: self.rule })
+    fn parts<P, E>(self, begin: impl FnOnce(S) -> Result<P, E>) -> Result<Redacting<'s, P>, E> {
+        Ok(Redacting { inner: begin(self.inner)?, rule: self.rule })
     }
 }
 
@@ -98,16 +98,16 @@ macro_rules! pass {
     };
 }
 
-impl<'s, S: Serializer> Serializer for Striking<'s, S> {
+impl<'s, S: Serializer> Serializer for Redacting<'s, S> {
     type Ok = S::Ok;
     type Error = S::Error;
-    type SerializeSeq = Striking<'s, S::SerializeSeq>;
-    type SerializeTuple = Striking<'s, S::SerializeTuple>;
-    type SerializeTupleStruct = Striking<'s, S::SerializeTupleStruct>;
-    type SerializeTupleVariant = Striking<'s, S::SerializeTupleVariant>;
-    type SerializeMap = Striking<'s, S::SerializeMap>;
-    type SerializeStruct = Striking<'s, S::SerializeStruct>;
-    type SerializeStructVariant = Striking<'s, S::SerializeStructVariant>;
+    type SerializeSeq = Redacting<'s, S::SerializeSeq>;
+    type SerializeTuple = Redacting<'s, S::SerializeTuple>;
+    type SerializeTupleStruct = Redacting<'s, S::SerializeTupleStruct>;
+    type SerializeTupleVariant = Redacting<'s, S::SerializeTupleVariant>;
+    type SerializeMap = Redacting<'s, S::SerializeMap>;
+    type SerializeStruct = Redacting<'s, S::SerializeStruct>;
+    type SerializeStructVariant = Redacting<'s, S::SerializeStructVariant>;
 
     pass! {
         serialize_bool(v: bool);
@@ -210,7 +210,7 @@ impl<'s, S: Serializer> Serializer for Striking<'s, S> {
 /// The parts of lists.
 macro_rules! items {
     ($($trait:ident::$method:ident;)*) => {
-        $(impl<S: $trait> $trait for Striking<'_, S> {
+        $(impl<S: $trait> $trait for Redacting<'_, S> {
             type Ok = S::Ok;
             type Error = S::Error;
             fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
@@ -233,7 +233,7 @@ items! {
 /// The parts of structs, whose names are words of the format.
 macro_rules! fields {
     ($($trait:ident;)*) => {
-        $(impl<S: $trait> $trait for Striking<'_, S> {
+        $(impl<S: $trait> $trait for Redacting<'_, S> {
             type Ok = S::Ok;
             type Error = S::Error;
             fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), S::Error> {
@@ -254,7 +254,7 @@ fields! {
     SerializeStructVariant;
 }
 
-impl<S: SerializeMap> SerializeMap for Striking<'_, S> {
+impl<S: SerializeMap> SerializeMap for Redacting<'_, S> {
     type Ok = S::Ok;
     type Error = S::Error;
     // A flattened struct serializes as a mapping; that is the outermost one, a report.
@@ -299,7 +299,7 @@ mod tests {
     }
 
     fn struck(value: &Json, keys: Keys, secrets: &Secrets) -> Json {
-        serde_json::from_str(&serde_json::to_string(&Struck::new(value, keys, secrets)).unwrap())
+        serde_json::from_str(&serde_json::to_string(&Redacted::new(value, keys, secrets)).unwrap())
             .unwrap()
     }
 
@@ -426,7 +426,7 @@ mod tests {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
             #[derive(Serialize)]
             struct Fields(#[serde(serialize_with = "kinds::serialize_names")] Vec<String>);
-            serde_json::to_value(Struck::new(&Fields(names), Keys::Data, &secrets)).unwrap()
+            serde_json::to_value(Redacted::new(&Fields(names), Keys::Data, &secrets)).unwrap()
         };
         assert_eq!(
             names(&["description", "cadence", "canary-key"]),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{
     Run,
     json::{FORMAT_VERSION, OutcomeCounts, harmless},
-    redact::{Keys, Struck},
+    redact::{Keys, Redacted},
 };
 use crate::secret::Secrets;
 
@@ -105,7 +105,7 @@ impl Record {
     /// # Errors
     /// If a value cannot be expressed in JSON, which does not happen.
     pub fn to_line(&self, secrets: &Secrets) -> serde_json::Result<String> {
-        Ok(harmless(&serde_json::to_string(&Struck::new(self, Keys::Data, secrets))?) + "\n")
+        Ok(harmless(&serde_json::to_string(&Redacted::new(self, Keys::Data, secrets))?) + "\n")
     }
 }
 

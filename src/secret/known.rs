@@ -529,7 +529,7 @@ mod tests {
         }
 
         #[test]
-        fn striking_twice_is_striking_once(
+        fn redacting_twice_changes_nothing(
             secrets in proptest::collection::vec("[ab\"\\\\é&\n ]{6,9}", 1..4),
             text in "[ab\"\\\\é&\n ]{0,40}",
         ) {

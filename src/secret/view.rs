@@ -161,14 +161,14 @@ impl Building {
     }
 
     /// Replaces the last `length` bytes by `meant`.
-    fn replace_end(&mut self, length: usize, meant: &Meant) {
+    fn replace_end(&mut self, length: usize, meant: &Decoded) {
         let from = self.bytes.len() - length;
         let span = (self.spans[from].0, self.spans[self.spans.len() - 1].1);
         self.bytes.truncate(from);
         self.spans.truncate(from);
         match meant {
-            Meant::Byte(byte) => self.push(*byte, span),
-            Meant::Char(c) => {
+            Decoded::Byte(byte) => self.push(*byte, span),
+            Decoded::Char(c) => {
                 let mut buffer = [0; 4];
                 c.encode_utf8(&mut buffer).bytes().for_each(|byte| self.push(byte, span));
             }
@@ -177,27 +177,27 @@ impl Building {
 }
 
 /// The result of an escape.
-enum Meant {
+enum Decoded {
     Byte(u8),
     Char(char),
 }
 
 /// The escape at the end of `bytes`: its length and its result.
-fn escape_at_end(bytes: &[u8]) -> Option<(usize, Meant)> {
+fn escape_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
     match bytes {
         [.., b'\\', last] if last.is_ascii_punctuation() || *last == b' ' => {
-            Some((2, Meant::Byte(*last)))
+            Some((2, Decoded::Byte(*last)))
         }
         [.., b'\\', last] => {
             let meant = LETTERS.iter().find(|(letter, _)| letter == last);
-            meant.map(|(_, meant)| (2, Meant::Byte(*meant))).or_else(|| number_at_end(bytes))
+            meant.map(|(_, meant)| (2, Decoded::Byte(*meant))).or_else(|| number_at_end(bytes))
         }
         _ => number_at_end(bytes),
     }
 }
 
 /// The escape by number or name at the end of `bytes`: its length and its result.
-fn number_at_end(bytes: &[u8]) -> Option<(usize, Meant)> {
+fn number_at_end(bytes: &[u8]) -> Option<(usize, Decoded)> {
     match bytes.last()? {
         b';' => entity(bytes),
         b'}' => braced(bytes),
@@ -224,7 +224,7 @@ fn letter(byte: u8) -> u8 {
 }
 
 /// `&lt;`, `&#60;`, `&#x3c;`.
-fn entity(bytes: &[u8]) -> Option<(usize, Meant)> {
+fn entity(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = &bytes[bytes.len().saturating_sub(LONGEST)..bytes.len() - 1];
     let name = &tail[tail.iter().rposition(|byte| *byte == b'&')? + 1..];
     let name = str::from_utf8(name).ok()?;
@@ -235,48 +235,48 @@ fn entity(bytes: &[u8]) -> Option<(usize, Meant)> {
             None => char::from_u32(number.parse().ok()?)?,
         },
     };
-    Some((name.len() + 2, Meant::Char(c)))
+    Some((name.len() + 2, Decoded::Char(c)))
 }
 
 /// `\u{3c}`, `\x{3c}`.
-fn braced(bytes: &[u8]) -> Option<(usize, Meant)> {
+fn braced(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = &bytes[bytes.len().saturating_sub(LONGEST)..bytes.len() - 1];
     let open = tail.iter().rposition(|byte| *byte == b'{')?;
     let begins = matches!(tail[..open], [.., b'\\', b'u' | b'x']);
     let c = char::from_u32(hex(&tail[open + 1..])?).filter(|_| begins)?;
-    Some((tail.len() - open + 3, Meant::Char(c)))
+    Some((tail.len() - open + 3, Decoded::Char(c)))
 }
 
 /// `%3c`, `%u003c`, `\x3c`, `\u003c`, `\U0000003c`, `\074`, and surrogate pairs such as
 /// `\ud83d\ude00`.
-fn numbered(bytes: &[u8]) -> Option<(usize, Meant)> {
+fn numbered(bytes: &[u8]) -> Option<(usize, Decoded)> {
     let tail = |length: usize| bytes.get(bytes.len().checked_sub(length)?..);
     if let Some([b'%', digits @ ..]) = tail(3)
         && let Some(byte) = hex(digits)
     {
-        return Some((3, Meant::Byte(u8::try_from(byte).ok()?)));
+        return Some((3, Decoded::Byte(u8::try_from(byte).ok()?)));
     }
     if let Some([b'\\', b'x', digits @ ..]) = tail(4) {
-        return Some((4, Meant::Byte(u8::try_from(hex(digits)?).ok()?)));
+        return Some((4, Decoded::Byte(u8::try_from(hex(digits)?).ok()?)));
     }
     if let Some([b'\\', digits @ ..]) = tail(4)
         && digits.iter().all(|digit| matches!(digit, b'0'..=b'7'))
     {
         let value = digits.iter().fold(0_u32, |value, digit| value << 3 | u32::from(digit & 7));
-        return Some((4, Meant::Byte(u8::try_from(value).ok()?)));
+        return Some((4, Decoded::Byte(u8::try_from(value).ok()?)));
     }
     if let Some([b'\\', b'U', digits @ ..]) = tail(10) {
-        return Some((10, Meant::Char(char::from_u32(hex(digits)?)?)));
+        return Some((10, Decoded::Char(char::from_u32(hex(digits)?)?)));
     }
     if let Some([b'\\', b'u', high @ .., b'\\', b'u', _, _, _, _]) = tail(12)
         && let Some(high @ 0xd800..=0xdbff) = hex(high)
         && let Some(low @ 0xdc00..=0xdfff) = hex(&bytes[bytes.len() - 4..])
     {
         let c = 0x1_0000 + ((high & 0x3ff) << 10 | low & 0x3ff);
-        return Some((12, Meant::Char(char::from_u32(c)?)));
+        return Some((12, Decoded::Char(char::from_u32(c)?)));
     }
     if let Some([b'\\' | b'%', b'u', digits @ ..]) = tail(6) {
-        return Some((6, Meant::Char(char::from_u32(hex(digits)?)?)));
+        return Some((6, Decoded::Char(char::from_u32(hex(digits)?)?)));
     }
     None
 }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Head, Snapshot,
+    contents::{Contents, Failed, Packed, Recorded, Stored},
     question::Question,
-    things::{Failed, Kept, Packed, Thing, Things},
 };
 use crate::field::Scope;
 
@@ -149,7 +149,7 @@ struct RosterRow<'a> {
 #[serde(deny_unknown_fields)]
 struct AnswerRow<'a> {
     /// The answer.
-    answer: Cow<'a, Kept>,
+    answer: Cow<'a, Recorded>,
     /// The question.
     question: Cow<'a, Question>,
 }
@@ -167,7 +167,7 @@ struct UserRow<'a> {
 /// The fields that are read first.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Beginning {
+struct Preamble {
     undrift: serde_json::Value,
     format_version: serde_json::Value,
 }
@@ -185,40 +185,40 @@ impl Snapshot {
     }
 
     fn form(&self) -> File<'_> {
-        let (head, things) = (&self.head, &self.things);
+        let (head, contents) = (&self.head, &self.contents);
         let is_own = |(scope, path): &(Scope, String), id: u64| {
-            let own = things.objects.get(&(*scope, id));
+            let own = contents.objects.get(&(*scope, id));
             own.is_some_and(|own| own.path.to_lowercase() == *path)
         };
-        let incomplete = things.incomplete();
+        let incomplete = contents.incomplete();
         File {
-            all_users: things.all_users,
-            answers: rows(&things.answers, |question, kept| AnswerRow {
+            all_users: contents.all_users,
+            answers: rows(&contents.answers, |question, kept| AnswerRow {
                 answer: Cow::Borrowed(kept),
                 question: Cow::Borrowed(question),
             }),
             format_version: FORMAT_VERSION,
             incomplete: incomplete.map(|(what, why)| format!("{what}: {why}").into()).collect(),
             key: head.key.as_deref().map(Cow::Borrowed),
-            missing: rows(&things.missing, |(scope, at), failed| MissingRow {
+            missing: rows(&contents.missing, |(scope, at), failed| MissingRow {
                 at: at.into(),
                 failed: Cow::Borrowed(failed),
                 scope: *scope,
             }),
-            objects: rows(&things.objects, |(scope, id), thing| ObjectRow {
+            objects: rows(&contents.objects, |(scope, id), thing| ObjectRow {
                 by_itself: thing.by_itself,
                 id: *id,
                 object: Cow::Borrowed(&thing.object),
                 path: (&thing.path).into(),
                 scope: *scope,
             }),
-            paths: things
+            paths: contents
                 .paths
                 .iter()
                 .filter(|(at, id)| !is_own(at, **id))
                 .map(|((scope, path), id)| PathRow { id: *id, path: path.into(), scope: *scope })
                 .collect(),
-            rosters: rows(&things.rosters, |(scope, root), roster| RosterRow {
+            rosters: rows(&contents.rosters, |(scope, root), roster| RosterRow {
                 failed: roster.as_ref().err().map(Cow::Borrowed),
                 ids: roster.as_ref().map_or_else(|_| Cow::default(), Cow::Borrowed),
                 root: root.into(),
@@ -229,11 +229,11 @@ impl Snapshot {
             target: (&head.target).into(),
             tool_version: env!("CARGO_PKG_VERSION").into(),
             undrift: Sort::Snapshot,
-            users: rows(&things.users, |key, user| match user {
+            users: rows(&contents.users, |key, user| match user {
                 Some((id, name)) => UserRow { id: Some(*id), username: name.into() },
                 None => UserRow { id: None, username: key.into() },
             }),
-            whole_rows: things.whole_rows.clone(),
+            whole_rows: contents.whole_rows.clone(),
         }
     }
 
@@ -243,7 +243,7 @@ impl Snapshot {
     /// [`LoadError`].
     pub fn read(text: &[u8]) -> Result<Self, LoadError> {
         // Check the format first: unknown fields of another format are not faults.
-        let beginning: Beginning = serde_json::from_slice(text).map_err(|error| broken(&error))?;
+        let beginning: Preamble = serde_json::from_slice(text).map_err(|error| broken(&error))?;
         if beginning.undrift != "snapshot" {
             return Err(LoadError::Other);
         }
@@ -263,15 +263,18 @@ impl Snapshot {
             taken_at,
             key: file.key.clone().map(Cow::into_owned),
         };
-        Ok(Self { head, things: file.things()? })
+        Ok(Self { head, contents: file.contents()? })
     }
 }
 
 impl File<'_> {
     /// The contents of the file.
-    fn things(self) -> Result<Things, LoadError> {
-        let mut things =
-            Things { all_users: self.all_users, whole_rows: self.whole_rows, ..Things::default() };
+    fn contents(self) -> Result<Contents, LoadError> {
+        let mut contents = Contents {
+            all_users: self.all_users,
+            whole_rows: self.whole_rows,
+            ..Contents::default()
+        };
         for row in self.objects {
             let (path, object) = (row.path.into_owned(), row.object.into_owned());
             let what = format!("{} {}", row.scope.noun(), row.id);
@@ -279,18 +282,18 @@ impl File<'_> {
                 return Err(LoadError::Wrong(format!("the object of {what} has another id")));
             }
             let at = (row.scope, path.to_lowercase());
-            put(&mut things.paths, at, row.id, |_| what.clone())?;
-            let thing = Thing { path, by_itself: row.by_itself, object };
-            put(&mut things.objects, (row.scope, row.id), thing, |_| what)?;
+            put(&mut contents.paths, at, row.id, |_| what.clone())?;
+            let thing = Stored { path, by_itself: row.by_itself, object };
+            put(&mut contents.objects, (row.scope, row.id), thing, |_| what)?;
         }
         for row in self.paths {
             let at = (row.scope, row.path.into_owned());
-            put(&mut things.paths, at, row.id, |(_, path)| format!("the path `{path}`"))?;
+            put(&mut contents.paths, at, row.id, |(_, path)| format!("the path `{path}`"))?;
         }
         for row in self.missing {
             let (at, failed) =
                 ((row.scope, row.at.into_owned()), checked(row.failed.into_owned())?);
-            put(&mut things.missing, at, failed, |(_, at)| format!("what is missing at `{at}`"))?;
+            put(&mut contents.missing, at, failed, |(_, at)| format!("what is missing at `{at}`"))?;
         }
         for row in self.rosters {
             let roster = match row.failed {
@@ -298,24 +301,24 @@ impl File<'_> {
                 None => Ok(row.ids.into_owned()),
             };
             let at = (row.scope, row.root.into_owned());
-            put(&mut things.rosters, at, roster, |(_, root)| {
+            put(&mut contents.rosters, at, roster, |(_, root)| {
                 format!("what exists below `{root}`")
             })?;
         }
         for row in self.answers {
             let kept = match row.answer.into_owned() {
-                Kept::Failed(failed) => Kept::Failed(checked(failed)?),
+                Recorded::Failed(failed) => Recorded::Failed(checked(failed)?),
                 kept => kept,
             };
             let what = |question: &Question| format!("an answer to {}", question.operation);
-            put(&mut things.answers, row.question.into_owned(), kept, what)?;
+            put(&mut contents.answers, row.question.into_owned(), kept, what)?;
         }
         for row in self.users {
             let name = row.username.into_owned();
             let user = row.id.map(|id| (id, name.clone()));
-            put(&mut things.users, name.to_lowercase(), user, |_| format!("the user `{name}`"))?;
+            put(&mut contents.users, name.to_lowercase(), user, |_| format!("the user `{name}`"))?;
         }
-        Ok(things)
+        Ok(contents)
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    question::Asked,
+    question::Parsed,
     seal::{matters, sealed, withheld},
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     field::{Compare, Field, Scope, Secrecy},
     kind::{Parent, Place, Section, Spec, forms},
     kinds,
-    operation::{self, Op, Read, Wanted},
+    operation::{self, KeyFilter, Op, Read},
     secret::Secrets,
     text,
     value::{Json, Object},
@@ -97,7 +97,7 @@ pub(super) struct Keep {
 
 impl Keep {
     /// The fields to request of objects of `scope`.
-    pub(super) fn wanted(&self, scope: Scope) -> Wanted {
+    pub(super) fn wanted(&self, scope: Scope) -> KeyFilter {
         let (_, itself) = kinds::container(scope);
         let mut keys: BTreeSet<String> = itself.looked_at.iter().map(|key| (*key).into()).collect();
         for section in kinds::sections(scope) {
@@ -113,10 +113,10 @@ impl Keep {
                 }
                 Place::In(field) => drop(keys.insert(field.into())),
                 Place::Part { field, sign } => keys.extend([field.into(), sign.into()]),
-                Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
+                Place::Container(_) | Place::List(_) | Place::Optional(_) => {}
             }
         }
-        Wanted::keys(keys)
+        KeyFilter::keys(keys)
     }
 
     /// The kept part of the object `raw` of a group or project.
@@ -145,7 +145,7 @@ impl Keep {
                         kept.entry(sign).or_insert_with(|| bones(value));
                     }
                 }
-                Place::Itself(_) | Place::List(_) | Place::Optional(_) => {}
+                Place::Container(_) | Place::List(_) | Place::Optional(_) => {}
             }
         }
         Ok(kept)
@@ -243,7 +243,7 @@ impl Keep {
         let home = section.home;
         let extra = self.literals.extra.get(&(home.scope, section.section));
         let extra = extra.into_iter().flatten().map(String::as_str);
-        for name in extra.filter(|_| !matches!(home.place, Place::Itself(_))) {
+        for name in extra.filter(|_| !matches!(home.place, Place::Container(_))) {
             kept.extend(raw.get(name).map(|value| (name.to_owned(), self.shown(value))));
         }
         for spec in section.table().specs() {
@@ -367,7 +367,7 @@ fn own<'j>((name, value): (&'j String, &'j Json)) -> (String, Json) {
 fn sections_of(op: Op<Read>) -> impl Iterator<Item = Section> {
     kinds::everywhere().filter(move |section| match section.home.place {
         Place::List(own) | Place::Optional(own) => own.row() == op.row(),
-        Place::Itself(_) | Place::Object | Place::In(_) | Place::Part { .. } => false,
+        Place::Container(_) | Place::Object | Place::In(_) | Place::Part { .. } => false,
     })
 }
 
@@ -383,7 +383,7 @@ pub(super) fn nested(op: Op<Read>) -> impl Iterator<Item = (Section, &'static Pa
 
 /// The response to `asked` with the id of the parent in each entry, which distinguishes entries of
 /// different parents.
-pub(super) fn placed(asked: &Asked, mut raw: Object) -> Object {
+pub(super) fn placed(asked: &Parsed, mut raw: Object) -> Object {
     for (_, parent) in nested(asked.op) {
         let id = Json::from(asked.argument(parent.argument));
         match parent.within {

@@ -2,8 +2,8 @@
 //! merge request needs no token.
 //!
 //! A snapshot keeps answers of the service, reduced to what plans use (`keep`). They are stored by
-//! object, not by request: objects, lists of what exists, collections, users (`things`). So it also
-//! answers manifests that ask in other ways, or ask for more. [`Taking`] is a transport between
+//! object, not by request: objects, lists of what exists, collections, users (`contents`). So it also
+//! answers manifests that ask in other ways, or ask for more. [`Recorder`] is a transport between
 //! client and service that fills it: a plan made through it leaves everything that it read in the
 //! snapshot. [`Offline`] is a transport with only a snapshot, so it cannot reach anybody.
 //! Observing, diffing and planning know neither of them.
@@ -11,19 +11,19 @@
 //! A question that the snapshot cannot answer is a failed read, never absence. The exception is a
 //! path below a group whose list is complete: if it is not in the list, it does not exist.
 
+mod contents;
 pub mod file;
 mod keep;
 mod offline;
 mod question;
 mod seal;
 mod take;
-mod things;
 
 use jiff::Timestamp;
 
+pub use contents::Contents;
 pub use offline::Offline;
-pub use take::Taking;
-pub use things::Things;
+pub use take::Recorder;
 
 /// The header of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct Snapshot {
     /// The header.
     pub head: Head,
     /// The contents.
-    pub things: Things,
+    pub contents: Contents,
 }
 
 /// `instant` to the minute, as shown in sentences.

@@ -5,11 +5,12 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 
 use super::{
-    Head, Snapshot, keep,
-    question::Asked,
+    Head, Snapshot,
+    contents::{Failed, Lookup},
+    keep,
+    question::Parsed,
     seal::Unsealing,
     shown,
-    things::{Failed, Found},
 };
 use crate::{
     api::{Failure, Phase, SendError, Transport, WireRequest, WireResponse},
@@ -41,42 +42,43 @@ impl Offline {
         self.unsealing.declare(desired, secrets);
     }
 
-    fn found(&self, asked: &Asked) -> Found {
-        let things = &self.snapshot.things;
-        let Found::Json(mut json) = things.answer(asked) else { return things.answer(asked) };
-        let path = asked.scope.and_then(|scope| things.path(scope, asked.of()));
+    fn found(&self, asked: &Parsed) -> Lookup {
+        let contents = &self.snapshot.contents;
+        let Lookup::Json(mut json) = contents.answer(asked) else { return contents.answer(asked) };
+        let path = asked.scope.and_then(|scope| contents.path(scope, asked.of()));
         let path = path.unwrap_or_else(|| asked.of().to_owned());
         let within = keep::nested(asked.op).filter_map(|(of, parent)| Some((of, parent.within?)));
         for (section, field) in within {
             if let Some(rows) = json.get_mut(field) {
                 match self.unsealing.unseal(section, &path, rows.take()) {
                     Ok(known) => *rows = known,
-                    Err(failed) => return Found::Failed(failed),
+                    Err(failed) => return Lookup::Failed(failed),
                 }
             }
         }
         match keep::section_of(asked.op) {
-            Some(section) => {
-                self.unsealing.unseal(section, &path, json).map_or_else(Found::Failed, Found::Json)
-            }
-            None => Found::Json(json),
+            Some(section) => self
+                .unsealing
+                .unseal(section, &path, json)
+                .map_or_else(Lookup::Failed, Lookup::Json),
+            None => Lookup::Json(json),
         }
     }
 
     fn answer(&self, request: &WireRequest) -> Result<WireResponse, SendError> {
-        let asked = Asked::read(&request.target).filter(|_| request.method == Method::Get);
+        let asked = Parsed::read(&request.target).filter(|_| request.method == Method::Get);
         let head = &self.snapshot.head;
         let taken_at = shown(head.taken_at);
         match asked.as_ref().map(|asked| (asked, self.found(asked))) {
-            Some((asked, Found::Json(json))) => Ok(response(asked, &json, head)),
-            Some((_, Found::Failed(failed))) => match failed.status {
+            Some((asked, Lookup::Json(json))) => Ok(response(asked, &json, head)),
+            Some((_, Lookup::Failed(failed))) => match failed.status {
                 Some(status) => Ok(refusal(status, &failed, head)),
                 None => Err(unknown(&format!(
                     "it could not be read for the snapshot of {taken_at}: {}",
                     failed.message
                 ))),
             },
-            Some((_, Found::Unknown)) | None => Err(unknown(&format!(
+            Some((_, Lookup::Unknown)) | None => Err(unknown(&format!(
                 "the snapshot of {taken_at} does not contain it; the next one contains everything that is declared then"
             ))),
         }
@@ -95,7 +97,7 @@ pub(super) fn unknown(why: &str) -> SendError {
 }
 
 /// A successful answer. A list is one page.
-pub(super) fn response(asked: &Asked, json: &Json, head: &Head) -> WireResponse {
+pub(super) fn response(asked: &Parsed, json: &Json, head: &Head) -> WireResponse {
     let mut headers = headers(head);
     if let (Answer::List, Json::Array(entries)) = (asked.op.row().answer, json) {
         let total = entries.len();

@@ -32,14 +32,14 @@ pub(super) struct Question {
 
 /// A question with its operation.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct Parsed {
     pub(super) op: Op<Read>,
     /// Whether it concerns a group or a project.
     pub(super) scope: Option<Scope>,
     pub(super) question: Question,
 }
 
-impl Asked {
+impl Parsed {
     /// The question in a request with this path and query; `None` if no read operation matches.
     pub(super) fn read(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -141,14 +141,14 @@ mod tests {
             });
             let request = request.query("x[y]", "a&b=c").query("with", "");
             let target = request.clone().query("page", 3).query("per_page", 100).target();
-            let asked = Asked::read(&target).unwrap();
+            let asked = Parsed::read(&target).unwrap();
             assert_eq!(asked.op.row().id, op.row().id);
             assert_eq!(asked.request().path(), request.path());
-            let again = Asked::read(&asked.request().target()).unwrap();
+            let again = Parsed::read(&asked.request().target()).unwrap();
             assert_eq!(again.question, asked.question);
         }
         for none in ["", "/", "/nothing", "/projects/%FF", "/projects/1/none/of/these"] {
-            assert!(Asked::read(none).is_none(), "{none}");
+            assert!(Parsed::read(none).is_none(), "{none}");
         }
     }
 }

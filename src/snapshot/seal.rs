@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::things::Failed;
+use super::contents::Failed;
 use crate::{
     desired::{Desired, Entry},
     digest::Key,

@@ -2,7 +2,7 @@
 //! part of the answer, and answers from that.
 //!
 //! So a plan made through it equals one from the snapshot, and everything it asks is in the
-//! snapshot. [`Taking::widen`] adds what this plan did not need but one of other manifests may.
+//! snapshot. [`Recorder::widen`] adds what this plan did not need but one of other manifests may.
 
 use std::{
     collections::BTreeSet,
@@ -13,10 +13,10 @@ use futures_util::{StreamExt as _, future::BoxFuture, stream};
 
 use super::{
     Head, Snapshot,
+    contents::{self, Contents, Failed, Lookup, Packed, Recorded, Stored},
     keep::{Keep, Literals, Withheld, placed},
     offline::{refusal, response, unknown},
-    question::Asked,
-    things::{self, Failed, Found, Kept, Packed, Thing, Things},
+    question::Parsed,
 };
 use crate::{
     api::{ApiError, Failure, Phase, ReadClient, SendError, Transport, WireRequest, WireResponse},
@@ -39,26 +39,26 @@ const AT_ONCE: usize = 8;
 
 /// A snapshot that is being taken.
 #[derive(Debug)]
-pub struct Taking {
+pub struct Recorder {
     client: ReadClient,
     head: Head,
     keep: Mutex<Arc<Keep>>,
-    things: Mutex<Things>,
+    contents: Mutex<Contents>,
 }
 
-impl Transport for Taking {
+impl Transport for Recorder {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         Box::pin(self.ask(request))
     }
 }
 
-impl Taking {
+impl Recorder {
     /// Takes a snapshot with `client`; `head` names the service and the time. Values in `secrets`
     /// are removed, and secret values are kept as digests under `key`.
     pub fn new(client: ReadClient, head: Head, secrets: Arc<Secrets>, key: Option<Key>) -> Self {
         let head = Head { key: key.as_ref().map(Key::id), ..head };
         let keep = Keep { literals: Literals::default(), secrets, key };
-        Self { client, head, keep: Mutex::new(Arc::new(keep)), things: Mutex::default() }
+        Self { client, head, keep: Mutex::new(Arc::new(keep)), contents: Mutex::default() }
     }
 
     /// Uses the present declarations.
@@ -70,7 +70,7 @@ impl Taking {
 
     /// The snapshot as taken so far.
     pub fn finish(&self) -> Snapshot {
-        Snapshot { head: self.head.clone(), things: std::mem::take(&mut *self.things()) }
+        Snapshot { head: self.head.clone(), contents: std::mem::take(&mut *self.contents()) }
     }
 
     /// How many requests were sent.
@@ -78,8 +78,8 @@ impl Taking {
         self.client.counts().values().map(|count| count.calls).sum()
     }
 
-    fn things(&self) -> MutexGuard<'_, Things> {
-        self.things.lock().unwrap_or_else(PoisonError::into_inner)
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn keep(&self) -> Arc<Keep> {
@@ -87,7 +87,7 @@ impl Taking {
     }
 
     async fn ask(&self, request: WireRequest) -> Result<WireResponse, SendError> {
-        let asked = Asked::read(&request.target).filter(|_| request.method == Method::Get);
+        let asked = Parsed::read(&request.target).filter(|_| request.method == Method::Get);
         let Some(asked) = asked else { return Err(unknown("a snapshot has no such thing")) };
         match self.look(&asked).await {
             Ok(()) => {}
@@ -101,14 +101,14 @@ impl Taking {
                 return Err(SendError::new(Phase::NotSent, Failure::Offline, &chain(&error)));
             }
         }
-        let found = self.things().answer(&asked);
+        let found = self.contents().answer(&asked);
         match found {
-            Found::Json(json) => Ok(response(&asked, &json, &self.head)),
-            Found::Failed(failed) => match failed.status {
+            Lookup::Json(json) => Ok(response(&asked, &json, &self.head)),
+            Lookup::Failed(failed) => match failed.status {
                 Some(status) => Ok(refusal(status, &failed, &self.head)),
                 None => Err(unknown(&failed.message)),
             },
-            Found::Unknown => Err(unknown("the service did not tell")),
+            Lookup::Unknown => Err(unknown("the service did not tell")),
         }
     }
 
@@ -116,14 +116,14 @@ impl Taking {
     ///
     /// # Errors
     /// [`ApiError`] if all further requests would fail too. Any other failure is stored.
-    async fn look(&self, asked: &Asked) -> Result<(), ApiError> {
-        let is_known = !matches!(self.things().answer(asked), Found::Unknown);
+    async fn look(&self, asked: &Parsed) -> Result<(), ApiError> {
+        let is_known = !matches!(self.contents().answer(asked), Lookup::Unknown);
         if is_known {
             return Ok(());
         }
         match container_of(asked) {
             Some(scope) => self.object(scope, asked).await,
-            None => match (things::roster_of(asked), things::username(asked)) {
+            None => match (contents::roster_of(asked), contents::username(asked)) {
                 (Some((scope, root)), _) => self.roster(scope, &root, asked).await,
                 (None, Some(name)) => self.user(name, asked).await,
                 (None, None) => self.other(asked).await,
@@ -132,13 +132,13 @@ impl Taking {
     }
 
     async fn look_for(&self, request: Request<Read>) -> Result<(), ApiError> {
-        match Asked::read(&request.target()) {
+        match Parsed::read(&request.target()) {
             Some(asked) => self.look(&asked).await,
             None => Ok(()),
         }
     }
 
-    async fn object(&self, scope: Scope, asked: &Asked) -> Result<(), ApiError> {
+    async fn object(&self, scope: Scope, asked: &Parsed) -> Result<(), ApiError> {
         let (_, itself) = kinds::container(scope);
         let request = asked.request().keeping(self.keep().wanted(scope));
         let at = asked.of();
@@ -151,7 +151,7 @@ impl Taking {
             Err(error) => Some(failed(error)?),
         };
         if let Some(failed) = failed {
-            self.things().missing.insert((scope, at.to_lowercase()), failed);
+            self.contents().missing.insert((scope, at.to_lowercase()), failed);
         }
         Ok(())
     }
@@ -170,13 +170,13 @@ impl Taking {
             Ok(kept) => kept,
             Err(why) => return Some(why),
         };
-        if let Some((id, thing)) = things::thing(&kept, itself.path, by_itself) {
-            self.things().add(scope, id, thing, at);
+        if let Some((id, thing)) = contents::thing(&kept, itself.path, by_itself) {
+            self.contents().add(scope, id, thing, at);
         }
         None
     }
 
-    async fn roster(&self, scope: Scope, root: &str, asked: &Asked) -> Result<(), ApiError> {
+    async fn roster(&self, scope: Scope, root: &str, asked: &Parsed) -> Result<(), ApiError> {
         let (own, itself) = kinds::container(scope);
         let request = asked.request().query("order_by", "id").query("sort", "asc");
         let request = match scope {
@@ -192,39 +192,39 @@ impl Taking {
                     if let Some(why) = self.add(scope, row, false, None) {
                         let at = row.get(itself.path).and_then(Json::as_str).unwrap_or_default();
                         let failed = Failed { message: why, ..Failed::default() };
-                        self.things().missing.insert((scope, at.to_lowercase()), failed);
+                        self.contents().missing.insert((scope, at.to_lowercase()), failed);
                     }
                 }
                 Ok(ids)
             }
             Err(error) => Err(failed(error)?),
         };
-        let mut things = self.things();
-        let root = if root.is_empty() { String::new() } else { things.root(root) };
-        things.rosters.insert((scope, root), roster);
+        let mut contents = self.contents();
+        let root = if root.is_empty() { String::new() } else { contents.root(root) };
+        contents.rosters.insert((scope, root), roster);
         Ok(())
     }
 
-    async fn user(&self, name: &str, asked: &Asked) -> Result<(), ApiError> {
+    async fn user(&self, name: &str, asked: &Parsed) -> Result<(), ApiError> {
         match self.client.get(asked.request()).await {
             Ok(answer) => {
                 let key = name.to_lowercase();
                 let mut users = answer.body.as_array().into_iter().flatten().filter_map(user);
                 let found = users.find(|(_, username)| username.to_lowercase() == key);
-                self.things().users.insert(key, found);
+                self.contents().users.insert(key, found);
             }
             Err(error) => {
-                let failed = Kept::Failed(failed(error)?);
-                self.things().answers.insert(asked.question.clone(), failed);
+                let failed = Recorded::Failed(failed(error)?);
+                self.contents().answers.insert(asked.question.clone(), failed);
             }
         }
         Ok(())
     }
 
-    async fn other(&self, asked: &Asked) -> Result<(), ApiError> {
+    async fn other(&self, asked: &Parsed) -> Result<(), ApiError> {
         let path = {
-            let things = self.things();
-            let path = asked.scope.and_then(|scope| things.path(scope, asked.of()));
+            let contents = self.contents();
+            let path = asked.scope.and_then(|scope| contents.path(scope, asked.of()));
             path.unwrap_or_else(|| asked.of().to_owned())
         };
         let keep = self.keep();
@@ -232,32 +232,32 @@ impl Taking {
             Answer::List => match self.client.list(asked.request()).await {
                 Ok(rows) => keep
                     .list(asked.op, &path, &rows.map(|row| placed(asked, row)))
-                    .map(|rows| Kept::Entries(rows.iter().map(Packed::new).collect())),
-                Err(error) => Ok(Kept::Failed(failed(error)?)),
+                    .map(|rows| Recorded::Entries(rows.iter().map(Packed::new).collect())),
+                Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
             _ => match self.client.get_optional(asked.request()).await {
                 Ok(answer) => {
                     let one = answer.as_ref().and_then(|answer| answer.object());
                     let one = one.map(|raw| placed(asked, raw.clone()));
                     let one = one.map(|raw| keep.one(asked.op, &path, &raw)).transpose();
-                    one.map(|one| Kept::One(one.map(|one| Packed::new(&Json::Object(one)))))
+                    one.map(|one| Recorded::One(one.map(|one| Packed::new(&Json::Object(one)))))
                 }
-                Err(error) => Ok(Kept::Failed(failed(error)?)),
+                Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
         };
-        let withheld = |why| Kept::Failed(Failed { message: why, ..Failed::default() });
+        let withheld = |why| Recorded::Failed(Failed { message: why, ..Failed::default() });
         let kept = kept.unwrap_or_else(withheld);
-        let mut things = self.things();
-        if let Kept::Entries(entries) = &kept {
+        let mut contents = self.contents();
+        if let Recorded::Entries(entries) = &kept {
             // Every member is a user.
             let users = entries.iter().filter_map(|entry| user(&entry.json()));
             let users: Vec<_> = users.collect();
             for (id, username) in users {
-                things.users.entry(username.to_lowercase()).or_insert(Some((id, username)));
+                contents.users.entry(username.to_lowercase()).or_insert(Some((id, username)));
             }
         }
-        let key = things.key(asked);
-        things.answers.insert(key, kept);
+        let key = contents.key(asked);
+        contents.answers.insert(key, kept);
         Ok(())
     }
 
@@ -273,26 +273,26 @@ impl Taking {
         for root in outermost(&groups) {
             self.everything_below(&root).await?;
         }
-        if self.things().sees_all() {
+        if self.contents().sees_all() {
             let list = operation::GROUP_LIST.request().query("top_level_only", true);
             self.look_for(list.query("all_available", true)).await?;
         }
         self.namespaces().await?;
         self.everybody().await?;
         let groups: BTreeSet<_> = {
-            let things = self.things();
-            let rosters = things.rosters.iter();
+            let contents = self.contents();
+            let rosters = contents.rosters.iter();
             let below = rosters.filter(|((of, root), _)| *of == Scope::Group && !root.is_empty());
             let below = below.flat_map(|(_, ids)| ids.iter().flatten().copied());
-            let managed = groups.iter().filter_map(|group| things.id(Scope::Group, group));
+            let managed = groups.iter().filter_map(|group| contents.id(Scope::Group, group));
             below.chain(managed).collect()
         };
         let members = operation::GROUP_MEMBER_LIST_ALL;
         let members = groups.iter().map(|group| members.request().arg("id", group));
         self.look_for_all(members.collect()).await?;
         let namespaces: Vec<_> = {
-            let things = self.things();
-            let groups = groups.iter().filter_map(|id| things.objects.get(&(Scope::Group, *id)));
+            let contents = self.contents();
+            let groups = groups.iter().filter_map(|id| contents.objects.get(&(Scope::Group, *id)));
             groups.map(|group| operation::NAMESPACE_GET.request().arg("id", &group.path)).collect()
         };
         self.look_for_all(namespaces).await
@@ -311,7 +311,7 @@ impl Taking {
     /// What was requested and could not be read, with reasons.
     pub fn incomplete(&self) -> Vec<(String, String)> {
         let told = |(what, why): (String, &Failed)| (what, why.to_string());
-        self.things().incomplete().map(told).collect()
+        self.contents().incomplete().map(told).collect()
     }
 
     async fn look_for_all(&self, requests: Vec<Request<Read>>) -> Result<(), ApiError> {
@@ -328,7 +328,7 @@ impl Taking {
     async fn everything_below(&self, root: &str) -> Result<(), ApiError> {
         let alone = |scope: Scope, at: &str| (kinds::container(scope).1.get)(at);
         self.look_for(alone(Scope::Group, root)).await?;
-        if self.things().id(Scope::Group, root).is_none() {
+        if self.contents().id(Scope::Group, root).is_none() {
             return Ok(());
         }
         let groups = operation::GROUP_DESCENDANTS.request().arg("id", root);
@@ -338,22 +338,22 @@ impl Taking {
             .await?;
         for scope in Scope::ALL {
             let rows: Vec<_> = {
-                let things = self.things();
-                let rows = things.objects.range((scope, 0)..=(scope, u64::MAX));
+                let contents = self.contents();
+                let rows = contents.objects.range((scope, 0)..=(scope, u64::MAX));
                 let rows = rows.filter(|(_, thing)| !thing.by_itself);
                 rows.map(|((_, id), thing)| (*id, thing.clone())).collect()
             };
             let Some((id, row)) = rows.first() else { continue };
-            let asked = Asked::read(&alone(scope, &id.to_string()).target());
+            let asked = Parsed::read(&alone(scope, &id.to_string()).target());
             if let Some(asked) = asked {
                 self.object(scope, &asked).await?;
             }
-            let says_all = self.things().objects.get(&(scope, *id)).is_some_and(|by_itself| {
+            let says_all = self.contents().objects.get(&(scope, *id)).is_some_and(|by_itself| {
                 by_itself.by_itself && keys(by_itself).is_subset(&keys(row))
             });
-            let is_new = !self.things().whole_rows.contains_key(&scope);
-            let says_all = says_all && (is_new || self.things().whole_rows[&scope]);
-            self.things().whole_rows.insert(scope, says_all);
+            let is_new = !self.contents().whole_rows.contains_key(&scope);
+            let says_all = says_all && (is_new || self.contents().whole_rows[&scope]);
+            self.contents().whole_rows.insert(scope, says_all);
             if scope == Scope::Group && !says_all {
                 let each = rows.iter().skip(1).map(|(id, _)| alone(scope, &id.to_string()));
                 self.look_for_all(each.collect()).await?;
@@ -370,13 +370,13 @@ impl Taking {
         };
         for raw in all.iter() {
             let path = raw.get("full_path").and_then(Json::as_str).unwrap_or_default();
-            let asked = Asked::read(&operation::NAMESPACE_GET.request().arg("id", path).target());
+            let asked = Parsed::read(&operation::NAMESPACE_GET.request().arg("id", path).target());
             // The service would read a path of digits as an id.
-            let asked = asked.filter(|_| things::number(path).is_none());
+            let asked = asked.filter(|_| contents::number(path).is_none());
             let kept = self.keep().one(operation::NAMESPACE_GET, "", raw);
             if let (Some(asked), Ok(kept)) = (asked, kept) {
-                let kept = Kept::One(Some(Packed::new(&Json::Object(kept))));
-                self.things().answers.insert(asked.question, kept);
+                let kept = Recorded::One(Some(Packed::new(&Json::Object(kept))));
+                self.contents().answers.insert(asked.question, kept);
             }
         }
         Ok(())
@@ -387,12 +387,12 @@ impl Taking {
         let Some(all) = self.few(operation::USER_FIND, &["username"]).await? else {
             return Ok(());
         };
-        let mut things = self.things();
+        let mut contents = self.contents();
         let users = all.iter().filter_map(|row| user(&Json::Object(row.clone())));
         for (id, username) in users {
-            things.users.insert(username.to_lowercase(), Some((id, username)));
+            contents.users.insert(username.to_lowercase(), Some((id, username)));
         }
-        things.all_users = true;
+        contents.all_users = true;
         Ok(())
     }
 
@@ -417,10 +417,10 @@ impl Taking {
     }
 
     fn sections(&self, desired: &Desired) -> Vec<Request<Read>> {
-        let things = self.things();
+        let contents = self.contents();
         let mut requests = Vec::new();
         for container in &desired.containers {
-            let Some(id) = things.id(container.scope, &container.path) else { continue };
+            let Some(id) = contents.id(container.scope, &container.path) else { continue };
             for section in kinds::sections(container.scope) {
                 let (Place::List(op) | Place::Optional(op)) = section.home.place else { continue };
                 if section.home.parent.is_none() {
@@ -433,10 +433,10 @@ impl Taking {
 
     /// Requests for the sections with parents, below each parent that was read.
     fn nested(&self, desired: &Desired) -> Vec<Request<Read>> {
-        let things = self.things();
+        let contents = self.contents();
         let mut requests = Vec::new();
         for container in &desired.containers {
-            let Some(id) = things.id(container.scope, &container.path) else { continue };
+            let Some(id) = contents.id(container.scope, &container.path) else { continue };
             for section in kinds::sections(container.scope) {
                 let Some(parent) = section.home.parent else { continue };
                 let Some(of) = kinds::section(container.scope, parent.section) else { continue };
@@ -444,8 +444,10 @@ impl Taking {
                 else {
                     continue;
                 };
-                let all = Asked::read(&all_of(of, all, id).target());
-                let Some(Found::Json(all)) = all.map(|all| things.answer(&all)) else { continue };
+                let all = Parsed::read(&all_of(of, all, id).target());
+                let Some(Lookup::Json(all)) = all.map(|all| contents.answer(&all)) else {
+                    continue;
+                };
                 let all = all.as_array().into_iter().flatten();
                 let ids = all.filter_map(|entry| entry["id"].as_u64());
                 requests
@@ -464,7 +466,7 @@ fn all_of(section: Section, op: Op<Read>, id: u64) -> Request<Read> {
 }
 
 /// The scope of the requested object, if the question is for a single one.
-fn container_of(asked: &Asked) -> Option<Scope> {
+fn container_of(asked: &Parsed) -> Option<Scope> {
     let gets = [(Scope::Group, operation::GROUP_GET), (Scope::Project, operation::PROJECT_GET)];
     gets.into_iter().find(|(_, get)| asked.is(*get)).map(|(scope, _)| scope)
 }
@@ -484,7 +486,7 @@ fn outermost(paths: &BTreeSet<String>) -> Vec<String> {
     paths.iter().filter(|path| !is_inside(path)).cloned().collect()
 }
 
-fn keys(thing: &Thing) -> BTreeSet<String> {
+fn keys(thing: &Stored) -> BTreeSet<String> {
     match thing.object.json() {
         Json::Object(object) => object.into_iter().map(|(name, _)| name).collect(),
         _ => BTreeSet::new(),

@@ -104,11 +104,11 @@ fn text(lines: &[Line]) -> String {
 
 /// A line with its comment at `column` if it fits; otherwise further to the left, or above.
 fn write_line(out: &mut String, line: &Line, column: usize) {
-    let own = width(&line.text);
+    let length = width(&line.text);
     match &line.beside {
         None => *out += &line.text,
-        Some(beside) if line.has_room(own) => {
-            let pad = if line.has_room(column) { column.saturating_sub(own) } else { 0 };
+        Some(beside) if line.has_room(length) => {
+            let pad = if line.has_room(column) { column.saturating_sub(length) } else { 0 };
             *out += &format!("{}{:pad$}  # {beside}", line.text, "");
         }
         Some(beside) => {
@@ -195,16 +195,15 @@ fn write_entry(out: &mut Vec<Line>, items: &[Item], about: Option<&str>, indent:
     let margin = " ".repeat(indent);
     let line = flow_map(items).map(|flow| flow.after(&format!("{margin}- ")));
     let line = line.filter(|l| width(&l.text) <= WIDTH && l.has_room(width(&l.text)));
-    let own = about.map(|about| format!("  # {}", crate::text::escape(about)));
-    let beside = line
-        .as_ref()
-        .zip(own.as_ref())
-        .filter(|(line, own)| line.beside.is_none() && width(&line.text) + width(own) <= WIDTH);
+    let comment = about.map(|about| format!("  # {}", crate::text::escape(about)));
+    let beside = line.as_ref().zip(comment.as_ref()).filter(|(line, comment)| {
+        line.beside.is_none() && width(&line.text) + width(comment) <= WIDTH
+    });
     if let (Some(about), None) = (about, &beside) {
         out.extend(comment_lines(about, indent));
     }
     match (&line, &beside) {
-        (_, Some((line, own))) => out.push(plain(format!("{}{own}", line.text))),
+        (_, Some((line, comment))) => out.push(plain(format!("{}{comment}", line.text))),
         (Some(_), None) => out.extend(line),
         (None, _) => {
             let mut block = Vec::new();
@@ -240,9 +239,9 @@ impl Flow {
 
     /// Adds the comment of `item`; `None` if there is a different one already.
     fn with(self, item: &Item) -> Option<Self> {
-        let own = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
-        let is_one = own.is_none() || self.beside.is_none() || own == self.beside;
-        is_one.then(|| Self { beside: own.or(self.beside), ..self })
+        let new = item.beside.as_deref().map(|beside| crate::text::escape(beside).into_owned());
+        let is_one = new.is_none() || self.beside.is_none() || new == self.beside;
+        is_one.then(|| Self { beside: new.or(self.beside), ..self })
     }
 }
 

@@ -82,7 +82,7 @@ fn writes(section: Section) -> impl Iterator<Item = Op<Write>> {
 fn reads(section: Section) -> impl Iterator<Item = Op<Read>> {
     let own = match section.home.place {
         Place::List(op) | Place::Optional(op) => Some(op),
-        Place::Itself(_) | Place::Object | Place::In(_) | Place::Part { .. } => None,
+        Place::Container(_) | Place::Object | Place::In(_) | Place::Part { .. } => None,
     };
     own.into_iter().chain(section.home.side_list.map(|side| side.list))
 }

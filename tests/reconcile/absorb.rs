@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use undrift::{
-    absorb::{self, Absorbed, Failed, Mode, Refusal, Seen, Wish},
+    absorb::{self, Absorbed, Compared, Failed, Goal, Mode, Refusal},
     address::Selector,
     apply,
     desired::Container,
-    export::{self, Estate, Values, Words},
+    export::{self, Estate, Excerpt, Values},
     live::Live,
     manifest::{self, Options, Surroundings},
     sandbox::Profile,
@@ -27,8 +27,8 @@ impl World {
         Surroundings { folder: self.root(), today: jiff::civil::date(2030, 1, 1) }
     }
 
-    /// The differences that `chosen` selects, as wishes.
-    async fn drift(&self, chosen: &[&str]) -> (Vec<Wish>, Vec<Refusal>) {
+    /// The differences that `chosen` selects, as goals.
+    async fn drift(&self, chosen: &[&str]) -> (Vec<Goal>, Vec<Refusal>) {
         let chosen: Vec<_> = chosen.iter().map(|glob| Selector::parse(glob).unwrap()).collect();
         let desired = self.desired();
         let (observer, settings) = self.connect(&desired).await.unwrap();
@@ -44,12 +44,12 @@ impl World {
             let container = desired.containers.iter().find(|own| own.path == *path).unwrap();
             let plan = apply::plan(&observer, container, &mut live, &settings).await?;
             let names = observer.called(Estate::ids(container.scope, &live)).await?;
-            let words = Words::of(container.scope, path, &live, &names, &words);
+            let words = Excerpt::of(container.scope, path, &live, &names, &words);
             let (plan, words) = (&plan, words.as_ref());
-            let seen = Seen { container, plan, live: &live, names: &names, words };
-            let (wishes, refused) = absorb::drift(&seen, &chosen);
+            let seen = Compared { container, plan, live: &live, names: &names, words };
+            let (goals, refused) = absorb::drift(&seen, &chosen);
             let mut found = found.lock().unwrap();
-            found.0.extend(wishes);
+            found.0.extend(goals);
             found.1.extend(refused);
             Ok(())
         };
@@ -57,8 +57,8 @@ impl World {
         found.into_inner().unwrap()
     }
 
-    /// Edits the manifests so that they declare the wishes.
-    fn absorb(&self, wishes: &[Wish], mode: Mode) -> Result<Absorbed, Failed> {
+    /// Edits the manifests so that they declare the goals.
+    fn absorb(&self, goals: &[Goal], mode: Mode) -> Result<Absorbed, Failed> {
         let read = |file: &std::sync::Arc<str>| {
             std::fs::read_to_string(self.root().join(&**file)).map_err(|error| error.to_string())
         };
@@ -71,7 +71,7 @@ impl World {
             let said = loaded.diagnostics.render(undrift::diagnostic::Style::default());
             loaded.desired.ok_or(said)
         };
-        let absorbed = absorb::absorb(&self.desired(), wishes, mode, &read, &reload)?;
+        let absorbed = absorb::absorb(&self.desired(), goals, mode, &read, &reload)?;
         for (file, (_, text)) in &absorbed.files {
             std::fs::write(self.root().join(&**file), text).unwrap();
         }
@@ -80,9 +80,9 @@ impl World {
 
     /// Takes everything that differs at `chosen` into the manifests, and returns their text.
     pub(crate) async fn absorb_all(&self, chosen: &[&str]) -> String {
-        let (wishes, refused) = self.drift(chosen).await;
+        let (goals, refused) = self.drift(chosen).await;
         assert_eq!(refused, []);
-        self.absorb(&wishes, Mode::Own).unwrap();
+        self.absorb(&goals, Mode::Own).unwrap();
         self.text()
     }
 
@@ -152,12 +152,12 @@ fn any_drift_can_be_absorbed() {
                 world.converge("as it drifted").await;
                 let before = commented(&old);
                 world.write(&before);
-                let (wishes, refused) = world.drift(&["**"]).await;
+                let (goals, refused) = world.drift(&["**"]).await;
                 let is_secret = |refusal: &Refusal| refusal.why.contains("may be a secret");
                 assert!(refused.iter().all(is_secret), "{refused:#?}\n{before}");
                 world
-                    .absorb(&wishes, mode)
-                    .unwrap_or_else(|failed| panic!("{failed:#?}\n{wishes:#?}\n{before}"));
+                    .absorb(&goals, mode)
+                    .unwrap_or_else(|failed| panic!("{failed:#?}\n{goals:#?}\n{before}"));
                 let after = world.text();
                 assert_eq!(said(&before), said(&after), "{before}\n{after}");
                 let refused: Vec<_> = refused.iter().map(|refusal| &refusal.address).collect();
@@ -229,9 +229,9 @@ async fn layered() -> World {
 }
 
 async fn absorbed(world: &World, chosen: &[&str], mode: Mode) -> (String, Absorbed) {
-    let (wishes, refused) = world.drift(chosen).await;
+    let (goals, refused) = world.drift(chosen).await;
     assert_eq!(refused, []);
-    let absorbed = world.absorb(&wishes, mode).unwrap();
+    let absorbed = world.absorb(&goals, mode).unwrap();
     let edited = world.text();
     let (again, refused) = world.drift(chosen).await;
     assert!(again.is_empty() && refused.is_empty(), "{again:#?} {refused:#?}\n{edited}");
@@ -312,9 +312,9 @@ unlisted: {{shares: delete, protected_tags: delete, protected_branches: delete}}
         let found = (step.possible.is_some(), step.certain.is_some());
         assert_eq!(found, (is_possible, has_certain), "{entry}");
     }
-    let (wishes, refused) = world.drift(&["**"]).await;
+    let (goals, refused) = world.drift(&["**"]).await;
     assert_eq!(refused, []);
-    world.absorb(&wishes, Mode::Own).unwrap();
+    world.absorb(&goals, Mode::Own).unwrap();
     assert_eq!(world.text(), new);
 }
 
@@ -360,9 +360,9 @@ async fn a_change_of_a_list_stays_one() {
         world.write(&text(before));
         world.converge(before).await;
         world.call("PUT", "/projects/acme%2Fshop", Some(json!({"topics": live}))).await;
-        let (wishes, refused) = world.drift(&["acme/shop"]).await;
+        let (goals, refused) = world.drift(&["acme/shop"]).await;
         assert_eq!(refused, []);
-        let absorbed = world.absorb(&wishes, Mode::Own);
+        let absorbed = world.absorb(&goals, Mode::Own);
         assert_eq!(absorbed.is_ok(), after.is_some(), "{before}: {absorbed:?}");
         assert_eq!(world.text(), text(after.unwrap_or(before)));
     }
@@ -374,8 +374,8 @@ async fn values_that_cannot_be_written_are_refused_with_their_places() {
     let shop = "/projects/acme%2Fshop";
     let masked = json!({"value": "masked-1234567", "masked": true});
     world.call("PUT", &format!("{shop}/variables/REGION"), Some(masked)).await;
-    let (wishes, refused) = world.drift(&["acme/shop"]).await;
-    assert_eq!(wishes, []);
+    let (goals, refused) = world.drift(&["acme/shop"]).await;
+    assert_eq!(goals, []);
     let why: Vec<_> = refused.iter().map(|refusal| refusal.why.as_str()).collect();
     assert_eq!(why, ["`value`: no manifest can express the live value, or it may be a secret"]);
     assert_eq!(
@@ -383,8 +383,8 @@ async fn values_that_cannot_be_written_are_refused_with_their_places() {
         Some("all.yaml:9:19")
     );
     world.call("PUT", &format!("{shop}/variables/URL"), Some(json!({"value": "x"}))).await;
-    let (wishes, _) = world.drift(&["acme/shop#variables/URL@*"]).await;
-    let Err(Failed::Refused(refused)) = world.absorb(&wishes, Mode::AtSource) else { panic!() };
+    let (goals, _) = world.drift(&["acme/shop#variables/URL@*"]).await;
+    let Err(Failed::Refused(refused)) = world.absorb(&goals, Mode::AtSource) else { panic!() };
     assert_eq!(refused[0].why, "it is written as a template");
     assert_eq!(world.text(), LAYERED);
 }
@@ -410,15 +410,15 @@ async fn a_value_shared_by_entries_is_not_changed_for_all() {
     let variable = |key: &str| format!("/projects/acme%2Fshop/variables/{key}");
     let open = || Some(json!({"value": "x", "protected": false}));
     world.call("PUT", &variable("A"), open()).await;
-    let (wishes, _) = world.drift(&["acme/shop"]).await;
-    let Err(Failed::Refused(refused)) = world.absorb(&wishes, Mode::Own) else { panic!() };
+    let (goals, _) = world.drift(&["acme/shop"]).await;
+    let Err(Failed::Refused(refused)) = world.absorb(&goals, Mode::Own) else { panic!() };
     let why =
         "the edit would also change the declaration of `acme/shop#variables`; edit it by hand";
     assert_eq!((refused[0].why.as_str(), world.text()), (why, text("")));
     world.call("PUT", &variable("A"), Some(json!({"value": "x", "protected": true}))).await;
     world.call("PUT", &variable("B"), open()).await;
-    let (wishes, _) = world.drift(&["acme/shop#variables/B@*"]).await;
-    world.absorb(&wishes, Mode::Own).unwrap();
+    let (goals, _) = world.drift(&["acme/shop#variables/B@*"]).await;
+    world.absorb(&goals, Mode::Own).unwrap();
     assert_eq!(world.text(), text(", protected: false"));
     assert!(world.plan().await.steps.is_empty());
 }

@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use undrift::{
     api::WriteClient,
-    apply::{self, Apply, Own},
+    apply::{self, Apply, BranchPlan},
     desired::{Acknowledgement, Container, Desired},
     diff::{Change, Label, Step},
-    plan::{Against, Base, Plan, Policy, Rest},
+    plan::{Base, Comparison, Plan, Policy, Rest},
     sandbox::Profile,
 };
 
@@ -22,10 +22,10 @@ use crate::{
 /// A plan against a base, and the declarations without excluded parts.
 async fn plan_against(world: &World, head: &Desired, base: &Base, heals: bool) -> (Plan, Desired) {
     let (observer, settings) = world.connect(head).await.unwrap();
-    let found = Mutex::new((Plan::default(), Against::default(), Vec::new()));
+    let found = Mutex::new((Plan::default(), Comparison::default(), Vec::new()));
     let containers: Vec<_> = head.containers.iter().collect();
     let each = async |container: &Container, mut live| {
-        let Own { plan, rest, against } =
+        let BranchPlan { plan, rest, against } =
             apply::plan_against(&observer, container, base, heals, &mut live, &settings).await?;
         let mut found = found.lock().unwrap();
         found.0.add(container, plan, live);

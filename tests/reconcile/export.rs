@@ -42,16 +42,16 @@ impl World {
         let existing = observer.existing(&globs).await.unwrap();
         assert_eq!(existing.unmatched, [""; 0]);
         let settings = settings(observer.caller());
-        let wishes = existing.containers.into_values();
-        let wishes: Vec<_> =
-            wishes.map(|(scope, path)| export::wish(scope, path, &settings)).collect();
+        let containers = existing.containers.into_values();
+        let containers: Vec<_> =
+            containers.map(|(scope, path)| export::to_read(scope, path, &settings)).collect();
         let estate = Mutex::new(Estate::new(settings, existing.deleting));
         let each = async |container: &Container, live: Live| {
             let names = observer.called(Estate::ids(container.scope, &live)).await?;
             estate.lock().unwrap().add(container.scope, &container.path, &live, &names);
             Ok(())
         };
-        observer.all(&wishes.iter().collect::<Vec<_>>(), 16, each).await.unwrap();
+        observer.all(&containers.iter().collect::<Vec<_>>(), 16, each).await.unwrap();
         let mut estate = estate.into_inner().unwrap();
         let missing = estate.missing().iter().map(|missing| format!("{missing:?}")).collect();
         (estate.finish(), missing)

@@ -333,7 +333,7 @@ async fn two_schedules_with_one_description_are_incomplete() {
     declare(&world, json!({"pipeline_schedule_variables": [variable("nightly", "A", "2")]}));
     let plan = world.plan().await;
     let why: Vec<_> = plan.incomplete.iter().map(|one| &*one.reason.message).collect();
-    assert_eq!(why, ["several pipeline schedules are called `nightly`"]);
+    assert_eq!(why, ["several pipeline schedules are named `nightly`"]);
     assert_eq!(plan.steps.len(), 0, "{:#?}", plan.steps);
 }
 

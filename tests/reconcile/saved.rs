@@ -11,7 +11,7 @@ use undrift::{
     observe::Observer,
     plan::{
         Plan, Policy, Settings,
-        saved::{Comparison, Made, Recording, SavedPlan, Sealed},
+        saved::{Comparison, Recording, SavedPlan, Sealed, Source},
     },
     secret::Secret,
 };
@@ -48,7 +48,7 @@ impl<'w> Run<'w> {
     /// A plan, and the text of its file.
     pub(crate) async fn save(&self, key: &Key) -> (Plan, String) {
         let plan = self.plan().await;
-        let made = Made {
+        let made = Source {
             at: "2030-01-01T10:00:00Z".parse().unwrap(),
             target: self.world.sandbox.url(),
             caller: "root".to_owned(),

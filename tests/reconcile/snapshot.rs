@@ -11,7 +11,7 @@ use undrift::{
     plan::Plan,
     sandbox::Profile,
     secret::Secret,
-    snapshot::{Head, Offline, Snapshot, Taking},
+    snapshot::{Head, Offline, Recorder, Snapshot},
 };
 
 use crate::{
@@ -30,7 +30,7 @@ impl World {
             taken_at: "2030-01-01T10:00:00Z".parse().unwrap(),
             key: None,
         };
-        let taking = Arc::new(Taking::new(client, head, secrets.clone(), key));
+        let taking = Arc::new(Recorder::new(client, head, secrets.clone(), key));
         let service = Service::parse(&self.sandbox.url(), false).unwrap();
         let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
         let (observer, mut settings) = self.connect_by(through, secrets, &desired).await.unwrap();
@@ -273,7 +273,7 @@ fn a_refused_token_ends_a_snapshot() {
         let desired = world.desired();
         let (client, secrets) = world.client_as("a-token-of-nobody-012345", &desired);
         let head = Head { target: world.sandbox.url(), ..Head::default() };
-        let taking = Arc::new(Taking::new(client, head, secrets.clone(), None));
+        let taking = Arc::new(Recorder::new(client, head, secrets.clone(), None));
         let service = Service::parse(&world.sandbox.url(), false).unwrap();
         let through = ReadClient::new(service, taking.clone(), secrets.clone(), hasty());
         let error = world.connect_by(through, secrets, &desired).await.err().unwrap();

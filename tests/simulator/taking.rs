@@ -12,12 +12,12 @@ use std::{
 };
 
 use undrift::{
-    absorb::{self, Failed, Mode, Seen},
+    absorb::{self, Compared, Failed, Mode},
     address::{Glob, Selector},
     api::{ApiError, ReadClient},
     apply,
     desired::{Container, Desired},
-    export::{self, Estate, Words},
+    export::{self, Estate, Excerpt},
     kind::Created,
     live::Live,
     manifest::{self, Options, Surroundings},
@@ -97,7 +97,7 @@ async fn export(
     }
     let containers = existing.containers.into_values();
     let containers: Vec<_> =
-        containers.map(|(scope, path)| export::wish(scope, path, &settings)).collect();
+        containers.map(|(scope, path)| export::to_read(scope, path, &settings)).collect();
     let estate = Mutex::new((Estate::new(settings, existing.deleting), BTreeMap::new()));
     let each = async |container: &Container, mut live: Live| {
         let names = observer.called(Estate::ids(container.scope, &live)).await?;
@@ -182,18 +182,23 @@ async fn absorb(
         let own = desired.containers.iter().find(|own| own.path == container.path).unwrap();
         let plan = apply::plan(&observer, own, &mut live, &settings).await?;
         let names = observer.called(Estate::ids(own.scope, &live)).await?;
-        let said = Words::of(own.scope, &own.path, &live, &names, &words);
-        let seen =
-            Seen { container: own, plan: &plan, live: &live, names: &names, words: said.as_ref() };
-        let (wishes, refused) = absorb::drift(&seen, &chosen);
+        let said = Excerpt::of(own.scope, &own.path, &live, &names, &words);
+        let seen = Compared {
+            container: own,
+            plan: &plan,
+            live: &live,
+            names: &names,
+            words: said.as_ref(),
+        };
+        let (goals, refused) = absorb::drift(&seen, &chosen);
         let mut found = found.lock().unwrap();
-        found.0.extend(wishes);
+        found.0.extend(goals);
         found.1.extend(refused);
         Ok(())
     };
     observer.all(&whole.iter().collect::<Vec<_>>(), 16, each).await?;
-    let (mut wishes, refused) = found.into_inner().unwrap();
-    wishes.sort_by(|a, b| a.address.cmp(&b.address));
+    let (mut goals, refused) = found.into_inner().unwrap();
+    goals.sort_by(|a, b| a.address.cmp(&b.address));
     if !refused.is_empty() {
         let is_unread = refused.iter().any(|refused| refused.is_unread);
         return Ok(Left::nothing(if is_unread { 10 } else { 3 }));
@@ -209,7 +214,7 @@ async fn absorb(
         let said = loaded.diagnostics.render(undrift::diagnostic::Style::default());
         loaded.desired.ok_or(said)
     };
-    match absorb::absorb(desired, &wishes, Mode::Own, &read, &reload) {
+    match absorb::absorb(desired, &goals, Mode::Own, &read, &reload) {
         Ok(absorbed) => {
             let files = absorbed.files.into_iter();
             let files = files.map(|(file, (_, text))| (file.to_string(), text)).collect();

@@ -174,11 +174,11 @@ fn find_token(db: &Connection, presented: &str) -> rusqlite::Result<Option<Token
 /// The groups that a caller is a member of, or was invited to through another group, with the level
 /// in each. Membership of a group holds for everything below it.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct Memberships {
     groups: HashMap<i64, i64>,
 }
 
-impl Standing {
+impl Memberships {
     /// Reads the standing of `user` on the day `today`.
     pub(crate) fn of(db: &Connection, user: i64, today: &str) -> rusqlite::Result<Self> {
         let mut groups = HashMap::new();
@@ -281,7 +281,7 @@ pub(crate) fn direct_levels(
 /// ones.
 pub(crate) fn inherited_level(
     db: &Connection,
-    standing: &Standing,
+    standing: &Memberships,
     project: &Project,
     today: &str,
 ) -> rusqlite::Result<i64> {

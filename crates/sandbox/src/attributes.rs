@@ -144,7 +144,7 @@ pub(crate) enum Reads {
 /// When, and to which callers, an attribute is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Seen {
+pub(crate) enum Shown {
     #[default]
     Always,
     /// To callers who may read the repository.
@@ -167,7 +167,7 @@ pub(crate) enum Seen {
 /// texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Null {
+pub(crate) enum OnNull {
     /// The column does not allow it: nothing of the request is saved, without an error.
     #[default]
     Unsaved,
@@ -206,12 +206,12 @@ pub(crate) struct Attribute {
     #[serde(default)]
     pub(crate) reads: Reads,
     #[serde(default)]
-    pub(crate) seen: Seen,
+    pub(crate) seen: Shown,
     /// Before this release everybody can read it.
     #[serde(default)]
     pub(crate) guarded_since: Release,
     #[serde(default)]
-    pub(crate) null: Null,
+    pub(crate) null: OnNull,
     /// A create no longer accepts it, known from [`OBSERVED`] on.
     #[serde(default)]
     edited_only: bool,

@@ -10,7 +10,7 @@ use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension as _, Params as Bound};
 use serde_json::Value;
 
-use super::access::{self, GUEST, OWNER, REPORTER, Standing, Token};
+use super::access::{self, GUEST, Memberships, OWNER, REPORTER, Token};
 use super::answer::{Failure, Result, refuse_if};
 use super::attributes::{Edition, Tier};
 use super::clock;
@@ -47,7 +47,7 @@ pub(crate) struct Call<'a> {
     /// `If-Unmodified-Since`, in the service's format of times.
     pub(crate) unmodified_since: Option<String>,
     pub(crate) now: OnceCell<String>,
-    pub(crate) standing: OnceCell<Standing>,
+    pub(crate) standing: OnceCell<Memberships>,
     /// The caller's direct levels in the projects of a list, after they were read together.
     pub(crate) direct: OnceCell<HashMap<i64, Option<i64>>>,
 }
@@ -199,13 +199,13 @@ impl Call<'_> {
     }
 
     /// The caller's memberships of groups, read once.
-    pub(crate) fn standing(&self) -> Result<&Standing> {
+    pub(crate) fn standing(&self) -> Result<&Memberships> {
         if let Some(standing) = self.standing.get() {
             return Ok(standing);
         }
         let read = match &self.caller {
-            Some(user) => Standing::of(self.db, user.id, self.today())?,
-            None => Standing::default(),
+            Some(user) => Memberships::of(self.db, user.id, self.today())?,
+            None => Memberships::default(),
         };
         Ok(self.standing.get_or_init(|| read))
     }

@@ -59,7 +59,7 @@ fn withstand(work: impl FnOnce() -> Answer) -> Answer {
 }
 
 /// A request as far as it can be parsed without the data.
-struct Received {
+struct Parsed {
     operation: Operation,
     segments: Segments,
     headers: HeaderMap,
@@ -68,13 +68,13 @@ struct Received {
     params: Params,
 }
 
-impl Received {
+impl Parsed {
     fn writes(&self) -> bool {
         !is_read(&self.operation.route.method)
     }
 }
 
-fn receive(service: &Service, request: Request<Bytes>) -> Result<Received> {
+fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
     let (parts, body) = request.into_parts();
     let target = tidied(&parts.uri);
     if target.len() > MOST_ADDRESS {
@@ -98,7 +98,7 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Received> {
         .unwrap_or("localhost");
     let base = format!("http://{host}");
     let target = target.into_owned();
-    Ok(Received { operation, segments, headers: parts.headers, base, target, params })
+    Ok(Parsed { operation, segments, headers: parts.headers, base, target, params })
 }
 
 /// The method of a request. A POST may name another one in a header, for clients that cannot send
@@ -125,7 +125,7 @@ fn tidied(uri: &Uri) -> Cow<'_, str> {
 }
 
 /// Runs the handler in its transaction.
-fn perform(service: &Service, request: Received) -> Answer {
+fn perform(service: &Service, request: Parsed) -> Answer {
     let time = service.clock.now();
     if let Err(failure) = service.forget_deleted(time) {
         return failure.into();
@@ -162,7 +162,7 @@ fn begin<'a>(
     service: &'a Service,
     db: &'a Connection,
     known: Option<(User, Token)>,
-    request: Received,
+    request: Parsed,
     time: Timestamp,
 ) -> Result<Call<'a>> {
     let (caller, token) = match known {
@@ -200,7 +200,7 @@ fn unmodified_since(headers: &HeaderMap) -> Option<String> {
 /// The caller, or the user in `sudo` if the caller is an administrator.
 fn impersonated(
     db: &Connection,
-    request: &Received,
+    request: &Parsed,
     user: User,
     token: Token,
 ) -> Result<(Option<User>, Option<Token>)> {
@@ -277,7 +277,7 @@ mod tests {
         let store = Store::open(&Data::Memory, false).expect("memory");
         let service = Service::new(store, Tier::Free, Conditions::default());
         for _ in 0..2 {
-            let request = Received {
+            let request = Parsed {
                 operation: Operation { number: 0, route: &PANICS },
                 segments: Vec::new(),
                 headers: HeaderMap::new(),

@@ -29,26 +29,26 @@ mod dialect;
 mod dispatch;
 mod facts;
 mod host;
-mod intake;
-mod kept;
 mod limit;
 mod model;
-mod outbound;
 mod page;
 mod params;
-mod patience;
 mod places;
-mod plant;
 mod profile;
 mod re2;
 mod reader;
+mod request_bodies;
 mod routes;
 mod scope;
 pub mod seed;
+mod seeding;
 mod server;
 mod settings;
 mod store;
+mod stored_settings;
+mod urls;
 mod view;
+mod write_timeout;
 
 use std::fs::OpenOptions;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -75,11 +75,11 @@ pub use store::Data;
 
 use answer::Result;
 use host::Hosts;
-use intake::Intake;
 use limit::Limiter;
 use profile::Faults;
-use routes::rows::Told;
-use server::Turns;
+use request_bodies::Intake;
+use routes::rows::Described;
+use server::CallLimiter;
 use store::Store;
 use undrift_release::Release;
 
@@ -239,7 +239,7 @@ pub(crate) struct Service {
     clock: Clock,
     chance: Chance,
     limiter: Option<Limiter>,
-    told: Option<&'static Told>,
+    told: Option<&'static Described>,
     /// The day on which deletions that are due were last carried out.
     swept: Mutex<Option<Date>>,
 }
@@ -334,22 +334,22 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let asked = config.tier.or(seed.and_then(|seed| seed.tier));
     let tier = match asked {
         Some(tier) => tier,
-        None => plant::stored_tier(&store).unwrap_or_default(),
+        None => seeding::stored_tier(&store).unwrap_or_default(),
     };
     let faults = Arc::new(Faults::new(config.profile.faults.clone()));
     let Config { rate_limits, profile, clock, chance, .. } = config;
     let asked = config.release.or(seed.and_then(|seed| seed.release));
-    let stored = || plant::stored_release(&store).map(|last| last.max(profile.release));
+    let stored = || seeding::stored_release(&store).map(|last| last.max(profile.release));
     let profile = match asked.or_else(stored) {
         Some(release) => profile.at(release),
         None => profile,
     };
     let conditions = Conditions { rate_limits, profile, clock, chance };
-    let told = Told::new(config.collections);
+    let told = Described::new(config.collections);
     let service = Arc::new(Service { told, ..Service::new(store, tier, conditions) });
     let token_was_generated = config.token.is_none();
     let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.hex()));
-    let notes = plant::prepare(&service, seed, &token, &config.data)?;
+    let notes = seeding::prepare(&service, seed, &token, &config.data)?;
     let log = match config.request_log {
         None => None,
         Some(path) => Some(Mutex::new(
@@ -363,9 +363,9 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let wrap = |source| StartError::Bind { address: config.listen, source };
     let listener = TcpListener::bind(config.listen).await.map_err(wrap)?;
     let address = listener.local_addr().map_err(wrap)?;
-    let front = Arc::new(server::Front {
+    let front = Arc::new(server::Shared {
         service: Arc::clone(&service),
-        turns: Turns::default(),
+        turns: CallLimiter::default(),
         faults: Arc::clone(&faults),
         latency: config.latency,
         log,

@@ -10,7 +10,7 @@ use http::{Request, Response};
 use serde_json::Value;
 
 use super::store::{Store, dump, image};
-use super::{Conditions, Data, Seed, Service, StartError, Tier, dispatch, plant};
+use super::{Conditions, Data, Seed, Service, StartError, Tier, dispatch, seeding};
 use undrift_release::Release;
 
 /// A service in memory that is called directly.
@@ -50,7 +50,7 @@ impl Model {
         };
         let conditions = Conditions { profile, ..conditions };
         let service = Service::new(store, seed.tier.unwrap_or_default(), conditions);
-        plant::prepare(&service, Some(seed), token, &Data::Memory)?;
+        seeding::prepare(&service, Some(seed), token, &Data::Memory)?;
         Ok(Self { service })
     }
 

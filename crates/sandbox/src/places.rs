@@ -13,13 +13,13 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(crate) struct Places {
     most: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<Occupied>,
     /// A connection left, or began to wait.
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct Occupied {
     seats: BTreeMap<u64, Seat>,
     /// Counts events, to find out who waits longer.
     count: u64,
@@ -31,7 +31,7 @@ struct Seat {
     leave: Arc<Notify>,
 }
 
-impl Taken {
+impl Occupied {
     fn next(&mut self) -> u64 {
         self.count += 1;
         self.count
@@ -75,7 +75,7 @@ impl Places {
         Some(Place { places: Arc::clone(self), number, leave })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, Occupied> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::access::{GUEST, MAINTAINER, REPORTER};
-use super::attributes::{self, Attribute, Edition, Kind, OVERRIDE_ROLE, RESTRICTED, Reads, Seen};
+use super::attributes::{self, Attribute, Edition, Kind, OVERRIDE_ROLE, RESTRICTED, Reads, Shown};
 use super::settings::ROLE_ALONE;
 use undrift_release::Release;
 
@@ -98,22 +98,22 @@ impl<'a> Reader<'a> {
     fn derived(&self) -> impl Iterator<Item = Member<'a>> {
         let reader = *self;
         [
-            (Seen::Always, "requirements_enabled", self.uses("requirements_access_level").into()),
+            (Shown::Always, "requirements_enabled", self.uses("requirements_access_level").into()),
             (
-                Seen::Always,
+                Shown::Always,
                 "security_and_compliance_enabled",
                 self.uses("security_and_compliance_access_level").into(),
             ),
             (
-                Seen::Always,
+                Shown::Always,
                 "can_create_merge_request_in",
-                (self.sees(Seen::WithMergeRequests) && self.known && !self.archived).into(),
+                (self.sees(Shown::WithMergeRequests) && self.known && !self.archived).into(),
             ),
-            (Seen::Always, "compliance_frameworks", json!([])),
-            (Seen::WithIssues, "open_issues_count", json!(0)),
-            (Seen::ByHelpers, "service_desk_address", Value::Null),
-            (Seen::By(MAINTAINER), "ci_job_token_scope_enabled", json!(false)),
-            (Seen::By(MAINTAINER), "runner_token_expiration_interval", Value::Null),
+            (Shown::Always, "compliance_frameworks", json!([])),
+            (Shown::WithIssues, "open_issues_count", json!(0)),
+            (Shown::ByHelpers, "service_desk_address", Value::Null),
+            (Shown::By(MAINTAINER), "ci_job_token_scope_enabled", json!(false)),
+            (Shown::By(MAINTAINER), "runner_token_expiration_interval", Value::Null),
         ]
         .into_iter()
         .filter(move |(seen, ..)| reader.sees(*seen))
@@ -152,21 +152,21 @@ impl<'a> Reader<'a> {
             && (self.visibility != "private" || self.level >= REPORTER)
     }
 
-    pub(crate) fn sees(&self, seen: Seen) -> bool {
+    pub(crate) fn sees(&self, seen: Shown) -> bool {
         match seen {
-            Seen::Always => true,
-            Seen::WithCode => self.reads_code(),
-            Seen::WithIssues => self.uses("issues_access_level"),
-            Seen::WithMergeRequests => {
+            Shown::Always => true,
+            Shown::WithCode => self.reads_code(),
+            Shown::WithIssues => self.uses("issues_access_level"),
+            Shown::WithMergeRequests => {
                 self.uses("merge_requests_access_level") && self.reads_code()
             }
-            Seen::ByHelpers => {
-                self.level >= REPORTER && !self.archived && self.sees(Seen::WithIssues)
+            Shown::ByHelpers => {
+                self.level >= REPORTER && !self.archived && self.sees(Shown::WithIssues)
             }
-            Seen::WhileMirroring => self.is_on("mirror"),
-            Seen::InForks => self.fork,
-            Seen::By(level) => self.level >= level,
-            Seen::ByAdministrators => self.administrator,
+            Shown::WhileMirroring => self.is_on("mirror"),
+            Shown::InForks => self.fork,
+            Shown::By(level) => self.level >= level,
+            Shown::ByAdministrators => self.administrator,
         }
     }
 }

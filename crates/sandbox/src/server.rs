@@ -23,10 +23,10 @@ use tokio::task::JoinSet;
 
 use super::answer::{Answer, Failure};
 use super::host::Hosts;
-use super::intake::Intake;
-use super::patience::Patient;
 use super::places::{Place, Places};
 use super::profile::{Faults, Misfortune};
+use super::request_bodies::Intake;
+use super::write_timeout::Patient;
 use super::{Service, clock, dispatch, limit};
 
 /// The time limit for the head of a request, and for an idle connection.
@@ -45,9 +45,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The state shared by all connections.
 #[derive(Debug)]
-pub(crate) struct Front {
+pub(crate) struct Shared {
     pub(crate) service: Arc<Service>,
-    pub(crate) turns: Turns,
+    pub(crate) turns: CallLimiter,
     pub(crate) faults: Arc<Faults>,
     pub(crate) latency: Duration,
     pub(crate) log: Option<Mutex<File>>,
@@ -59,18 +59,18 @@ pub(crate) struct Front {
 /// here, in order and without taking a thread. More threads would only displace the one that uses
 /// the database.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct CallLimiter {
     reads: Semaphore,
     write: Semaphore,
 }
 
-impl Turns {
+impl CallLimiter {
     fn of(&self, method: &Method) -> &Semaphore {
         if dispatch::is_read(method) { &self.reads } else { &self.write }
     }
 }
 
-impl Default for Turns {
+impl Default for CallLimiter {
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self { reads: Semaphore::new(processors), write: Semaphore::new(1) }
@@ -87,14 +87,14 @@ type Outgoing =
 struct Dropped;
 
 /// Serves until `stop` changes, then lets requests in flight finish.
-pub(crate) async fn serve(listener: TcpListener, front: Arc<Front>, stop: watch::Receiver<bool>) {
+pub(crate) async fn serve(listener: TcpListener, front: Arc<Shared>, stop: watch::Receiver<bool>) {
     serve_in(Places::new(MOST_CONNECTIONS), listener, front, stop).await;
 }
 
 async fn serve_in(
     places: Arc<Places>,
     listener: TcpListener,
-    front: Arc<Front>,
+    front: Arc<Shared>,
     mut stop: watch::Receiver<bool>,
 ) {
     let mut connections = JoinSet::new();
@@ -130,7 +130,7 @@ async fn accept(listener: &TcpListener, places: &Arc<Places>) -> io::Result<(Tcp
 async fn converse(
     stream: TcpStream,
     place: Place,
-    front: Arc<Front>,
+    front: Arc<Shared>,
     mut stop: watch::Receiver<bool>,
 ) {
     let place = Arc::new(place);
@@ -164,7 +164,7 @@ async fn converse(
 
 /// Answers one request, or drops the connection.
 async fn answer(
-    front: &Front,
+    front: &Shared,
     place: &Place,
     request: Request<Incoming>,
 ) -> Result<Response<Outgoing>, Dropped> {
@@ -192,7 +192,7 @@ async fn answer(
 
 /// Answers the call, with the fault for it if there is one.
 async fn suffer(
-    front: &Front,
+    front: &Shared,
     place: &Place,
     method: &Method,
     target: &str,
@@ -232,7 +232,7 @@ async fn suffer(
 }
 
 /// Reads the request to its end and answers it in turn.
-async fn carried_out(front: &Front, place: &Place, request: Request<Incoming>) -> Response<Bytes> {
+async fn carried_out(front: &Shared, place: &Place, request: Request<Incoming>) -> Response<Bytes> {
     let (parts, body) = request.into_parts();
     if !body.is_end_stream() {
         place.wait();
@@ -291,7 +291,7 @@ fn header_value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-impl Front {
+impl Shared {
     /// Writes one line of the request log: no bodies, no secrets.
     fn record(&self, method: &Method, target: &str, status: u16, elapsed: Duration, id: &str) {
         let Some(log) = &self.log else { return };
@@ -344,9 +344,9 @@ mod tests {
         let store = Store::open(&Data::Memory, false).expect("memory");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let front = Front {
+        let front = Shared {
             service: Arc::new(Service::new(store, Tier::Free, Conditions::default())),
-            turns: Turns::default(),
+            turns: CallLimiter::default(),
             faults: Arc::default(),
             latency: Duration::ZERO,
             log: None,

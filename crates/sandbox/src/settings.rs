@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Complaints, Failure, Result, refuse_if};
 use super::attributes::{
-    self, Attribute, Bounds, Edition, Kind, Null, OVERRIDE_ROLE, PACKAGES, PACKAGES_LEVEL,
+    self, Attribute, Bounds, Edition, Kind, OVERRIDE_ROLE, OnNull, PACKAGES, PACKAGES_LEVEL,
     PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, Route, TABLE,
 };
 use super::clock;
@@ -239,7 +239,7 @@ fn set(
         _ => {
             check_single(row, value, edits, rights)?;
             match is_null(row, value) {
-                true if edits || row.null == Null::Stored || row.null == Null::Last => {
+                true if edits || row.null == OnNull::Stored || row.null == OnNull::Last => {
                     nulled(row, value)?
                 }
                 _ => plain(row, name, value)?,
@@ -295,7 +295,7 @@ fn is_null(row: &Attribute, value: &Value) -> bool {
     let is_blank = value.as_str().is_some_and(|text| text.trim().is_empty());
     match row.kind {
         Kind::Flag | Kind::Number(..) => value.is_null() || is_blank,
-        Kind::OneOf(_) => value.is_null() || (is_blank && row.null == Null::BlankUnsaved),
+        Kind::OneOf(_) => value.is_null() || (is_blank && row.null == OnNull::BlankUnsaved),
         _ => false,
     }
 }
@@ -303,18 +303,18 @@ fn is_null(row: &Attribute, value: &Value) -> bool {
 /// The value that null sets; `None` if it changes nothing.
 fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>> {
     match row.null {
-        Null::Unsaved | Null::BlankUnsaved => Err(Failure::unsaved()),
-        Null::Above(above) if !value.is_null() => Ok(Some(above.into())),
-        Null::Stored | Null::Above(_) => Ok(Some(Value::Null)),
-        Null::Kept => Ok(None),
-        Null::Preset => Ok(Some(row.preset.clone())),
-        Null::False => Ok(Some(false.into())),
-        Null::Last => Ok(match row.kind {
+        OnNull::Unsaved | OnNull::BlankUnsaved => Err(Failure::unsaved()),
+        OnNull::Above(above) if !value.is_null() => Ok(Some(above.into())),
+        OnNull::Stored | OnNull::Above(_) => Ok(Some(Value::Null)),
+        OnNull::Kept => Ok(None),
+        OnNull::Preset => Ok(Some(row.preset.clone())),
+        OnNull::False => Ok(Some(false.into())),
+        OnNull::Last => Ok(match row.kind {
             Kind::OneOf(values) => values.last().map(|value| (*value).into()),
             _ => None,
         }),
-        Null::Refused => Err(Failure::empty(row.name)),
-        Null::Unlisted => Err(Failure::model(row.blamed(), "is not included in the list")),
+        OnNull::Refused => Err(Failure::empty(row.name)),
+        OnNull::Unlisted => Err(Failure::model(row.blamed(), "is not included in the list")),
     }
 }
 
@@ -508,7 +508,7 @@ mod tests {
     use super::*;
     use crate::Tier;
     use crate::access::OWNER;
-    use crate::attributes::{Reads, Seen};
+    use crate::attributes::{Reads, Shown};
     use crate::reader::Reader;
     use undrift_release::REFERENCE;
 
@@ -583,7 +583,7 @@ mod tests {
             // In a later release this attribute shows the effective value, together with the groups
             // above.
             let is_elsewhere = row.name == "emails_disabled" && rights.edition.release > REFERENCE;
-            let is_conditional = row.seen == Seen::WhileMirroring
+            let is_conditional = row.seen == Shown::WhileMirroring
                 || row.name.starts_with("merge_trains_")
                 || (row.reads == Reads::Never && row.name != "public_jobs");
             if value.is_null() || !row.accepted_on(Route::Edit) || is_elsewhere || is_conditional {

@@ -67,7 +67,7 @@ impl<'a> Object<'a> {
 
 /// The optional members of an answer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct Extras {
     /// The caller's roles: in reads of projects.
     pub(crate) permissions: bool,
     /// Why an import failed: in answers for single projects.
@@ -77,7 +77,7 @@ pub(crate) struct Wanted {
     custom_attributes: bool,
 }
 
-impl Wanted {
+impl Extras {
     /// The default for reads, with `license`, `statistics` and `with_custom_attributes` from the
     /// call, the last for administrators only.
     pub(crate) fn of(call: &Call<'_>) -> Result<Self> {
@@ -107,7 +107,7 @@ pub(crate) fn value(write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<Va
 pub(crate) fn simple(
     call: &Call<'_>,
     project: &Project,
-    wanted: Wanted,
+    wanted: Extras,
     text: &mut Vec<u8>,
 ) -> Result<()> {
     let stored = attributes(call, project)?;
@@ -139,7 +139,7 @@ fn attributes(call: &Call<'_>, project: &Project) -> Result<Map<String, Value>> 
 pub(crate) fn full(
     call: &Call<'_>,
     project: &Project,
-    wanted: Wanted,
+    wanted: Extras,
     text: &mut Vec<u8>,
 ) -> Result<()> {
     let stored = attributes(call, project)?;
@@ -188,7 +188,7 @@ pub(crate) fn full(
 struct View<'a> {
     call: &'a Call<'a>,
     project: &'a Project,
-    wanted: Wanted,
+    wanted: Extras,
     /// The project's attributes for the caller.
     reader: Reader<'a>,
 }
@@ -197,7 +197,7 @@ impl<'a> View<'a> {
     fn of(
         call: &'a Call<'a>,
         project: &'a Project,
-        wanted: Wanted,
+        wanted: Extras,
         stored: &'a Map<String, Value>,
     ) -> Result<Self> {
         let reader = Reader {
@@ -408,7 +408,7 @@ fn owner(call: &Call<'_>, id: i64, namespace: &Namespace) -> Result<Value> {
 }
 
 /// The upstream of a fork, if the caller may see it.
-fn upstream_of(call: &Call<'_>, id: i64, wanted: Wanted) -> Result<Option<Value>> {
+fn upstream_of(call: &Call<'_>, id: i64, wanted: Extras) -> Result<Option<Value>> {
     let upstream = match Project::by_id(call.db, id)? {
         Some(upstream) if call.sees(&upstream)? => upstream,
         _ => return Ok(None),

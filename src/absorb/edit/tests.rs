@@ -5,12 +5,15 @@ use serde_json::json;
 
 use super::*;
 
-fn at(way: &str) -> At {
+fn at(way: &str) -> Pointer {
     let step = |word: &str| match word.parse() {
         Ok(item) => Step::Item(item),
         Err(_) => Step::Key(word.to_owned()),
     };
-    At { document: 0, steps: way.split('/').filter(|word| !word.is_empty()).map(step).collect() }
+    Pointer {
+        document: 0,
+        steps: way.split('/').filter(|word| !word.is_empty()).map(step).collect(),
+    }
 }
 
 /// Sets the value at the keys in `way`; new keys are in alphabetical order.
@@ -190,7 +193,7 @@ fn an_entry_goes_with_its_lines() {
 }
 
 #[test]
-fn what_is_written_elsewhere_or_marked_is_not_touched() {
+fn aliases_tags_and_commented_entries_are_not_edited() {
     for (before, edit) in [
         ("a: &x 1\nb: *x\n", put("a", json!(2))),
         ("a: !!str 1\n", put("a", json!(2))),
@@ -264,9 +267,9 @@ proptest! {
 /// Many edits have the same result as one after the other, without reading the text for each.
 #[test]
 fn many_edits_are_made_in_few_passes() {
-    let list = || At { document: 0, steps: Vec::new() };
+    let list = || Pointer { document: 0, steps: Vec::new() };
     let item =
-        |n: usize| At { document: 0, steps: vec![Step::Key("labels".into()), Step::Item(n)] };
+        |n: usize| Pointer { document: 0, steps: vec![Step::Key("labels".into()), Step::Item(n)] };
     let kinds: [&dyn Fn(usize) -> Edit; 4] = [
         &|n| Edit::Put {
             at: item(n),

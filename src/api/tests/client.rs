@@ -12,7 +12,7 @@ use crate::{
     },
     field::{Scope, Tier},
     operation as op,
-    operation::collection::{Below, Collection},
+    operation::collection::{Collection, SubPath},
     page::Rows,
     secret::{Reference, Secrets},
     value::{Fields, Json, Value},
@@ -201,7 +201,7 @@ fn hook_page(hook: &str, next: &str, total: u32) -> Reply {
 #[tokio::test(start_paused = true)]
 async fn an_answer_holds_what_the_request_keeps_and_what_is_checked() {
     let body = r#"{"id":1,"path_with_namespace":"acme/shop","a":{"b":1},"x":2}"#;
-    let keeping = |request: op::Request<op::Read>| request.keeping(op::Wanted::keys(["a"]));
+    let keeping = |request: op::Request<op::Read>| request.keeping(op::KeyFilter::keys(["a"]));
     let script = Script::new([json(200, body)]);
     let client = reads(&script, settings());
     let answer = client.get_known(keeping(get()), &["id"]).await.unwrap();
@@ -280,7 +280,7 @@ async fn a_list_whose_answers_contradict_each_other_is_read_again_twice() {
     let error = reads(&Script::new([short]), settings()).list(hooks()).await.unwrap_err();
     assert_eq!(
         format!("{:#}", anyhow::Error::new(error.clone())),
-        "hook-list: `GET /projects/1/hooks` returned an incomplete list: the service said 20 entries and sent 2"
+        "hook-list: `GET /projects/1/hooks` returned an incomplete list: the service announced 20 entries and sent 2"
     );
     assert!(
         error.page_error().is_some() && error.hint().is_some_and(|hint| hint.contains("try again")),
@@ -443,7 +443,7 @@ async fn a_401_of_a_switched_off_collection_does_not_end_the_run() {
     let collection = Collection {
         parent: None,
         read: None,
-        below: Below::parse("/groups/:id/links").unwrap(),
+        below: SubPath::parse("/groups/:id/links").unwrap(),
         section: "links",
         noun: "link",
         entry: op::collection::entry("name", "The link."),
@@ -583,7 +583,7 @@ async fn not_modified_is_success_for_stars_and_deletes_only() {
         let verdict = client.core.judge(
             operation,
             empty(304).unwrap(),
-            &op::Wanted::All,
+            &op::KeyFilter::All,
             &Unquotable::default(),
         );
         assert_eq!(verdict.outcome, outcome, "{}", operation.id);

@@ -246,7 +246,7 @@ impl Known {
                     .map(Collection::Within),
                 // A new container has no entries.
                 Place::List(_) | Place::Optional(_) if is_new => Some(Collection::Fresh),
-                Place::List(_) | Place::Optional(_) | Place::Itself(_) => continue,
+                Place::List(_) | Place::Optional(_) | Place::Container(_) => continue,
                 Place::Object => None,
             };
             match found {

@@ -15,7 +15,7 @@ use crate::{
         Clock, ReadClient, SendError, Service, Settings as ApiSettings, Transport, WireRequest,
         WireResponse, WriteClient,
     },
-    apply::{Apply, Event, Teller, dependencies::Dependencies},
+    apply::{Apply, Event, EventSink, dependencies::Dependencies},
     desired::{Container, Desired, Unlisted, testing::shop},
     diff::{Findings, Step},
     kind::Created,
@@ -48,9 +48,9 @@ pub(super) fn after() -> Json {
 
 /// Answers who asks, and nothing else.
 #[derive(Debug)]
-struct Silent;
+struct NoEvents;
 
-impl Transport for Silent {
+impl Transport for NoEvents {
     fn send(&self, _: WireRequest) -> BoxFuture<'_, Result<WireResponse, SendError>> {
         let json = (http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
         let body = json!({"id": 7, "username": "root", "is_admin": true}).to_string();
@@ -61,9 +61,9 @@ impl Transport for Silent {
 
 /// It is always the same time.
 #[derive(Debug)]
-struct Still(Duration);
+struct StoppedClock(Duration);
 
-impl Clock for Still {
+impl Clock for StoppedClock {
     fn now(&self) -> Duration {
         self.0
     }
@@ -99,8 +99,8 @@ pub(super) fn with_plan<T>(
     check: impl FnOnce(&Run<'_, Events>) -> T,
 ) -> T {
     let service = Service::parse("https://example.org", false).unwrap();
-    let client = ApiSettings { clock: Arc::new(Still(NOW)), ..ApiSettings::default() };
-    let client = ReadClient::new(service, Arc::new(Silent), Arc::default(), client);
+    let client = ApiSettings { clock: Arc::new(StoppedClock(NOW)), ..ApiSettings::default() };
+    let client = ReadClient::new(service, Arc::new(NoEvents), Arc::default(), client);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let observer = runtime.block_on(Observer::connect(client)).unwrap();
     let writer = WriteClient::new(observer.client().clone());
@@ -115,7 +115,7 @@ pub(super) fn with_plan<T>(
     };
     let (approved, _) = plan.approve(Policy::default()).unwrap();
     let steps: Vec<_> = plan.steps.iter().collect();
-    let teller = Teller(Mutex::new((|_| ()) as Events));
+    let teller = EventSink(Mutex::new((|_| ()) as Events));
     let dependencies = Dependencies::of(approved.steps(), Created::default());
     let run = Run::new(&apply, &approved, container, &steps, &teller, &dependencies);
     *run.known.borrow_mut() = Known::new(live.clone());

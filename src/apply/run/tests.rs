@@ -13,7 +13,7 @@ use crate::{
     value::Json,
 };
 
-/// A container is as it was planned, or one of its steps says why it is not.
+/// A container is as planned, or one of its steps has the reason why it is not.
 #[test]
 fn a_changed_container_is_reported_at_one_of_its_steps() {
     let container = declared();

@@ -54,7 +54,7 @@ struct Walk {
 }
 
 /// Whether an ended step still puts back what it removed.
-enum PutBack {
+enum Restore {
     GoesOn(Walk),
     Ends(Walk, Outcome),
 }
@@ -68,7 +68,7 @@ enum Next {
 }
 
 /// What happened in a project.
-enum Happened {
+enum Finished {
     Walked(Walk, Next),
     Looked(Vec<(Walk, Wait)>, Result<Look, ApiError>),
 }
@@ -78,7 +78,7 @@ struct Open<'r> {
     /// Those that have not started.
     ready: Vec<Step>,
     /// Steps in flight, and a reading in progress.
-    under_way: FuturesUnordered<LocalBoxFuture<'r, Happened>>,
+    under_way: FuturesUnordered<LocalBoxFuture<'r, Finished>>,
     /// Steps that wait for a look, each until an instant.
     waiting: Vec<(Duration, Walk, Wait)>,
     /// Whether a reading is in progress.
@@ -86,7 +86,7 @@ struct Open<'r> {
 }
 
 impl<'r> Open<'r> {
-    fn add(&mut self, happens: impl Future<Output = Happened> + 'r) {
+    fn add(&mut self, happens: impl Future<Output = Finished> + 'r) {
         self.under_way.push(happens.boxed_local());
     }
 
@@ -135,7 +135,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         open: &mut Open<'r>,
         ended: &mut Ended,
         place: &mut Place<'a>,
-    ) -> Option<Happened> {
+    ) -> Option<Finished> {
         let Some(due) = open.due() else {
             if !open.under_way.is_empty() {
                 return open.under_way.next().await;
@@ -165,23 +165,23 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Continues the steps concerned by an event.
-    fn go_on<'r>(&'r self, happened: Happened, open: &mut Open<'r>, ended: &mut Ended) {
+    fn go_on<'r>(&'r self, happened: Finished, open: &mut Open<'r>, ended: &mut Ended) {
         match happened {
-            Happened::Walked(walk, Next::Waits(due, wait)) => open.waiting.push((due, walk, wait)),
-            Happened::Walked(walk, Next::Ended(outcome, error)) => {
+            Finished::Walked(walk, Next::Waits(due, wait)) => open.waiting.push((due, walk, wait)),
+            Finished::Walked(walk, Next::Ended(outcome, error)) => {
                 ended.error = ended.error.take().or(error);
                 match self.put_back(walk, outcome, ended) {
-                    PutBack::GoesOn(walk) => open.add(self.advance(walk)),
-                    PutBack::Ends(walk, outcome) => self.end(ended, &walk.step, outcome),
+                    Restore::GoesOn(walk) => open.add(self.advance(walk)),
+                    Restore::Ends(walk, outcome) => self.end(ended, &walk.step, outcome),
                 }
             }
-            Happened::Looked(walks, look) => {
+            Finished::Looked(walks, look) => {
                 open.looking = false;
                 for (walk, wait) in walks {
                     match self.after_look(walk, wait, &look) {
                         (walk, None) => open.add(self.advance(walk)),
                         (walk, Some(next)) => {
-                            open.add(std::future::ready(Happened::Walked(walk, next)));
+                            open.add(std::future::ready(Finished::Walked(walk, next)));
                         }
                     }
                 }
@@ -261,7 +261,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     }
 
     /// Sends the calls of a step in order, as far as possible.
-    async fn advance(&self, mut walk: Walk) -> Happened {
+    async fn advance(&self, mut walk: Walk) -> Finished {
         while let Some(call) = walk.step.sends.get(walk.at).cloned() {
             if call.is_spare() && walk.failed.is_none() {
                 walk.next_call();
@@ -273,7 +273,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     Err(path) => {
                         let unknown = format!("the id of `{}` is not known", text::escape(&path));
                         let failed = Outcome::Failed(Cause::new(unknown));
-                        return Happened::Walked(walk, Next::Ended(failed, None));
+                        return Finished::Walked(walk, Next::Ended(failed, None));
                     }
                 };
             let Walk { attempt, read: ReadTime { began: read_at, ended }, .. } = walk;
@@ -283,37 +283,37 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     self.hear(&walk, &request, &answer.body);
                     if let Some(cause) = refused_within(&answer.body) {
                         let failed = Outcome::Failed(self.with_remedy(cause, &walk, &request));
-                        return Happened::Walked(walk, Next::Ended(failed, None));
+                        return Finished::Walked(walk, Next::Ended(failed, None));
                     }
                     if request.operation.shows && answer.body.is_null() {
-                        return Happened::Walked(walk, Next::Waits(self.now(), Wait::Unsaid));
+                        return Finished::Walked(walk, Next::Waits(self.now(), Wait::Unsaid));
                     }
                     if let Some(cause) = self.unlimited(&walk, &request, &answer.body) {
                         let undo = walk.step.sends.get(walk.at + 1).filter(|call| call.undoes);
                         if undo.is_none() || self.is_over() {
                             let failed = Outcome::Failed(cause.and("it is in effect without that"));
-                            return Happened::Walked(walk, Next::Ended(failed, None));
+                            return Finished::Walked(walk, Next::Ended(failed, None));
                         }
                         walk.failed = Some(cause);
                     } else if call.undoes {
-                        return Happened::Walked(walk, Next::Ended(Outcome::Done, None));
+                        return Finished::Walked(walk, Next::Ended(Outcome::Done, None));
                     }
                     // The next request needs the id, which the answer may lack.
                     if call.awaits || (creates(&walk.step) && self.id.get().is_none()) {
                         walk.next_call();
                         let since = self.now();
-                        return Happened::Walked(walk, await_arrival(since, Duration::ZERO));
+                        return Finished::Walked(walk, await_arrival(since, Duration::ZERO));
                     }
                 }
                 Err(error) => {
                     self.known.borrow_mut().doubt(&walk.step, &self.container);
                     let next = self.after_error(&mut walk, &request, error);
-                    return Happened::Walked(walk, next);
+                    return Finished::Walked(walk, next);
                 }
             }
             walk.next_call();
         }
-        Happened::Walked(walk, Next::Ended(Outcome::Done, None))
+        Finished::Walked(walk, Next::Ended(Outcome::Done, None))
     }
 
     /// Why a write that turned a switch on did not succeed: the answer lacks the limit that was
@@ -420,7 +420,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
 
     /// Continues with the call that puts back what a failed step had removed. Ends the step if
     /// there is none.
-    fn put_back(&self, mut walk: Walk, outcome: Outcome, ended: &Ended) -> PutBack {
+    fn put_back(&self, mut walk: Walk, outcome: Outcome, ended: &Ended) -> Restore {
         if let Some(failed) = walk.failed.take() {
             let undoes = walk.step.sends.get(walk.at).is_some_and(|call| call.undoes);
             let why = outcome.cause().map_or_else(String::new, ToString::to_string);
@@ -434,7 +434,7 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                 _ => failed
                     .context(format!("what was there is gone, and putting it back failed ({why})")),
             };
-            return PutBack::Ends(walk, Outcome::Failed(cause));
+            return Restore::Ends(walk, Outcome::Failed(cause));
         }
         let next = walk.step.sends.get(walk.at + 1).filter(|_| walk.at > 0);
         match outcome {
@@ -446,15 +446,15 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             {
                 walk.next_call();
                 walk.failed = Some(cause);
-                PutBack::GoesOn(walk)
+                Restore::GoesOn(walk)
             }
-            outcome => PutBack::Ends(walk, outcome),
+            outcome => Restore::Ends(walk, outcome),
         }
     }
 
-    async fn look_for(&self, due: Vec<(Duration, Walk, Wait)>) -> Happened {
+    async fn look_for(&self, due: Vec<(Duration, Walk, Wait)>) -> Finished {
         let look = self.look_for_steps(due.iter().map(|(_, walk, _)| &walk.step)).await;
-        Happened::Looked(due.into_iter().map(|(_, walk, wait)| (walk, wait)).collect(), look)
+        Finished::Looked(due.into_iter().map(|(_, walk, wait)| (walk, wait)).collect(), look)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     manifest::{self, Config, Includes, Loaded, Options, Surroundings, folder_of},
     text::escape,
 };
-use git::{Repository, Trouble};
+use git::{Error, Repository};
 
 /// The base, from the command line.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -109,7 +109,7 @@ impl Request {
             Ok(Err(fault)) => (None, Some((fault, must_work))),
             Err(trouble) => (None, Some((trouble, self.variable.is_none()))),
         };
-        if let Some((Trouble { message, help }, is_fatal)) = trouble {
+        if let Some((Error { message, help }, is_fatal)) = trouble {
             let of = self.variable.map(|name| format!("{name}: ")).unwrap_or_default();
             let message = format!("no base to compare with: {of}{message}");
             if is_fatal {
@@ -127,14 +127,14 @@ impl Request {
         &self,
         named: &Path,
         around: &Surroundings,
-    ) -> Result<Result<Content, Trouble>, Trouble> {
+    ) -> Result<Result<Content, Error>, Error> {
         let repository = Repository::of(folder_of(named))?;
         let commit = repository.commit(&self.revision)?;
         let root = root_at(&repository, &commit, named)?;
         repository.has_all(&commit, &root)?;
         let failed = |error: std::io::Error| {
             let message = format!("cannot make a temporary folder: {error}");
-            Trouble::new(message, "make sure that there is room in it")
+            Error::new(message, "make sure that there is room in it")
         };
         let folder = private_folder().map_err(failed)?;
         // No `undrift.yaml` above counts.
@@ -150,14 +150,14 @@ impl Request {
 }
 
 /// The manifests `loaded` from `folder`, or their first fault.
-fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Trouble> {
+fn usable(loaded: Loaded, folder: TempDir) -> Result<Content, Error> {
     let Some(desired) = loaded.desired else {
         let faults = loaded.diagnostics.sorted();
         let first = faults.into_iter().find(|fault| fault.severity == Severity::Error);
         let text = first.map(one_line).unwrap_or_default();
         let message = format!("its manifests have faults; the first is {text}");
         let help = "name a base whose manifests pass `undrift check`, or pass `--base none`";
-        return Err(Trouble::new(message, help));
+        return Err(Error::new(message, help));
     };
     let (includes, config) = (loaded.includes, loaded.config);
     Ok(Content { desired, includes, config, _files: Some(folder) })
@@ -174,7 +174,7 @@ fn one_line(fault: &Diagnostic) -> String {
 
 /// The root of the manifests at `commit`: the nearest folder upwards with an `undrift.yaml`, or
 /// else the named one. Relative to the repository, without a `/` at the end.
-fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String, Trouble> {
+fn root_at(repository: &Repository, commit: &str, named: &Path) -> Result<String, Error> {
     let folder = repository.prefix.as_str();
     let mut folders = vec![folder];
     while let Some(last) = folders.last().filter(|last| !last.is_empty()) {

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// A value with the service's name for the parameter.
-struct Given {
+struct Arg {
     parameter: &'static Parameter,
     /// The key, for a parameter that is an object.
     key: Option<String>,
@@ -44,7 +44,7 @@ pub(super) fn request_for<E: Copy>(
     let row = op.row();
     let known = parameters(row);
     let mut faults = Vec::new();
-    let mut given: Vec<Given> = Vec::new();
+    let mut given: Vec<Arg> = Vec::new();
     for argument in arguments {
         match read(row, &known, argument).and_then(|new| add(&mut given, new)) {
             Ok(()) => {}
@@ -77,7 +77,7 @@ pub(super) fn warnings(row: &Operation, arguments: &[String]) -> Vec<String> {
 }
 
 /// Adds a value; values of a list are joined.
-fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Failure> {
+fn add(given: &mut Vec<Arg>, new: Arg) -> Result<(), Failure> {
     let Some(old) =
         given.iter_mut().find(|old| old.parameter.name == new.parameter.name && old.key == new.key)
     else {
@@ -95,7 +95,7 @@ fn add(given: &mut Vec<Given>, new: Given) -> Result<(), Failure> {
 }
 
 /// Required parameters that are missing.
-fn missing(row: &Operation, known: &[&'static Parameter], given: &[Given]) -> Vec<Failure> {
+fn missing(row: &Operation, known: &[&'static Parameter], given: &[Arg]) -> Vec<Failure> {
     let has = |name: &str| given.iter().any(|given| given.parameter.name == name);
     let required = known.iter().filter(|parameter| parameter.required && !has(parameter.name));
     let mut faults: Vec<_> = required
@@ -124,7 +124,7 @@ fn explained(row: &Operation) -> String {
 }
 
 /// Parses one argument.
-fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result<Given, Failure> {
+fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result<Arg, Failure> {
     let Some((written, text)) = argument.split_once('=') else {
         return Err(Failure::usage(format!("`{argument}` is not `name=value`")));
     };
@@ -145,7 +145,7 @@ fn read(row: &Operation, known: &[&'static Parameter], argument: &str) -> Result
         (_, Some(_)) => return Err(Failure::usage(format!("`{name}` has no keys"))),
         (_, None) => (parameter, None),
     };
-    Ok(Given { parameter, key, value: value(described, written, text)? })
+    Ok(Arg { parameter, key, value: value(described, written, text)? })
 }
 
 /// Splits `name[key]` or `name.key`.
@@ -315,10 +315,10 @@ fn level(text: &str) -> Result<Json, Failure> {
     })
 }
 
-fn build<E: Copy>(op: Op<E>, given: Vec<Given>) -> Request<E> {
+fn build<E: Copy>(op: Op<E>, given: Vec<Arg>) -> Request<E> {
     let mut request = op.request();
     let mut body = BTreeMap::new();
-    for Given { parameter, key, value } in given {
+    for Arg { parameter, key, value } in given {
         match parameter.place {
             Place::Path => request = request.arg(parameter.name, in_address(&value)),
             Place::Query => {

@@ -1,3 +1,5 @@
+//! Tests of arguments, requests and output of `undrift call`.
+
 use futures_util::future::BoxFuture;
 use serde_json::json;
 

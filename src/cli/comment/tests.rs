@@ -1,3 +1,5 @@
+//! Tests of the options and the job variables of `undrift comment`.
+
 use super::*;
 
 fn env(pairs: &[(&str, &str)]) -> Environment {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{
     super::{Context, exit::Failure},
-    Lives,
+    LiveStates,
 };
 use crate::{
     apply,
@@ -24,7 +24,7 @@ use crate::{
 /// If all further requests would fail too.
 pub(super) async fn wrong(
     written: &Written,
-    mut lives: Lives,
+    mut lives: LiveStates,
     observer: &Observer,
     cx: &Context,
 ) -> Result<Vec<String>, Failure> {
@@ -38,7 +38,7 @@ pub(super) async fn wrong(
         Ok(desired) => desired,
         Err(diagnostics) => {
             cx.output.tell_faults(&diagnostics);
-            return Ok(vec!["what was exported is refused as manifests".to_owned()]);
+            return Ok(vec!["the exported manifests have errors".to_owned()]);
         }
     };
     let values = written.secrets.iter();
@@ -54,7 +54,7 @@ pub(super) async fn wrong(
         let Some(live) = lives.get_mut(&container.path) else { continue };
         let plan = apply::plan(observer, container, live, &settings).await?;
         let steps = plan.steps.iter().chain(&plan.watched).map(|step| &step.address);
-        wrong.extend(steps.map(|address| format!("a plan of it would change `{address}`")));
+        wrong.extend(steps.map(|address| format!("a plan would change `{address}`")));
         let problems = plan.problems.iter();
         wrong.extend(problems.map(|problem| format!("{}: {}", problem.address, problem.message)));
         let unread = plan.incomplete.iter();

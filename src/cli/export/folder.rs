@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    cli::{exit::Failure, put, reports::cannot_write},
+    cli::{exit::Failure, reports::cannot_write, write_files},
     export::Written,
     manifest,
 };
@@ -44,7 +44,7 @@ pub(super) fn write(
     written: &Written,
     secrets: Option<&Path>,
 ) -> Result<usize, Failure> {
-    let new = |path: &str, new: String| put::File { path: root.join(path), old: None, new };
+    let new = |path: &str, new: String| write_files::File { path: root.join(path), old: None, new };
     let mut files: Vec<_> =
         written.files.iter().map(|file| new(&file.path, file.text.clone())).collect();
     let count = written.files.iter().filter(|file| file.path.ends_with(".yaml")).count();
@@ -55,7 +55,7 @@ pub(super) fn write(
     if let Some(file) = secrets {
         write_secrets(file, written).map_err(|error| cannot_write(file, &error))?;
     }
-    let result = put::all(&files);
+    let result = write_files::all(&files);
     if let (Err(_), Some(file)) = (&result, secrets) {
         let _ = fs::remove_file(file);
     }
@@ -66,7 +66,7 @@ pub(super) fn write(
 fn example(written: &Written) -> String {
     let names = written.secrets.keys().map(|name| format!("{name}=''\n"));
     let names = names.collect::<String>();
-    format!("# What the references in the manifests stand for.\n{names}")
+    format!("# Values of the references in the manifests.\n{names}")
 }
 
 /// Refuses a file for secrets that is among the manifests or exists.
@@ -81,10 +81,10 @@ pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), Failure> {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
     if absolute(parent.unwrap_or(Path::new("."))).starts_with(absolute(folder)) {
         let failure = Failure::usage("`--secrets` must not name a file among the manifests");
-        return Err(failure.help("manifests go into Git, and secrets must not"));
+        return Err(failure.help("manifests are committed to Git, secrets must not be"));
     }
     if file.exists() {
-        let failure = Failure::usage(format!("`{}` exists already", file.display()));
+        let failure = Failure::usage(format!("`{}` already exists", file.display()));
         return Err(failure.help("choose another file"));
     }
     Ok(())

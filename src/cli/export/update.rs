@@ -1,8 +1,8 @@
-//! `--update`: what manifests lack of what exists, added to them.
+//! `export --update`: adds existing objects that the manifests lack.
 //!
-//! New groups and projects get documents; sections and entries that no manifest has are put into the
-//! documents of theirs. Nothing that somebody wrote changes: what differs is shown as `absorb` would
-//! take it, and only `absorb` writes it. All files are put in place, or none.
+//! New groups and projects get documents; missing sections and entries are added to existing
+//! documents. Existing text is never changed: differences are shown as edits of `absorb`, and only
+//! `absorb` writes them. All files are written, or none.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,7 +12,7 @@ use std::{
 
 use super::{Args, found, nothing_written, tell_unread};
 use crate::{
-    absorb::{self, Absorbed, Contents, Failed, Mode, Refusal, Seen, Wish},
+    absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
     address::Selector,
     apply,
     cli::{
@@ -20,13 +20,13 @@ use crate::{
         absorb::{reload, shown},
         exit::{Exit, Failure, Outcome},
         progress::Progress,
-        put,
         reports::Reports,
         session::{Manifests, Opening, Session, SessionArgs, usable},
+        write_files,
     },
     desired::{Container, Desired},
     diagnostic::FileName,
-    export::{self, Estate, Settings, Words},
+    export::{self, Estate, Excerpt, Settings},
     field::Scope,
     live::Live,
     manifest::{self, Surroundings},
@@ -34,24 +34,24 @@ use crate::{
     yaml::write::{self, Item},
 };
 
-/// What is added, what differs, and what can be neither.
+/// The additions, the differences, and objects that cannot be declared.
 #[derive(Default)]
 struct Sorted {
-    additions: Vec<Wish>,
-    changes: Vec<Wish>,
+    additions: Vec<Goal>,
+    changes: Vec<Goal>,
     refused: Vec<Refusal>,
 }
 
-/// The manifests as they come to be.
+/// The texts of the manifests while they are edited.
 struct Texts<'a> {
     args: &'a Args,
     around: &'a Surroundings,
     cx: &'a Context,
-    /// Where the files are.
+    /// The paths of the files.
     paths: BTreeMap<FileName, PathBuf>,
-    /// What those that change held; nothing of those that are new.
+    /// The old texts of changed files; new files have none.
     old: BTreeMap<FileName, Option<String>>,
-    /// What they are to hold.
+    /// The new texts.
     new: Contents,
 }
 
@@ -59,28 +59,28 @@ impl Texts<'_> {
     fn read(&self, file: &FileName) -> Result<String, String> {
         match self.new.get(file) {
             Some(text) => Ok(text.clone()),
-            None => put::read(self.paths.get(file).map_or(Path::new(""), PathBuf::as_path)),
+            None => write_files::read(self.paths.get(file).map_or(Path::new(""), PathBuf::as_path)),
         }
     }
 
-    /// What all manifests declare with other `texts` in the place of some.
+    /// The declarations of all manifests with some `texts` replaced.
     fn reload(&self, texts: &Contents) -> Result<Desired, String> {
         let mut all = self.new.clone();
         all.extend(texts.iter().map(|(name, text)| (name.clone(), text.clone())));
         reload(&self.args.dir, self.around, &all, self.cx)
     }
 
-    /// What all manifests declare.
+    /// The declarations of all manifests.
     fn desired(&self) -> Result<Desired, Failure> {
         self.reload(&Contents::new()).map_err(|why| self.wrong(&why))
     }
 
     fn wrong(&self, why: &str) -> Failure {
         self.cx.output.tell(why);
-        nothing_written("the extended manifests would be wrong")
+        nothing_written("the extended manifests would have errors")
     }
 
-    /// Begins a document for what is at `path`, in the file that an export writes it into.
+    /// Starts a document for the container at `path`, in the file that an export would use.
     fn begin(&mut self, scope: Scope, path: &str) {
         let place = self.args.dir.join(export::stem(scope, path) + ".yaml");
         let name = self.paths.iter().find(|(_, known)| **known == place).map(|(name, _)| name);
@@ -102,23 +102,23 @@ impl Texts<'_> {
         self.new.insert(name, text + between + &document);
     }
 
-    /// Edits the texts so that they declare what is wished; what cannot be edited is refused.
+    /// Edits the texts so that they declare the live values; refuses what cannot be edited.
     fn edited(
         &self,
         before: &Desired,
-        mut wishes: Vec<Wish>,
+        mut goals: Vec<Goal>,
         refused: &mut Vec<Refusal>,
-    ) -> Result<(Absorbed, Vec<Wish>), Failure> {
+    ) -> Result<(Absorbed, Vec<Goal>), Failure> {
         let (read, reload) = (|file: &FileName| self.read(file), |texts: &_| self.reload(texts));
         loop {
-            match absorb::absorb(before, &wishes, Mode::Own, &read, &reload) {
-                Ok(absorbed) => return Ok((absorbed, wishes)),
+            match absorb::absorb(before, &goals, Mode::Own, &read, &reload) {
+                Ok(absorbed) => return Ok((absorbed, goals)),
                 Err(Failed::Wrong(why)) => return Err(self.wrong(&why)),
                 Err(Failed::Refused(some)) => {
-                    let number = wishes.len();
-                    wishes.retain(|wish| some.iter().all(|it| it.address != wish.address));
-                    if wishes.len() == number {
-                        return Err(nothing_written("an edit cannot be made"));
+                    let number = goals.len();
+                    goals.retain(|goal| some.iter().all(|it| it.address != goal.address));
+                    if goals.len() == number {
+                        return Err(nothing_written("an edit failed"));
                     }
                     refused.extend(some);
                 }
@@ -126,7 +126,7 @@ impl Texts<'_> {
         }
     }
 
-    /// Takes in edited texts.
+    /// Stores edited texts.
     fn take(&mut self, absorbed: Absorbed) {
         for (name, (old, new)) in absorbed.files {
             self.old.entry(name.clone()).or_insert(Some(old));
@@ -134,7 +134,7 @@ impl Texts<'_> {
         }
     }
 
-    /// What each file holds now, and what it is to hold.
+    /// The old and new text of each file.
     fn files(&self) -> BTreeMap<FileName, (String, String)> {
         let file = |(name, new): (&FileName, &String)| {
             let old = self.old[name].clone().unwrap_or_default();
@@ -146,9 +146,9 @@ impl Texts<'_> {
     fn write(&self) -> Result<(), Failure> {
         let file = |(name, new): (&FileName, &String)| {
             let (path, old) = (self.paths[name].clone(), self.old[name].clone());
-            put::File { path, old, new: new.clone() }
+            write_files::File { path, old, new: new.clone() }
         };
-        put::all(&self.new.iter().map(file).collect::<Vec<_>>())
+        write_files::all(&self.new.iter().map(file).collect::<Vec<_>>())
     }
 }
 
@@ -202,7 +202,7 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     cx.output.print(&shown(&texts.files(), &additions, cx.output.style))?;
     let (changed, changes) = texts.edited(&texts.desired()?, changes, &mut refused)?;
     if !changes.is_empty() {
-        cx.output.print("\ndiffers from the manifests; not written:\n")?;
+        cx.output.print("\ndifferent in the manifests; not written:\n")?;
         cx.output.print(&shown(&changed.files, &changes, cx.output.style))?;
     }
     for Refusal { address, why, .. } in &refused {
@@ -213,7 +213,7 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     Ok(Exit::Incomplete.when(!is_read || !refused.is_empty()))
 }
 
-/// Reads `containers`, each of which may be new, and sorts what differs there from the manifests.
+/// Reads `containers`, which may be new, and sorts their differences from the manifests.
 async fn sort(
     containers: &[(&Container, bool)],
     settings: &Settings,
@@ -233,20 +233,20 @@ async fn sort(
         let (container, is_new) = declared[&container.path];
         let plan = apply::plan(observer, container, &mut live, &session.settings).await?;
         let names = observer.called(Estate::ids(container.scope, &live)).await?;
-        let words = Words::of(container.scope, &container.path, &live, &names, settings);
+        let words = Excerpt::of(container.scope, &container.path, &live, &names, settings);
         let (plan, live, names) = (&plan, &live, &names);
-        let seen = Seen { container, plan, live, names, words: words.as_ref() };
+        let seen = Compared { container, plan, live, names, words: words.as_ref() };
         let is_meant = |address: &crate::address::Address| settings.holds(address);
-        let (wishes, refused) = absorb::drift(&seen, &chosen);
-        let wishes = wishes.into_iter().filter(|wish| is_meant(&wish.address));
+        let (goals, refused) = absorb::drift(&seen, &chosen);
+        let goals = goals.into_iter().filter(|goal| is_meant(&goal.address));
         let (found, changes): (Vec<_>, Vec<_>) =
-            wishes.partition(|wish| wish.is_addition(container));
+            goals.partition(|goal| goal.is_addition(container));
         let (sorted, estate) = &mut *sorted.lock().unwrap_or_else(PoisonError::into_inner);
         estate.add(container.scope, &container.path, live, names);
         sorted.additions.extend(absorb::lacking(&seen, is_new));
         sorted.additions.extend(found);
         sorted.changes.extend(changes);
-        // What is not read is told by the estate.
+        // The estate reports sections that were not read.
         let refused = refused.into_iter().filter(|it| !it.is_unread && is_meant(&it.address));
         sorted.refused.extend(refused);
         progress.step(&container.path);
@@ -260,7 +260,7 @@ async fn sort(
     Ok(sorted)
 }
 
-fn summary(args: &Args, new: usize, added: &[Wish], changes: &[Wish], files: usize) -> String {
+fn summary(args: &Args, new: usize, added: &[Goal], changes: &[Goal], files: usize) -> String {
     let counted = [(new, "new group or project"), (added.len(), "entry")];
     let counted = counted.into_iter().filter(|(number, _)| *number > 0);
     let counted: Vec<_> = counted.map(|(number, noun)| count(number, noun)).collect();
@@ -269,10 +269,10 @@ fn summary(args: &Args, new: usize, added: &[Wish], changes: &[Wish], files: usi
         false => format!("added {} to {}\n", counted.join(" with "), count(files, "file")),
     };
     let dir = args.dir.display();
-    match changes.iter().map(Wish::differences).sum() {
+    match changes.iter().map(Goal::differences).sum() {
         0 => added,
         number => format!(
-            "{added}{} not written: `undrift absorb ADDRESS -d {dir} --write` takes one in\n",
+            "{added}{} not written; to write one, run `undrift absorb ADDRESS -d {dir} --write`\n",
             count(number, "difference")
         ),
     }

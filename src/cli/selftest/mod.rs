@@ -46,7 +46,7 @@ use crate::{
     value::{Json, Object},
 };
 use outcome::{Findings, Report};
-use sample::{Ground, Phase};
+use sample::{Phase, Setup};
 
 /// The start of the new group's name.
 const PREFIX: &str = "undrift-selftest-";
@@ -91,28 +91,28 @@ fn tier(text: &str) -> Result<Tier, String> {
 
 /// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
-    let trial = Trial::new(args.connect.clone())?;
-    let ground = {
-        let end = trial.connect(cx).await?;
+    let tester = Tester::new(args.connect.clone())?;
+    let setup = {
+        let end = tester.connect(cx).await?;
         let found = prepare(&args, &end.observer).await;
         connect::stop(end.embedded).await;
         found?
     };
-    cx.output.tell(&format!("everything happens in `{}`\n", escape(&ground.root)));
-    if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", ground.root))? {
+    cx.output.tell(&format!("everything happens in `{}`\n", escape(&setup.root)));
+    if !args.yes && !cx.output.confirm(&format!("create and remove `{}`", setup.root))? {
         cx.output.tell("nothing was changed\n");
         return Ok(Exit::Interrupted);
     }
-    let stop = Arc::clone(&trial.stop);
+    let stop = Arc::clone(&tester.stop);
     let signals = signal::watch(cx.output.clone(), move || stop.now(), |_| {})?;
-    let found = trial.phases(&ground, reports, cx).await;
-    let is_clean = trial.clean(&ground, cx).await;
+    let found = tester.phases(&setup, reports, cx).await;
+    let is_clean = tester.clean(&setup, cx).await;
     if let Some(signal) = signals.get() {
         return Ok(Exit::first_of([*signal, Exit::Unfinished.when(!is_clean)]));
     }
     let found = found?;
-    let expected = expected(&ground, reports, cx).await?;
-    let report = Report { ground: &ground, found: &found, expected: expected.as_ref() };
+    let expected = expected(&setup, reports, cx).await?;
+    let report = Report { setup: &setup, found: &found, expected: expected.as_ref() };
     if let Some(file) = &args.output {
         reports::write(file, &report.whole())
             .map_err(|error| reports::cannot_write(file, &error))?;
@@ -122,8 +122,8 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outc
     Ok(Exit::first_of([Exit::Unfinished.when(!is_clean), Exit::Differences.when(differs)]))
 }
 
-/// Checks that the named group may be used, and returns the ground for the manifests.
-async fn prepare(args: &Args, observer: &Observer) -> Result<Ground, Failure> {
+/// Checks that the named group may be used, and returns the setup for the manifests.
+async fn prepare(args: &Args, observer: &Observer) -> Result<Setup, Failure> {
     let path = args.group.trim_matches('/');
     let shown = escape(path);
     let client = observer.client();
@@ -150,7 +150,7 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<Ground, Failure> {
     let name = format!("{PREFIX}{:08x}", rand::random::<u32>());
     let root = format!("{path}/{name}");
     let (user, attributes) = (args.user.clone(), args.attributes);
-    Ok(Ground { root, user, tier: args.tier, release, attributes })
+    Ok(Setup { root, user, tier: args.tier, release, attributes })
 }
 
 /// The caller's access level to a group.
@@ -202,7 +202,7 @@ async fn content(client: &ReadClient, id: u64, path: &str) -> Result<Option<Stri
 /// The results of the sandbox, if this build has one.
 #[cfg(feature = "sandbox")]
 async fn expected(
-    ground: &Ground,
+    setup: &Setup,
     reports: &mut Reports,
     cx: &Context,
 ) -> Result<Option<Findings>, Failure> {
@@ -211,17 +211,17 @@ async fn expected(
         sandbox::{self, Data, Seed},
     };
     let users: Vec<_> =
-        ground.user.iter().map(|name| serde_json::json!({"username": name})).collect();
-    let (path, _) = ground.root.rsplit_once('/').unwrap_or_default();
+        setup.user.iter().map(|name| serde_json::json!({"username": name})).collect();
+    let (path, _) = setup.root.rsplit_once('/').unwrap_or_default();
     let mut paths: Vec<_> = path.match_indices('/').map(|(at, _)| &path[..at]).collect();
     paths.push(path);
     let groups: Vec<_> = paths.iter().map(|path| serde_json::json!({"path": path})).collect();
-    let release = match ground.release {
+    let release = match setup.release {
         Known::Is(release) => release.max(REFERENCE),
         Known::Hidden | Known::NotAsked => REFERENCE,
     };
     let seed = serde_json::json!({
-        "tier": ground.tier.to_string(), "release": release.to_string(),
+        "tier": setup.tier.to_string(), "release": release.to_string(),
         "users": users, "groups": groups,
     });
     let seed = Seed::from_json(seed).map_err(|error| Failure::new(Exit::Internal, error))?;
@@ -230,8 +230,8 @@ async fn expected(
     let token = ("UNDRIFT_TOKEN".to_owned(), running.token().to_owned());
     let beside = Context { env: cx.env.clone().with([token]), output: cx.output.clone() };
     let connect = ConnectArgs { url: Some(running.url()), ..ConnectArgs::default() };
-    let trial = Trial::new(connect)?;
-    let found = trial.phases(ground, reports, &beside).await;
+    let tester = Tester::new(connect)?;
+    let found = tester.phases(setup, reports, &beside).await;
     running.stop().await;
     found.map(Some)
 }
@@ -239,7 +239,7 @@ async fn expected(
 /// The results of the sandbox; this build has none.
 #[cfg(not(feature = "sandbox"))]
 #[expect(clippy::unused_async, reason = "the other one asks it")]
-async fn expected(_: &Ground, _: &mut Reports, _: &Context) -> Result<Option<Findings>, Failure> {
+async fn expected(_: &Setup, _: &mut Reports, _: &Context) -> Result<Option<Findings>, Failure> {
     Ok(None)
 }
 
@@ -268,7 +268,7 @@ impl Stop {
 }
 
 /// All phases against one service.
-struct Trial {
+struct Tester {
     connect: ConnectArgs,
     /// The folder of the manifests, removed when dropped.
     folder: TempDir,
@@ -281,7 +281,7 @@ struct End {
     embedded: Option<connect::Embedded>,
 }
 
-impl Trial {
+impl Tester {
     fn new(connect: ConnectArgs) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir();
         let folder = folder
@@ -300,16 +300,16 @@ impl Trial {
         Ok(End { observer, embedded: endpoint.embedded })
     }
 
-    /// Runs all phases, until a signal.
+    /// Runs all phases, unless interrupted.
     async fn phases(
         &self,
-        ground: &Ground,
+        setup: &Setup,
         reports: &mut Reports,
         cx: &Context,
     ) -> Result<Findings, Failure> {
         let mut found = Findings::default();
         for phase in Phase::ALL {
-            let session = self.session(phase, ground, reports, cx).await?;
+            let session = self.session(phase, setup, reports, cx).await?;
             let applied = match session.plan(cx).await {
                 Ok(plan) => carry_out(phase, plan, &session, &mut found).await,
                 Err(failure) => Err(failure),
@@ -320,7 +320,7 @@ impl Trial {
                 break;
             }
             // The session contains the plan's lists, which are more complete than the kept ones.
-            let session = self.session(phase, ground, reports, cx).await?;
+            let session = self.session(phase, setup, reports, cx).await?;
             let again = session.plan(cx).await.map(|plan| found.again(phase, &plan));
             session.close().await;
             again?;
@@ -332,11 +332,11 @@ impl Trial {
     async fn session(
         &self,
         phase: Phase,
-        ground: &Ground,
+        setup: &Setup,
         reports: &mut Reports,
         cx: &Context,
     ) -> Result<Session, Failure> {
-        let documents: Vec<_> = ground.documents(phase).iter().map(Json::to_string).collect();
+        let documents: Vec<_> = setup.documents(phase).iter().map(Json::to_string).collect();
         std::fs::write(self.folder.path().join("selftest.yaml"), documents.join("\n---\n"))?;
         let around = Surroundings::of_process();
         let loaded = manifest::load(self.folder.path(), &around);
@@ -357,25 +357,25 @@ impl Trial {
     }
 
     /// Removes the new group. Returns whether nothing of it is left.
-    async fn clean(&self, ground: &Ground, cx: &Context) -> bool {
-        let root = escape(&ground.root);
+    async fn clean(&self, setup: &Setup, cx: &Context) -> bool {
+        let root = escape(&setup.root);
         let cleaned = match self.connect(cx).await {
             Ok(end) => {
-                let cleaned = remove(&end.observer, &ground.root).await.map_err(Failure::from);
+                let cleaned = remove(&end.observer, &setup.root).await.map_err(Failure::from);
                 connect::stop(end.embedded).await;
                 cleaned
             }
             Err(failure) => Err(failure),
         };
         match cleaned {
-            Ok(Left::Nothing) => true,
-            Ok(Left::Marked) => {
+            Ok(Remains::Nothing) => true,
+            Ok(Remains::Marked) => {
                 cx.output.tell(&format!(
                     "`{root}` is marked for deletion; the service deletes it by itself\n"
                 ));
                 true
             }
-            Ok(Left::All) => {
+            Ok(Remains::All) => {
                 cx.output.tell(&format!("`{root}` is still there; delete it by hand\n"));
                 false
             }
@@ -421,7 +421,7 @@ async fn carry_out(
 }
 
 /// What is left of the group.
-enum Left {
+enum Remains {
     Nothing,
     /// The service waits before it deletes it.
     Marked,
@@ -429,10 +429,10 @@ enum Left {
 }
 
 /// Removes the group at `path`, and looks until it is gone.
-async fn remove(observer: &Observer, path: &str) -> Result<Left, ApiError> {
+async fn remove(observer: &Observer, path: &str) -> Result<Remains, ApiError> {
     let client = observer.client();
     let writer = WriteClient::new(client.clone());
-    let Some(own) = group(client, path, path).await? else { return Ok(Left::Nothing) };
+    let Some(own) = group(client, path, path).await? else { return Ok(Remains::Nothing) };
     let id = own.id;
     let delete = || operation::GROUP_DELETE.request().arg("id", id);
     writer.send(delete()).await?;
@@ -440,12 +440,12 @@ async fn remove(observer: &Observer, path: &str) -> Result<Left, ApiError> {
     let look = || async { group(client, &id.to_string(), path).await };
     for _ in 0..LOOKS {
         match look().await? {
-            None => return Ok(Left::Nothing),
+            None => return Ok(Remains::Nothing),
             Some(own) if own.is_marked => {
                 // If possible, delete it at once instead of after some days.
                 let at_once = delete().query("permanently_remove", true);
                 if writer.send(at_once.query("full_path", own.path)).await.is_err() {
-                    return Ok(Left::Marked);
+                    return Ok(Remains::Marked);
                 }
             }
             Some(_) => {}
@@ -453,14 +453,14 @@ async fn remove(observer: &Observer, path: &str) -> Result<Left, ApiError> {
         client.clock().sleep(PAUSE).await;
     }
     Ok(match look().await? {
-        None => Left::Nothing,
-        Some(own) if own.is_marked => Left::Marked,
-        Some(_) => Left::All,
+        None => Remains::Nothing,
+        Some(own) if own.is_marked => Remains::Marked,
+        Some(_) => Remains::All,
     })
 }
 
 /// The new group.
-struct Own {
+struct Group {
     id: u64,
     /// Its present path.
     path: String,
@@ -470,7 +470,7 @@ struct Own {
 
 /// The group with the id or path `handle`, if its path is `path`, or was before it was marked for
 /// deletion.
-async fn group(client: &ReadClient, handle: &str, path: &str) -> Result<Option<Own>, ApiError> {
+async fn group(client: &ReadClient, handle: &str, path: &str) -> Result<Option<Group>, ApiError> {
     let request = operation::GROUP_GET.request().arg("id", handle).query("with_projects", false);
     let answer = match client.get_known(request, &["id", "full_path"]).await {
         Ok(answer) => answer.body,
@@ -481,5 +481,5 @@ async fn group(client: &ReadClient, handle: &str, path: &str) -> Result<Option<O
     let id = answer["id"].as_u64().unwrap_or_default();
     let live = answer["full_path"].as_str().unwrap_or_default();
     let before = if is_marked { unmarked_path(live, id) } else { live };
-    Ok((before == path).then(|| Own { id, path: live.to_owned(), is_marked }))
+    Ok((before == path).then(|| Group { id, path: live.to_owned(), is_marked }))
 }

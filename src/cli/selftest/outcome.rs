@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use super::sample::{Ground, LeftOut, Phase, attribute_at};
+use super::sample::{Phase, Setup, Skipped, attribute_at};
 use crate::{
     address::Address,
     apply::{Applied, MismatchReason},
@@ -29,7 +29,7 @@ pub(super) struct Finding {
     /// The scope and the section of the object.
     of: (Option<Scope>, Option<&'static str>),
     /// What happened.
-    what: What,
+    what: Fault,
     /// The operation, and the status of the answer.
     answer: (Option<&'static str>, Option<u16>),
     /// The fields concerned, as far as undrift knows them.
@@ -38,7 +38,7 @@ pub(super) struct Finding {
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
+pub(super) enum Fault {
     /// The plan has a problem with this code.
     Problem(&'static str),
     /// It could not be read.
@@ -51,7 +51,7 @@ pub(super) enum What {
     PlannedAgain,
 }
 
-impl fmt::Display for What {
+impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Problem(code) => write!(f, "problem `{code}`"),
@@ -94,11 +94,11 @@ impl Findings {
     /// Adds the findings in a plan that prevent steps.
     pub(super) fn planned(&mut self, phase: Phase, plan: &Plan) {
         for problem in &plan.problems {
-            self.add(phase, (None, &problem.address), What::Problem(problem.code), None, &[]);
+            self.add(phase, (None, &problem.address), Fault::Problem(problem.code), None, &[]);
         }
         for scope in &plan.incomplete {
             let cause = Some(&scope.reason);
-            self.add(phase, (None, &scope.address), What::Unreadable, cause, &[]);
+            self.add(phase, (None, &scope.address), Fault::Unreadable, cause, &[]);
         }
     }
 
@@ -108,14 +108,14 @@ impl Findings {
         self.done.insert(phase, done);
         for step in applied.steps.iter().filter(|step| !step.outcome.is_success()) {
             let of = (Some(step.scope), &step.address);
-            self.add(phase, of, What::Failed, step.outcome.cause(), &[]);
+            self.add(phase, of, Fault::Failed, step.outcome.cause(), &[]);
         }
         for mismatch in &applied.mismatches {
             let (what, cause) = match &mismatch.reason {
-                MismatchReason::Unreadable(cause) => (What::Unreadable, Some(cause)),
+                MismatchReason::Unreadable(cause) => (Fault::Unreadable, Some(cause)),
                 MismatchReason::NotSaved
                 | MismatchReason::ChangedMeanwhile
-                | MismatchReason::NotPlanned => (What::NotSaved, None),
+                | MismatchReason::NotPlanned => (Fault::NotSaved, None),
             };
             self.add(phase, (None, &mismatch.address), what, cause, &mismatch.fields);
         }
@@ -126,7 +126,7 @@ impl Findings {
         for step in &plan.steps {
             let Step { scope, address, changes, .. } = step;
             let fields: Vec<_> = changes.iter().map(|change| change.field.clone()).collect();
-            self.add(phase, (Some(*scope), address), What::PlannedAgain, None, &fields);
+            self.add(phase, (Some(*scope), address), Fault::PlannedAgain, None, &fields);
         }
         self.planned(phase, plan);
     }
@@ -135,7 +135,7 @@ impl Findings {
         &mut self,
         phase: Phase,
         (scope, address): (Option<Scope>, &Address),
-        what: What,
+        what: Fault,
         cause: Option<&Cause>,
         fields: &[String],
     ) {
@@ -172,7 +172,7 @@ impl Findings {
 /// What was tried and what was not, and the findings. `expected` are those of the sandbox, if it
 /// was asked.
 pub(super) struct Report<'a> {
-    pub(super) ground: &'a Ground,
+    pub(super) setup: &'a Setup,
     pub(super) found: &'a Findings,
     pub(super) expected: Option<&'a Findings>,
 }
@@ -184,10 +184,10 @@ impl Report<'_> {
     /// All findings, for a file.
     pub(super) fn whole(&self) -> String {
         let mut text = self.head();
-        for LeftOut { of: (scope, section), why } in self.ground.extent().1 {
+        for Skipped { of: (scope, section), why } in self.setup.extent().1 {
             let _ = writeln!(text, "left out: {} {section}: {why}", scope.noun());
         }
-        for (attribute, why) in self.ground.unchanged() {
+        for (attribute, why) in self.setup.unchanged() {
             let (scope, section, field) = attribute.of();
             let _ = writeln!(text, "left out: {} {section} {field}: {why}", scope.noun());
         }
@@ -199,13 +199,13 @@ impl Report<'_> {
     pub(super) fn screen(&self, file: Option<&Path>) -> String {
         let mut text = self.head();
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
-        for LeftOut { why, .. } in self.ground.extent().1 {
+        for Skipped { why, .. } in self.setup.extent().1 {
             *reasons.entry(why).or_default() += 1;
         }
         for (why, kinds) in reasons {
             let _ = writeln!(text, "left out: {}: {why}", count(kinds, "kind"));
         }
-        let unchanged = self.ground.unchanged().len();
+        let unchanged = self.setup.unchanged().len();
         if unchanged > 0 {
             let fields = count(unchanged, "field");
             let _ = writeln!(text, "left out: {fields} that cannot be changed alone");
@@ -223,20 +223,20 @@ impl Report<'_> {
     }
 
     fn head(&self) -> String {
-        let release = match self.ground.release {
+        let release = match self.setup.release {
             Known::Is(release) => release.to_string(),
             Known::Hidden | Known::NotAsked => "unknown".to_owned(),
         };
         let mut text = format!(
             "undrift {} selftest: service of release {release}, tier {}\n",
             env!("CARGO_PKG_VERSION"),
-            self.ground.tier
+            self.setup.tier
         );
         let done = self.found.done.iter();
         let done = done.map(|(phase, done)| format!("{} to {phase}", count(*done, "step")));
         let done: Vec<_> = done.collect();
-        let mut tried = count(self.ground.extent().0.len(), "kind");
-        let attributes = self.ground.attributes().len();
+        let mut tried = count(self.setup.extent().0.len(), "kind");
+        let attributes = self.setup.attributes().len();
         if attributes > 0 {
             tried = format!("{tried}, {}", count(attributes, "field"));
         }

@@ -2,7 +2,7 @@
 //!
 //! They are made from the tables of the kinds alone, so a new kind is tested without code here. The
 //! identity of an entry, and fields that a create needs, get the examples of their schema; then one
-//! more field is changed. With [`Ground::attributes`] each further field is changed too, in a group
+//! more field is changed. With [`Setup::attributes`] each further field is changed too, in a group
 //! or project of its own, so that effects on one field stay separate.
 
 use std::fmt;
@@ -43,7 +43,7 @@ impl fmt::Display for Phase {
 
 /// The facts that the manifests depend on.
 #[derive(Clone, Debug)]
-pub(super) struct Ground {
+pub(super) struct Setup {
     /// The path of the new group.
     pub(super) root: String,
     /// A user to name, other than the caller.
@@ -72,14 +72,14 @@ impl Attribute {
 
 /// A kind that is not tested, and why.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LeftOut {
+pub(super) struct Skipped {
     /// The scope, and the section.
     pub(super) of: (Scope, &'static str),
     /// The reason.
     pub(super) why: String,
 }
 
-impl Ground {
+impl Setup {
     /// The documents of a phase.
     pub(super) fn documents(&self, phase: Phase) -> Vec<Json> {
         let mut documents = self.kinds(phase);
@@ -199,13 +199,13 @@ impl Ground {
     }
 
     /// What is tested, and what is not.
-    pub(super) fn extent(&self) -> (Vec<(Scope, &'static str)>, Vec<LeftOut>) {
+    pub(super) fn extent(&self) -> (Vec<(Scope, &'static str)>, Vec<Skipped>) {
         let (mut all, mut left_out) = (Vec::new(), Vec::new());
         for section in tried() {
             let of = (section.home.scope, section.section);
             match self.value(section, Phase::Create) {
                 Ok(_) => all.push(of),
-                Err(why) => left_out.push(LeftOut { of, why }),
+                Err(why) => left_out.push(Skipped { of, why }),
             }
         }
         (all, left_out)
@@ -324,7 +324,7 @@ impl Ground {
     }
 }
 
-/// The scope, the section and the field for the container at a [`Ground::path_of`].
+/// The scope, the section and the field for the container at a [`Setup::path_of`].
 pub(super) fn attribute_at(path: &str) -> Option<(Scope, &str, &str)> {
     let (_, name) = path.rsplit_once('/').filter(|(above, _)| above.ends_with(ATTRIBUTES))?;
     let (noun, rest) = name.split_once('-')?;
@@ -416,9 +416,9 @@ mod tests {
 
     use super::*;
 
-    fn ground(user: Option<&str>, tier: Tier) -> Ground {
+    fn setup(user: Option<&str>, tier: Tier) -> Setup {
         let user = user.map(str::to_owned);
-        Ground {
+        Setup {
             root: "acme/void/x".to_owned(),
             user,
             tier,
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn every_kind_is_tried_where_the_service_has_it() {
-        let (all, left_out) = ground(Some("alice"), Tier::Ultimate).extent();
+        let (all, left_out) = setup(Some("alice"), Tier::Ultimate).extent();
         let kinds: BTreeSet<_> = tried().map(|kind| (kind.home.scope, kind.section)).collect();
         assert_eq!(all.into_iter().collect::<BTreeSet<_>>(), kinds);
         assert_eq!(left_out, []);
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn untested_kinds_are_named() {
         for (user, tier) in [(None, Tier::Free), (None, Tier::Ultimate), (Some("a"), Tier::Free)] {
-            let (all, left_out) = ground(user, tier).extent();
+            let (all, left_out) = setup(user, tier).extent();
             assert_eq!(all.len() + left_out.len(), tried().count());
             let reasons: BTreeSet<_> = left_out.into_iter().map(|left| left.why).collect();
             let expected = user.is_none().then(|| "needs `--user`".to_owned());
@@ -452,24 +452,24 @@ mod tests {
     #[test]
     fn each_field_is_changed_and_changed_back_or_left_out_with_a_reason() {
         let release = Known::Is("18.9".parse().unwrap());
-        let ground = ground(Some("alice"), Tier::Ultimate);
-        let ground = Ground { attributes: true, release, ..ground };
-        let (changed, unchanged) = (ground.attributes(), ground.unchanged());
+        let setup = setup(Some("alice"), Tier::Ultimate);
+        let setup = Setup { attributes: true, release, ..setup };
+        let (changed, unchanged) = (setup.attributes(), setup.unchanged());
         assert_eq!(changed.len() + unchanged.len(), every_field().count());
         assert!(changed.len() > 2 * unchanged.len(), "{}", unchanged.len());
         for attribute in changed {
-            let value = |phase| ground.entry(attribute.section, Some(attribute.spec), phase);
+            let value = |phase| setup.entry(attribute.section, Some(attribute.spec), phase);
             let [first, other, back] = Phase::ALL.map(|phase| value(phase).expect("a value"));
             assert!(first != other && first == back, "{:?}", attribute.of());
-            assert_eq!(attribute_at(&ground.path_of(attribute)), Some(attribute.of()));
+            assert_eq!(attribute_at(&setup.path_of(attribute)), Some(attribute.of()));
         }
     }
 
     /// Each section is declared in each phase, and its declarations differ from phase to phase.
     #[test]
     fn a_change_changes_something_of_most_kinds() {
-        let ground = ground(Some("alice"), Tier::Ultimate);
-        let value = |section, phase| ground.value(section, phase).expect("a value");
+        let setup = setup(Some("alice"), Tier::Ultimate);
+        let value = |section, phase| setup.value(section, phase).expect("a value");
         let changed = tried()
             .filter(|section| value(*section, Phase::Create) != value(*section, Phase::Change))
             .count();

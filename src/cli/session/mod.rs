@@ -3,11 +3,11 @@
 //! or a snapshot, `preflight` checks the token, `compared` adds a base.
 
 mod args;
-mod compared;
 mod manifests;
 mod opening;
 mod preflight;
 mod source;
+mod with_base;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,10 +20,10 @@ use super::{
     progress::Progress,
 };
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
-pub(super) use compared::Use;
 pub(super) use manifests::{Manifests, usable};
 pub(super) use opening::Opening;
 pub(super) use source::{LiveArgs, Source};
+pub(super) use with_base::Use;
 
 use crate::{
     apply,
@@ -33,16 +33,16 @@ use crate::{
     observe::Observer,
     plan::{self, Extent, Plan},
     report::Run,
-    snapshot::Taking,
+    snapshot::Recorder,
 };
-use compared::Compared;
+use with_base::Compared;
 
 /// Everything that a run needs after its start.
 pub(super) struct Session {
     /// The selected declarations.
     pub(super) desired: Desired,
     /// Further inputs of the plan.
-    beside: Beside,
+    beside: PlanInputs,
     /// The acknowledgements.
     acknowledged: Vec<Acknowledgement>,
     /// The day of the run.
@@ -58,13 +58,13 @@ pub(super) struct Session {
     /// The run, for reports.
     pub(super) run: Run,
     /// The snapshot that is being taken.
-    pub(super) taking: Option<Arc<Taking>>,
+    pub(super) taking: Option<Arc<Recorder>>,
     embedded: Option<Embedded>,
     compared: Option<Compared>,
 }
 
 /// Inputs of a plan other than the selected declarations.
-struct Beside {
+struct PlanInputs {
     /// Containers that rules match but that are not planned.
     roster: Roster,
     /// Containers that rules include but a saved plan does not concern: they only count for guards.

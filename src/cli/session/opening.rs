@@ -5,14 +5,14 @@ use std::{path::PathBuf, sync::Arc};
 use jiff::civil::Date;
 
 use super::{
-    Beside, ChangeArgs, Manifests, Session, SessionArgs, Source, Use, args,
+    ChangeArgs, Manifests, PlanInputs, Session, SessionArgs, Source, Use, args,
     manifests::{secrets_of, tell},
     preflight,
-    source::{Found, Through},
+    source::{Opened, Transports},
     usable,
 };
 use crate::{
-    cli::{Context, base, exit::Failure, reports::Reports, saved, told},
+    cli::{Context, base, exit::Failure, rehearsed, reports::Reports, saved},
     desired::{Acknowledgement, Desired, Roster},
     manifest::{self, Config, Includes, Surroundings},
     observe::Observer,
@@ -96,7 +96,7 @@ impl<'a> Opening<'a> {
 
     /// Selects, and reads the environment. Without rules that include more, a selector without a
     /// match is refused before anything is read.
-    fn choose(&self, manifests: Manifests, today: Date, cx: &Context) -> Result<Chosen, Failure> {
+    fn choose(&self, manifests: Manifests, today: Date, cx: &Context) -> Result<Choices, Failure> {
         let Manifests { mut desired, includes, root, config, .. } = manifests;
         let includes = includes.filter(|_| self.args.select.reaches_beyond(&desired));
         if includes.is_none() {
@@ -105,7 +105,7 @@ impl<'a> Opening<'a> {
         let acknowledged = self.changes.acknowledged(&cx.env)?;
         let (holds, over) = args::holds(&cx.env, today)?;
         cx.output.tell_faults(&over);
-        Ok(Chosen { desired, includes, root, config, acknowledged, holds, today })
+        Ok(Choices { desired, includes, root, config, acknowledged, holds, today })
     }
 
     fn select(&self, desired: Desired) -> Result<Desired, Failure> {
@@ -114,7 +114,7 @@ impl<'a> Opening<'a> {
 }
 
 /// The choices made before anything is read.
-struct Chosen {
+struct Choices {
     desired: Desired,
     /// The rules with `undeclared: include`.
     includes: Option<Includes>,
@@ -125,9 +125,9 @@ struct Chosen {
     today: Date,
 }
 
-impl Chosen {
+impl Choices {
     /// Finds the service, and reads the token's user.
-    async fn reach(self, opening: &Opening<'_>, cx: &Context) -> Result<Reached, Failure> {
+    async fn reach(self, opening: &Opening<'_>, cx: &Context) -> Result<Connected, Failure> {
         let args = opening.args;
         let allowed = args.allowed(&cx.env)?;
         let mut found = opening.source.find(args, &self.root, &self.config, cx).await?;
@@ -151,25 +151,25 @@ impl Chosen {
             target,
             caller: observer.caller().username.clone(),
             sandbox: observer.is_sandbox(),
-            rehearsed: if observer.is_sandbox() { told::sections() } else { Vec::new() },
+            rehearsed: if observer.is_sandbox() { rehearsed::sections() } else { Vec::new() },
             live,
             token,
         };
-        Ok(Reached { chosen: self, found, secrets, through, observer, run })
+        Ok(Connected { chosen: self, found, secrets, through, observer, run })
     }
 }
 
 /// A service that answers, with the choices so far.
-struct Reached {
-    chosen: Chosen,
-    found: Found,
+struct Connected {
+    chosen: Choices,
+    found: Opened,
     secrets: Arc<Secrets>,
-    through: Through,
+    through: Transports,
     observer: Observer,
     run: Run,
 }
 
-impl Reached {
+impl Connected {
     /// Adds the containers that rules include, which only the service knows.
     async fn session(
         self,
@@ -178,7 +178,7 @@ impl Reached {
         cx: &Context,
     ) -> Result<Session, Failure> {
         let Self { chosen, found, secrets, through, observer, run } = self;
-        let Chosen { mut desired, includes, config, mut acknowledged, holds, today, .. } = chosen;
+        let Choices { mut desired, includes, config, mut acknowledged, holds, today, .. } = chosen;
         let select = &opening.args.select;
         let mut roster = Roster::default();
         if let Some(includes) = includes {
@@ -207,7 +207,7 @@ impl Reached {
         };
         Ok(Session {
             desired,
-            beside: Beside {
+            beside: PlanInputs {
                 roster,
                 apart,
                 remembers: select.saved.is_some(),

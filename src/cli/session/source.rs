@@ -21,9 +21,9 @@ use crate::{
     desired::Desired,
     digest::Key,
     manifest::Config,
-    report::Taken,
+    report::SnapshotSource,
     secret::Secrets,
-    snapshot::{self, Head, Offline, Snapshot, Taking, file::MAX_BYTES},
+    snapshot::{self, Head, Offline, Recorder, Snapshot, file::MAX_BYTES},
     text,
 };
 
@@ -63,7 +63,7 @@ pub(in crate::cli) enum Source<'w> {
 }
 
 /// A source that was found.
-pub(super) enum Found {
+pub(super) enum Opened {
     /// A service, and whether a snapshot of it is taken.
     Service(Endpoint, bool),
     Snapshot(Service, Box<Snapshot>, Option<Key>),
@@ -71,14 +71,14 @@ pub(super) enum Found {
 
 /// The transports that must know the declarations.
 #[derive(Default)]
-pub(super) struct Through {
+pub(super) struct Transports {
     /// A snapshot in place of the service.
     offline: Option<Arc<Offline>>,
     /// The snapshot that is being taken, if any.
-    pub(super) taking: Option<Arc<Taking>>,
+    pub(super) taking: Option<Arc<Recorder>>,
 }
 
-impl Through {
+impl Transports {
     /// Passes on the declarations.
     pub(super) fn declare(&self, desired: &Desired, secrets: &Secrets) {
         self.offline.iter().for_each(|offline| offline.declare(desired, secrets));
@@ -90,14 +90,14 @@ impl Source<'_> {
     /// Finds the service, or reads the snapshot.
     ///
     /// # Errors
-    /// If there is none, or it is for another service.
+    /// If there is no service, or the snapshot is of another one.
     pub(super) async fn find(
         self,
         args: &SessionArgs,
         root: &Path,
         config: &Config,
         cx: &Context,
-    ) -> Result<Found, Failure> {
+    ) -> Result<Opened, Failure> {
         match self {
             Self::Snapshot(path) => {
                 let snapshot = load(path)?;
@@ -105,17 +105,17 @@ impl Source<'_> {
                 check_key(&snapshot.head, key.as_ref())?;
                 let service = args.connect.confirmed(&snapshot.head.target, config, &cx.env)?;
                 warn_if_old(&snapshot.head, cx);
-                Ok(Found::Snapshot(service, Box::new(snapshot), key))
+                Ok(Opened::Snapshot(service, Box::new(snapshot), key))
             }
             Self::Service | Self::Taking => {
                 let endpoint = args.connect.endpoint(root, config, &cx.env, &cx.output).await?;
-                Ok(Found::Service(endpoint, matches!(self, Self::Taking)))
+                Ok(Opened::Service(endpoint, matches!(self, Self::Taking)))
             }
         }
     }
 }
 
-impl Found {
+impl Opened {
     /// The source of secrets for manifests in `root`.
     pub(super) fn secrets(&self, root: &Path, env: &Environment) -> Secrets {
         match self {
@@ -145,19 +145,19 @@ impl Found {
         config: &Config,
         secrets: Arc<Secrets>,
         cx: &Context,
-    ) -> Result<(ReadClient, Through), Failure> {
+    ) -> Result<(ReadClient, Transports), Failure> {
         match self {
             Self::Snapshot(service, snapshot, key) => {
                 let offline = Offline::new(std::mem::take(&mut **snapshot), key.take());
                 let offline = Arc::new(offline);
                 let (service, through) = (service.clone(), Arc::clone(&offline));
                 let client = ReadClient::new(service, through, secrets, Settings::default());
-                Ok((client, Through { offline: Some(offline), ..Through::default() }))
+                Ok((client, Transports { offline: Some(offline), ..Transports::default() }))
             }
             Self::Service(endpoint, is_taken) => {
                 let client = args.connect.client(endpoint, config, Arc::clone(&secrets))?;
                 if !*is_taken {
-                    return Ok((client, Through::default()));
+                    return Ok((client, Transports::default()));
                 }
                 let head = Head {
                     target: target(endpoint),
@@ -165,13 +165,14 @@ impl Found {
                     taken_at: now(),
                     key: None,
                 };
-                let taking = Taking::new(client, head, Arc::clone(&secrets), cx.env.key(KEY_NAME)?);
+                let taking =
+                    Recorder::new(client, head, Arc::clone(&secrets), cx.env.key(KEY_NAME)?);
                 let taking = Arc::new(taking);
                 let in_flight = args.connect.in_flight(config);
                 let settings = Settings { in_flight, ..Settings::default() };
                 let through = Arc::clone(&taking);
                 let client = ReadClient::new(endpoint.service.clone(), through, secrets, settings);
-                Ok((client, Through { taking: Some(taking), ..Through::default() }))
+                Ok((client, Transports { taking: Some(taking), ..Transports::default() }))
             }
         }
     }
@@ -185,11 +186,11 @@ impl Found {
     }
 
     /// The snapshot in place of the service, if any.
-    pub(super) fn live(&self) -> Option<Taken> {
+    pub(super) fn live(&self) -> Option<SnapshotSource> {
         let Self::Snapshot(_, snapshot, _) = self else { return None };
         let taken_at = snapshot.head.taken_at;
         let shown = format!("{}, {}", snapshot::shown(taken_at), age(taken_at));
-        Some(Taken { taken_at: taken_at.to_string(), shown })
+        Some(SnapshotSource { taken_at: taken_at.to_string(), shown })
     }
 
     /// The service itself, if it is embedded.

@@ -13,7 +13,7 @@ use crate::{
     level::Level,
     operation::{
         OPERATIONS, Operation,
-        collection::{Below, NoPath},
+        collection::{NoPath, SubPath},
     },
     text,
     value::Json,
@@ -417,7 +417,7 @@ impl Check<'_> {
         let operations: Vec<_> = OPERATIONS.iter().map(|op| op.row()).chain(described).collect();
         for (at, home) in self.description.homes.iter().enumerate() {
             let path = format!("homes/{at}/path");
-            match Below::parse(&home.path) {
+            match SubPath::parse(&home.path) {
                 Ok(below) if !scopes.insert(below.scope) => {
                     let message = format!("there is a path below {}s already", below.scope.noun());
                     self.fault(path, message, "describe the other collection in a file of its own");
@@ -437,7 +437,7 @@ impl Check<'_> {
     }
 
     /// Paths that descriptions must not, or need not, describe.
-    fn home(&mut self, path: &str, below: &Below, operations: &[&Operation]) {
+    fn home(&mut self, path: &str, below: &SubPath, operations: &[&Operation]) {
         let has = |names: &[&str]| below.segments().any(|own| names.contains(&own));
         if has(&SHOWN_ONCE) {
             let message = "the service shows these entries only once, so they cannot be managed";

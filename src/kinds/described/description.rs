@@ -62,7 +62,7 @@ pub struct Description {
     pub entry: Entry,
     /// The section of the parent entries, if the paths of `homes` contain `:entry`.
     #[serde(default)]
-    pub below: Option<Under>,
+    pub below: Option<ParentSection>,
     /// An action that the service requires before it deletes an entry: the last part of the path of
     /// a POST request, after the path of the entry.
     #[serde(default)]
@@ -155,7 +155,7 @@ pub struct Entry {
 /// The section of the parent entries.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Under {
+pub struct ParentSection {
     /// The section whose collection is at the path before `:entry`.
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"pipeline_schedules")]
     pub section: String,

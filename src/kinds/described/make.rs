@@ -22,7 +22,7 @@ use crate::{
     level::{Level, MAINTAINER},
     operation::{
         Op, Parameter, Read, Type,
-        collection::{self, Below, Collection, NoPath, Operations},
+        collection::{self, Collection, NoPath, Operations, SubPath},
     },
     page::Rows,
     value::{Json, Object},
@@ -35,7 +35,7 @@ use crate::{
 pub(super) fn make(description: &Description, known: &Registry) -> Result<Described, NoPath> {
     let (mut homes, mut operations) = (Vec::new(), Vec::new());
     for home in &description.homes {
-        let below = Below::parse(&home.path)?;
+        let below = SubPath::parse(&home.path)?;
         let parent = above(description, home, &below, known)?;
         let made = collection(description, home, below.clone(), parent).operations();
         operations.extend(made.all());
@@ -87,13 +87,13 @@ pub(super) fn argument(description: &Description) -> String {
 }
 
 /// The ids of the operations of the collection at `below`.
-pub(super) fn ids(description: &Description, below: &Below) -> impl Iterator<Item = String> {
+pub(super) fn ids(description: &Description, below: &SubPath) -> impl Iterator<Item = String> {
     collection::ids(below.scope, &description.noun)
 }
 
 /// The parents of a collection, their section, and the request for one of them.
 #[derive(Clone, Copy)]
-pub(super) struct Above {
+pub(super) struct Parents {
     parent: &'static Parent,
     of: Section,
     one: Option<Op<Read>>,
@@ -106,9 +106,9 @@ pub(super) struct Above {
 pub(super) fn above(
     description: &Description,
     home: &Collected,
-    below: &Below,
+    below: &SubPath,
     known: &Registry,
-) -> Result<Option<Above>, NoPath> {
+) -> Result<Option<Parents>, NoPath> {
     let (path, under) = match (below.parent(), &description.below) {
         (None, None) => return Ok(None),
         (Some(path), Some(under)) => (path, under),
@@ -138,14 +138,14 @@ pub(super) fn above(
         argument,
         within: home.within.as_deref().map(keep),
     };
-    Ok(Some(Above { parent: Box::leak(Box::new(parent)), of, one }))
+    Ok(Some(Parents { parent: Box::leak(Box::new(parent)), of, one }))
 }
 
 fn collection(
     description: &Description,
     home: &Collected,
-    below: Below,
-    above: Option<Above>,
+    below: SubPath,
+    above: Option<Parents>,
 ) -> Collection {
     let field = description.entry.field.as_deref().unwrap_or("id");
     let about = || format!("The {}, by its `{field}`.", description.noun);
@@ -191,7 +191,7 @@ fn of_scope(
     description: &Description,
     home: &Collected,
     scope: Scope,
-    above: Option<Above>,
+    above: Option<Parents>,
     operations: &Operations,
 ) -> Home {
     let table: &'static Table =

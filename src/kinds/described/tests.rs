@@ -1,3 +1,5 @@
+//! Tests of description files, and of the kinds made from them.
+
 use serde::Deserialize as _;
 use serde_json::json;
 
@@ -5,7 +7,7 @@ use super::*;
 use crate::{
     field::{Accepted, Compare, Scope, Secrecy, Tier},
     kind::{Change, Create, Effect, Place, Section, forms, stakes, testing},
-    operation::{Again, Method, collection::Below},
+    operation::{Again, Method, collection::SubPath},
     release::Release,
     value::{Json, Object},
 };
@@ -128,7 +130,7 @@ fn everything_that_is_described_is_in_the_kind() {
 }
 
 #[test]
-fn what_requests_do_follows_from_their_operation() {
+fn the_effect_of_a_request_follows_from_its_operation() {
     let toys = made(EVERYTHING);
     for op in &toys.operations {
         let is_read = matches!(op, AnyOp::Read(_));
@@ -154,7 +156,7 @@ fn what_requests_do_follows_from_their_operation() {
 }
 
 #[test]
-fn an_entry_is_told_by_its_name_then_by_its_identity_without_credentials() {
+fn an_entry_is_shown_by_name_else_by_identity_without_credentials() {
     let toys = made(EVERYTHING);
     let of = in_scope(&toys, Scope::Project);
     let identity = |fields| of.rules.identify(of, &object(fields));
@@ -179,7 +181,7 @@ fn a_flag_that_gives_access_counts_from_the_start() {
 }
 
 #[test]
-fn a_key_is_told_by_its_material_and_shown_by_its_fingerprint() {
+fn a_key_is_identified_by_its_material_and_shown_by_its_fingerprint() {
     let text = EVERYTHING
         .replace("type: address", "type: text")
         .replace("compare: url", "compare: public_key");
@@ -210,7 +212,7 @@ fn a_credential_that_the_service_hides_is_no_difference() {
 }
 
 #[test]
-fn what_cannot_be_edited_is_replaced() {
+fn an_entry_without_an_edit_is_replaced() {
     let text = "
 section: gates
 noun: gate
@@ -255,7 +257,7 @@ homes: [{path: '/projects/:id/town_gates', tier: premium}]
 ";
 
 #[test]
-fn what_is_granted_changes_row_by_row_and_is_guarded_as_a_rule() {
+fn grants_change_row_by_row_and_are_guarded() {
     let gates = made(GATES);
     let of = in_scope(&gates, Scope::Project);
     let row = |id: u64, level: u64, user: Option<u64>| json!({"id": id, "access_level": level, "user_id": user, "group_id": null});
@@ -288,7 +290,7 @@ fn what_is_granted_changes_row_by_row_and_is_guarded_as_a_rule() {
 }
 
 #[test]
-fn what_grants_something_says_what_on_what_and_protects() {
+fn a_grants_field_needs_a_verb_and_a_guard() {
     let faults = |from: &str, to: &str| -> Vec<_> {
         assert!(GATES.contains(from), "{from}");
         let made = description(&GATES.replacen(from, to, 1)).make(&Registry::built_in(), &[]);
@@ -369,7 +371,7 @@ fn faults(from: &str, to: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn what_is_wrong_is_said_where_it_stands() {
+fn faults_of_a_description_have_their_places() {
     let path = "/groups/:id/toys";
     for (from, to, at, message) in [
         (
@@ -545,7 +547,7 @@ fn what_is_wrong_is_said_where_it_stands() {
 }
 
 #[test]
-fn what_gives_access_cannot_be_described() {
+fn a_collection_that_gives_access_without_a_level_is_refused() {
     for collection in [
         "deploy_keys",
         "job_token_scope/allowlist",
@@ -566,7 +568,7 @@ fn what_gives_access_cannot_be_described() {
 }
 
 #[test]
-fn what_says_nothing_of_what_a_change_may_do_is_no_description() {
+fn a_description_without_guards_is_refused() {
     let parses =
         |text: &str| Description::deserialize(yaml::parse(text).documents[0].to_json()).is_ok();
     assert!(parses(EVERYTHING));
@@ -589,7 +591,7 @@ fn no_path_of_the_table_can_be_described() {
     let rows = crate::operation::OPERATIONS.iter().map(|op| op.row());
     for row in rows.chain(registry.described().iter().map(|op| op.row())) {
         let plain = row.path.split('/').take(4).collect::<Vec<_>>().join("/");
-        if Below::parse(&plain).is_ok() {
+        if SubPath::parse(&plain).is_ok() {
             let path = "/groups/:id/toys";
             let found = faults(path, &plain);
             assert!(!found.is_empty(), "{plain}");
@@ -598,9 +600,9 @@ fn no_path_of_the_table_can_be_described() {
 }
 
 #[test]
-fn what_was_read_is_not_added_to() {
+fn kinds_in_use_cannot_be_extended() {
     let before = super::super::all().kinds().len();
-    assert_eq!(super::super::add(Registry::built_in()), Err(super::super::TooLate));
+    assert_eq!(super::super::add(Registry::built_in()), Err(super::super::InUse));
     assert_eq!(super::super::all().kinds().len(), before);
 }
 
@@ -620,7 +622,7 @@ homes: [{path: '/groups/:id/saml_town_links'}]
 ";
 
 #[test]
-fn a_level_gives_access_to_people_whom_nobody_here_knows() {
+fn a_level_gives_access_to_unknown_people() {
     let of = made(LINKS).kind.in_scope(Scope::Group).unwrap();
     let link = |level: &str| object(json!({"name": "guild", "may": level}));
     let share = |before, after| [Effect::Share { group: None, before, after, ends: false }];
@@ -641,7 +643,7 @@ fn a_level_gives_access_to_people_whom_nobody_here_knows() {
 }
 
 #[test]
-fn what_gives_access_says_how_much_and_takes_it_when_it_is_removed() {
+fn an_access_level_field_must_be_guarded() {
     for (from, to, want) in [
         ("removal: access", "removal: nothing", "guards must see who loses access"),
         (
@@ -694,7 +696,7 @@ homes:
 ";
 
 #[test]
-fn what_is_below_entries_of_another_section_has_its_paths_and_its_field() {
+fn a_nested_collection_has_the_paths_and_the_field_of_its_parent() {
     let known = Registry::built_in().with(made(WIDGETS));
     for (text, list, all) in [
         (PARTS.to_owned(), "/projects/:id/widgets/:widget_id/parts", 5),
@@ -723,7 +725,7 @@ fn what_is_below_entries_of_another_section_has_its_paths_and_its_field() {
 }
 
 #[test]
-fn what_is_below_says_of_what_and_by_which_field() {
+fn a_nested_collection_must_name_its_parent_and_field() {
     let known = Registry::built_in().with(made(WIDGETS));
     let path = "/projects/:id/widgets/:entry/parts";
     let below = "below: {section: widgets, field: widget}";

@@ -25,7 +25,7 @@ use crate::{
     },
     field::{Scope, Tier},
     kind::{self, Fault, Shape},
-    kinds::{self, above::Above, approval_rule},
+    kinds::{self, approval_rule, group_limits::OnLimit},
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
@@ -114,14 +114,14 @@ fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
             continue;
         };
         let (Some(value), Some(says)) = (field.value.plain(), says.value.plain()) else { continue };
-        let Some(comes) = kinds::above::outranks(name, value, says) else { continue };
+        let Some(comes) = kinds::group_limits::outranks(name, value, says) else { continue };
         let at = Spot::value(&field.origin);
         let fault = match comes {
-            Above::Refused => {
+            OnLimit::Refused => {
                 let message = format!("`{name}` goes beyond the `{by}` of `{}`", group.path);
                 faults.error("too-visible", message, at)
             }
-            Above::Shown => {
+            OnLimit::Shown => {
                 let message = format!("`{name}` has no effect: `{}` has `{by}` off", group.path);
                 faults.warning("no-effect", message, at)
             }

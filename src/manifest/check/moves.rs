@@ -74,7 +74,7 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
         return moves;
     }
     circle(containers, &moves, faults);
-    let formers = Formers::of(former(containers).map(|(_, written)| &*written.value).collect());
+    let formers = Paths::of(former(containers).map(|(_, written)| &*written.value).collect());
     for container in containers {
         still_former(container, &moves, &formers, faults);
     }
@@ -101,7 +101,7 @@ fn circle(containers: &[Container], moves: &Moves, faults: &mut Faults) {
 
 /// Reports names of former paths, which become wrong when the path changes: certain in fields that
 /// name groups and projects, probable in other texts.
-fn still_former(container: &Container, moves: &Moves, formers: &Formers<'_>, faults: &mut Faults) {
+fn still_former(container: &Container, moves: &Moves, formers: &Paths<'_>, faults: &mut Faults) {
     let write = |now: &str| format!("write `{now}`");
     if let Some(now) = moves.now(&container.path) {
         let message = "the path is below a group that is declared to be elsewhere";
@@ -134,12 +134,12 @@ fn still_former(container: &Container, moves: &Moves, formers: &Formers<'_>, fau
 
 /// Former paths, with an automaton that finds all of them in a text. If the automaton cannot be
 /// built because it is too large, nothing is found: the result is only used for warnings.
-struct Formers<'f> {
+struct Paths<'f> {
     paths: Vec<&'f str>,
     automaton: Option<AhoCorasick>,
 }
 
-impl<'f> Formers<'f> {
+impl<'f> Paths<'f> {
     fn of(paths: Vec<&'f str>) -> Self {
         Self { automaton: AhoCorasick::new(&paths).ok(), paths }
     }

@@ -78,7 +78,7 @@ pub(in crate::manifest) fn check(
     Ok(())
 }
 
-/// What to do about a path that is none, where its form tells what was meant.
+/// The help for an invalid path, if its form shows the intention.
 pub(super) fn help(path: &str) -> Option<&'static str> {
     if path.contains("{{") || path.contains("${") {
         Some("write the path itself: expressions of other tools are not filled in")

@@ -13,7 +13,7 @@ use crate::{
     field::{Field, Scope, Secrecy},
     kinds::{
         self,
-        words::{self, Meant},
+        words::{self, Meaning},
     },
     level::Level,
     manifest::schema::{PLANNED_FIELD, PLANNED_KEYS},
@@ -127,7 +127,7 @@ impl Located<'_> {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
         let what = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
         let meant = self.meant(name);
-        if let Some(meant @ Meant::NotYet) = meant {
+        if let Some(meant @ Meaning::NotYet) = meant {
             let message = format!("`{name}` is not supported yet");
             return Finding::error("not-supported", message, span).with_help(Some(meant.help()));
         }
@@ -160,7 +160,7 @@ impl Located<'_> {
     fn foreign(&self) -> Option<Finding> {
         let mut entries = self.node.entries().iter();
         entries.find_map(|(key, _)| match self.meant(&key.name) {
-            Some(meant @ Meant::Foreign(tool)) => {
+            Some(meant @ Meaning::Foreign(tool)) => {
                 let message = format!("`{}` is a key of {tool}, not of undrift", key.name);
                 let foreign = Finding::error("unknown-field", message, key.span.clone());
                 Some(foreign.with_help(Some(meant.help())))
@@ -175,7 +175,7 @@ impl Located<'_> {
         self.node.entries().iter().map(|(key, _)| key.name.as_str()).any(|name| {
             !known.contains(&name)
                 && match self.meant(name) {
-                    Some(Meant::Foreign(_)) => true,
+                    Some(Meaning::Foreign(_)) => true,
                     Some(meant) => meant.field() == Some(property),
                     None => likely(name, &known) == [property],
                 }
@@ -262,7 +262,7 @@ impl Located<'_> {
     }
 
     /// The known meaning of an unknown key.
-    fn meant(&self, name: &str) -> Option<Meant> {
+    fn meant(&self, name: &str) -> Option<Meaning> {
         let is_config = self.root["properties"].get("kind").is_none();
         let planned = || PLANNED_KEYS.split(' ').any(|key| key == name);
         let is_planned = match self.depth {
@@ -271,13 +271,13 @@ impl Located<'_> {
             1 if self.section == "unlisted" => planned(),
             _ => name == PLANNED_FIELD,
         };
-        let fits = |meant: &Meant| match meant {
+        let fits = |meant: &Meaning| match meant {
             _ if is_config => false,
-            Meant::Field(name) => self.property_names().contains(name),
+            Meaning::Field(name) => self.property_names().contains(name),
             _ => self.is_of_section(),
         };
         let known = || words::meant(&self.section, name).filter(fits);
-        if is_planned { Some(Meant::NotYet) } else { known() }
+        if is_planned { Some(Meaning::NotYet) } else { known() }
     }
 }
 

@@ -173,7 +173,7 @@ impl<'m> Merging<'m> {
             idle.help(format!("for none write `ignore_layers: [{name}]`"));
         }
         for part in &section.parts {
-            if let Some((key, fields)) = told(of, part, &self.words, self.faults) {
+            if let Some((key, fields)) = filled(of, part, &self.words, self.faults) {
                 merged.entry(rank, layer, key, part, fields);
             }
         }
@@ -340,7 +340,7 @@ impl<'m> Entry<'m> {
 
 /// The identity of `part`, and its fields with the templates of the identity filled in; `None` if
 /// that is a fault.
-pub(super) fn told<'p>(
+pub(super) fn filled<'p>(
     of: kind::Section,
     part: &'p Part,
     words: &Words<'_>,

@@ -1,19 +1,18 @@
-//! The second part: located documents to merged groups and projects.
+//! The second part of loading: merges documents into groups and projects.
 //!
-//! In come the documents of all files. Out comes one [`Merged`] for each group and project: what
-//! `Defaults` say of its path, what the `Profile`s say that it uses, and what its own document says,
-//! put together. In each section the parts, in each part the fields, each with the origin of the
-//! document that it was taken from. This part decides what outranks what (`rules`), puts it together
-//! (`merge`), and fills in templates (`text`); whether the whole makes sense is checked later.
+//! The input is the documents of all files. The output is one [`Merged`] for each group and project:
+//! the `Defaults` that match its path, the `Profile`s that it uses, and its own document, merged.
+//! Every field keeps the origin of its document. `rules` orders the layers, `merge` merges them, and
+//! `text` fills in templates. The result is checked later.
 //!
 //! | layer | outranks | among each other |
 //! |---|---|---|
-//! | `Defaults` | | the more literal match; different claims of equal matches are an error |
-//! | `Profile` | `Defaults` | the later in `uses`, what a profile itself uses before it |
+//! | `Defaults` | | the more literal match; different values of equal matches are an error |
+//! | `Profile` | `Defaults` | the later in `uses`; a profile outranks those that it uses |
 //! | `Group`, `Project` | both | one document for each |
 //!
-//! What a rule brings in (`undeclared: include`) has no document of its own. Which paths that are is
-//! known only to the service; offline the rules are tried on invented ones ([`include`]).
+//! Containers that a rule includes (`undeclared: include`) have no document of their own. Only the
+//! service knows their paths; offline, the rules are checked at invented ones ([`include`]).
 
 use std::sync::Arc;
 
@@ -32,42 +31,42 @@ mod trace;
 
 pub(super) use include::Included;
 pub(super) use rules::Rules;
-pub use trace::{Fate, Link, Said, Told, Trace, What};
+pub use trace::{Content, Effect, Layer, Link, Setting, Trace};
 
-/// A group or project, put together from every document that says something about it.
+/// A group or project, merged from all documents that apply to it.
 #[derive(Clone, Debug)]
 pub(super) struct Merged {
     pub(super) scope: Scope,
-    /// The full path, and where the document that declares it says so.
+    /// The full path, with its place in the document that declares it.
     pub(super) path: Sourced<Arc<str>>,
-    /// Whether what declares it was named.
+    /// Whether the file that declares it was named.
     pub(super) is_named: bool,
-    /// What becomes of it as a whole, as its own document says.
+    /// The changes of the whole container in its own document.
     pub(super) life: Life,
-    /// What the layers come to.
+    /// The merged layers.
     pub(super) body: Body,
 }
 
-/// What all documents come to.
+/// The result of merging all documents.
 #[derive(Debug, Default)]
 pub(super) struct Layered {
-    /// The groups and projects, ordered by their path in lower case. Of those that are declared
-    /// twice both are here, since either may have other faults.
+    /// The groups and projects, ordered by their path in lower case. If one is declared twice, both
+    /// are here, because each may have other faults.
     pub(super) containers: Vec<Merged>,
-    /// What rules would bring in at paths that are invented, only to be checked, and what is wrong
-    /// with the layers of it.
+    /// Containers at invented paths that rules would include, only to check them, and the faults of
+    /// their layers.
     pub(super) invented: Vec<(Merged, Faults)>,
-    /// All rules, for what they bring in.
+    /// All rules, to include undeclared containers later.
     pub(super) rules: Rules,
-    /// What guards may let pass, ordered by what they say.
+    /// The acknowledgements, in order of their content.
     pub(super) acknowledged: Vec<Acknowledge>,
-    /// How those were put together for which somebody asked.
+    /// The requested traces.
     pub(super) traces: Vec<Trace>,
-    /// What is wrong between documents.
+    /// Faults that span documents.
     pub(super) faults: Faults,
 }
 
-/// Merges the documents, whose order does not matter, and traces what is at `traced`.
+/// Merges the documents, in any order, and traces the containers at `traced`.
 pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
     let mut layered = Layered::default();
     let (mut containers, mut rules) = (Vec::new(), Vec::new());
@@ -101,14 +100,14 @@ pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
     layered
 }
 
-/// One group or project with all that is said about it.
+/// Merges one group or project.
 fn one(container: Container, rules: &Rules, traced: &[Glob]) -> (Merged, Option<Trace>, Faults) {
     let mut faults = Faults::default();
     let Container { scope, path, is_named, life, body } = container;
     let layers = rules.of(scope, &path, &body, &mut faults);
     let lower = path.value.to_lowercase();
     let own = traced.iter().any(|glob| glob.matches(&lower)).then(|| body.clone());
-    // What is to be gone has nothing else said about it.
+    // Nothing else may be declared for an absent container.
     let body = if life.absent().is_some() || (layers.is_empty() && body.is_closed()) {
         body
     } else {
@@ -120,8 +119,8 @@ fn one(container: Container, rules: &Rules, traced: &[Glob]) -> (Merged, Option<
     (merged, trace, faults)
 }
 
-/// A group or project that is declared twice is an error at both places. Both share one space of
-/// paths.
+/// Reports groups and projects that are declared twice, at both places. Groups and projects share
+/// one space of paths.
 fn twice(containers: &[Container], faults: &mut Faults) {
     let same =
         |a: &Container, b: &Container| a.path.value.to_lowercase() == b.path.value.to_lowercase();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    address::{Ends, Glob, Globs},
+    address::{Glob, GlobIndex, Globs},
     desired::PROJECTS,
     field::Scope,
     manifest::{
@@ -28,7 +28,7 @@ pub(in crate::manifest) struct Rules {
     /// The positions of profiles in `rules`.
     profiles: BTreeMap<(Scope, Arc<str>), usize>,
     /// The positions of rules in `rules`, by glob.
-    by_path: Ends,
+    by_path: GlobIndex,
 }
 
 /// The number of names on each side that are compared with a misspelled one.
@@ -88,7 +88,7 @@ impl Rules {
             let declared = rule.body.unlisted.keys().map(|name| (*name, declares(name)));
             Known { declared: declared.collect(), is_used: AtomicBool::new(false), rule }
         };
-        let mut by_path = Ends::default();
+        let mut by_path = GlobIndex::default();
         for (at, rule) in rules.iter().enumerate() {
             if let Holds::Where { paths, .. } = &rule.holds {
                 paths.iter().for_each(|glob| by_path.insert(at, glob.written()));

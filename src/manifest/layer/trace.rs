@@ -29,14 +29,14 @@ use crate::{
 #[derive(Debug)]
 pub struct Trace {
     /// The layers, lowest first. The last one is its own document.
-    pub layers: Vec<Told>,
+    pub layers: Vec<Layer>,
     /// The result.
     pub(in crate::manifest) merged: Merged,
 }
 
 /// One layer.
 #[derive(Debug)]
-pub struct Told {
+pub struct Layer {
     /// Layers of equal rank do not outrank each other.
     pub rank: usize,
     /// Its name: `Defaults acme/**`, `Profile service`, `Project`.
@@ -44,14 +44,14 @@ pub struct Told {
     /// Its place.
     pub origin: Origin,
     /// Its values.
-    pub said: Vec<Said>,
+    pub settings: Vec<Setting>,
     /// Whether it sets `watch`.
     pub watch: Option<Sourced<bool>>,
 }
 
 /// A value in a layer.
 #[derive(Debug)]
-pub struct Said {
+pub struct Setting {
     /// The section.
     pub section: &'static str,
     /// The key of the entry: empty if the section has only one, `None` for the section as a whole.
@@ -61,7 +61,7 @@ pub struct Said {
     /// The written names.
     pub names: Vec<String>,
     /// The value.
-    pub what: What,
+    pub what: Content,
     /// Its place.
     pub origin: Origin,
 }
@@ -70,20 +70,20 @@ pub struct Said {
 #[derive(Debug)]
 pub struct Link<'t> {
     /// The layer.
-    pub layer: &'t Told,
+    pub layer: &'t Layer,
     /// The value.
-    pub what: &'t What,
+    pub what: &'t Content,
     /// The written names that lead to a value.
     pub names: &'t [String],
     /// Its place.
     pub origin: &'t Origin,
     /// Its effect.
-    pub fate: Fate,
+    pub fate: Effect,
 }
 
 /// The effect of a layer's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Effect {
     /// No layer above sets the slot.
     Decides,
     /// A layer above adds to the list or removes from it.
@@ -94,7 +94,7 @@ pub enum Fate {
 
 /// A value in a layer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum Content {
     /// The entry is declared.
     Declared,
     /// The entry must not exist.
@@ -115,13 +115,13 @@ impl Trace {
         let words = Words::new(&merged.path.value, layers);
         let absent = merged.life.absent().is_some();
         let rules = layers.rules.iter().filter(|_| !absent);
-        let mut told: Vec<_> = rules
-            .map(|(rank, rule)| Told::new(*rank, name(rule), &rule.origin, &rule.body, &words))
+        let mut all: Vec<_> = rules
+            .map(|(rank, rule)| Layer::new(*rank, name(rule), &rule.origin, &rule.body, &words))
             .collect();
-        let highest = told.last().map_or(0, |told| told.rank + 1);
+        let highest = all.last().map_or(0, |layer| layer.rank + 1);
         let name = merged.scope.document().to_owned();
-        told.push(Told::new(highest, name, &merged.path.origin, own, &words));
-        Self { layers: told, merged }
+        all.push(Layer::new(highest, name, &merged.path.origin, own, &words));
+        Self { layers: all, merged }
     }
 
     /// Whether it is a group or a project.
@@ -140,47 +140,49 @@ impl Trace {
     }
 
     /// The layer at `origin`, unless it is the document itself.
-    pub fn rule_at(&self, origin: &Origin) -> Option<&Told> {
+    pub fn rule_at(&self, origin: &Origin) -> Option<&Layer> {
         let (_, rules) = self.layers.split_last()?;
-        rules.iter().find(|told| told.is_at(origin))
+        rules.iter().find(|layer| layer.is_at(origin))
     }
 
     /// The values of the entry `key` of a section, or of the field `names` in it, highest layer
     /// first.
     pub fn chain(&self, of: Section, key: &str, names: &[String]) -> Vec<Link<'_>> {
         let slot = merge::slot(of, names);
-        let is_asked = |said: &&Said| match said.what {
-            What::Value(_) => {
-                !slot.is_empty() && (said.slot.starts_with(&slot) || slot.starts_with(&said.slot))
+        let is_asked = |setting: &&Setting| match setting.what {
+            Content::Value(_) => {
+                !slot.is_empty()
+                    && (setting.slot.starts_with(&slot) || slot.starts_with(&setting.slot))
             }
-            What::Declared => slot.is_empty(),
-            What::Absent | What::Unmanaged | What::Ignores => true,
-            What::Unlisted(_) => false,
+            Content::Declared => slot.is_empty(),
+            Content::Absent | Content::Unmanaged | Content::Ignores => true,
+            Content::Unlisted(_) => false,
         };
-        let changes = |said: &Said| match &said.what {
-            What::Value(value) => merge::change(of, &said.names[0], value).is_some(),
+        let changes = |setting: &Setting| match &setting.what {
+            Content::Value(value) => merge::change(of, &setting.names[0], value).is_some(),
             _ => false,
         };
         let mut chain: Vec<Link<'_>> = Vec::new();
-        let mut above: Vec<(usize, &Said)> = Vec::new();
+        let mut above: Vec<(usize, &Setting)> = Vec::new();
         for layer in self.layers.iter().rev() {
-            let said = layer.said.iter().filter(|said| said.concerns(of.section, key));
-            for said in said.filter(is_asked) {
+            let settings =
+                layer.settings.iter().filter(|setting| setting.concerns(of.section, key));
+            for setting in settings.filter(is_asked) {
                 let higher = above.iter().filter(|(rank, _)| *rank > layer.rank);
                 let covering: Vec<_> = higher
-                    .filter(|(_, other)| other.covers(said))
+                    .filter(|(_, other)| other.covers(setting))
                     .map(|(_, other)| other)
                     .collect();
                 let fate = if covering.is_empty() {
-                    Fate::Decides
+                    Effect::Decides
                 } else if covering.iter().all(|other| changes(other)) {
-                    Fate::Changed
+                    Effect::Changed
                 } else {
-                    Fate::Outranked
+                    Effect::Outranked
                 };
-                let Said { what, names, origin, .. } = said;
+                let Setting { what, names, origin, .. } = setting;
                 chain.push(Link { layer, what, names, origin, fate });
-                above.push((layer.rank, said));
+                above.push((layer.rank, setting));
             }
         }
         chain
@@ -193,62 +195,64 @@ impl Trace {
         entry: &str,
         names: &[String],
     ) -> Option<&Origin> {
-        let said = self.layers.iter().flat_map(|told| {
-            let said = told.said.iter().filter(|said| said.is_of(section, entry));
-            said.filter(|said| said.names == names).map(move |said| (told.rank, &said.origin))
+        let settings = self.layers.iter().flat_map(|layer| {
+            let settings = layer.settings.iter().filter(|setting| setting.is_of(section, entry));
+            settings
+                .filter(|setting| setting.names == names)
+                .map(move |setting| (layer.rank, &setting.origin))
         });
         // Of equal ones the first counts, as in the merge.
-        said.max_by(|(rank, a), (other, b)| rank.cmp(other).then(b.cmp(a))).map(|(_, at)| at)
+        settings.max_by(|(rank, a), (other, b)| rank.cmp(other).then(b.cmp(a))).map(|(_, at)| at)
     }
 }
 
-impl Told {
+impl Layer {
     fn new(rank: usize, name: String, origin: &Origin, body: &Body, words: &Words<'_>) -> Self {
         let ignored = body.ignores.iter();
-        let mut said: Vec<_> =
-            ignored.map(|section| Said::whole(section, What::Ignores, origin)).collect();
+        let mut settings: Vec<_> =
+            ignored.map(|section| Setting::whole(section, Content::Ignores, origin)).collect();
         for section in &body.sections {
             let of = section.of;
-            let whole = |what, origin: &Origin| Said::whole(of.section, what, origin);
-            said.push(whole(What::Declared, &section.origin));
+            let whole = |what, origin: &Origin| Setting::whole(of.section, what, origin);
+            settings.push(whole(Content::Declared, &section.origin));
             for part in &section.parts {
                 // A failure to fill in is reported elsewhere.
-                let Some((key, fields)) = merge::told(of, part, words, &mut Faults::default())
+                let Some((key, fields)) = merge::filled(of, part, words, &mut Faults::default())
                 else {
                     continue;
                 };
                 let what = match part.state {
-                    State::Present => What::Declared,
-                    State::Absent => What::Absent,
-                    State::Unmanaged => What::Unmanaged,
+                    State::Present => Content::Declared,
+                    State::Absent => Content::Absent,
+                    State::Unmanaged => Content::Unmanaged,
                 };
-                let entry = Said { entry: Some(key), ..whole(what, &part.origin) };
+                let entry = Setting { entry: Some(key), ..whole(what, &part.origin) };
                 for (slot, leaf) in merge::slots(of, &fields, rank) {
-                    said.push(Said {
+                    settings.push(Setting {
                         entry: entry.entry.clone(),
                         slot: slot.split(WITHIN).map(str::to_owned).collect(),
                         names: leaf.names,
-                        ..whole(What::Value(leaf.value), &leaf.origin)
+                        ..whole(Content::Value(leaf.value), &leaf.origin)
                     });
                 }
-                said.push(entry);
+                settings.push(entry);
             }
         }
-        said.extend(body.unlisted.iter().map(|(section, policy)| {
-            Said::whole(section, What::Unlisted(policy.value), &policy.origin)
+        settings.extend(body.unlisted.iter().map(|(section, policy)| {
+            Setting::whole(section, Content::Unlisted(policy.value), &policy.origin)
         }));
-        Self { rank, name, origin: origin.clone(), said, watch: body.watch.clone() }
+        Self { rank, name, origin: origin.clone(), settings, watch: body.watch.clone() }
     }
 
     fn is_at(&self, origin: &Origin) -> bool {
-        self.said.iter().any(|said| said.origin == *origin)
+        self.settings.iter().any(|setting| setting.origin == *origin)
             || self.watch.as_ref().is_some_and(|watch| watch.origin == *origin)
     }
 }
 
-impl Said {
-    /// What is said of a section as a whole.
-    fn whole(section: &'static str, what: What, origin: &Origin) -> Self {
+impl Setting {
+    /// A value for a whole section.
+    fn whole(section: &'static str, what: Content, origin: &Origin) -> Self {
         let (slot, names) = (Vec::new(), Vec::new());
         Self { section, entry: None, slot, names, what, origin: origin.clone() }
     }
@@ -263,23 +267,24 @@ impl Said {
         let frees = |glob: &str| Glob::over_names(glob).is_ok_and(|glob| glob.matches(key));
         self.section == section
             && match (&self.what, self.entry.as_deref()) {
-                (What::Unmanaged, Some(glob)) => glob == key || frees(glob),
-                (What::Ignores, _) => true,
+                (Content::Unmanaged, Some(glob)) => glob == key || frees(glob),
+                (Content::Ignores, _) => true,
                 (_, entry) => entry == Some(key),
             }
     }
 
     /// Whether it replaces the value `other` of a lower layer for the same entry.
     fn covers(&self, other: &Self) -> bool {
-        let is_empty = |said: &Self| said.what == What::Value(serde_json::json!({}).into());
+        let is_empty =
+            |setting: &Self| setting.what == Content::Value(serde_json::json!({}).into());
         match (&self.what, &other.what) {
-            (What::Value(_), What::Value(_)) => {
+            (Content::Value(_), Content::Value(_)) => {
                 (self.slot.starts_with(&other.slot) && !is_empty(other))
                     || (other.slot.starts_with(&self.slot) && !is_empty(self))
             }
-            (What::Absent | What::Unmanaged | What::Ignores, _) => true,
+            (Content::Absent | Content::Unmanaged | Content::Ignores, _) => true,
             // A declared entry starts empty if it was absent or unmanaged before.
-            (What::Declared, other) => matches!(other, What::Absent | What::Unmanaged),
+            (Content::Declared, other) => matches!(other, Content::Absent | Content::Unmanaged),
             _ => false,
         }
     }

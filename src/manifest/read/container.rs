@@ -170,8 +170,8 @@ impl Reader<'_, '_> {
         entries
     }
 
-    /// Adds what stands in a refused entry, under another name, for what tells it from others or what it
-    /// must have: one slip is one fault.
+    /// Finds the misspelled names of identity fields or required fields in a refused entry, so that one
+    /// mistake is reported as one fault.
     fn misnamed(
         &self,
         of: kind::Section,

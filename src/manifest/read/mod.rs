@@ -1,10 +1,10 @@
-//! The first part: one file to located documents.
+//! The first part of loading: reads one file into documents.
 //!
-//! In comes a file. Out come its [`Document`]s, in which every field knows where it is written, and
-//! the faults that can be told from one document alone: what broke the YAML, and what the schema
-//! refuses. The text and its tree are gone then; a large organisation has gigabytes of them. This
-//! part knows the kinds' tables and schemas and asks no kind how to behave, and it sees one document
-//! at a time: whatever spans fields or entries is checked when layers are merged.
+//! The output is the file's [`Document`]s, whose fields have origins, and the faults of single
+//! documents: invalid YAML, and violations of the schema. The text and its tree are dropped, because
+//! a large organisation has gigabytes of them. This part uses the tables and schemas of kinds, but
+//! not their rules, and it sees one document at a time: rules that span fields or entries are
+//! checked after the layers are merged.
 
 use std::collections::BTreeSet;
 
@@ -165,13 +165,13 @@ impl Reader<'_, '_> {
     }
 }
 
-/// What to do about several documents in one.
+/// The help for several documents in one.
 const EACH_ITS_OWN: &str = "write each as a document of its own, with a line `---` in between";
 
-/// What to do about a document of another tool.
+/// The help for a document of another tool.
 const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
 
-/// Keys that only documents of others begin with, and what those are.
+/// First keys of documents of other tools, with the tool.
 const STRANGERS: [(&str, &str); 13] = [
     ("apiVersion", "an object of Kubernetes"),
     ("config_version", "a configuration of gitlabform"),

@@ -50,7 +50,7 @@ pub(in crate::manifest) fn within<'n>(
 }
 
 /// A tree as schemas see it.
-enum Seen {
+enum SchemaNode {
     /// Unchanged.
     Same,
     /// A template, which may have any value.
@@ -65,13 +65,13 @@ pub(super) fn closed(document: &Node, scope: Scope, added: bool) -> Option<Node>
         Some(of) => section(of, node),
         None if key.name == "uses" && added => match lists(node) {
             Some(items) => list(node, items, &Json::Null),
-            None => Seen::Same,
+            None => SchemaNode::Same,
         },
-        None => Seen::Same,
+        None => SchemaNode::Same,
     };
     match map(document, seen) {
-        Seen::Changed(document) => Some(document),
-        Seen::Same | Seen::Open => None,
+        SchemaNode::Changed(document) => Some(document),
+        SchemaNode::Same | SchemaNode::Open => None,
     }
 }
 
@@ -80,11 +80,11 @@ pub(super) fn is_open(schema: &Json, node: &Node) -> bool {
     !is_closed(schema, node)
 }
 
-fn section(of: Section, node: &Node) -> Seen {
+fn section(of: Section, node: &Node) -> SchemaNode {
     let schema = &of.table().schema;
     let of_fields = |key: &Key, node: &Node| match schema["properties"].get(&key.name) {
         Some(schema) => value(schema, node),
-        None => Seen::Same,
+        None => SchemaNode::Same,
     };
     match of.shape {
         Shape::List => entries(node, |entry| {
@@ -92,73 +92,75 @@ fn section(of: Section, node: &Node) -> Seen {
             let is_unmanaged = state == Some("unmanaged");
             map(entry, |key, node| match is_unmanaged && of.identity.contains(&&*key.name) {
                 // A glob may contain characters that a name must not.
-                true if node.text().is_some() => Seen::Open,
+                true if node.text().is_some() => SchemaNode::Open,
                 _ => of_fields(key, node),
             })
         }),
         Shape::Container | Shape::Mapping => map(node, of_fields),
-        Shape::Switch => Seen::Same,
+        Shape::Switch => SchemaNode::Same,
     }
 }
 
 /// The value of a field.
-fn value(schema: &Json, node: &Node) -> Seen {
+fn value(schema: &Json, node: &Node) -> SchemaNode {
     if !matches!(node.data, Data::Map(_) | Data::List(_)) {
-        return Seen::Same;
+        return SchemaNode::Same;
     }
     if schema.get("properties").is_some() {
         return map(node, |key, node| match schema["properties"].get(&key.name) {
             Some(schema) => value(schema, node),
-            None => Seen::Same,
+            None => SchemaNode::Same,
         });
     }
     if template(node).is_some() {
-        return Seen::Open;
+        return SchemaNode::Open;
     }
     match lists(node).filter(|_| is_list(schema)) {
         Some(items) => list(node, items, &schema["items"]),
-        None if node.items().iter().all(|item| is_closed(&schema["items"], item)) => Seen::Same,
+        None if node.items().iter().all(|item| is_closed(&schema["items"], item)) => {
+            SchemaNode::Same
+        }
         // The value of an item is unknown, so the list is too.
-        None => Seen::Open,
+        None => SchemaNode::Open,
     }
 }
 
 /// The list of `items` instead of `node`.
-fn list(node: &Node, items: Vec<&Node>, schema: &Json) -> Seen {
+fn list(node: &Node, items: Vec<&Node>, schema: &Json) -> SchemaNode {
     if !items.iter().all(|item| is_closed(schema, item)) {
-        return Seen::Open;
+        return SchemaNode::Open;
     }
     let data = Data::List(items.into_iter().cloned().collect());
-    Seen::Changed(Node { data, span: node.span.clone() })
+    SchemaNode::Changed(Node { data, span: node.span.clone() })
 }
 
 /// Whether `node`, a value of `schema`, contains no template or list form.
 fn is_closed(schema: &Json, node: &Node) -> bool {
-    matches!(value(schema, node), Seen::Same)
+    matches!(value(schema, node), SchemaNode::Same)
 }
 
-fn map(node: &Node, seen: impl Fn(&Key, &Node) -> Seen) -> Seen {
+fn map(node: &Node, seen: impl Fn(&Key, &Node) -> SchemaNode) -> SchemaNode {
     let entries = node.entries();
     let seen: Vec<_> = entries.iter().map(|(key, node)| seen(key, node)).collect();
-    if seen.iter().all(|seen| matches!(seen, Seen::Same)) {
-        return Seen::Same;
+    if seen.iter().all(|seen| matches!(seen, SchemaNode::Same)) {
+        return SchemaNode::Same;
     }
     let entries = entries.iter().zip(seen).filter_map(|((key, node), seen)| match seen {
-        Seen::Same => Some((key.clone(), node.clone())),
-        Seen::Open => None,
-        Seen::Changed(node) => Some((key.clone(), node)),
+        SchemaNode::Same => Some((key.clone(), node.clone())),
+        SchemaNode::Open => None,
+        SchemaNode::Changed(node) => Some((key.clone(), node)),
     });
-    Seen::Changed(Node { data: Data::Map(entries.collect()), span: node.span.clone() })
+    SchemaNode::Changed(Node { data: Data::Map(entries.collect()), span: node.span.clone() })
 }
 
-fn entries(list: &Node, seen: impl Fn(&Node) -> Seen) -> Seen {
+fn entries(list: &Node, seen: impl Fn(&Node) -> SchemaNode) -> SchemaNode {
     let seen: Vec<_> = list.items().iter().map(seen).collect();
-    if seen.iter().all(|seen| matches!(seen, Seen::Same)) {
-        return Seen::Same;
+    if seen.iter().all(|seen| matches!(seen, SchemaNode::Same)) {
+        return SchemaNode::Same;
     }
     let entries = list.items().iter().zip(seen).map(|(entry, seen)| match seen {
-        Seen::Same | Seen::Open => entry.clone(),
-        Seen::Changed(node) => node,
+        SchemaNode::Same | SchemaNode::Open => entry.clone(),
+        SchemaNode::Changed(node) => node,
     });
-    Seen::Changed(Node { data: Data::List(entries.collect()), span: list.span.clone() })
+    SchemaNode::Changed(Node { data: Data::List(entries.collect()), span: list.span.clone() })
 }

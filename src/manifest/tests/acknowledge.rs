@@ -1,10 +1,10 @@
-//! Documents that say what guards may let pass.
+//! Documents of acknowledgements.
 
 use super::*;
 use crate::desired::Guard;
 
 #[test]
-fn an_acknowledgement_comes_to_what_it_says() {
+fn an_acknowledgement_is_read_as_written() {
     let text = "\
 kind: Project
 path: acme/shop
@@ -34,7 +34,7 @@ at: acme/shop
 }
 
 #[test]
-fn one_that_is_over_is_a_warning() {
+fn an_expired_acknowledgement_is_a_warning() {
     let text = |until: &str| {
         format!(
             "kind: Project\npath: a/b\n---\nkind: Acknowledge\nguard: removals\nat: a/b\nuntil: {until}\n"

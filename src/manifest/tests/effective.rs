@@ -1,4 +1,4 @@
-//! What layers come to, as a document of its own: with the place of each line, and declaring the same.
+//! The merged layers as one document: each line has its place, and it declares the same.
 
 use proptest::{prelude::*, sample::select};
 
@@ -20,14 +20,14 @@ fn traced(files: &[(&str, &str)]) -> Loaded {
     )
 }
 
-/// What files declare, if nothing is wrong with them, and the text of all groups and projects.
+/// The declarations of valid files, and the merged documents as text.
 fn shown(files: &[(&str, &str)]) -> (Option<Desired>, String) {
     let loaded = traced(files);
     let texts: Vec<_> = loaded.traces.iter().map(Trace::to_yaml).collect();
     (loaded.desired, texts.join("---\n"))
 }
 
-/// Everything that is desired, without where it is written.
+/// All declarations, without origins.
 fn everything(desired: &Desired) -> Json {
     let beyond = desired.containers.iter().map(|container| {
         let unmanaged = container.sections.iter().flat_map(|section| &section.unmanaged);
@@ -120,19 +120,19 @@ fn each_line_has_its_place() {
 }
 
 #[test]
-fn what_is_masked_is_not_shown() {
+fn masked_values_are_not_shown() {
     let (_, text) = shown(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
     assert!(!text.contains("long-enough-to-mask"), "{text}");
 }
 
-/// The chain of each field, the highest layer first: its name, what became of what it says, and that.
+/// The chain of each field, the highest layer first: the layer's name, the effect, and the value.
 fn chain(loaded: &Loaded, section: &str, key: &str, names: &[&str]) -> Vec<String> {
     let trace = &loaded.traces[0];
     let of = crate::kinds::section(trace.scope(), section).unwrap();
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let links = trace.chain(of, key, &names);
-    let said = |what: &What| match what {
-        What::Value(value) => value.plain().map_or_else(|| "secret".to_owned(), Json::to_string),
+    let said = |what: &Content| match what {
+        Content::Value(value) => value.plain().map_or_else(|| "secret".to_owned(), Json::to_string),
         other => format!("{other:?}"),
     };
     links
@@ -142,7 +142,7 @@ fn chain(loaded: &Loaded, section: &str, key: &str, names: &[&str]) -> Vec<Strin
 }
 
 #[test]
-fn a_chain_says_what_each_layer_says_and_what_became_of_it() {
+fn a_chain_has_the_value_and_effect_of_each_layer() {
     let loaded = traced(&[("rules.yaml", RULES), ("shop.yaml", SHOP)]);
     assert_eq!(
         chain(&loaded, "settings", "", &["topics"]),
@@ -169,7 +169,7 @@ fn a_chain_says_what_each_layer_says_and_what_became_of_it() {
 }
 
 #[test]
-fn what_is_declared_starts_anew_where_it_was_not_to_be_there() {
+fn a_declared_entry_outranks_an_absent_or_unmanaged_one() {
     for state in ["absent", "unmanaged"] {
         let rules = format!("kind: Profile\nname: p\nvariables: [{{key: A, state: {state}}}]\n");
         let own = "kind: Project\npath: acme/shop\nuses: [p]\nvariables: [{key: A, value: x}]\n";
@@ -180,7 +180,7 @@ fn what_is_declared_starts_anew_where_it_was_not_to_be_there() {
     }
 }
 
-/// Of each declared field, where it comes from is among what its chain says to decide.
+/// For each declared field, one deciding link of its chain has the origin of the field.
 fn assert_names_what_decides(loaded: &Loaded) {
     let containers = loaded.desired.iter().flat_map(|desired| &desired.containers);
     for (container, trace) in containers.zip(&loaded.traces) {
@@ -189,8 +189,8 @@ fn assert_names_what_decides(loaded: &Loaded) {
             for entry in &section.entries {
                 for (name, field) in entry.fields.iter() {
                     let links = trace.chain(section.of, &entry.key, &[name.to_owned()]);
-                    let mut deciding = links.iter().filter(|link| link.fate == Fate::Decides);
-                    // What tells an entry apart may be said by nobody, who means the default.
+                    let mut deciding = links.iter().filter(|link| link.fate == Effect::Decides);
+                    // A field of the identity may be omitted, which means the default.
                     assert!(
                         deciding.any(|link| *link.origin == field.origin),
                         "{name} at {:?}: {links:?}",
@@ -202,7 +202,7 @@ fn assert_names_what_decides(loaded: &Loaded) {
     }
 }
 
-/// A layer, the keys of a document about what it holds for left out.
+/// A layer, without the keys that select where it applies.
 fn layer() -> impl Strategy<Value = Json> {
     let text = || prop::option::of(select(vec!["a", "no", "two\nlines\n", "{x}: # y", "12"]));
     let list = || prop::collection::btree_set(select(vec!["x", "y: z", "null"]), 1..3);
@@ -302,12 +302,12 @@ proptest! {
         assert_names_what_decides(&loaded);
         let (layered, shown_text) = shown(&[("a.yaml", &text), ("t", "")]);
         let (alone, again) = shown(&[("b.yaml", &shown_text), ("t", "")]);
-        // A list that is added to above a condition on what is live is an error.
+        // An addition to a condition on a live list is an error.
         prop_assume!(layered.is_some(), "{}", text);
         let alone = alone.as_ref().map(everything);
         prop_assert_eq!(alone, layered.as_ref().map(everything), "{}\n{}", text, shown_text);
         prop_assert!(shown_text.lines().all(|line| line.chars().count() <= 100), "{}", shown_text);
-        // What was one document is one again, line by line, but for its places.
+        // A single document stays unchanged, line by line, except for its places.
         let values = |text: &str| -> Vec<Json> {
             crate::yaml::parse(text).documents.iter().map(crate::yaml::Node::to_json).collect()
         };

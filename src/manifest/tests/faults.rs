@@ -1,4 +1,4 @@
-//! What is said about manifests that are wrong.
+//! Tests of faults in manifests.
 
 use super::*;
 use crate::{desired::State, diagnostic::Severity};
@@ -60,7 +60,7 @@ fn a_field_must_be_in_the_release_of_the_service_if_that_is_given() {
             .starts_with("release: `operations_access_level` is gone from release 16.0 on")
     );
     assert!(said(&of("15.11"), gone)[0].starts_with("deprecated"));
-    // What a service is too old to keep is for manifests alone.
+    // A field that only undrift uses does not depend on the release.
     let hook = "hooks: [{name: ci, url: 'https://h'}]\n";
     assert_eq!(said(&of("15.8"), hook), [""; 0]);
 }
@@ -93,7 +93,7 @@ fn an_old_spelling_is_right_until_the_service_has_the_new_one() {
 }
 
 #[test]
-fn what_the_service_would_drop_or_refuse_is_told_before() {
+fn settings_that_the_service_would_ignore_or_refuse_are_reported() {
     let first = |config: &str, settings: &str| {
         let all = said(config, &format!("settings: {settings}\n"));
         all.first().map(|said| said.split(':').next().unwrap().to_owned())
@@ -125,7 +125,7 @@ fn what_the_service_would_drop_or_refuse_is_told_before() {
     }
     let long = format!("{{topics: [{}]}}", "x".repeat(256));
     assert!(first("", &long).is_some());
-    // What is declared to be there decides where a group above has a say.
+    // The declared value of a group above decides.
     let below = |own: &str, above: &str| {
         let text = format!(
             "kind: Group\npath: acme\nsettings: {above}\n---\nkind: Project\npath: acme/shop\nsettings: {own}\n"
@@ -156,7 +156,7 @@ fn what_the_service_would_drop_or_refuse_is_told_before() {
 }
 
 #[test]
-fn several_errors_at_one_place_are_told_once() {
+fn several_errors_at_one_place_are_reported_once() {
     assert_eq!(
         faults(&[("a.yaml", "kind: Project\npath: a/b\nsettings: {visibility: 3}\n")]),
         [("choice", 3)]
@@ -168,7 +168,7 @@ fn several_errors_at_one_place_are_told_once() {
 }
 
 #[test]
-fn an_absent_entry_may_say_what_it_is_found_by() {
+fn an_absent_entry_may_have_its_identity_only() {
     let text = "kind: Project\npath: a/b\nhooks: [{name: x, url: 'https://h', previously: ['https://g'], state: absent}]\n";
     assert_eq!(containers(text)[0].section("hooks").unwrap().entries[0].state, State::Absent);
     let text = "kind: Project\npath: a/b\nhooks: [{url: 'https://h', push_events: true, extra: {a: 1}, state: absent}]\n";
@@ -190,7 +190,7 @@ fn the_tier_counts_only_if_it_is_given() {
 }
 
 #[test]
-fn warnings_are_no_errors() {
+fn warnings_are_not_errors() {
     let loaded =
         load_files(&[("a.yaml", "kind: Project\npath: a/b\nsettings: {issues_enabled: true}\n")]);
     assert!(loaded.desired.is_some());
@@ -220,7 +220,7 @@ fn more_warnings_than_are_shown_are_no_errors_either() {
 #[test]
 fn folders_have_limits() {
     let folder = tempfile::tempdir().unwrap();
-    // A file with a hole takes no room.
+    // A sparse file needs no disk space.
     fs::File::create(folder.path().join("a.yaml")).unwrap().set_len(257 << 20).unwrap();
     let loaded = load(folder.path(), &around(folder.path()));
     let messages: Vec<_> =

@@ -1,4 +1,4 @@
-//! What good manifests come to.
+//! Tests of reading valid manifests.
 
 use super::*;
 use crate::secret::Reference;
@@ -23,7 +23,7 @@ unlisted: {variables: delete, hooks: ignore}
 ";
 
 #[test]
-fn a_manifest_comes_to_what_it_says() {
+fn a_manifest_is_read_as_written() {
     let containers = containers(SHOP);
     let desired = Desired { containers, ..Desired::default() };
     let archived = json!(["Report", [["", "Present", {"archived": {"plain": true}}]]]);
@@ -92,7 +92,7 @@ fn every_reference_to_a_secret_is_known() {
 }
 
 #[test]
-fn what_is_not_written_is_not_declared() {
+fn omitted_sections_are_not_declared() {
     let containers = containers(
         "kind: Project\npath: acme/shop\nvariables: []\ncreate: false\n---\nkind: Project\npath: acme/a\ncreate: {}\n",
     );

@@ -1,24 +1,24 @@
-//! Ten times the input takes about ten times the steps, whatever there is more of.
+//! Ten times the input takes about ten times the steps, for each part of the input.
 
 use super::*;
 use crate::steps;
 
-/// Documents, each on a line of its own.
+/// Documents, one per line.
 fn documents(documents: impl IntoIterator<Item = Json>) -> String {
     documents.into_iter().map(|document| format!("---\n{document}\n")).collect()
 }
 
-/// So many of what `one` makes, from 0 on.
+/// The first `n` values of `one`.
 fn many(n: usize, one: impl Fn(usize) -> Json) -> Vec<Json> {
     (0..n).map(one).collect()
 }
 
-/// A project with so many `entries` in a section.
+/// A project with `n` `entries` in a section.
 fn with_entries(section: &str, entries: &[Json]) -> Vec<Json> {
     vec![json!({"kind": "Project", "path": "acme/p", section: entries})]
 }
 
-/// So many projects, each with these `fields` besides.
+/// `n` projects with these additional `fields`.
 fn projects(n: usize, fields: impl Fn(usize) -> Json) -> Vec<Json> {
     many(n, |i| {
         let mut project = json!({"kind": "Project", "path": format!("acme/p{i}")});
@@ -39,7 +39,7 @@ fn paths(n: usize, start: &str) -> Vec<String> {
     (0..n).map(|i| format!("{start}{i}")).collect()
 }
 
-/// What there may be many of in one file.
+/// Parts of a file that can be numerous.
 type Shape = (&'static str, fn(usize) -> Vec<Json>);
 
 const SHAPES: [Shape; 32] = [
@@ -199,7 +199,7 @@ fn loading_many_files_grows_in_proportion() {
 }
 
 #[test]
-fn what_is_managed_grows_in_proportion() {
+fn checking_manages_takes_linear_time() {
     let managed = |n: usize, manages: Json| {
         let config = json!({"version": 1, "manages": manages}).to_string();
         load_files(&[("a.yaml", &documents(plain(n))), ("undrift.yaml", &config)]);

@@ -1,10 +1,10 @@
-//! What rules bring in: checked on invented paths, put together from what exists.
+//! Tests of rules that include undeclared projects: at invented paths, and at existing ones.
 
 use std::sync::Arc;
 
 use super::*;
 use crate::{
-    desired::{Exception, Member, Roster, Standing},
+    desired::{Exception, Member, Roster, Treatment},
     field::Scope,
     origin::Layer,
 };
@@ -41,7 +41,7 @@ fn roster(members: &[(Scope, &str)]) -> Roster {
     Roster { members: members.iter().map(member).collect(), ..Roster::default() }
 }
 
-/// What is declared once the projects at `paths` are brought in.
+/// The declarations after the projects at `paths` are included.
 fn brought(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diagnostics> {
     let loaded = load_files(files);
     let members: Vec<_> = paths.iter().map(|path| (Scope::Project, *path)).collect();
@@ -50,7 +50,7 @@ fn brought(files: &[(&str, &str)], paths: &[&str]) -> Result<Desired, Diagnostic
 }
 
 #[test]
-fn rules_that_bring_in_are_checked_without_the_service() {
+fn including_rules_are_checked_offline() {
     let none = [""; 0];
     assert_eq!(said(&[("a.yaml", RULES)]), none, "what they bring in uses what they name");
     let without = RULES.replace("undeclared: include\n", "");
@@ -70,18 +70,18 @@ fn rules_that_bring_in_are_checked_without_the_service() {
         let said = said(&[("a.yaml", &text)]);
         assert!(said.iter().any(|said| said.starts_with(expected)), "{rule}: {said:?}");
     }
-    // A rule that holds only of what another one brings in is tried too.
+    // A rule that only applies to projects included by another rule is checked too.
     let more = "kind: Defaults\nmatch: {path: acme/x/y*}\nsettings: {merge_method: up}\n";
     let wrong = said(&[("a.yaml", RULES), ("b.yaml", more)]);
     assert!(wrong.len() == 1 && wrong[0].starts_with("choice"), "{wrong:?}");
-    // One that it does not reach is idle as ever.
+    // A rule without a match is still reported.
     let beside = "kind: Defaults\nmatch: {path: other/*}\nsettings: {}\n";
     let idle = said(&[("a.yaml", RULES), ("b.yaml", beside)]);
     assert_eq!(idle, ["idle-rule: this matches no declared project"]);
 }
 
 #[test]
-fn what_is_brought_in_is_what_the_rules_come_to() {
+fn included_projects_get_the_merged_rules() {
     let document = "kind: Project\npath: acme/own\nuses: []\n";
     let files = [("a.yaml", RULES), ("b.yaml", document)];
     let desired = brought(&files, &["acme/Shop", "acme/web/site"]).unwrap();
@@ -101,7 +101,7 @@ fn what_is_brought_in_is_what_the_rules_come_to() {
 }
 
 #[test]
-fn what_does_not_merge_there_is_an_error_with_both_places() {
+fn a_conflict_in_an_included_project_is_an_error_with_both_places() {
     let more = "kind: Defaults\nmatch: {path: '**/shop'}\nsettings: {merge_method: merge}\n";
     let wrong = brought(&[("a.yaml", RULES), ("b.yaml", more)], &["acme/shop", "acme/site"]);
     let text = wrong.unwrap_err().render(Style::default());
@@ -111,7 +111,7 @@ fn what_does_not_merge_there_is_an_error_with_both_places() {
 }
 
 #[test]
-fn a_path_stands_to_the_rules_as_they_say() {
+fn a_path_is_declared_included_or_neither() {
     let files = [
         ("undrift.yaml", "version: 1\nmanages: [{path: acme/**, except: [acme/theirs]}]\n"),
         ("a.yaml", RULES),
@@ -121,22 +121,22 @@ fn a_path_stands_to_the_rules_as_they_say() {
     let (desired, includes) = (loaded.desired.unwrap(), loaded.includes.unwrap());
     let ask = includes.ask(&desired);
     for (path, expected) in [
-        ("acme/neo", Standing::Declared),
-        ("ACME/Old", Standing::Declared),
-        ("acme/shop", Standing::Included),
-        ("acme/web/site", Standing::Included),
-        ("acme/legacy/x", Standing::Other),
-        ("acme/theirs", Standing::Other),
-        ("acme", Standing::Other),
-        ("other/shop", Standing::Other),
+        ("acme/neo", Treatment::Declared),
+        ("ACME/Old", Treatment::Declared),
+        ("acme/shop", Treatment::Included),
+        ("acme/web/site", Treatment::Included),
+        ("acme/legacy/x", Treatment::Other),
+        ("acme/theirs", Treatment::Other),
+        ("acme", Treatment::Other),
+        ("other/shop", Treatment::Other),
     ] {
         assert_eq!((ask.standing)(Scope::Project, path), expected, "{path}");
     }
-    assert_eq!((ask.standing)(Scope::Group, "acme/shop"), Standing::Other);
+    assert_eq!((ask.standing)(Scope::Group, "acme/shop"), Treatment::Other);
 }
 
 #[test]
-fn only_rules_that_were_named_bring_something_in() {
+fn only_named_rules_include_projects() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -155,7 +155,7 @@ fn only_rules_that_were_named_bring_something_in() {
 }
 
 #[test]
-fn what_stays_out_is_not_brought_in() {
+fn excluded_projects_are_not_included() {
     let loaded = load_files(&[("a.yaml", RULES)]);
     let mut roster = roster(&[(Scope::Project, "acme/shop"), (Scope::Project, "acme/old")]);
     roster.members[1].exception = Some(Exception::Archived);

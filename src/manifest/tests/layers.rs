@@ -1,10 +1,9 @@
-//! Rules: what several documents come to.
+//! Tests of merging several documents.
 
 use super::*;
 use crate::origin::Layer;
 
-/// What `document`, of which the path is `acme/shop`, comes to below `rules`: each section without
-/// its policy.
+/// The sections of `document`, with the path `acme/shop`, merged with `rules`, without policies.
 fn merged(rules: &str, document: &str) -> Json {
     let text = format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
     let containers = containers(&text);
@@ -20,7 +19,7 @@ fn first(merged: &Json, section: &str) -> Json {
     fields.into_iter().map(|(name, value)| (name, value["plain"].clone())).collect()
 }
 
-/// The settings that rules and a document come to.
+/// The merged settings of rules and a document.
 fn settings(rules: &str, document: &str) -> Json {
     first(&merged(rules, document), "settings")
 }
@@ -74,7 +73,7 @@ fn every_value_knows_its_layer() {
 }
 
 #[test]
-fn a_mapping_is_of_the_highest_layer_that_says_something_in_it() {
+fn a_mapping_has_the_origin_of_the_highest_layer_that_sets_a_key() {
     let rules = defaults("acme/**", "settings: {container_expiration_policy: {keep_n: 5}}");
     let own = "settings:\n  container_expiration_policy:\n    cadence: 7d\n    older_than: 7d\n";
     let text = format!("{rules}---\nkind: Project\npath: acme/shop\n{own}");
@@ -85,7 +84,7 @@ fn a_mapping_is_of_the_highest_layer_that_says_something_in_it() {
 }
 
 #[test]
-fn what_is_unmanaged_without_any_rule_is_not_declared() {
+fn an_unmanaged_entry_is_not_declared() {
     let alone = merged("", "variables: [{key: A, state: unmanaged}, {key: B, value: b}]\n");
     assert_eq!(entries(&alone, "variables"), ["B@* Present"]);
 }
@@ -114,7 +113,7 @@ fn a_later_profile_outranks_and_what_it_uses_is_below_it() {
         settings(&rules, "uses: [b, a]\n"),
         json!({"description": "a", "merge_method": "ff"})
     );
-    // Each counts once, at its last place.
+    // Each counts once, at its last position.
     assert_eq!(
         settings(&rules, "uses: [c, a, b]\n"),
         json!({"description": "b", "merge_method": "merge"})
@@ -150,7 +149,7 @@ fn mappings_merge_leaf_by_leaf_and_null_is_a_value() {
     );
 }
 
-/// Nothing, one thing and two things in a mapping: of two ranks, and in both orders of one.
+/// No key, one key and two keys in a mapping: in two ranks, and in both orders of one rank.
 #[test]
 fn a_mapping_is_ambiguous_leaf_by_leaf() {
     let policy = |text: &str| format!("settings: {{container_expiration_policy: {text}}}");
@@ -169,7 +168,7 @@ fn a_mapping_is_ambiguous_leaf_by_leaf() {
             let said = said(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
             let found = said.iter().any(|fault| fault.starts_with("ambiguous-layers"));
             assert_eq!(found, is_ambiguous, "{one} beside {other}: {said:?}");
-            // What outranks both decides.
+            // A layer that outranks both decides.
             let own = policy("{keep_n: 1, cadence: 1d}");
             let said = self::said(&format!("{rules}---\nkind: Project\npath: acme/shop\n{own}\n"));
             assert_eq!(said, [""; 0], "{one} beside {other}");
@@ -185,7 +184,7 @@ fn a_deprecated_spelling_and_its_successor_are_one_slot() {
 }
 
 #[test]
-fn lists_replace_or_change_what_is_below() {
+fn lists_replace_or_change_lower_layers() {
     let low = defaults("**", "settings: {topics: [a, b]}");
     let of = |rules: &str, document: &str| settings(rules, document)["topics"].clone();
     assert_eq!(of(&low, "settings: {topics: [c]}\n"), json!(["c"]));
@@ -209,7 +208,7 @@ fn conditions_stay_conditions() {
 }
 
 #[test]
-fn entries_merge_by_what_tells_them_apart() {
+fn entries_merge_by_their_identity() {
     let rules = defaults(
         "acme/**",
         "variables: [{key: A, value: low, protected: true}, {key: B, value: b}]\nmembers: [{user: Alice, access_level: guest}]",
@@ -225,7 +224,7 @@ fn entries_merge_by_what_tells_them_apart() {
 }
 
 #[test]
-fn absent_drops_what_is_below_and_present_starts_anew() {
+fn absent_drops_lower_layers_and_present_starts_empty() {
     let low = defaults("**", "variables: [{key: A, value: low, protected: true}]");
     let document = "variables: [{key: A, state: absent}]\n";
     assert_eq!(entries(&merged(&low, document), "variables"), ["A@* Absent"]);
@@ -238,7 +237,7 @@ fn absent_drops_what_is_below_and_present_starts_anew() {
 }
 
 #[test]
-fn what_is_unmanaged_is_dropped_from_below_and_kept_from_above() {
+fn unmanaged_drops_entries_of_lower_layers_only() {
     let low = defaults("**", "variables: [{key: TF_A, value: a}, {key: B, value: b}]");
     let unmanaged = "variables: [{key: 'TF_*', state: unmanaged}]";
     let merged = merged(&low, &format!("{unmanaged}\n"));
@@ -248,9 +247,9 @@ fn what_is_unmanaged_is_dropped_from_below_and_kept_from_above() {
     assert_eq!(entries(&above, "variables"), ["B@* Present", "TF_A@* Present"]);
 }
 
-/// Of two layers of one rank, and of one document, neither drops what the other declares.
+/// Neither of two layers of equal rank drops entries of the other; the same holds in one document.
 #[test]
-fn what_is_unmanaged_is_kept_from_beside() {
+fn unmanaged_keeps_entries_of_equal_rank() {
     let (declared, unmanaged) = ("{key: TF_A, value: a}", "{key: 'TF_*', state: unmanaged}");
     let section = |entries: &str| format!("variables: [{entries}]\n");
     for (one, other) in [(declared, unmanaged), (unmanaged, declared)] {
@@ -312,7 +311,7 @@ fn projects_that_no_manifest_declares_follow_the_highest_layer() {
         (rules, "", Some(Fail)),
         (rules, "unlisted: {projects: report}\n", Some(Report)),
         (rules, "unlisted: {projects: ignore}\n", None),
-        // The old form, and the new one where both are given.
+        // The old form, and both forms together.
         (rules, "undeclared_projects: report\n", Some(Report)),
         ("", "undeclared_projects: report\nunlisted: {projects: fail}\n", Some(Fail)),
     ] {
@@ -321,7 +320,7 @@ fn projects_that_no_manifest_declares_follow_the_highest_layer() {
 }
 
 #[test]
-fn templates_are_filled_in_where_they_end_up() {
+fn templates_are_filled_in_after_merging() {
     let rules = defaults("**", "params: {port: 80, keep: 5}")
         + &profile(
             "web",
@@ -352,14 +351,14 @@ hooks:
 }
 
 #[test]
-fn what_does_not_decide_is_not_filled_in() {
+fn templates_that_do_not_decide_are_not_filled_in() {
     let rules = defaults("**", "settings: {description: {text: '{nothing}'}}");
     let document = "settings: {description: d}\n";
     assert_eq!(settings(&rules, document), json!({"description": "d"}));
 }
 
 #[test]
-fn what_is_ambiguous_is_an_error_only_where_it_decides() {
+fn a_conflict_is_an_error_only_if_it_decides() {
     let rules = defaults("acme/*", "settings: {description: a}")
         + &defaults("*/shop", "settings: {description: b}");
     let text = |document: &str| format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
@@ -372,7 +371,7 @@ fn what_is_ambiguous_is_an_error_only_where_it_decides() {
 }
 
 #[test]
-fn what_is_wrong_between_documents_is_said_once() {
+fn faults_between_documents_are_reported_once() {
     for (text, expected) in [
         ("uses: [x]\n", vec!["unknown-profile: there is no profile `x`"]),
         (
@@ -421,13 +420,13 @@ fn what_is_wrong_between_documents_is_said_once() {
 }
 
 mod naive {
-    //! A second merge, which asks for each slot who says something of it.
+    //! A second, naive merge, which looks for the deciding layer of each slot.
 
     use proptest::{prelude::*, sample::select};
 
     use super::*;
 
-    /// A layer as JSON, the keys of a document about what it holds for left out.
+    /// A layer as JSON, without the keys that select where it applies.
     fn layer() -> impl Strategy<Value = Json> {
         let text = || prop::option::of(select(vec!["a", "b"]));
         let topics = prop::option::of(prop_oneof![
@@ -483,7 +482,7 @@ mod naive {
         object.filter(|(_, value)| !value.is_null()).collect()
     }
 
-    /// What the layers, the highest first, say of the slot `path` of `section`.
+    /// The merged value of the slot `path` of `section`. The highest layer is first.
     fn says<'l>(layers: &'l [Json], section: &str, path: &str) -> Option<&'l Json> {
         for layer in layers {
             let claim = layer.pointer(path);
@@ -543,7 +542,7 @@ mod naive {
         settings.into()
     }
 
-    /// The entry `key` of the variables, and whether it is to be there.
+    /// The entry `key` of the variables, and whether it must exist.
     fn variable(layers: &[Json], key: &str) -> Option<Json> {
         let (mut fields, mut is_said) = (serde_json::Map::new(), false);
         for layer in layers {
@@ -567,7 +566,7 @@ mod naive {
         is_said.then(|| json!([key, fields]))
     }
 
-    /// What a loaded project says, in the same form.
+    /// A loaded project in the same form.
     fn loaded(container: &Container) -> Json {
         let desired = Desired { containers: vec![container.clone()], ..Desired::default() };
         let sections = facts(&desired)[0][0][2].clone();
@@ -592,7 +591,7 @@ mod naive {
 
         #[test]
         fn both_merges_agree(layers in prop::collection::vec(layer(), 5), order in Just(vec![0, 1, 2, 3, 4]).prop_shuffle()) {
-            // From the highest: the document, two profiles, two defaults.
+            // Highest first: the document, two profiles, two defaults.
             let heads = [
                 json!({"kind": "Project", "path": "acme/shop", "uses": ["low", "high"]}),
                 json!({"kind": "Profile", "name": "high"}),

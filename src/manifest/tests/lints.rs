@@ -1,4 +1,4 @@
-//! How loud warnings are.
+//! Levels of warnings.
 
 use super::*;
 use crate::{diagnostic::Severity, manifest::Lint};
@@ -14,7 +14,7 @@ fn loaded(config: &str) -> Loaded {
     load_files(&[("undrift.yaml", config), ("Legacy/old.yaml", OLD), ("shop.yaml", SHOP)])
 }
 
-/// The severity with which each file that has one is told of something deprecated.
+/// The severity of the warning about a deprecated field, for each file that has one.
 fn told(diagnostics: &Diagnostics) -> Vec<(Severity, String)> {
     let of = |found: &&Diagnostic| found.code == "deprecated";
     let file = |found: &Diagnostic| {
@@ -49,7 +49,7 @@ fn the_last_lint_about_a_code_and_a_file_counts() {
 }
 
 #[test]
-fn an_error_stays_one_and_what_is_wrong_with_a_lint_is_said() {
+fn errors_keep_their_level_and_faults_of_lints_are_reported() {
     for (lint, code) in [
         ("{code: unknown-field, level: allow}", "unknown-field"),
         ("{code: deprecatd, level: allow}", "choice"),
@@ -67,7 +67,7 @@ fn an_error_stays_one_and_what_is_wrong_with_a_lint_is_said() {
 }
 
 #[test]
-fn with_a_base_the_louder_of_both_sides_counts() {
+fn with_a_base_the_stricter_level_counts() {
     let (allow, deny) =
         ("- {code: deprecated, level: allow}\n", "- {code: deprecated, level: deny}\n");
     let at_base = |lines: &str| loaded(&lints(lines)).config.lints;

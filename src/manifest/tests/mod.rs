@@ -1,4 +1,4 @@
-//! Tests of loading: what good manifests come to, and what holds for all of them.
+//! Tests of loading manifests.
 
 use std::{fs, path::Path};
 
@@ -22,7 +22,7 @@ mod lints;
 mod properties;
 mod roots;
 
-/// Loads files given as name and text, with a picture beside them.
+/// Loads files given by name and text, together with a picture.
 fn load_files(files: &[(&str, &str)]) -> Loaded {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.png"), "").unwrap();
@@ -34,12 +34,12 @@ fn load_files(files: &[(&str, &str)]) -> Loaded {
     load(folder.path(), &around(folder.path()))
 }
 
-/// Seen from `folder`, on some day.
+/// With the working directory `folder` and a fixed date.
 fn around(folder: &Path) -> Surroundings {
     Surroundings { folder: folder.to_owned(), today: jiff::civil::date(2030, 1, 1) }
 }
 
-/// The groups and projects of one good file.
+/// The groups and projects of one valid file.
 fn containers(text: &str) -> Vec<Container> {
     let loaded = load_files(&[("a.yaml", text)]);
     loaded
@@ -59,7 +59,7 @@ fn faults(files: &[(&str, &str)]) -> Vec<(&'static str, u32)> {
         .collect()
 }
 
-/// What is desired, without where it is written.
+/// The declarations, without origins.
 fn facts(desired: &Desired) -> Json {
     let fields = |fields: &Declared| {
         fields

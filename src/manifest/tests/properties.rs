@@ -1,10 +1,10 @@
-//! What holds for all manifests.
+//! Properties of all manifests.
 
 use proptest::{prelude::*, sample::Index};
 
 use super::*;
 
-/// Documents that say something about everything, as JSON.
+/// Documents with every type of content, as JSON.
 fn documents() -> Vec<Json> {
     let document = |i: usize| {
         json!({
@@ -18,7 +18,7 @@ fn documents() -> Vec<Json> {
     let group = json!({"kind": "Group", "path": "acme", "members": [{"user": "a", "access_level": 50}, {"user": "b", "state": "absent"}]});
     let acknowledge = |i: usize| json!({"kind": "Acknowledge", "guard": "removals", "at": "acme/**", "at_most": i + 1, "reason": format!("{}", 9 - i)});
     let rules = [
-        // Two of equal rank.
+        // Two layers of equal rank.
         json!({"kind": "Defaults", "match": {"path": ["acme/p*", "b"]}, "settings": {"description": "d"}, "params": {"port": 1, "name_of": "x"}, "unlisted": {"variables": "fail"}}),
         json!({"kind": "Defaults", "match": {"path": ["c", "*/p?"]}, "settings": {"description": "d"}, "variables": [{"key": "B", "protected": true}, {"key": "C_*", "state": "unmanaged"}], "hooks": [{"name": "n", "push_events": false}]}),
         json!({"kind": "Defaults", "match": {"path": "**"}, "settings": {"topics": {"add": ["z"]}}, "uses": ["one", "two"]}),
@@ -31,7 +31,7 @@ fn documents() -> Vec<Json> {
     documents.chain((0..3).map(acknowledge)).collect()
 }
 
-/// Documents that are wrong, alone or beside another one.
+/// Documents with faults, alone or together with another one.
 fn wrong_documents() -> Vec<Json> {
     vec![
         json!({"kind": "Project", "path": "acme/one", "variables": [{"key": "A B"}, {"key": "C"}, {"key": "C", "value": 1}]}),
@@ -47,7 +47,7 @@ fn wrong_documents() -> Vec<Json> {
     ]
 }
 
-/// What is said about manifests, without the places.
+/// The messages about manifests, without places.
 fn said(files: &[(&str, &str)]) -> Vec<String> {
     let diagnostics = load_files(files).diagnostics;
     let say = |fault: Diagnostic| {
@@ -93,8 +93,8 @@ fn shuffled(json: &Json, picks: &mut impl Iterator<Item = Index>) -> Json {
     }
 }
 
-/// A manifest with secrets wherever there may be some. None stands behind a key that is open
-/// elsewhere: a `#` before `{extra: {key: ...}}` would make one an open field of another section.
+/// A manifest with secrets in every possible place. None follows a key that is open in another
+/// section: a `#` before `{extra: {key: ...}}` would turn it into that open field.
 const SECRETS: &str = "\
 # CANARY
 kind: Project
@@ -133,7 +133,7 @@ at: acme/two
 token: CANARY
 ";
 
-/// What manifests are made of.
+/// Pieces of manifests.
 const PIECES: [&str; 40] = [
     "kind: Project",
     "path: a/b",
@@ -182,7 +182,7 @@ fn is_in_authority(text: &str) -> bool {
     text.rsplit_once("://").is_some_and(|(_, rest)| !rest.contains(['@', '/', '\'', '\n']))
 }
 
-/// What a hand may add by mistake.
+/// Texts that are added by mistake.
 const SLIPS: [&str; 16] =
     [" ", "'", "\"", "[", "}", "\t", ": ", "&", "\n", "- ", "#", "|", "*", "!", ",", "{"];
 
@@ -212,15 +212,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_written_is_answered(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40)) {
+    fn any_text_is_read_or_refused(pieces in prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40)) {
         let text = format!("kind: Project\npath: a/b\n{}", pieces.concat());
         let config = "version: 1\nservice: {tier: free}\n";
         let diagnostics = load_files(&[("a.yaml", &text), ("undrift.yaml", config)]).diagnostics;
         prop_assert_eq!(diagnostics.is_empty(), diagnostics.render(Style::default()).is_empty());
     }
 
-    /// Slips of the pen between the words, which may break the YAML or move values elsewhere, but
-    /// never into an open field.
+    /// Typing mistakes between the words, which may break the YAML or move values, but never into an
+    /// open field.
     #[test]
     fn no_slip_shows_a_secret(slips in prop::collection::vec((any::<Index>(), 0..=SLIPS.len()), 1..4)) {
         let mut text = SECRETS.to_owned();
@@ -245,13 +245,13 @@ proptest! {
                 0 => {}
                 // A user before `#` is a host too.
                 slip if SLIPS[slip - 1] == "#" && is_in_authority(&text[..at]) => {}
-                // A secret with a colon behind it is a key for all that anyone can tell.
+                // A secret with a colon after it cannot be distinguished from a key.
                 slip if SLIPS[slip - 1] == ": " && text[..at].ends_with("CANARY") => {}
                 slip => text.insert_str(at, SLIPS[slip - 1]),
             }
         }
         let diagnostics = load_files(&[("a.yaml", &text)]).diagnostics;
-        // Files that are named are no secrets: messages say which are missing.
+        // Names of files are not secrets: messages name missing ones.
         let others = diagnostics.into_iter().filter(|fault| fault.code != "missing-file");
         let shown = others.collect::<Diagnostics>().render(Style::default());
         prop_assert!(!shown.contains("CANARY"), "{}\n{}", text, shown);

@@ -1,4 +1,4 @@
-//! Which files are manifests, which of them the run is about, and how they are called.
+//! Which files are manifests, which of them are selected, and their names in messages.
 
 use super::*;
 
@@ -16,8 +16,7 @@ fn one_file_is_a_manifest_too() {
     );
 }
 
-/// What is loaded for `named`, below a folder with these files and a `.git`, as seen from
-/// `seen_from`.
+/// Loads `named` in a folder with these files and a `.git`, with the working directory `seen_from`.
 fn load_below(files: &[(&str, &str)], named: &str, seen_from: &str) -> (Config, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
@@ -103,7 +102,7 @@ fn selected(files: &[(&str, &str)], named: &str) -> (Vec<String>, Vec<&'static s
 }
 
 #[test]
-fn what_is_named_selects_and_all_of_the_root_is_loaded() {
+fn named_files_are_selected_and_the_whole_root_is_loaded() {
     const ACKNOWLEDGE: &str = "kind: Acknowledge\nguard: removals\nat: acme/web/*\n---\nkind: Acknowledge\nguard: visibility\nat: acme/shop\n";
     let files = [
         ("undrift.yaml", "version: 1\n"),
@@ -160,7 +159,7 @@ fn a_fault_anywhere_below_the_root_counts() {
 }
 
 #[test]
-fn files_beside_what_is_named_are_called_as_they_are_seen() {
+fn files_outside_the_named_folder_have_relative_names() {
     let files = [
         ("repository/undrift.yaml", "version: 1\n"),
         ("repository/team/web/shop.yaml", "kind: Project\npath: acme/shop\n"),

@@ -308,7 +308,7 @@ fn without_a_total_what_was_announced_is_still_held_against_what_came() {
         {
             let (read, _) = model
                 .read(|target, _| damage.of(&model, at, Model::number(target, "page").unwrap()));
-            // Of a list of one page nothing but that page says that it has entries.
+            // In a list of one page, only that page shows that the list has entries.
             let alone =
                 model.pages() == 1 && matches!(damage, Damage::Emptied | Damage::NextPageInstead);
             if !alone && read.as_ref().is_ok_and(|ids| *ids != model.truth()) {

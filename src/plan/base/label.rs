@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Against, Already, Side};
+use super::{Adopted, Comparison, Side};
 use crate::{
     address::Address,
     desired::{Container, DeclaredSection, Entry, State, Unlisted},
@@ -13,24 +13,24 @@ use crate::{
 };
 
 /// Labels the steps of `plan`, made for `head`, and returns the other differences from the base.
-pub(super) fn label(plan: &mut ContainerPlan, head: &Container, base: &Side<'_>) -> Against {
+pub(super) fn label(plan: &mut ContainerPlan, head: &Container, base: &Side<'_>) -> Comparison {
     let all = |steps: &mut Vec<Step>, label| {
         steps.iter_mut().for_each(|step| set(step, label));
     };
     let (declared, would) = match base {
-        Side::Declares(declared, would) => (*declared, *would),
+        Side::Declared(declared, would) => (*declared, *would),
         Side::Unknown | Side::Nothing => {
             let label = if matches!(base, Side::Unknown) { Label::Unknown } else { Label::Change };
             all(&mut plan.findings.steps, label);
             all(&mut plan.findings.watched, label);
-            return Against::default();
+            return Comparison::default();
         }
     };
     let pair = Pair { head, declared, would };
     let steps = plan.findings.steps.iter_mut().chain(&mut plan.findings.watched);
     steps.for_each(|step| pair.label(step));
     together(&mut plan.findings.steps, head);
-    Against { already: pair.already(plan), removed: pair.removed(plan), ..Against::default() }
+    Comparison { already: pair.already(plan), removed: pair.removed(plan), ..Comparison::default() }
 }
 
 /// Labels a step and all its changes.
@@ -177,7 +177,7 @@ impl Pair<'_> {
     }
 
     /// What the base would change and `plan` does not, because the branch declares the live state.
-    fn already(&self, plan: &ContainerPlan) -> Vec<Already> {
+    fn already(&self, plan: &ContainerPlan) -> Vec<Adopted> {
         let all = || plan.steps.iter().chain(&plan.watched);
         let settled = |step: &Step| {
             let own = all().find(|own| own.address == step.address);
@@ -198,12 +198,12 @@ impl Pair<'_> {
                     };
                     let fields = step.changes.iter().filter(is_settled);
                     let fields: Vec<_> = fields.map(|change| change.field.clone()).collect();
-                    (!fields.is_empty()).then_some(Already { address, fields })
+                    (!fields.is_empty()).then_some(Adopted { address, fields })
                 }
                 (Action::Create, State::Absent) | (Action::Delete, State::Present)
                     if own.is_none() && !step.is_copy =>
                 {
-                    Some(Already { address, fields: Vec::new() })
+                    Some(Adopted { address, fields: Vec::new() })
                 }
                 _ => None,
             }

@@ -36,12 +36,12 @@ pub enum Base {
     /// They are not known.
     Unknown,
     /// They are known.
-    Declares(Declares),
+    Known(Revision),
 }
 
 /// The declarations at a base.
 #[derive(Clone, Debug)]
-pub struct Declares {
+pub struct Revision {
     /// The groups and projects, by their path in lower case.
     all: BTreeMap<String, Container>,
     /// The paths, in lower case, of groups in which the branch changes a declaration.
@@ -50,13 +50,13 @@ pub struct Declares {
 
 /// What a plan shows against a base in addition to the labels of its steps.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
-pub struct Against {
+pub struct Comparison {
     /// The revision of the base.
     pub revision: String,
     /// What the base would change and the branch does not, because the branch declares the live
     /// state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub already: Vec<Already>,
+    pub already: Vec<Adopted>,
     /// Live entries that the base lists and the branch does not, and that stay because no policy
     /// removes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -71,7 +71,7 @@ pub struct Against {
 
 /// An object that the branch declares as it is live, and the base does not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-pub struct Already {
+pub struct Adopted {
     /// The object.
     pub address: Address,
     /// The fields; empty for the object as a whole.
@@ -79,7 +79,7 @@ pub struct Already {
     pub fields: Vec<String>,
 }
 
-impl Against {
+impl Comparison {
     /// Adds the result for another container.
     pub fn extend(&mut self, other: Self) {
         self.already.extend(other.already);
@@ -102,7 +102,7 @@ enum Side<'b> {
     /// There is none that the branch could have changed.
     Nothing,
     /// The declaration, and its plan.
-    Declares(&'b Container, &'b ContainerPlan),
+    Declared(&'b Container, &'b ContainerPlan),
 }
 
 impl Base {
@@ -116,7 +116,7 @@ impl Base {
             let above = path.match_indices('/').map(|(at, _)| path[..at].to_owned());
             around_changes.extend(above);
         }
-        Self::Declares(Declares { all, around_changes })
+        Self::Known(Revision { all, around_changes })
     }
 
     /// Labels each difference in `plan`, which was made for `declared`, and returns the rest of the
@@ -127,15 +127,15 @@ impl Base {
         declared: &Container,
         live: &Live,
         settings: &Settings,
-    ) -> Against {
-        let Self::Declares(base) = self else {
+    ) -> Comparison {
+        let Self::Known(base) = self else {
             return label::label(plan, declared, &Side::Unknown);
         };
         let Some(own) = find(&base.all, declared).and_then(|own| comparable(own, declared)) else {
             return label::label(plan, declared, &Side::Nothing);
         };
         let would = container(&own, live, settings);
-        let against = label::label(plan, declared, &Side::Declares(&own, &would));
+        let against = label::label(plan, declared, &Side::Declared(&own, &would));
         // A group that no longer exists is created again for its new contents.
         if base.around_changes.contains(&declared.path.to_lowercase()) {
             label::with_its_creation(&mut plan.findings.steps);
@@ -146,7 +146,7 @@ impl Base {
     /// Adds the identities at the base to the entries of `containers`, so that those entries match
     /// their live ones after the identity changes.
     pub fn remember(&self, containers: &mut [Container]) {
-        let Self::Declares(base) = self else { return };
+        let Self::Known(base) = self else { return };
         for container in containers {
             let Some(before) = find(&base.all, container) else { continue };
             for section in &mut container.sections {
@@ -161,7 +161,7 @@ impl Base {
     /// declaration was removed if they declare a policy for that. All of them if the base is not
     /// known.
     pub fn changed(&self, all: Vec<Container>) -> Vec<Container> {
-        let Self::Declares(base) = self else { return all };
+        let Self::Known(base) = self else { return all };
         let paths: BTreeSet<_> = all.iter().map(|one| one.path.to_lowercase()).collect();
         let gone: Vec<_> = base.all.keys().filter(|path| !paths.contains(*path)).collect();
         let has_lost = |own: &Container| {

@@ -33,7 +33,7 @@ fn all() -> impl Iterator<Item = [Option<&'static str>; 3]> {
 
 /// The plan against a base: for each step its label and those of its changes, then the rest of the
 /// comparison.
-fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, Against) {
+fn said(base: &Container, head: &Container, live: &Live) -> (Vec<String>, Comparison) {
     let settings = settings(&[]);
     let mut plan = container(head, live, &settings);
     assert!(plan.questions.is_empty() && plan.problems.is_empty(), "{plan:#?}");

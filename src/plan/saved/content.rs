@@ -41,7 +41,7 @@ impl Recording<'_> {
 
     /// The record of `step`.
     pub(super) fn step(self, step: &diff::Step) -> Step {
-        let about = About::of(step);
+        let about = SavedSections::of(step);
         let live = step.found().map(|live| &live.fields);
         let change = |change: &diff::Change| {
             let found = live.and_then(|live| live.get(&change.field));
@@ -68,7 +68,7 @@ impl Recording<'_> {
         }
     }
 
-    fn call(self, step: &diff::Step, about: &About, call: &kind::Call) -> Call {
+    fn call(self, step: &diff::Step, about: &SavedSections, call: &kind::Call) -> Call {
         let request = &call.request;
         let changed = about.sent_names(step);
         let is_secret =
@@ -198,9 +198,9 @@ impl Recording<'_> {
 }
 
 /// The sections whose fields a step may contain.
-struct About(Vec<Section>);
+struct SavedSections(Vec<Section>);
 
-impl About {
+impl SavedSections {
     /// The creation of a container also contains fields of other sections.
     fn of(step: &diff::Step) -> Self {
         let comes_along = |section: &Section| match step.address.section {

@@ -44,7 +44,7 @@ const AHEAD: i64 = 1;
 
 /// How a saved plan was made.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct Source {
     /// When.
     pub at: Timestamp,
     /// The address of the service.
@@ -87,9 +87,14 @@ const AGAIN: &str = "save the plan again with `undrift plan -o FILE`";
 
 impl SavedPlan {
     /// The saved form of `plan`, which was made for `containers`.
-    pub fn of(plan: &Plan, containers: &[Container], made: Made, recording: Recording<'_>) -> Self {
+    pub fn of(
+        plan: &Plan,
+        containers: &[Container],
+        made: Source,
+        recording: Recording<'_>,
+    ) -> Self {
         let (steps, containers) = content::all(&plan.steps, containers, recording);
-        let Made { at, target, caller, sandbox, manifests, selected: [only, exclude, resend] } =
+        let Source { at, target, caller, sandbox, manifests, selected: [only, exclude, resend] } =
             made;
         Self {
             undrift: Sort::SavedPlan,

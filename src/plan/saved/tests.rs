@@ -87,7 +87,7 @@ impl Side {
     }
 
     fn save(&self) -> Sealed {
-        let made = Made {
+        let made = Source {
             at: NOW.parse().unwrap(),
             target: "https://x.example".into(),
             caller: "alice".into(),

@@ -14,7 +14,8 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use sha2::{Digest as _, Sha256};
 
 use super::model::{
-    Content, Group, Item, Part, Report, Told, fold::same, item::acknowledgement, note::object, word,
+    Content, Group, Item, Part, Report, StepItem, fold::same, item::acknowledgement, note::object,
+    word,
 };
 use crate::{
     diff::Action,
@@ -73,7 +74,7 @@ fn policy() -> String {
     )
 }
 
-fn header(page: &mut String, report: &Report<'_>, steps: &[Told<'_>], ink: Ink<'_>) {
+fn header(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>], ink: Ink<'_>) {
     let mut lines = report.summary().into_iter();
     let first = lines.next().unwrap_or_default();
     // The heading already names the sort of report.
@@ -109,11 +110,11 @@ fn header(page: &mut String, report: &Report<'_>, steps: &[Told<'_>], ink: Ink<'
 }
 
 /// How many objects are created, changed and removed; after apply, how many were.
-fn tally(page: &mut String, report: &Report<'_>, steps: &[Told<'_>]) {
+fn tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
     let applied = matches!(report.content(), Some(Content::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
-        let counts = |told: &&Told<'_>| {
+        let counts = |told: &&StepItem<'_>| {
             told.step.action == action
                 && if applied { told.is_done } else { told.part != Part::Watched }
         };
@@ -177,7 +178,7 @@ fn item(page: &mut String, item: &Item<'_>, others: &[&Item<'_>], ink: Ink<'_>) 
 }
 
 /// The filters. They are hidden until the script shows them, because they need it.
-fn filters(steps: &[Told<'_>]) -> String {
+fn filters(steps: &[StepItem<'_>]) -> String {
     let all = count(steps.len(), "object");
     format!(
         "<form id=\"filters\" role=\"search\" aria-label=\"Filter the changes\" hidden>\n\

@@ -8,10 +8,10 @@ use crate::{
     report::{
         compare::{self, Compared, Sign},
         model::{
-            Part, Told,
-            fold::{Alike, alike},
+            Part, StepItem,
+            fold::{Folded, alike},
             step::{Row, object, remarks, rows_of, sign},
-            value::Said,
+            value::Cell,
             whose, word,
         },
     },
@@ -24,7 +24,7 @@ const NAMED: usize = 3;
 /// The steps of one part, if there are any.
 pub(super) fn part(
     page: &mut String,
-    steps: &[Told<'_>],
+    steps: &[StepItem<'_>],
     part: Part,
     unfolded: bool,
     ink: Ink<'_>,
@@ -43,7 +43,7 @@ pub(super) fn part(
     if part != Part::Watched {
         *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
     }
-    for Alike { steps, others } in alike(&own, false, Told::with_outcome) {
+    for Folded { steps, others } in alike(&own, false, StepItem::with_outcome) {
         let times = match others.len() {
             0 => String::new(),
             others => format!(" data-times=\"{}\"", others + 1),
@@ -76,7 +76,7 @@ pub(super) fn also(page: &mut String, title: &str, others: &[impl AsRef<str>], i
 
 fn step(
     page: &mut String,
-    told: &Told<'_>,
+    told: &StepItem<'_>,
     unfolded: bool,
     numbers: &BTreeMap<String, usize>,
     ink: Ink<'_>,
@@ -178,11 +178,11 @@ fn values(page: &mut String, row: &Row<'_>, ink: Ink<'_>) {
     for (class, said) in ["before", "after"].into_iter().zip(row.sides()) {
         *page += &match said {
             None => continue,
-            Some(Said::Aside(words)) => format!(
+            Some(Cell::Aside(words)) => format!(
                 "<td class=\"{class}\"><span class=\"aside\">{}</span></td>",
                 ink.text(&words)
             ),
-            Some(Said::Value(text)) => {
+            Some(Cell::Value(text)) => {
                 format!("<td class=\"{class}\"><code>{}</code></td>", ink.text(&text))
             }
         };

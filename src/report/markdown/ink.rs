@@ -6,7 +6,7 @@
 //! It is in a code span with a longer fence than any run of backticks in it, or in a fenced block,
 //! in which each line begins with our own sign.
 
-use crate::{report::model::value::Said, secret::Secrets, text::escape};
+use crate::{report::model::value::Cell, secret::Secrets, text::escape};
 
 /// The maximum number of characters shown of a text, so that an element of a page stays small.
 const LONGEST: usize = 240;
@@ -33,9 +33,9 @@ impl Ink<'_> {
     }
 
     /// One side of a change in a cell of a table.
-    pub(super) fn side(self, said: &Said) -> String {
+    pub(super) fn side(self, said: &Cell) -> String {
         match said {
-            Said::Aside(words) | Said::Value(words) => self.cell(words),
+            Cell::Aside(words) | Cell::Value(words) => self.cell(words),
         }
     }
 

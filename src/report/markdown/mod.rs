@@ -16,12 +16,12 @@ use super::{
     compare::{self, Compared},
     marker::Marker,
     model::{
-        Group, Item, Part, Report, Told,
-        fold::{Alike, alike, same},
+        Group, Item, Part, Report, StepItem,
+        fold::{Folded, alike, same},
         item::acknowledgement,
         note::{grouped, object as about},
         step::{Row, firsts, object, remarks, rows_of, sign},
-        value::Said,
+        value::Cell,
         whose,
     },
 };
@@ -138,10 +138,10 @@ struct Text<'a> {
 
 /// The tables for the steps of `part`, one for each group or project; returns the texts that do not
 /// fit into them.
-fn changes<'a>(page: &mut Page, steps: &[Told<'a>], part: Part, ink: Ink<'_>) -> Vec<Text<'a>> {
+fn changes<'a>(page: &mut Page, steps: &[StepItem<'a>], part: Part, ink: Ink<'_>) -> Vec<Text<'a>> {
     let steps: Vec<_> = steps.iter().copied().filter(|told| told.part == part).collect();
     let (mut left, mut texts) = (0, Vec::new());
-    for Alike { steps, others } in alike(&steps, false, Told::with_outcome) {
+    for Folded { steps, others } in alike(&steps, false, StepItem::with_outcome) {
         let columns = Columns::of(steps);
         let path = ink.code(&steps[0].step.address.path);
         let head = format!("{path}{}\n\n{}", also(&others, ink), columns.head());
@@ -165,7 +165,7 @@ fn also(others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
 }
 
 /// The changes of `part`, folded.
-fn folded_changes(page: &mut Page, steps: &[Told<'_>], part: Part, ink: Ink<'_>) {
+fn folded_changes(page: &mut Page, steps: &[StepItem<'_>], part: Part, ink: Ink<'_>) {
     let number = steps.iter().filter(|told| told.part == part).count();
     if number > 0 {
         fold(page, &format!("{} ({})", part.title(), count(number, "object")), |page| {
@@ -182,7 +182,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(steps: &[Told<'_>]) -> Self {
+    fn of(steps: &[StepItem<'_>]) -> Self {
         Self {
             whose: steps.iter().any(|told| told.step.label.is_some()),
             outcome: steps.iter().any(|told| told.outcome.is_some()),
@@ -209,7 +209,7 @@ impl Columns {
     }
 
     /// The rows of a step. Texts that do not fit go to `texts`.
-    fn rows<'a>(self, told: &Told<'a>, ink: Ink<'_>, texts: &mut Vec<Text<'a>>) -> Vec<String> {
+    fn rows<'a>(self, told: &StepItem<'a>, ink: Ink<'_>, texts: &mut Vec<Text<'a>>) -> Vec<String> {
         let step = told.step;
         let (_, sign) = sign(step.action);
         let object = format!(
@@ -229,7 +229,7 @@ impl Columns {
         }
         for row in fields {
             let origin = row.origin.unwrap_or(&step.origin);
-            let side = |said: Option<Said>| said.map_or_else(String::new, |said| ink.side(&said));
+            let side = |said: Option<Cell>| said.map_or_else(String::new, |said| ink.side(&said));
             let [before, after] = row.sides().map(side);
             let cells = [&*ink.cell(&row.name), &before, &after, &place(origin)];
             // The object and the outcome are shown once.
@@ -272,7 +272,7 @@ fn comparisons(page: &mut Page, texts: &[Text<'_>], ink: Ink<'_>) {
 }
 
 /// The order of steps with reasons, folded.
-fn conditions(page: &mut Page, steps: &[Told<'_>], ink: Ink<'_>) {
+fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
     let line = |step: &Step| {
         let after = firsts(step).into_iter().map(move |(reason, firsts)| {
             let firsts: Vec<_> = firsts.iter().take(3).map(|first| ink.code(first)).collect();

@@ -204,7 +204,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cell_holds_what_was_put_into_it(text in evil()) {
+    fn a_cell_keeps_its_text(text in evil()) {
         let nothing = Secrets::default();
         let ink = Ink { secrets: &nothing };
         let page = format!("| a | b |\n| --- | --- |\n| {} | {} |\n", ink.cell(&text), ink.cell("b"));

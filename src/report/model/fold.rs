@@ -11,7 +11,7 @@ const FOLD_FROM: usize = 3;
 
 /// The steps of one group or project, and the paths of others with equal changes.
 #[derive(Debug)]
-pub struct Alike<'s, T> {
+pub struct Folded<'s, T> {
     /// The steps of the first one.
     pub steps: &'s [T],
     /// The paths of the others.
@@ -50,7 +50,7 @@ pub fn same<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T,
 /// Groups `all`, which are in the order of a plan, by group or project. Those with equal changes
 /// are put together at the first one, unless `full`. `of` is a step with its outcome, if it was
 /// applied.
-pub fn alike<T>(all: &[T], full: bool, of: fn(&T) -> (&Step, Option<&str>)) -> Vec<Alike<'_, T>> {
+pub fn alike<T>(all: &[T], full: bool, of: fn(&T) -> (&Step, Option<&str>)) -> Vec<Folded<'_, T>> {
     fn path<T>(one: &T, of: fn(&T) -> (&Step, Option<&str>)) -> &str {
         &of(one).0.address.path
     }
@@ -60,7 +60,7 @@ pub fn alike<T>(all: &[T], full: bool, of: fn(&T) -> (&Step, Option<&str>)) -> V
     });
     let alike = together.into_iter().map(|(steps, others)| {
         let others = others.into_iter().map(|steps| path(&steps[0], of)).collect();
-        Alike { steps, others }
+        Folded { steps, others }
     });
     alike.collect()
 }

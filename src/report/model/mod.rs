@@ -1,7 +1,7 @@
 //! The one model of a report, which every renderer uses.
 //!
 //! A [`Report`] borrows the finished values of a run. Problems, acknowledgements and failures are
-//! [`Item`]s of one shape; steps, planned or carried out, are [`Told`]. So each fact is put into
+//! [`Item`]s of one shape; steps, planned or carried out, are [`StepItem`]. So each fact is put into
 //! words once, here, and a renderer only lays them out. Texts are unchanged: the renderer removes
 //! secrets and escapes.
 
@@ -108,7 +108,7 @@ impl Part {
 
 /// A step with its outcome.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct StepItem<'a> {
     /// Its number in the plan, from 1.
     pub number: usize,
     /// The step.
@@ -121,7 +121,7 @@ pub struct Told<'a> {
     pub is_done: bool,
 }
 
-impl Told<'_> {
+impl StepItem<'_> {
     /// The step with its outcome.
     pub(super) const fn with_outcome(&self) -> (&Step, Option<&str>) {
         (self.step, self.outcome)
@@ -230,7 +230,7 @@ impl<'a> Report<'a> {
     }
 
     /// The steps, in the order of the plan.
-    pub fn steps(&self) -> Vec<Told<'a>> {
+    pub fn steps(&self) -> Vec<StepItem<'a>> {
         let Some(plan) = self.plan() else { return Vec::new() };
         let outcomes = self.outcomes();
         // Without changes of the branch, drift is shown as changes.
@@ -243,9 +243,9 @@ impl<'a> Report<'a> {
             let outcome = known.map(|known| known.map_or("left out", told));
             let is_done = known.flatten().is_some_and(Outcome::is_success);
             let part = if is_drift { Part::Drift } else { Part::Changes };
-            Told { number: at + 1, step, part, outcome, is_done }
+            StepItem { number: at + 1, step, part, outcome, is_done }
         };
-        let watched = plan.watched.iter().enumerate().map(|(at, step)| Told {
+        let watched = plan.watched.iter().enumerate().map(|(at, step)| StepItem {
             number: plan.steps.len() + at + 1,
             step,
             part: Part::Watched,

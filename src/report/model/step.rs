@@ -1,6 +1,6 @@
 //! A step of a plan, field by field: which lines it gets, and which steps come before it.
 
-use super::value::{Said, comparable, lines, said};
+use super::value::{Cell, comparable, lines, said};
 use crate::{
     address::Address,
     diff::{Action, Change, Edge, Label, Shown, Step},
@@ -113,13 +113,13 @@ impl Row<'_> {
     }
 
     /// The texts of both sides; only one for a creation or a removal.
-    pub fn sides(&self) -> [Option<Said>; 2] {
+    pub fn sides(&self) -> [Option<Cell>; 2] {
         let (before, after) = (said(&self.before), said(&self.after));
         match (self.action, &self.before, &self.after) {
             (Action::Create, ..) => [None, Some(after)],
             (Action::Delete, ..) => [Some(before), None],
             (Action::Update, Shown::Hidden, Shown::Hidden) => {
-                [Some(before), Some(Said::Aside("(another value, hidden)".into()))]
+                [Some(before), Some(Cell::Aside("(another value, hidden)".into()))]
             }
             (Action::Update, ..) => [Some(before), Some(after)],
         }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::{fold, notes::paragraph};
 use crate::{
     diff::{Action, Label, Step},
-    plan::{Acknowledged, Against, Plan},
+    plan::{Acknowledged, Comparison, Plan},
     report::{
-        canvas::{Canvas, Crowded, Line, Paint},
+        canvas::{Canvas, Line, Overflow, Paint},
         model::{
             step::{object, sign, tail},
             summary::Title,
@@ -28,7 +28,7 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
         let text = format!("{}: {}{why}", refusal.acknowledgement, refusal.reason);
         let line = Line::indented(2).text(text);
         match by {
-            Some(origin) => canvas.line_from(line, origin, Crowded::Wrap),
+            Some(origin) => canvas.line_from(line, origin, Overflow::Wrap),
             None => canvas.line(&line),
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn steps(canvas: &mut Canvas, plan: &Plan, title: Title) {
 }
 
 /// The rest of the comparison with the base.
-pub(super) fn rest(canvas: &mut Canvas, against: &Against) {
+pub(super) fn rest(canvas: &mut Canvas, against: &Comparison) {
     let left: Vec<_> = against.left.iter().collect();
     folded(
         canvas,

@@ -6,7 +6,7 @@ use super::{branch, value};
 use crate::{
     diff::{Action, Shown, Step},
     report::{
-        canvas::{Canvas, Crowded, Line, Paint},
+        canvas::{Canvas, Line, Overflow, Paint},
         model::step::{Row, firsts, object, remarks, rows_of, sign},
     },
     text::count,
@@ -24,7 +24,7 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
             Line::indented(2).put(paint, format!("{sign} {}", object(step.scope, &step.address)));
         let head = head.put(Paint::Dim, branch::mark(step.label));
         if origins {
-            canvas.line_from(head, &step.origin, Crowded::Wrap);
+            canvas.line_from(head, &step.origin, Overflow::Wrap);
         } else {
             canvas.line(&head);
         }
@@ -56,7 +56,7 @@ fn field(canvas: &mut Canvas, row: &Row<'_>, column: usize, origins: bool) {
     let labelled =
         |value: Line| name.clone().pad_to(start.max(name.len() + 2)).hang_here().with(value);
     let draw = |canvas: &mut Canvas, line: Line| match row.origin.filter(|_| origins) {
-        Some(origin) => canvas.line_from(line, origin, Crowded::Drop),
+        Some(origin) => canvas.line_from(line, origin, Overflow::Drop),
         None => canvas.line(&line),
     };
     let (before, after) = match row.sides().map(|said| said.map(value::side)) {

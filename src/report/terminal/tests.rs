@@ -143,7 +143,7 @@ fn origin(line: u32) -> Origin {
     Origin { file: "shop.yaml".into(), line, column: 3, layer: Layer::Project }
 }
 
-/// A plan with problems, refusals and other parts besides steps and notes.
+/// A plan with problems, refusals and other parts in addition to steps and notes.
 pub(in crate::report) fn blocked_plan() -> Plan {
     let shop = Address::container("acme/shop".into());
     let findings = Findings {

@@ -5,7 +5,7 @@ use crate::{
     report::{
         canvas::{Canvas, Line, Paint},
         compare::{self, Compared, Sign},
-        model::value::{Said, said},
+        model::value::{Cell, said},
     },
     text::count,
 };
@@ -19,10 +19,10 @@ pub(super) fn shown(value: &Shown) -> Line {
 }
 
 /// One side of a change.
-pub(super) fn side(said: Said) -> Line {
+pub(super) fn side(said: Cell) -> Line {
     match said {
-        Said::Aside(words) => Line::default().put(Paint::Dim, words),
-        Said::Value(text) => Line::default().text(text),
+        Cell::Aside(words) => Line::default().put(Paint::Dim, words),
+        Cell::Value(text) => Line::default().text(text),
     }
 }
 

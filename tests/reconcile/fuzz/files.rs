@@ -13,7 +13,7 @@ use proptest::{
 use serde_json::{Value as Json, json};
 use undrift::{
     address::Glob,
-    desired::{Desired, Meaning, meaning},
+    desired::{Desired, Values, meaning},
     diagnostic::{Diagnostics, Severity, Style, codes},
     manifest::{self, Options, Surroundings, Trace, descriptions},
     sandbox::{Conditions, Model, Seed},
@@ -176,7 +176,7 @@ fn have_places(found: &Diagnostics, folder: &Path) {
 }
 
 /// The meanings of all declarations.
-fn meanings(desired: &Desired) -> BTreeMap<String, Meaning> {
+fn meanings(desired: &Desired) -> BTreeMap<String, Values> {
     desired.containers.iter().map(|c| (c.path.to_string(), meaning(c))).collect()
 }
 

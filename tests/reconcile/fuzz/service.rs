@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use undrift::{
     api::{
         HttpOptions, HttpTransport, ReadClient, SendError, Service, Transport, WireRequest,
-        WireResponse, budget::Told, limit::asked_wait,
+        WireResponse, budget::Quota, limit::asked_wait,
     },
     desired::{Desired, Groups, Roster},
     digest::{self, Key},
@@ -49,7 +49,7 @@ fn headers_are_read_or_ignored() {
         for status in [200, 429, 503] {
             let _ = asked_wait(status, &headers, wall);
         }
-        let _ = Told::read(&headers, wall);
+        let _ = Quota::read(&headers, wall);
         let mut pager = Pager::new(HOOK_LIST.request().arg("id", 1), Rows::with_id(&[])).unwrap();
         let (mut pages, mut received) = (0, 0);
         while pager.next().is_some() {

@@ -3,7 +3,7 @@
 //!
 //! A project shows the badges of all groups above it with its own, but changes only its own.
 
-use super::super::outbound::{self, Reach};
+use super::super::urls::{self, Reach};
 use super::prelude::*;
 use super::rows::{Collection, Field, Form, INHERITED};
 
@@ -81,7 +81,7 @@ fn check(badge: &Record) -> Result<()> {
     for name in URLS.into_iter().filter(|name| badge.settings.contains_key(*name)) {
         // Placeholders may be anywhere.
         let plain = badge.text(name).replace("%{", "").replace('}', "");
-        if let Some(why) = outbound::refused(&plain, &["http", "https"], Reach::Anywhere) {
+        if let Some(why) = urls::refused(&plain, &["http", "https"], Reach::Anywhere) {
             return Err(Failure::model(name, why));
         }
     }

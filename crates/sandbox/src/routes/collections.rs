@@ -3,10 +3,10 @@
 
 use sha2::{Digest, Sha256};
 
-use super::super::outbound::{self, Reach};
 use super::super::params::{flag, integer, number_of};
 use super::super::store::protection::Protection;
-use super::super::view::{self, Wanted};
+use super::super::urls::{self, Reach};
+use super::super::view::{self, Extras};
 use super::grants;
 use super::prelude::*;
 use super::rows::{Collection, Field, Form, is_taken};
@@ -144,7 +144,7 @@ fn settle_environment(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> R
     wrong.add_if(is_taken(stored, row, "name"), "name", "has already been taken");
     let url = row.text("external_url");
     if !url.is_empty()
-        && let Some(why) = outbound::refused(url, &["http", "https"], Reach::Anywhere)
+        && let Some(why) = urls::refused(url, &["http", "https"], Reach::Anywhere)
     {
         wrong.add("external_url", why);
     }
@@ -183,7 +183,7 @@ fn slug(name: &str) -> String {
 
 fn environment(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     let Scope::Project(project) = scope else { return Err(Failure::no_record()) };
-    let wanted = Wanted::of(call)?;
+    let wanted = Extras::of(call)?;
     let project = view::value(|text| view::simple(call, project, wanted, text))?;
     let mut body = ENVIRONMENTS.plain(call, row);
     body["slug"] = row.value("slug");

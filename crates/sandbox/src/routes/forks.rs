@@ -3,7 +3,7 @@
 use super::super::settings;
 use super::super::store::project::{Import, NewProject};
 use super::prelude::*;
-use super::project_rules::{self, Wanted as Identity};
+use super::project_rules::{self, Requested};
 use super::projects;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -28,7 +28,7 @@ fn fork(call: &Call<'_>) -> Result<Answer> {
     let params = &call.params;
     let name = params.text("name")?.unwrap_or_else(|| upstream.name.clone());
     let path = params.text("path")?.unwrap_or_else(|| upstream.path.clone());
-    project_rules::check_words(Identity::new(&namespace, &name, &path))?;
+    project_rules::check_words(Requested::new(&namespace, &name, &path))?;
     let wanted = params.one_of("visibility", VISIBILITIES)?;
     let visibility = wanted.unwrap_or_else(|| lower(&upstream.visibility, &namespace).to_owned());
     projects::check_visibility(&namespace, &visibility)?;

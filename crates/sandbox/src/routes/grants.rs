@@ -3,7 +3,7 @@
 //! Such a list contains changes. An element without `id` adds a grant, one with `id` changes that
 //! grant, one with `id` and `_destroy` removes it; other grants stay.
 
-use super::super::access::{self, Standing};
+use super::super::access::{self, Memberships};
 use super::super::params::{flag, integer, number_of};
 use super::super::store::protection::{self, Action, Grant, Grantee};
 use super::prelude::*;
@@ -274,7 +274,7 @@ pub(super) fn level_of(call: &Call<'_>, project: &Project, user: i64) -> Result<
     }
     let today = call.today();
     let direct = access::direct_level(call.db, user, project.id, today)?.unwrap_or(0);
-    let standing = Standing::of(call.db, user, today)?;
+    let standing = Memberships::of(call.db, user, today)?;
     Ok(direct.max(access::inherited_level(call.db, &standing, project, today)?))
 }
 

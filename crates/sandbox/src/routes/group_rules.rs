@@ -1,6 +1,6 @@
 //! The rules for names, paths and visibility of groups, and who may create groups.
 
-use super::super::kept::OF_USERS;
+use super::super::stored_settings::OF_USERS;
 use super::names::{BLANK, LONGEST, PLAIN_PATH, TAKEN, TOO_LONG, is_plain_path, is_reserved};
 use super::prelude::*;
 use super::{group_settings, instance};
@@ -18,7 +18,7 @@ const AT_THE_TOP: &str = "- .well-known 404.html 422.html 500.html 502.html 503.
 
 /// The requested properties of a group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct Requested<'a> {
     pub(super) name: &'a str,
     pub(super) path: &'a str,
     pub(super) visibility: &'a str,
@@ -32,7 +32,7 @@ pub(super) struct Wanted<'a> {
 const PATH_FORM: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'.";
 
 /// Checks all properties of a group except the caller's rights; unchanged ones are not checked.
-pub(super) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<()> {
+pub(super) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
     let own = wanted.own;
     let (new_name, new_path) = (
         own.is_none_or(|own| own.name != wanted.name),
@@ -65,7 +65,7 @@ pub(super) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<()> {
     complaints.settle()
 }
 
-fn check_name(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) -> Result<()> {
+fn check_name(call: &Call<'_>, wanted: Requested<'_>, complaints: &mut Complaints) -> Result<()> {
     let name = wanted.name;
     complaints.add_if(name.trim().is_empty(), "name", BLANK);
     complaints.add_if(name.chars().count() > LONGEST, "name", TOO_LONG);
@@ -102,7 +102,7 @@ pub(super) fn has_child_named(
     call.one(sql, params![parent.id, name, except])
 }
 
-fn check_path(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) {
+fn check_path(call: &Call<'_>, wanted: Requested<'_>, complaints: &mut Complaints) {
     let path = wanted.path;
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     complaints.add_if(path.is_empty(), "path", BLANK);
@@ -128,7 +128,7 @@ fn check_path(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) 
 }
 
 /// The rules for the whole path of a group.
-fn check_place(call: &Call<'_>, wanted: Wanted<'_>, complaints: &mut Complaints) -> Result<()> {
+fn check_place(call: &Call<'_>, wanted: Requested<'_>, complaints: &mut Complaints) -> Result<()> {
     let above = wanted.parent.map_or(0, |parent| parent.full_path.chars().count() + 1);
     complaints.add_if(above + wanted.path.chars().count() > LONGEST, "path", TOO_LONG);
     if !wanted.path.is_empty()
@@ -164,7 +164,7 @@ pub(super) fn rank(visibility: &str) -> usize {
 
 fn check_visibility(
     call: &Call<'_>,
-    wanted: Wanted<'_>,
+    wanted: Requested<'_>,
     complaints: &mut Complaints,
 ) -> Result<()> {
     const FIELD: &str = "visibility_level";

@@ -3,10 +3,10 @@
 
 use std::net::IpAddr;
 
-use super::super::attributes::{Attribute, Seen, TABLE};
-use super::super::kept::Taking;
+use super::super::attributes::{Attribute, Shown, TABLE};
 use super::super::params::{flag, integer};
 use super::super::store::repository::is_ref_name;
+use super::super::stored_settings::Edit;
 use super::prelude::*;
 use super::{avatars, instance};
 
@@ -49,8 +49,8 @@ pub(super) fn show(
     let level = call.level_in_group(group)?;
     let is_seen = |row: &Attribute| {
         let is_shown = match row.seen {
-            Seen::By(least) => level >= least,
-            Seen::ByAdministrators => call.is_administrator(),
+            Shown::By(least) => level >= least,
+            Shown::ByAdministrators => call.is_administrator(),
             _ => true,
         };
         is_shown && (group.parent_id.is_none() || !row.tops) && (!in_list || row.is_in_lists())
@@ -183,7 +183,7 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
         dropped.push(BRANCH_PROTECTION);
     }
     let was_locked = is_share_locked(call, group.id)?;
-    let how = Taking {
+    let how = Edit {
         route,
         edition: call.edition(),
         administrator: call.is_administrator(),

@@ -5,7 +5,7 @@
 
 use super::super::store::namespace::NewGroup;
 use super::super::view;
-use super::group_rules::{self, SHORTEST_PATH, Wanted, in_one_text};
+use super::group_rules::{self, Requested, SHORTEST_PATH, in_one_text};
 use super::group_settings::ARCHIVED;
 use super::prelude::*;
 use super::{
@@ -318,7 +318,7 @@ pub(crate) fn insert(call: &Call<'_>, new: NewGroup<'_>) -> Result<Namespace> {
 
 fn insert_of_length(call: &Call<'_>, new: NewGroup<'_>, shortest: usize) -> Result<Namespace> {
     let NewGroup { name, path, visibility, parent, .. } = new;
-    group_rules::check(call, Wanted { name, path, visibility, parent, own: None, shortest })?;
+    group_rules::check(call, Requested { name, path, visibility, parent, own: None, shortest })?;
     let id = Namespace::insert_group(call.db, new, call.now())?;
     Namespace::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Group"))
 }
@@ -344,7 +344,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         Some(id) => Namespace::by_id(call.db, id)?,
         None => None,
     };
-    let wanted = Wanted {
+    let wanted = Requested {
         name: &name,
         path: &path,
         visibility: &visibility,

@@ -5,12 +5,12 @@ use std::{borrow::Cow, collections::HashSet};
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::super::attributes::{Attribute, Null, TABLE};
-use super::super::outbound::{self, Reach};
+use super::super::attributes::{Attribute, OnNull, TABLE};
 use super::super::profile::AbsentDelete;
 use super::super::re2;
 use super::super::store::record::Records;
 use super::super::store::repository::is_ref_name;
+use super::super::urls::{self, Reach};
 use super::hook_secrets::{self, HEADERS, SORTS, Secrets, URL_VARIABLES};
 use super::prelude::*;
 
@@ -139,7 +139,7 @@ fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope, params: &Params) -> R
     }
     for flag in flags(call, scope).filter(|flag| params.has(flag.name)) {
         let on = params.flag(flag.name)?;
-        refuse_if(on.is_none() && flag.null == Null::Unsaved, || Failure::not_null(flag.name))?;
+        refuse_if(on.is_none() && flag.null == OnNull::Unsaved, || Failure::not_null(flag.name))?;
         hook.set(flag.name, on);
     }
     for text in texts(call).filter(|text| params.has(text.0)) {
@@ -167,7 +167,7 @@ fn check(hook: &mut Record, call: &Call<'_>, before: &Map<String, Value>) -> Res
     let address = hook_secrets::address(&hook.settings);
     if hook.text("url").len() > LONGEST_URL
         || address
-            .is_none_or(|url| outbound::refused(&url, &["http", "https"], Reach::Outside).is_some())
+            .is_none_or(|url| urls::refused(&url, &["http", "https"], Reach::Outside).is_some())
     {
         return refused("Invalid url given");
     }

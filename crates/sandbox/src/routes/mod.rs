@@ -61,15 +61,15 @@ use percent_encoding::percent_decode_str;
 
 use super::answer::{Answer, Failure, Result};
 use super::call::{Call, Segments};
-use rows::{Collection, Told, Verb};
+use rows::{Collection, Described, Verb};
 
-type Own = fn(&Call<'_>) -> Result<Answer>;
+type CallHandler = fn(&Call<'_>) -> Result<Answer>;
 
 /// The handler of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Handler {
     /// A function of its own.
-    Own(Own),
+    Own(CallHandler),
     /// The handler of all collections.
     Row(&'static Collection, Verb),
 }
@@ -83,27 +83,27 @@ pub(crate) struct Route {
     pub(crate) handler: Handler,
 }
 
-const fn get(path: &'static str, handler: Own) -> Route {
+const fn get(path: &'static str, handler: CallHandler) -> Route {
     route(Method::GET, path, handler)
 }
 
-const fn post(path: &'static str, handler: Own) -> Route {
+const fn post(path: &'static str, handler: CallHandler) -> Route {
     route(Method::POST, path, handler)
 }
 
-const fn put(path: &'static str, handler: Own) -> Route {
+const fn put(path: &'static str, handler: CallHandler) -> Route {
     route(Method::PUT, path, handler)
 }
 
-const fn patch(path: &'static str, handler: Own) -> Route {
+const fn patch(path: &'static str, handler: CallHandler) -> Route {
     route(Method::PATCH, path, handler)
 }
 
-const fn delete(path: &'static str, handler: Own) -> Route {
+const fn delete(path: &'static str, handler: CallHandler) -> Route {
     route(Method::DELETE, path, handler)
 }
 
-const fn route(method: Method, path: &'static str, handler: Own) -> Route {
+const fn route(method: Method, path: &'static str, handler: CallHandler) -> Route {
     Route { method, path, handler: Handler::Own(handler) }
 }
 
@@ -139,7 +139,7 @@ static TABLE: LazyLock<Router<Vec<Operation>>> = LazyLock::new(|| {
 
 /// The operations of a path. A format may follow a path that ends in a word (`variables.json`).
 fn at<'p>(
-    told: Option<&'static Told>,
+    told: Option<&'static Described>,
     path: &'p str,
 ) -> Result<Match<'static, 'p, &'static Vec<Operation>>> {
     let of_path = |path| TABLE.at(path).ok().or_else(|| told?.table.at(path).ok());
@@ -155,7 +155,7 @@ fn at<'p>(
 /// Finds the operation of a request, and decodes the variable segments of its path. An unknown
 /// method is 404, because the service's last route matches everything.
 pub(crate) fn find(
-    told: Option<&'static Told>,
+    told: Option<&'static Described>,
     method: &Method,
     path: &str,
 ) -> Result<(Operation, Segments)> {
@@ -174,7 +174,7 @@ pub(crate) fn find(
 
 /// The answer to OPTIONS: 204 with the methods of a path. Below a project or group, that is looked
 /// up first, without the id.
-pub(crate) fn options(told: Option<&'static Told>, path: &str) -> Result<Answer> {
+pub(crate) fn options(told: Option<&'static Described>, path: &str) -> Result<Answer> {
     let found = at(told, path)?;
     for (above, what) in [("/projects/{id}/", "Project"), ("/groups/{id}/", "Group")] {
         if found.value.iter().any(|operation| operation.route.path.starts_with(above)) {

@@ -9,7 +9,6 @@ pub(super) use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER, REPOR
 pub(super) use super::super::answer::{Answer, Complaints, Failure, Result, refuse_if};
 pub(super) use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 pub(super) use super::super::call::Call;
-pub(super) use super::super::kept::OF_GROUPS;
 pub(super) use super::super::page;
 pub(super) use super::super::params::{Need, Params};
 pub(super) use super::super::profile::OBSERVED;
@@ -20,4 +19,5 @@ pub(super) use super::super::store::project::Project;
 pub(super) use super::super::store::record::Record;
 pub(super) use super::super::store::stored::Stored as _;
 pub(super) use super::super::store::user::User;
+pub(super) use super::super::stored_settings::OF_GROUPS;
 pub(super) use super::{Route, delete, get, patch, post, put};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::ToSql;
 
 use super::super::page::{COUNTED, Items, Page};
-use super::super::view::{self, Wanted};
+use super::super::view::{self, Extras};
 use super::members;
 use super::prelude::*;
 
@@ -38,7 +38,7 @@ const MOST_WITH_GROUP: i64 = 100;
 /// The parameters that a list accepts (reference 2, 4.1); others are ignored. Each level includes
 /// those before it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Takes {
+enum Accepted {
     /// The parameters of every list: forks, starred projects.
     Common,
     /// The parameters of a user's projects.
@@ -51,7 +51,7 @@ enum Takes {
 /// The conditions of a list, with their values.
 #[derive(Default)]
 pub(crate) struct Query {
-    takes: Takes,
+    takes: Accepted,
     /// Lists of groups do not show the caller's permissions.
     in_group: bool,
     /// Whether callers without a token get the full form too.
@@ -61,7 +61,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    fn taking(takes: Takes) -> Self {
+    fn taking(takes: Accepted) -> Self {
         Self { takes, ..Self::default() }
     }
 
@@ -128,7 +128,7 @@ fn all(call: &Call<'_>) -> Result<Answer> {
 
 fn forks(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
-    let mut query = Query::taking(Takes::Common);
+    let mut query = Query::taking(Accepted::Common);
     query.and("p.forked_from_id = :upstream").bind(":upstream", project.id);
     respond(call, query)
 }
@@ -146,7 +146,7 @@ fn respect_privacy(call: &Call<'_>, user: &User, query: &mut Query) {
 fn of_user(call: &Call<'_>) -> Result<Answer> {
     let user = call.named_user()?;
     let namespace = Namespace::of_user(call.db, user.id)?;
-    let mut query = Query::taking(Takes::OfUser);
+    let mut query = Query::taking(Accepted::OfUser);
     respect_privacy(call, &user, &mut query);
     query
         .and("p.namespace_id = :namespace")
@@ -156,7 +156,7 @@ fn of_user(call: &Call<'_>) -> Result<Answer> {
 
 fn starred_by(call: &Call<'_>) -> Result<Answer> {
     let user = call.named_user()?;
-    let mut query = Query::taking(Takes::Common);
+    let mut query = Query::taking(Accepted::Common);
     respect_privacy(call, &user, &mut query);
     query
         .and("p.id IN (SELECT project_id FROM stars WHERE user_id = :starrer)")
@@ -210,7 +210,7 @@ pub(crate) fn shown_with_group(call: &Call<'_>, group: i64) -> Result<[Vec<Value
     call.read_direct_levels(&projects)?;
     let mut shown = projects
         .iter()
-        .map(|project| view::value(|text| view::full(call, project, Wanted::default(), text)));
+        .map(|project| view::value(|text| view::full(call, project, Extras::default(), text)));
     Ok([shown.by_ref().take(own).collect::<Result<_, _>>()?, shown.collect::<Result<_, _>>()?])
 }
 
@@ -232,10 +232,10 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     narrow_by_filters(call, &mut query)?;
     let keyset = call.params.text("pagination")?.as_deref() == Some("keyset");
     // The links of keyset pages contain the next page's beginning in these.
-    if query.takes >= Takes::OfUser || keyset {
+    if query.takes >= Accepted::OfUser || keyset {
         narrow_by_id(call, &mut query)?;
     }
-    if query.takes == Takes::All {
+    if query.takes == Accepted::All {
         narrow_all_projects(call, &mut query)?;
     }
     let descending = call.params.one_of("sort", &["asc", "desc"])?.as_deref() != Some("asc");
@@ -277,7 +277,7 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     Ok(page.answer(call, rendered(call, &query, &projects)?, total, more))
 }
 
-fn order(call: &Call<'_>, takes: Takes) -> Result<String> {
+fn order(call: &Call<'_>, takes: Accepted) -> Result<String> {
     const ANY_LIST: &[&str] =
         &["id", "name", "path", "created_at", "updated_at", "last_activity_at"];
     const ADMINISTRATORS: &[&str] =
@@ -285,7 +285,7 @@ fn order(call: &Call<'_>, takes: Takes) -> Result<String> {
     let wanted = call.params.text("order_by")?.unwrap_or_else(|| "created_at".to_owned());
     let sizes = ADMINISTRATORS.contains(&wanted.as_str());
     if !ANY_LIST.contains(&wanted.as_str())
-        && !(takes == Takes::All && (sizes || wanted == "similarity"))
+        && !(takes == Accepted::All && (sizes || wanted == "similarity"))
     {
         return Err(Failure::no_valid_value("order_by"));
     }
@@ -352,7 +352,7 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
     if let Some(text) = params.text("search")?.filter(|text| !text.is_empty()) {
         let pattern = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
         query.bind(":search", format!("%{pattern}%"));
-        query.and(match query.takes == Takes::All && params.is_set("search_namespaces")? {
+        query.and(match query.takes == Accepted::All && params.is_set("search_namespaces")? {
             true => "(p.full_path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
             false => "(p.path LIKE :search ESCAPE '\\' OR p.name LIKE :search ESCAPE '\\')",
         });
@@ -367,7 +367,7 @@ fn narrow_by_filters(call: &Call<'_>, query: &mut Query) -> Result<()> {
     if params.is_set("with_merge_requests_enabled")? {
         query.and("json_extract(p.attributes, '$.merge_requests_access_level') <> 'disabled'");
     }
-    if query.takes >= Takes::OfUser && params.text("with_programming_language")?.is_some() {
+    if query.takes >= Accepted::OfUser && params.text("with_programming_language")?.is_some() {
         // No repository has contents.
         query.and("0");
     }
@@ -452,7 +452,7 @@ fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Item
     if !simple {
         call.read_direct_levels(projects)?;
     }
-    let mut wanted = Wanted::of(call)?;
+    let mut wanted = Extras::of(call)?;
     wanted.permissions &= !query.in_group;
     let mut items = Items::default();
     for project in projects {

@@ -11,7 +11,7 @@ const NAME: &str = "can contain only letters, digits, emoji, '_', '.', '+', dash
 const PATH: &str = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', \
                     end in '.git' or end in '.atom'";
 
-impl<'a> Wanted<'a> {
+impl<'a> Requested<'a> {
     /// A name and path as sent, or not empty.
     pub(crate) fn new(namespace: &'a Namespace, name: &'a str, path: &'a str) -> Self {
         Self { namespace, name, path, unnamed: false, blank_name: false, own: None }
@@ -20,7 +20,7 @@ impl<'a> Wanted<'a> {
 
 /// The requested name and path of a project. Empty ones do not count.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct Requested<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) name: &'a str,
     pub(crate) path: &'a str,
@@ -33,16 +33,16 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// Refuses a name or path with all faults at once.
-pub(crate) fn check(call: &Call<'_>, wanted: Wanted<'_>) -> Result<()> {
+pub(crate) fn check(call: &Call<'_>, wanted: Requested<'_>) -> Result<()> {
     refuse(wanted, taken(call, wanted.namespace, wanted.name, wanted.path, wanted.own)?)
 }
 
 /// The same, without checking whether they are taken.
-pub(crate) fn check_words(wanted: Wanted<'_>) -> Result<()> {
+pub(crate) fn check_words(wanted: Requested<'_>) -> Result<()> {
     refuse(wanted, (false, false))
 }
 
-fn refuse(wanted: Wanted<'_>, (name_taken, path_taken): (bool, bool)) -> Result<()> {
+fn refuse(wanted: Requested<'_>, (name_taken, path_taken): (bool, bool)) -> Result<()> {
     let mut complaints = Complaints::default();
     check_name(&mut complaints, wanted, name_taken);
     check_path(&mut complaints, wanted);
@@ -71,7 +71,7 @@ fn add_both(complaints: &mut Complaints, field: &str, text: &str) {
     complaints.add(field, text);
 }
 
-fn check_name(complaints: &mut Complaints, wanted: Wanted<'_>, is_taken: bool) {
+fn check_name(complaints: &mut Complaints, wanted: Requested<'_>, is_taken: bool) {
     let name = wanted.name;
     if name.is_empty() {
         add_both(complaints, "name", BLANK);
@@ -89,7 +89,7 @@ fn check_name(complaints: &mut Complaints, wanted: Wanted<'_>, is_taken: bool) {
     }
 }
 
-fn check_path(complaints: &mut Complaints, wanted: Wanted<'_>) {
+fn check_path(complaints: &mut Complaints, wanted: Requested<'_>) {
     let path = wanted.path;
     let is_long = path.len() > LONGEST;
     if path.is_empty() {

@@ -2,11 +2,11 @@
 
 use super::super::settings;
 use super::super::store::project::{Import, NewProject};
-use super::super::view::{self, Wanted};
+use super::super::view::{self, Extras};
 use super::approvals::{self, BEFORE_MERGE};
 use super::members;
 use super::prelude::*;
-use super::project_rules::{self, Wanted as Identity};
+use super::project_rules::{self, Requested};
 use super::remote_mirrors::masked;
 use super::{
     actions, avatars, bots, group_settings, protected_branches, pull_mirror, push_rules, repository,
@@ -34,24 +34,24 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     let mut text = Vec::new();
     match call.caller {
         None if call.release() >= OBSERVED => {
-            view::simple(call, &project, Wanted::default(), &mut text)?;
+            view::simple(call, &project, Extras::default(), &mut text)?;
         }
-        _ => view::full(call, &project, Wanted::of(call)?.with_import(), &mut text)?,
+        _ => view::full(call, &project, Extras::of(call)?.with_import(), &mut text)?,
     }
     Ok(Answer::json(StatusCode::OK, text))
 }
 
 /// The project as it is now, in the full form.
 pub(crate) fn answer(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer> {
-    present(call, status, id, Wanted::default())
+    present(call, status, id, Extras::default())
 }
 
 /// The same after a create or an edit.
 pub(crate) fn saved(call: &Call<'_>, status: StatusCode, id: i64) -> Result<Answer> {
-    present(call, status, id, Wanted::default().with_import())
+    present(call, status, id, Extras::default().with_import())
 }
 
-fn present(call: &Call<'_>, status: StatusCode, id: i64, wanted: Wanted) -> Result<Answer> {
+fn present(call: &Call<'_>, status: StatusCode, id: i64, wanted: Extras) -> Result<Answer> {
     let project = Project::by_id(call.db, id)?.ok_or_else(|| Failure::not_found("Project"))?;
     let mut text = Vec::new();
     view::full(call, &project, wanted, &mut text)?;
@@ -346,10 +346,10 @@ fn name_and_path(
         (true, false) => (path.clone(), path),
         _ => (name, path),
     };
-    let wanted = Identity {
+    let wanted = Requested {
         unnamed: path.is_empty() && !params.has("path"),
         blank_name: params.text("name")?.is_some(),
-        ..Identity::new(namespace, &name, &path)
+        ..Requested::new(namespace, &name, &path)
     };
     project_rules::check(call, wanted)?;
     Ok((name, path))
@@ -424,8 +424,11 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
     let (name, path) = (given("name", &project.name)?, given("path", &project.path)?);
     let name = name.trim_start();
     if (name, &path) != (&project.name, &project.path) {
-        let wanted = Identity::new(&project.namespace, name, &path);
-        project_rules::check(call, Identity { own: Some(project.id), blank_name: true, ..wanted })?;
+        let wanted = Requested::new(&project.namespace, name, &path);
+        project_rules::check(
+            call,
+            Requested { own: Some(project.id), blank_name: true, ..wanted },
+        )?;
     }
     let visibility = match params.get("visibility") {
         Some(Value::Null) => "private".to_owned(),

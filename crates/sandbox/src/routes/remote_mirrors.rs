@@ -4,8 +4,8 @@
 //! The URL of a mirror is set at its creation, and never changes; answers do not contain its
 //! credentials.
 
-use super::super::outbound::{self, Reach};
 use super::super::re2;
+use super::super::urls::{self, Reach};
 use super::prelude::*;
 use super::rows::{Collection, Field, Form};
 
@@ -87,7 +87,7 @@ pub(super) fn masked(text: &str) -> String {
 }
 
 pub(super) fn checked_url(text: String) -> Result<String> {
-    match outbound::refused(&text, &SCHEMES, Reach::Outside) {
+    match urls::refused(&text, &SCHEMES, Reach::Outside) {
         _ if text.is_empty() => Err(Failure::model("url", "can't be blank")),
         Some(why) => Err(Failure::model("url", why)),
         None => Ok(text),

@@ -50,12 +50,12 @@ pub fn serves(path: &str) -> bool {
 
 /// Collections described by the caller. They live as long as the program, like the sandbox's own.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Described {
     collections: &'static [Collection],
     pub(super) table: Router<Vec<Operation>>,
 }
 
-impl Told {
+impl Described {
     /// The described collections that the sandbox does not have itself; `None` if there are none.
     pub(crate) fn new(mut collections: Vec<Collection>) -> Option<&'static Self> {
         collections.retain(|one| !serves(&one.path.replace("{id}", ":id")));
@@ -82,7 +82,7 @@ impl Told {
 const OTHERS: [Records; 2] = [hooks::HOOKS, variables::VARIABLES];
 
 /// Creates missing tables for all collections, for projects, groups, or both.
-pub(crate) fn make_room(db: &Connection, told: Option<&Told>) -> Result<(), rusqlite::Error> {
+pub(crate) fn make_room(db: &Connection, told: Option<&Described>) -> Result<(), rusqlite::Error> {
     let mut holders: BTreeMap<_, _> = OTHERS.map(|records| (records.0, [true; 2])).into();
     for of in own().chain(told.iter().flat_map(|told| told.collections)) {
         let [projects, groups] = holders.entry(of.rows.0).or_default();

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::super::kept::{OF_USERS, Taking};
 use super::super::store::user::NewUser;
+use super::super::stored_settings::{Edit, OF_USERS};
 use super::prelude::*;
 use super::{avatars, custom_attributes, group_moves};
 
@@ -237,7 +237,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 
 fn take_settings(call: &Call<'_>, user: i64) -> Result<()> {
     let how =
-        Taking { route: Accepts::Edit, edition: call.edition(), administrator: true, dropped: &[] };
+        Edit { route: Accepts::Edit, edition: call.edition(), administrator: true, dropped: &[] };
     OF_USERS.take(call.db, user, how, &call.params)
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Namespace {
 
 /// A namespace in an answer.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Brief<'a> {
+pub(crate) struct Summary<'a> {
     id: i64,
     name: &'a str,
     path: &'a str,
@@ -130,8 +130,8 @@ impl Namespace {
     }
 
     /// The form in a project (reference 1, 2.8) and in the list of namespaces.
-    pub(crate) fn brief(&self, base: &str) -> Brief<'_> {
-        Brief {
+    pub(crate) fn brief(&self, base: &str) -> Summary<'_> {
+        Summary {
             id: self.id,
             name: &self.name,
             path: &self.path,

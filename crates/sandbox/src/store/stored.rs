@@ -38,8 +38,8 @@ pub(crate) trait Stored: Sized {
         db.prepare_cached(&Self::query(rest))?.query_map(with, Self::from_row)?.collect()
     }
 
-    /// Stores it in the place of what has its id, or as a new row if its id is 0. Says its id. For
-    /// what is read from no expression.
+    /// Replaces the row with its id, or inserts a new one if its id is 0. Returns the id. Only for
+    /// types without computed columns.
     fn put(&self, db: &Connection) -> Result<i64> {
         let (table, alias) = Self::TABLE.split_once(' ').unwrap_or_default();
         let names = Self::COLUMNS.replace(&format!("{alias}."), "");

@@ -1,9 +1,8 @@
-//! Ways of the sandbox to make work for clients.
+//! Switches that make the sandbox harder for clients.
 
 use crate::switches::Switch;
 
-/// Possible behaviour of a service that makes work for clients: switches too, but not an open
-/// question of the reference.
+/// Switches for behaviour that a real service may have, but that the reference does not leave open.
 pub(crate) fn hostile() -> Vec<Switch> {
     vec![
         ("page_cap", |profile| profile.page_cap = Some(3)),

@@ -178,11 +178,11 @@ fn the_live_state_decides_after_a_lost_answer() {
                         }
                         Some(Next::Ended(Outcome::ChangedMeanwhile(why), None)) => {
                             assert_eq!(found, Other, "{about}");
-                            assert!(why.message.contains("something else"), "{why}");
+                            assert!(why.message.contains("neither the old nor the new"), "{why}");
                         }
                         Some(Next::Ended(Outcome::Unknown(why), Some(_))) => {
                             assert_eq!(found, Ended, "{about}");
-                            assert!(why.transient && why.message.contains("reading back"), "{why}");
+                            assert!(why.transient && why.message.contains("read back"), "{why}");
                         }
                         Some(Next::Ended(Outcome::Unknown(why), None)) => {
                             assert!(last && matches!(found, Unread | Failed), "{about}");
@@ -493,7 +493,7 @@ fn each_call_of_a_replacement_has_its_own_outcome() {
     let gone = Case { before: json!({"protected_tags": []}), ..replaced() };
     let lost = |looks| Wait::Lost { error: error(502), since: Duration::from_secs(100), looks };
     let last = LOOKS.len();
-    // The call, what is there, and what comes then; "next" is the call after it.
+    // The call, the live state, and the expected next action; "next" is the call after it.
     for (at, is_gone, found, looks, word) in [
         (0, false, NotApplied, 1, "waits"),
         (0, false, NotApplied, last, "again"),
@@ -526,8 +526,8 @@ fn a_refused_call_of_a_replacement_follows_the_live_state() {
     use Found::{Applied, NotApplied};
     let case = replaced();
     for (at, found, word, part) in [
-        // Nothing was removed, although the service said so.
-        (1, NotApplied, "failed", "what was there was not removed"),
+        // Nothing was removed, although the service reported it.
+        (1, NotApplied, "failed", "the old entry was not removed"),
         // What is there by now is not this run's.
         (1, Applied, "failed", "400"),
         (2, Applied, "already", ""),
@@ -578,11 +578,11 @@ fn a_failed_step_takes_back_its_changes_once() {
             });
             let about = format!("{at} {earlier:?} {outcome:?} {is_over} {has_error}");
             match taken {
-                PutBack::GoesOn(walk) => {
+                Restore::GoesOn(walk) => {
                     assert!(word == "goes on" && !is_over && !has_error, "{about}");
                     assert_eq!((walk.at, walk.failed), (2, failed()), "{about}");
                 }
-                PutBack::Ends(_, outcome) => {
+                Restore::Ends(_, outcome) => {
                     let (is, why, _) = ended(&Next::Ended(outcome, None));
                     let word = if word == "goes on" { "failed" } else { word };
                     assert!(is == word && why.contains(part), "{about}: {is} {why}");

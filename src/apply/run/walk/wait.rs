@@ -7,7 +7,7 @@ use crate::{
     api::{ApiError, retry::MAX_RETRIES},
     apply::{
         Event, Outcome, arrival,
-        lost::{History, Standing, Then, standing, then},
+        lost::{CallState, History, Verdict, standing, then},
         run::{Ended, UNREAD},
     },
     cause::Cause,
@@ -59,22 +59,22 @@ impl<F: FnMut(Event)> Run<'_, F> {
     fn after_null(&self, walk: Walk, look: Result<&Look, &ApiError>) -> (Walk, Option<Next>) {
         let found =
             look.map(|look| standing(self.container.scope, &walk.step, walk.at, &look.seen));
-        if matches!(found, Ok(Standing::Applied)) {
+        if matches!(found, Ok(CallState::Applied)) {
             return self.on_with_next_call(walk);
         }
         let nothing = Cause::new("the service answered with success and `null`");
         let cause = match &found {
-            Ok(Standing::Unknown(why)) => nothing.and(why),
+            Ok(CallState::Unknown(why)) => nothing.and(why),
             Err(error) => nothing.and(Cause::from(*error).context(UNREAD)),
             _ => nothing
                 .and("it saved nothing of the request")
-                .help("one of the values is not valid for the service, which does not say which"),
+                .help("the service rejected a value without naming it"),
         };
         let ends = look.err().filter(|error| ends_everything(error)).cloned();
         (walk, Some(Next::Ended(Outcome::Failed(cause), ends)))
     }
 
-    /// What happens after a refused create: the object may exist all the same.
+    /// The next action after a refused create: the object may exist anyway.
     fn after_refusal(
         &self,
         walk: Walk,
@@ -91,19 +91,21 @@ impl<F: FnMut(Event)> Run<'_, F> {
         };
         match (standing, walk.resent) {
             // What was to be put back was removed, and somebody else added it as declared.
-            (Some(Standing::Applied), _) if restores && is_met(&walk.step) => {
+            (Some(CallState::Applied), _) if restores && is_met(&walk.step) => {
                 (walk, Some(Next::Ended(Outcome::Already, None)))
             }
             // The first of two sendings arrived late, and the second was superfluous. Or the object
             // to put back was never removed.
-            (Some(Standing::Applied), resent) if resent || restores => self.on_with_next_call(walk),
+            (Some(CallState::Applied), resent) if resent || restores => {
+                self.on_with_next_call(walk)
+            }
             // Somebody else, such as another run, made the same object first.
-            (Some(Standing::Applied), _) if walk.is_only_call() => {
+            (Some(CallState::Applied), _) if walk.is_only_call() => {
                 (walk, Some(Next::Ended(Outcome::Already, None)))
             }
             // The object was not removed, although the service reported it: nothing to put back.
-            (Some(Standing::Other), _) if walk.step.replaces => {
-                let cause = Cause::from(error).context("what was there was not removed");
+            (Some(CallState::Other), _) if walk.step.replaces => {
+                let cause = Cause::from(error).context("the old entry was not removed");
                 (walk.at_its_end(), failed(cause))
             }
             // The service itself was faster: it adds some entries to a container that this run
@@ -139,11 +141,11 @@ impl<F: FnMut(Event)> Run<'_, F> {
         let found = look.map(|_| &known.live.presence).map_err(Cause::from);
         let ended = |outcome| Some(Next::Ended(outcome, ends));
         match arrival::then(found, passed) {
-            arrival::Then::Next if walk.is_done() => (walk, ended(Outcome::Done)),
-            arrival::Then::Next => (walk, None),
-            arrival::Then::Look(_) => (walk, Some(await_arrival(since, passed))),
-            arrival::Then::Failed(cause) => (walk, ended(Outcome::Failed(cause))),
-            arrival::Then::Unknown(cause) => (walk, ended(Outcome::Unknown(cause))),
+            arrival::Verdict::Next if walk.is_done() => (walk, ended(Outcome::Done)),
+            arrival::Verdict::Next => (walk, None),
+            arrival::Verdict::Look(_) => (walk, Some(await_arrival(since, passed))),
+            arrival::Verdict::Failed(cause) => (walk, ended(Outcome::Failed(cause))),
+            arrival::Verdict::Unknown(cause) => (walk, ended(Outcome::Unknown(cause))),
         }
     }
 
@@ -186,7 +188,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     ) -> (Walk, Option<Next>) {
         let request = walk.step.sends[walk.at].request.clone();
         let unread = |why: &dyn std::fmt::Display| {
-            format!("{error}; reading back whether it took effect failed: {why}")
+            format!("{error}; its effect could not be read back: {why}")
         };
         let found = match look {
             Ok(look) => self.found(&walk, &request, look),
@@ -194,15 +196,15 @@ impl<F: FnMut(Event)> Run<'_, F> {
                 let outcome = Outcome::Unknown(Cause::new(unread(error)).transient());
                 return (walk, Some(Next::Ended(outcome, Some(error.clone()))));
             }
-            Err(error) => Standing::Unknown(Cause::from(error)),
+            Err(error) => CallState::Unknown(Cause::from(error)),
         };
         // The client has already retried calls that do not go stale.
         let repeatable = request.goes_stale() && walk.attempt <= MAX_RETRIES;
         let history = History { looks, resent: walk.resent, repeatable };
         let ended = |walk, outcome| (walk, Some(Next::Ended(outcome, None)));
         match (then(&request, found, history), look) {
-            (Then::Next, _) => self.on_with_next_call(walk),
-            (Then::Again, look) => {
+            (Verdict::Next, _) => self.on_with_next_call(walk),
+            (Verdict::Again, look) => {
                 walk.attempt += 1;
                 walk.resent |= request.again() != Again::Same;
                 match look.ok().filter(|_| request.goes_stale()) {
@@ -210,19 +212,18 @@ impl<F: FnMut(Event)> Run<'_, F> {
                     None => (walk, None),
                 }
             }
-            (Then::Look(after), _) => {
+            (Verdict::Look(after), _) => {
                 let due = whole_second(since.saturating_add(after)).max(self.now());
                 (walk, Some(Next::Waits(due, Wait::Lost { error, since, looks: looks + 1 })))
             }
-            (Then::Failed, _) => ended(walk, Outcome::Failed(Cause::from(&error).transient())),
-            (Then::Other, _) => ended(
+            (Verdict::Failed, _) => ended(walk, Outcome::Failed(Cause::from(&error).transient())),
+            (Verdict::Other, _) => ended(
                 walk,
                 Outcome::ChangedMeanwhile(
-                    format!("{error}; the service now holds something else than what was sent")
-                        .into(),
+                    format!("{error}; the live value is neither the old nor the new one").into(),
                 ),
             ),
-            (Then::Unknown(cause), _) => {
+            (Verdict::Unknown(cause), _) => {
                 ended(walk, Outcome::Unknown(Cause::new(unread(&cause)).transient()))
             }
         }
@@ -230,13 +231,13 @@ impl<F: FnMut(Event)> Run<'_, F> {
 
     /// What a look shows about a lost call. A step that resends a field on request differs in
     /// nothing visible, so it may be sent again.
-    fn found(&self, walk: &Walk, request: &Request<Write>, look: &Look) -> Standing {
+    fn found(&self, walk: &Walk, request: &Request<Write>, look: &Look) -> CallState {
         let asked = || look.plan.steps.iter().any(|now| walk.step.is_as(now));
         match standing(self.container.scope, &walk.step, walk.at, &look.seen) {
-            Standing::Unknown(_) if request.again() == Again::Same && asked() => {
-                Standing::NotApplied
+            CallState::Unknown(_) if request.again() == Again::Same && asked() => {
+                CallState::NotApplied
             }
-            Standing::Applied if !self.is_added_whole(walk) => Standing::Other,
+            CallState::Applied if !self.is_added_whole(walk) => CallState::Other,
             found => found,
         }
     }

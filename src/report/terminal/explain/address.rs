@@ -9,12 +9,12 @@ use crate::{
     diff::{Findings, Note, Shown, Step, shown_declared, shown_live},
     kind::{Section, Shape},
     live::Live,
-    manifest::{Fate, Link, Told, Trace, What, schema::Known},
+    manifest::{Content, Effect, Layer, Link, Trace, schema::Known},
     origin::Origin,
     plan::Plan,
     report::{
         Run, Style,
-        canvas::{Canvas, Crowded, Line, Paint},
+        canvas::{Canvas, Line, Overflow, Paint},
         terminal::{change, notes, value},
     },
     secret::Secrets,
@@ -107,8 +107,8 @@ pub fn declared(
             let whole = trace.chain(of, key, &[]);
             let title = (of.shape == Shape::List).then_some(of.noun);
             // The fields of a mapping show that it is declared, if it has some.
-            let is_more =
-                fields.keys().next().is_none() || whole.iter().any(|it| *it.what != What::Declared);
+            let is_more = fields.keys().next().is_none()
+                || whole.iter().any(|it| *it.what != Content::Declared);
             if title.is_some() || is_more {
                 links(&mut canvas, title, &whole, of, &values);
             }
@@ -125,7 +125,7 @@ pub fn declared(
 fn of_container(canvas: &mut Canvas<'_>, container: &Container, trace: &Trace) {
     canvas.line(&Line::indented(2).text("layers, the highest first:"));
     for layer in trace.layers.iter().rev() {
-        canvas.line_from(Line::indented(4).text(&layer.name), &layer.origin, Crowded::Wrap);
+        canvas.line_from(Line::indented(4).text(&layer.name), &layer.origin, Overflow::Wrap);
     }
     let section = |section: &crate::desired::DeclaredSection| match section.of.shape {
         Shape::List => format!("{} ({})", section.of.section, section.entries.len()),
@@ -162,9 +162,9 @@ fn links(
     title.iter().for_each(|title| canvas.line(&Line::indented(2).text(title)));
     let line = |link: &Link<'_>| {
         let (fate, paint) = match link.fate {
-            Fate::Decides => ("decides", Paint::Plain),
-            Fate::Changed => ("changed", Paint::Plain),
-            Fate::Outranked => ("outranked", Paint::Dim),
+            Effect::Decides => ("decides", Paint::Plain),
+            Effect::Changed => ("changed", Paint::Plain),
+            Effect::Outranked => ("outranked", Paint::Dim),
         };
         let line = Line::indented(4).put(paint, fate).pad_to(15).hang_here();
         let line = match said(link, of, beside) {
@@ -182,23 +182,23 @@ fn links(
     let end = column + 2 + names.filter(|width| *width <= WIDEST).max().unwrap_or(0);
     for (line, link) in lines.into_iter().zip(links) {
         let line = line.pad_to(column).put(Paint::Dim, format!("  {}", link.layer.name));
-        canvas.line_from(line.pad_to(end), link.origin, Crowded::Wrap);
+        canvas.line_from(line.pad_to(end), link.origin, Overflow::Wrap);
     }
 }
 
 /// The contribution of a layer: a value, or something else in words.
 fn said(link: &Link<'_>, of: Section, beside: &Fields) -> Result<Shown, &'static str> {
     match link.what {
-        What::Value(value) => {
+        Content::Value(value) => {
             let field = link.names.first().map_or("", String::as_str);
             // A template or a change of a list is in place of a value.
             Ok(shown_declared(of.field(field), value, beside))
         }
-        What::Declared => Err("declared"),
-        What::Absent => Err("absent"),
-        What::Unmanaged => Err("unmanaged"),
-        What::Unlisted(policy) => Err(policy.word()),
-        What::Ignores => Err("takes nothing from lower layers"),
+        Content::Declared => Err("declared"),
+        Content::Absent => Err("absent"),
+        Content::Unmanaged => Err("unmanaged"),
+        Content::Unlisted(policy) => Err(policy.word()),
+        Content::Ignores => Err("takes nothing from lower layers"),
     }
 }
 
@@ -206,12 +206,12 @@ fn said(link: &Link<'_>, of: Section, beside: &Fields) -> Result<Shown, &'static
 const WIDEST: usize = 40;
 
 /// A line with its origin and layer.
-fn from(canvas: &mut Canvas<'_>, line: Line, layer: Option<&Told>, origin: &Origin) {
+fn from(canvas: &mut Canvas<'_>, line: Line, layer: Option<&Layer>, origin: &Origin) {
     let line = match layer {
         Some(layer) => line.put(Paint::Dim, format!("  {}", layer.name)),
         None => line,
     };
-    canvas.line_from(line, origin, Crowded::Wrap);
+    canvas.line_from(line, origin, Overflow::Wrap);
 }
 
 /// The live state, and what `apply` would do.

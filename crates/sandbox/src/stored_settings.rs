@@ -11,19 +11,21 @@ use super::settings;
 
 /// The settings of one type of object.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct StoredSettings {
     table: &'static str,
     rows: fn() -> &'static [Attribute],
 }
 
 /// Settings of groups.
-pub(crate) const OF_GROUPS: Kept = Kept { table: "namespaces", rows: || &TABLE.groups };
+pub(crate) const OF_GROUPS: StoredSettings =
+    StoredSettings { table: "namespaces", rows: || &TABLE.groups };
 /// Settings of users.
-pub(crate) const OF_USERS: Kept = Kept { table: "users", rows: || &TABLE.users };
+pub(crate) const OF_USERS: StoredSettings =
+    StoredSettings { table: "users", rows: || &TABLE.users };
 
 /// How settings are taken from a call. Settings that are not accepted are ignored.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taking<'a> {
+pub(crate) struct Edit<'a> {
     pub(crate) route: Route,
     pub(crate) edition: Edition,
     pub(crate) administrator: bool,
@@ -31,7 +33,7 @@ pub(crate) struct Taking<'a> {
     pub(crate) dropped: &'a [&'a str],
 }
 
-impl Kept {
+impl StoredSettings {
     /// The existing settings of `id`, set or not. Lists omit some.
     pub(crate) fn shown(
         &self,
@@ -107,7 +109,7 @@ impl Kept {
         &self,
         db: &Connection,
         id: i64,
-        how: Taking<'_>,
+        how: Edit<'_>,
         params: &Params,
     ) -> Result<()> {
         let mut set = self.set(db, id)?;

@@ -32,7 +32,7 @@ pub(super) fn all(files: &[File]) -> Result<(), Failure> {
             match (&file.old, fs::symlink_metadata(&file.path).is_ok()) {
                 (None, false) => {}
                 (None, true) => {
-                    let failure = Failure::usage(format!("`{name}` exists already"));
+                    let failure = Failure::usage(format!("`{name}` already exists"));
                     return Err(failure.help("move it away, or choose another folder"));
                 }
                 (Some(old), _) => match read(&file.path) {
@@ -143,7 +143,7 @@ mod tests {
         let known = || file(&at("known"), Some("old"), "new");
         let inner = || file(&at("a/b/c"), None, "inner");
         for (last, why) in [
-            (file(&at("folder"), None, ""), "exists already"),
+            (file(&at("folder"), None, ""), "already exists"),
             (file(&at("folder"), Some(""), ""), "not a regular file"),
             (file(&at("known"), Some("other"), ""), "changed meanwhile"),
             (file(&at("known/within"), None, ""), "cannot write"),

@@ -29,7 +29,7 @@ pub(crate) struct Intake {
 
 /// A body that was read, with its share of the memory.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
+pub(crate) struct HeldBody<'a> {
     pub(crate) bytes: Bytes,
     _share: Option<SemaphorePermit<'a>>,
 }
@@ -47,7 +47,7 @@ impl Intake {
         &self,
         headers: &HeaderMap,
         incoming: B,
-    ) -> Result<Held<'_>>
+    ) -> Result<HeldBody<'_>>
     where
         B::Error: std::error::Error + Send + Sync + 'static,
     {
@@ -74,7 +74,7 @@ impl Intake {
         let read = tokio::time::timeout(BODY_TIME, read).await;
         let bytes =
             read.map_err(|_| Failure::error(StatusCode::REQUEST_TIMEOUT, "408 Request Timeout"))??;
-        Ok(Held { bytes, _share: share })
+        Ok(HeldBody { bytes, _share: share })
     }
 
     /// Waits for room for a body of this length. Waiting requests are served in order.

@@ -7,7 +7,7 @@ use crate::{kind::visibility_rank, value::Json};
 
 /// What happens to a setting that a group above does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Above {
+pub enum OnLimit {
     /// The service refuses it.
     Refused,
     /// The service stores it, but responses show the value of the group above.
@@ -17,16 +17,16 @@ pub enum Above {
 /// What happens if the setting `name` is declared as `own` and the group above does not allow that:
 /// its setting that [bounds](crate::field::Field::bounded_by) `name` is `above`. `None` if it is
 /// allowed.
-pub fn outranks(name: &str, own: &Json, above: &Json) -> Option<Above> {
+pub fn outranks(name: &str, own: &Json, above: &Json) -> Option<OnLimit> {
     let sight = |value: &Json| visibility_rank(value.as_str()?);
     let is_shut = |setting: &Json| *setting == "disabled_and_unoverridable";
     let (is_outranked, comes) = match name {
-        "visibility" => (sight(own)? > sight(above)?, Above::Refused),
-        "show_diff_preview_in_email" => (*own == true && *above == false, Above::Shown),
-        "shared_runners_enabled" => (*own == true && is_shut(above), Above::Refused),
+        "visibility" => (sight(own)? > sight(above)?, OnLimit::Refused),
+        "show_diff_preview_in_email" => (*own == true && *above == false, OnLimit::Shown),
+        "shared_runners_enabled" => (*own == true && is_shut(above), OnLimit::Refused),
         "shared_runners_setting" => {
             let is_wider = *own == "enabled" && *above != "enabled";
-            (is_wider || (is_shut(above) && !is_shut(own)), Above::Refused)
+            (is_wider || (is_shut(above) && !is_shut(own)), OnLimit::Refused)
         }
         _ => return None,
     };
@@ -43,12 +43,12 @@ mod tests {
     #[test]
     fn a_setting_above_limits_the_one_below() {
         let (shut, open) = ("disabled_and_unoverridable", "disabled_and_overridable");
-        let refused = Some(Above::Refused);
+        let refused = Some(OnLimit::Refused);
         for (name, own, above, found) in [
             ("visibility", json!("public"), json!("private"), refused),
             ("visibility", json!("internal"), json!("internal"), None),
             ("visibility", json!("public"), json!(null), None),
-            ("show_diff_preview_in_email", json!(true), json!(false), Some(Above::Shown)),
+            ("show_diff_preview_in_email", json!(true), json!(false), Some(OnLimit::Shown)),
             ("show_diff_preview_in_email", json!(false), json!(false), None),
             ("shared_runners_enabled", json!(true), json!(shut), refused),
             ("shared_runners_enabled", json!(true), json!(open), None),

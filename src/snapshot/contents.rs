@@ -8,7 +8,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::question::{Asked, Question};
+use super::question::{Parsed, Question};
 use crate::{
     digest,
     field::Scope,
@@ -72,7 +72,7 @@ impl fmt::Display for Failed {
 /// The service's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Kept {
+pub(super) enum Recorded {
     /// A complete list.
     #[schemars(with = "Vec<BTreeMap<String, serde_json::Value>>")]
     Entries(Vec<Packed>),
@@ -85,7 +85,7 @@ pub(super) enum Kept {
 
 /// The object of a group or project.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Thing {
+pub(super) struct Stored {
     /// Its path as the service spells it.
     pub path: String,
     /// Whether it was read by itself; otherwise it is a row of a list, which may have fewer fields.
@@ -96,9 +96,9 @@ pub(super) struct Thing {
 
 /// The contents of a snapshot.
 #[derive(Clone, Debug, Default)]
-pub struct Things {
+pub struct Contents {
     /// The objects, by scope and id.
-    pub(super) objects: BTreeMap<(Scope, u64), Thing>,
+    pub(super) objects: BTreeMap<(Scope, u64), Stored>,
     /// The ids by scope and path in lower case: present paths, and paths that redirect.
     pub(super) paths: BTreeMap<(Scope, String), u64>,
     /// Failed reads of single objects, by scope and requested path or id.
@@ -109,7 +109,7 @@ pub struct Things {
     /// Whether a row has all fields of the object, for each scope in which that was compared.
     pub(super) whole_rows: BTreeMap<Scope, bool>,
     /// All other answers.
-    pub(super) answers: BTreeMap<Question, Kept>,
+    pub(super) answers: BTreeMap<Question, Recorded>,
     /// The users by name in lower case: id and spelled name, or `None` if there is no such user.
     pub(super) users: BTreeMap<String, Option<(u64, String)>>,
     /// Whether these are all users.
@@ -117,7 +117,7 @@ pub struct Things {
 }
 
 /// What the snapshot knows about a question.
-pub(super) enum Found {
+pub(super) enum Lookup {
     /// The answer.
     Json(Json),
     /// The failure of the read.
@@ -126,9 +126,9 @@ pub(super) enum Found {
     Unknown,
 }
 
-impl Things {
+impl Contents {
     /// Answers a question.
-    pub(super) fn answer(&self, asked: &Asked) -> Found {
+    pub(super) fn answer(&self, asked: &Parsed) -> Lookup {
         if asked.is(operation::PROJECT_GET) {
             self.object(Scope::Project, asked.of())
         } else if asked.is(operation::GROUP_GET) {
@@ -137,7 +137,7 @@ impl Things {
             self.roster(scope, &root)
         } else if asked.is(operation::PROJECT_LIST) {
             // This list is only searched; projects that it lacks are read one by one.
-            Found::Json(Json::Array(Vec::new()))
+            Lookup::Json(Json::Array(Vec::new()))
         } else if asked.is(operation::GROUP_PROJECTS) {
             self.rows_below(asked.of())
         } else if let Some(name) = username(asked) {
@@ -148,7 +148,7 @@ impl Things {
     }
 
     /// Adds the object of a group or project that was requested `at` a path or id.
-    pub(super) fn add(&mut self, scope: Scope, id: u64, thing: Thing, at: Option<&str>) {
+    pub(super) fn add(&mut self, scope: Scope, id: u64, thing: Stored, at: Option<&str>) {
         self.paths.insert((scope, thing.path.to_lowercase()), id);
         if let Some(at) = at.filter(|at| number(at).is_none()) {
             self.paths.insert((scope, at.to_lowercase()), id);
@@ -172,19 +172,19 @@ impl Things {
         Some(self.objects.get(&(scope, id))?.path.to_lowercase())
     }
 
-    fn object(&self, scope: Scope, at: &str) -> Found {
+    fn object(&self, scope: Scope, at: &str) -> Lookup {
         let thing = self.id(scope, at).and_then(|id| self.objects.get(&(scope, id)));
         if let Some(thing) = thing {
             let says_all = self.whole_rows.get(&scope).copied().unwrap_or_default();
             return match thing.by_itself || says_all {
-                true => Found::Json(thing.object.json()),
-                false => Found::Unknown,
+                true => Lookup::Json(thing.object.json()),
+                false => Lookup::Unknown,
             };
         }
         match self.missing.get(&(scope, at.to_lowercase())) {
-            Some(failed) => Found::Failed(failed.clone()),
-            None if self.is_absent(scope, at) => Found::Failed(no_such(scope)),
-            None => Found::Unknown,
+            Some(failed) => Lookup::Failed(failed.clone()),
+            None if self.is_absent(scope, at) => Lookup::Failed(no_such(scope)),
+            None => Lookup::Unknown,
         }
     }
 
@@ -206,7 +206,7 @@ impl Things {
         let is_caller =
             |question: &&Question| question.operation == operation::CURRENT_USER.row().id;
         let caller = self.answers.iter().find(|(question, _)| is_caller(question));
-        matches!(caller, Some((_, Kept::One(Some(user)))) if user.json()["is_admin"] == true)
+        matches!(caller, Some((_, Recorded::One(Some(user)))) if user.json()["is_admin"] == true)
     }
 
     /// The key of a roster below the group at `root`.
@@ -215,23 +215,23 @@ impl Things {
     }
 
     /// Everything of `scope` below `root`, from the list of that group or of one above.
-    fn roster(&self, scope: Scope, root: &str) -> Found {
+    fn roster(&self, scope: Scope, root: &str) -> Lookup {
         let root = self.root(root);
         match self.rosters.get(&(scope, root.clone())) {
-            Some(Ok(ids)) => return Found::Json(self.rows(scope, ids)),
-            Some(Err(failed)) => return Found::Failed(failed.clone()),
+            Some(Ok(ids)) => return Lookup::Json(self.rows(scope, ids)),
+            Some(Err(failed)) => return Lookup::Failed(failed.clone()),
             None => {}
         }
         if self.is_absent(Scope::Group, &root) {
-            return Found::Failed(no_such(Scope::Group));
+            return Lookup::Failed(no_such(Scope::Group));
         }
         let is_there = self.paths.contains_key(&(Scope::Group, root.clone()));
         let above = root.match_indices('/').map(|(at, _)| &root[..at]);
         let mut above =
             above.filter_map(|above| self.rosters.get(&(scope, above.to_owned()))?.as_ref().ok());
         match above.rfind(|_| is_there) {
-            Some(ids) => Found::Json(self.rows(scope, &self.below(scope, ids, &root))),
-            None => Found::Unknown,
+            Some(ids) => Lookup::Json(self.rows(scope, &self.below(scope, ids, &root))),
+            None => Lookup::Unknown,
         }
     }
 
@@ -247,68 +247,72 @@ impl Things {
     }
 
     /// The known projects below the group at `root`, for a search.
-    fn rows_below(&self, root: &str) -> Found {
+    fn rows_below(&self, root: &str) -> Lookup {
         let root = self.root(root);
         let ids = self.objects.keys().filter(|(scope, _)| *scope == Scope::Project);
         let ids = ids.map(|(_, id)| *id).collect();
-        Found::Json(self.rows(Scope::Project, &self.below(Scope::Project, &ids, &root)))
+        Lookup::Json(self.rows(Scope::Project, &self.below(Scope::Project, &ids, &root)))
     }
 
     fn rows(&self, scope: Scope, ids: &BTreeSet<u64>) -> Json {
-        let things = ids.iter().filter_map(|id| self.objects.get(&(scope, *id)));
-        things.map(|thing| thing.object.json()).collect()
+        let contents = ids.iter().filter_map(|id| self.objects.get(&(scope, *id)));
+        contents.map(|thing| thing.object.json()).collect()
     }
 
-    fn user(&self, name: &str) -> Found {
+    fn user(&self, name: &str) -> Lookup {
         match self.users.get(&name.to_lowercase()) {
             Some(Some((id, username))) => {
-                Found::Json(serde_json::json!([{"id": id, "username": username}]))
+                Lookup::Json(serde_json::json!([{"id": id, "username": username}]))
             }
-            None if !self.all_users => Found::Unknown,
-            Some(None) | None => Found::Json(Json::Array(Vec::new())),
+            None if !self.all_users => Lookup::Unknown,
+            Some(None) | None => Lookup::Json(Json::Array(Vec::new())),
         }
     }
 
     /// The question as stored: with the id, if known.
-    pub(super) fn key(&self, asked: &Asked) -> Question {
+    pub(super) fn key(&self, asked: &Parsed) -> Question {
         let id = asked.scope.and_then(|scope| self.id(scope, asked.of()));
         let of = id.map(|id| id.to_string()).or_else(|| asked.question.of.clone());
         Question { of, ..asked.question.clone() }
     }
 
-    fn other(&self, asked: &Asked) -> Found {
+    fn other(&self, asked: &Parsed) -> Lookup {
         // The question may have been stored with a path, before the id was known.
         let kept = self.answers.get(&self.key(asked));
         match kept.or_else(|| self.answers.get(&asked.question)) {
-            Some(Kept::Entries(entries)) => Found::Json(entries.iter().map(Packed::json).collect()),
-            Some(Kept::One(one)) => Found::Json(one.as_ref().map(Packed::json).unwrap_or_default()),
-            Some(Kept::Failed(failed)) => Found::Failed(failed.clone()),
+            Some(Recorded::Entries(entries)) => {
+                Lookup::Json(entries.iter().map(Packed::json).collect())
+            }
+            Some(Recorded::One(one)) => {
+                Lookup::Json(one.as_ref().map(Packed::json).unwrap_or_default())
+            }
+            Some(Recorded::Failed(failed)) => Lookup::Failed(failed.clone()),
             None if asked.is(operation::GROUP_MEMBER_GET_ALL) => self.level(asked),
             None if asked.is(operation::NAMESPACE_GET)
                 && self.is_absent(Scope::Group, asked.argument("id"))
                 && asked.argument("id").contains('/') =>
             {
-                Found::Failed(absent("Namespace Not Found"))
+                Lookup::Failed(absent("Namespace Not Found"))
             }
             None if asked.scope.is_some_and(|scope| self.is_absent(scope, asked.of())) => {
-                Found::Failed(no_such(asked.scope.unwrap_or(Scope::Project)))
+                Lookup::Failed(no_such(asked.scope.unwrap_or(Scope::Project)))
             }
-            None => Found::Unknown,
+            None => Lookup::Unknown,
         }
     }
 
     /// A user's access level in a group, from the list of its members.
-    fn level(&self, asked: &Asked) -> Found {
+    fn level(&self, asked: &Parsed) -> Lookup {
         let list = operation::GROUP_MEMBER_LIST_ALL.request().arg("id", asked.of());
-        let Some(list) = Asked::read(&list.target()) else { return Found::Unknown };
-        let Some(Kept::Entries(members)) = self.answers.get(&self.key(&list)) else {
-            return Found::Unknown;
+        let Some(list) = Parsed::read(&list.target()) else { return Lookup::Unknown };
+        let Some(Recorded::Entries(members)) = self.answers.get(&self.key(&list)) else {
+            return Lookup::Unknown;
         };
         let user = number(asked.argument("user_id"));
         let mut members = members.iter().map(Packed::json);
         match members.find(|member| member["id"].as_u64() == user) {
-            Some(member) => Found::Json(member),
-            None => Found::Failed(absent("Not found")),
+            Some(member) => Lookup::Json(member),
+            None => Lookup::Failed(absent("Not found")),
         }
     }
 
@@ -327,8 +331,8 @@ impl Things {
             Some((format!("the {}s below `{root}`", scope.noun()), roster.as_ref().err()?))
         });
         let answers = self.answers.iter().filter_map(|(question, kept)| match kept {
-            Kept::Failed(failed) => Some((self.what(question), failed)),
-            Kept::Entries(_) | Kept::One(_) => None,
+            Recorded::Failed(failed) => Some((self.what(question), failed)),
+            Recorded::Entries(_) | Recorded::One(_) => None,
         });
         let objects = self.missing.iter();
         let objects =
@@ -343,7 +347,7 @@ impl Things {
     fn what(&self, question: &Question) -> String {
         let of = question.of.as_deref().unwrap_or_default();
         let paths = Scope::ALL.into_iter().filter(|scope| {
-            let all = Asked::operation(&question.operation);
+            let all = Parsed::operation(&question.operation);
             all.is_some_and(|path| path.starts_with(&format!("/{}s/", scope.noun())))
         });
         let path = paths.filter_map(|scope| self.path(scope, of)).next();
@@ -353,7 +357,7 @@ impl Things {
 
 /// The scope and root (path or id) of a requested list of what exists; an empty root means the top
 /// level.
-pub(super) fn roster_of(asked: &Asked) -> Option<(Scope, String)> {
+pub(super) fn roster_of(asked: &Parsed) -> Option<(Scope, String)> {
     if asked.is(operation::GROUP_DESCENDANTS) {
         return Some((Scope::Group, asked.of().to_owned()));
     }
@@ -366,7 +370,7 @@ pub(super) fn roster_of(asked: &Asked) -> Option<(Scope, String)> {
 }
 
 /// The name of the requested user.
-pub(super) fn username(asked: &Asked) -> Option<&str> {
+pub(super) fn username(asked: &Parsed) -> Option<&str> {
     let name = asked.question.query.get("username").filter(|_| asked.is(operation::USER_FIND));
     name.map(String::as_str)
 }
@@ -387,8 +391,8 @@ pub(super) fn number(text: &str) -> Option<u64> {
 }
 
 /// The object `raw` with its path, as stored, and its id.
-pub(super) fn thing(raw: &Object, path: &str, by_itself: bool) -> Option<(u64, Thing)> {
+pub(super) fn thing(raw: &Object, path: &str, by_itself: bool) -> Option<(u64, Stored)> {
     let id = raw.get("id")?.as_u64()?;
     let path = raw.get(path)?.as_str()?.to_owned();
-    Some((id, Thing { path, by_itself, object: Packed::new(&Json::Object(raw.clone())) }))
+    Some((id, Stored { path, by_itself, object: Packed::new(&Json::Object(raw.clone())) }))
 }

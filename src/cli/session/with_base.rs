@@ -9,14 +9,14 @@ use std::{
 use super::{Session, opening::limits};
 use crate::{
     api::ApiError,
-    apply::{self, Own},
+    apply::{self, BranchPlan},
     cli::{Context, base::Found},
     desired::{Acknowledgement, Container, Desired, Member, Roster},
     diagnostic::{Diagnostic, Diagnostics},
     diff::Problem,
     live::Live,
     manifest::Config,
-    plan::{Against, Base, Limits, Plan, Rest},
+    plan::{Base, Comparison, Limits, Plan, Rest},
 };
 
 /// How a session uses a base.
@@ -35,7 +35,7 @@ pub(super) struct Compared {
     acknowledgements: Vec<Acknowledgement>,
     heals: bool,
     /// The comparison so far.
-    against: Mutex<Against>,
+    against: Mutex<Comparison>,
     /// The declarations without excluded parts, by path.
     rests: Mutex<BTreeMap<Arc<str>, Rest>>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Compared {
 impl Session {
     /// The session with a base. The limits of both sides hold.
     pub(in crate::cli) fn against(mut self, found: Found, used: Use, cx: &Context) -> Self {
-        let mut against = Against { revision: found.revision, ..Against::default() };
+        let mut against = Comparison { revision: found.revision, ..Comparison::default() };
         let (mut base, mut config, mut acknowledgements) =
             (Base::Unknown, Config::default(), Vec::new());
         if let Some(content) = found.content {
@@ -120,7 +120,7 @@ impl Compared {
         let (observer, settings) = (&session.observer, &session.settings);
         let planned =
             apply::plan_against(observer, container, &self.base, self.heals, live, settings);
-        let Own { mut plan, rest, against } = planned.await?;
+        let BranchPlan { mut plan, rest, against } = planned.await?;
         plan.findings.problems.extend(outside(&self.config, container));
         self.against.lock().unwrap_or_else(PoisonError::into_inner).extend(against);
         if !matches!(rest, Rest::All) {
