@@ -70,7 +70,7 @@ pub(super) struct Args {
     beside: Option<PathBuf>,
     /// The saved plan, if DIR is a valid one.
     #[arg(skip)]
-    plan: Option<Sealed>,
+    plan: Option<Box<Sealed>>,
     /// What to do if something changed since a plan was saved: stop before the first write, or skip
     /// that group or project
     #[arg(long, value_name = "WHAT", value_enum, default_value = "stop")]
@@ -121,7 +121,7 @@ impl Args {
             return Ok(());
         }
         // `saved` reports what is wrong with the file.
-        self.plan = saved::read(dir).ok();
+        self.plan = saved::read(dir).ok().map(Box::new);
         if self.beside.is_none() {
             let plan = self.plan.as_ref().map(|sealed| &sealed.plan);
             self.beside = Some(plan.map_or_else(|| Ok(".".into()), saved::manifests)?);
@@ -135,7 +135,8 @@ impl Args {
         if self.beside.is_none() {
             return Ok(None);
         }
-        let sealed = self.plan.clone().map_or_else(|| saved::read(path), Ok)?;
+        let known = self.plan.as_deref().cloned();
+        let sealed = known.map_or_else(|| saved::read(path), Ok)?;
         let key = saved::key(&cx.env)?;
         sealed
             .plan
@@ -226,7 +227,7 @@ async fn with_session(
     let missing = missing_secrets(steps, session);
     if !missing.is_empty() {
         // The last lines say why.
-        let why = missing.render(cx.output.stderr.into()) + UNCHANGED;
+        let why = format!("\n{}{UNCHANGED}", missing.render(cx.output.stderr.into()));
         reports.keep(missing);
         return stop(Exit::first_of([found, Exit::Usage]), &why, reports);
     }

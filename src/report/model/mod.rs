@@ -196,7 +196,12 @@ impl<'a> Report<'a> {
             Content::Planned(planned) => {
                 let title =
                     if matches!(self.sort, Sort::Drift) { Title::Drift } else { Title::Plan };
-                texts(summary::lines(planned.plan, title))
+                let mut lines = summary::lines(planned.plan, title);
+                if planned.plan.steps.is_empty() {
+                    // What stands in the way comes before that nothing was found.
+                    lines.rotate_right(summary::obstacles(planned.plan).len());
+                }
+                texts(lines)
             }
             Content::Outcomes(outcomes) => texts(outcome::summary(outcomes.applied)),
             Content::Checked(checked) => {

@@ -39,6 +39,13 @@ pub fn lines(plan: &Plan, title: Title) -> Vec<Line> {
     let first = if plan.steps.is_empty() { nothing(plan, title) } else { something(plan, title) };
     let mut lines = vec![first];
     lines.extend(unverified(plan, title));
+    lines.extend(obstacles(plan));
+    lines
+}
+
+/// What blocks the plan, or a part of it.
+pub fn obstacles(plan: &Plan) -> Vec<Line> {
+    let mut lines = Vec::new();
     let obstacles = [(plan.problems.len(), "problem"), (plan.refusals.len(), "refusal")];
     let obstacles: Vec<_> =
         obstacles.into_iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(n, noun)).collect();

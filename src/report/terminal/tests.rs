@@ -498,6 +498,12 @@ fn alike_problems_notes_and_results_are_one() {
     let text = plan(&world.plan, &run(), Title::Plan, Style::default());
     assert!(text.contains("\n  acme/p000 and 99 more\n"), "{text}");
 
+    // Without a step, what blocks the plan is the title.
+    world.plan.steps.clear();
+    let comment =
+        world.written("plan", |report| markdown::report(report, &marker, &Secrets::default()));
+    assert!(comment.contains("\n### undrift blocked: 100 problems"), "{comment}");
+
     let left = |n| plan::LeftOut { address: path(n), steps: 1 };
     let left: Vec<_> = (0..100).map(left).collect();
     assert_eq!(left_out(&left, false).lines().count(), 1);
