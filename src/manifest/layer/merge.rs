@@ -20,7 +20,7 @@ use crate::{
     address::Glob,
     desired::{Declared, PROJECTS, Unlisted},
     field::Field,
-    kind::{self, Shape, is_list},
+    kind::{self, Shape, forms::CONDITION, is_list},
     manifest::{
         faults::{Faults, Spot},
         read::{
@@ -361,6 +361,17 @@ pub(super) fn filled<'p>(
     is_sound.then(|| (key, Cow::Owned(fields.into_iter().collect())))
 }
 
+/// The value, or the lists of the conditions in place of a list.
+fn lists(value: &Value) -> impl Iterator<Item = &Json> {
+    let (one, conditions) = match value.plain() {
+        Some(Json::Object(object)) if object.keys().all(|key| CONDITION.contains(&&**key)) => {
+            (None, Some(object.values()))
+        }
+        json => (json, None),
+    };
+    one.into_iter().chain(conditions.into_iter().flatten())
+}
+
 /// Fills in every template in the field `name`. Returns whether the result is valid.
 fn fill(
     of: kind::Section,
@@ -376,7 +387,7 @@ fn fill(
     let (code, message, help) = match words.fill_field(of, name, &mut field.value) {
         Err(unfilled) if words.is_missed(&unfilled) => return false,
         Err(unfilled) => ("template", unfilled.message, Some(unfilled.help)),
-        Ok(()) => match field.value.plain().and_then(|json| refused(of, name, json)) {
+        Ok(()) => match lists(&field.value).find_map(|json| refused(of, name, json)) {
             None => return true,
             Some(why) => ("value", format!("`{name}` is wrong once it is filled in: {why}"), None),
         },

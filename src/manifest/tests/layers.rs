@@ -625,3 +625,21 @@ fn an_entry_with_an_unfilled_template_is_not_checked_further() {
     assert!(codes("of the shop").contains(&"masked-value"));
     assert_eq!(codes("{text: '{none}'}"), ["template"]);
 }
+
+#[test]
+fn templates_are_filled_in_where_a_list_is_only_checked() {
+    let document = "settings: {topics: {at_least: [{text: 'of-{name}'}], none_of: [old]}}\n";
+    let expected = json!({"topics": {"at_least": ["of-shop"], "none_of": ["old"]}});
+    assert_eq!(settings("", document), expected);
+}
+
+#[test]
+fn rules_do_not_apply_to_a_project_that_is_to_be_absent() {
+    let rules = defaults("acme/**", "settings: {description: {text: '{none}'}}");
+    assert_eq!(
+        merged(&defaults("acme/**", "settings: {description: d}"), "state: absent\n"),
+        json!({})
+    );
+    let text = format!("{rules}---\nkind: Project\npath: acme/shop\nstate: absent\n");
+    assert_eq!(faults(&[("a.yaml", &text)]), []);
+}
