@@ -5,7 +5,7 @@
 
 use super::{Section, Spec, forms};
 use crate::{
-    field::{Codec, Compare, Field, Limits},
+    field::{Codec, Field, Limits},
     kind::LiveEntry,
     level::Level,
     value::{Fields, Json, Object, Value},
@@ -71,7 +71,6 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
         if let Some(Limits { switch, .. }) = &spec.field.limits
             // A limit that is `false` limits nothing.
             && *sent != Json::Bool(false)
-            && is_plain(&spec.field)
             && is_switched_on(section, switch, body, raw)
             && spec.field.live_name(&spec.name).is_some()
             && !is_shown(&spec.field, sent, shown().as_ref())
@@ -97,11 +96,6 @@ pub fn unlimited(section: Section, body: &Fields, raw: &Object) -> Vec<(String, 
     open
 }
 
-/// Whether requests contain the comparable form of a field. Levels may differ.
-fn is_plain(field: &Field) -> bool {
-    field.compare != Compare::Rows && field.names.is_none() && field.names_entries.is_none()
-}
-
 /// Whether a request with `body` turns `switch` on and the response shows that.
 fn is_switched_on(section: Section, switch: &str, body: &Fields, raw: &Object) -> bool {
     let Some(spec) = section.table().get(switch) else { return false };
@@ -120,7 +114,23 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::kind::testing::{fields, live, section};
+    use crate::{
+        field::Compare,
+        kind::testing::{fields, live, section},
+        kinds,
+    };
+
+    /// What is sent of a limit is compared with what the response shows.
+    #[test]
+    fn requests_contain_the_comparable_form_of_every_limit() {
+        for section in kinds::everywhere() {
+            for spec in section.table().specs().iter().filter(|spec| spec.field.limits.is_some()) {
+                let Field { compare, names, names_entries, .. } = &spec.field;
+                let is_plain = names.is_none() && names_entries.is_none();
+                assert!(*compare != Compare::Rows && is_plain, "{} {}", section.section, spec.name);
+            }
+        }
+    }
 
     #[test]
     fn only_a_limited_switch_that_was_off_is_turned_off_again() {

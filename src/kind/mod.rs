@@ -684,6 +684,29 @@ mod tests {
         assert_eq!(kept.fields.keys().collect::<Vec<_>>(), ["group", "group_access", "expires_at"]);
     }
 
+    /// An entry whose identity has another type than its schema is not read.
+    #[test]
+    fn a_key_of_another_type_is_found() {
+        let share = |id: Json, path: Json, level: Json| json!({"group_id": id, "group_full_path": path, "group_access_level": level});
+        for (name, raw, expected) in [
+            ("variables", json!({"key": "A", "environment_scope": "*"}), None),
+            ("variables", json!({"key": 5, "environment_scope": "*"}), Some("key")),
+            ("variables", json!({"key": ["A"], "environment_scope": "*"}), Some("key")),
+            (
+                "variables",
+                json!({"key": "A", "environment_scope": true}),
+                Some("environment_scope"),
+            ),
+            ("shares", share(json!(4), json!("acme"), json!(30)), None),
+            ("shares", share(json!("4"), json!("acme"), json!(30)), Some("group_id")),
+            ("shares", share(json!(-4), json!("acme"), json!(30)), Some("group_id")),
+            ("shares", share(json!(4), json!(5), json!(30)), Some("group_full_path")),
+            ("shares", share(json!(4), json!("acme"), json!("30")), Some("group_access_level")),
+        ] {
+            assert_eq!(section(name).mistyped(&object(raw.clone())), expected, "{raw}");
+        }
+    }
+
     #[test]
     fn a_list_within_an_object_is_read_whole_or_not_at_all() {
         let read = |raw: Json| {

@@ -60,7 +60,7 @@ fn weakened(when: &When, name: &str, was: Option<&Json>, is: &Json) -> Option<St
 /// How the new value shows more.
 fn shown(name: &str, was: Option<&Json>, is: &Json, is_private: bool) -> Option<String> {
     // In a private container, others see only parts that are open to everybody.
-    let least = if is_private { SEEN.len() - 1 } else { SEEN.len() - 2 };
+    let least = seen(&Json::from(if is_private { "public" } else { "enabled" }));
     let now = seen(is);
     let is_more = now >= least && was.is_none_or(|was| seen(was) < now);
     let from = was.map(|was| format!(" from {}", word(was))).unwrap_or_default();

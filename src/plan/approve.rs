@@ -218,11 +218,8 @@ impl Plan {
     /// Adds to `broken` the containers whose steps depend on a step of a broken one.
     fn add_dependants(&self, broken: &mut BTreeSet<Arc<str>>) {
         loop {
-            let depends = |step: &&Step| {
-                step.after.iter().any(|edge| {
-                    edge.address.path != step.address.path && broken.contains(&edge.address.path)
-                })
-            };
+            let depends =
+                |step: &&Step| step.after.iter().any(|edge| broken.contains(&edge.address.path));
             let new: Vec<_> = self
                 .steps
                 .iter()
@@ -250,9 +247,9 @@ fn exceeded(known: &Acknowledgement, refusal: &Refusal) -> Option<String> {
 /// Why a glob that matches a refusal does not acknowledge it: otherwise a branch with a rename
 /// could choose which acknowledgements apply to it. A path without a wildcard leaves no choice.
 fn renamed(known: &Acknowledgement, refusal: &Refusal, moves: &Moves) -> Option<String> {
-    let (path, is_whole) = (&refusal.address.path, &*refusal.address.path == EVERYTHING);
+    let path = &refusal.address.path;
     let written = known.at.written().split('#').next().unwrap_or_default();
-    if is_whole || refusal.guard == Guard::Reach || written.to_lowercase() == path.to_lowercase() {
+    if refusal.guard == Guard::Reach || written.to_lowercase() == path.to_lowercase() {
         return None;
     }
     let of = match moves.former(path) {

@@ -293,7 +293,7 @@ mod tests {
         kind::Facts,
         operation::{
             GROUP_UPDATE, GROUP_VARIABLE_CREATE, Op, PROJECT_UPDATE, PROTECTED_BRANCH_CREATE,
-            SHARE_DELETE, VARIABLE_CREATE,
+            SCHEDULE_DELETE, SCHEDULE_UPDATE, SHARE_DELETE, VARIABLE_CREATE,
         },
     };
 
@@ -394,6 +394,75 @@ mod tests {
             let answer = json!({"id": 1, itself.path: "acme", "description": "new"});
             hear(&mut known, "settings", edit, &answer);
             assert!(known.is_all(), "{scope:?} {:?}", known.stale());
+        }
+    }
+
+    /// Variables of a schedule go with it.
+    #[test]
+    fn entries_below_a_removed_one_are_read_again() {
+        let sections = json!({"pipeline_schedules": [], "pipeline_schedule_variables": []});
+        let container = shop(&sections, Unlisted::Report);
+        let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
+        for (action, op, stale) in [
+            (Action::Update, SCHEDULE_UPDATE, &["pipeline_schedules"][..]),
+            (
+                Action::Delete,
+                SCHEDULE_DELETE,
+                &["pipeline_schedule_variables", "pipeline_schedules"],
+            ),
+        ] {
+            let here = Presence::Here(target.clone(), Facts::default());
+            let mut known = Known::new(Live::of(here, Duration::ZERO));
+            let step = Step { action, ..step(&container, "pipeline_schedules") };
+            let request = op.request().arg("id", 1).arg("pipeline_schedule_id", 4);
+            known.hear(&container, &step, &request, &Json::Null, Some(1), Duration::ZERO);
+            assert_eq!(known.stale().iter().copied().collect::<Vec<_>>(), stale, "{action:?}");
+        }
+    }
+
+    /// The answer to a write shows one entry; the others stay known.
+    #[test]
+    fn an_answer_adds_or_replaces_its_own_entry() {
+        let container = shop(&json!({"variables": []}), Unlisted::Report);
+        let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
+        let here = Presence::Here(target, Facts::default());
+        let empty = Collection::Written(Vec::new());
+        let sections = BTreeMap::from([("variables", empty)]);
+        let mut known = Known::new(Live { sections, ..Live::of(here, Duration::ZERO) });
+        for (key, value, expected) in [
+            ("A", "x", vec!["A x"]),
+            ("B", "x", vec!["A x", "B x"]),
+            ("A", "y", vec!["B x", "A y"]),
+        ] {
+            let answer = json!({"key": key, "value": value, "environment_scope": "*"});
+            let (step, request) = (step(&container, "variables"), VARIABLE_CREATE.request());
+            known.hear(&container, &step, &request, &answer, Some(1), Duration::ZERO);
+            let text =
+                |entry: &LiveEntry, name: &str| entry.fields[name].as_str().unwrap().to_owned();
+            let entries = known.live.sections["variables"].entries().unwrap().iter();
+            let found: Vec<_> =
+                entries.map(|entry| [text(entry, "key"), text(entry, "value")].join(" ")).collect();
+            assert_eq!(found, expected);
+        }
+    }
+
+    /// Answers of before say nothing of a container that is gone.
+    #[test]
+    fn a_read_that_does_not_find_the_container_keeps_no_answers() {
+        let container = shop(&json!({"variables": []}), Unlisted::Report);
+        let target = Target { id: Some(1), ..Target::new(container.scope, container.path.clone()) };
+        let here = Presence::Here(target.clone(), Facts::default());
+        let empty = Collection::Written(Vec::new());
+        let sections = BTreeMap::from([("variables", empty)]);
+        let live = Live { sections, ..Live::of(here, Duration::ZERO) };
+        for (presence, kept) in [(live.presence.clone(), 1), (Presence::Missing(target), 0)] {
+            let mut known = Known::new(live.clone());
+            known.begin();
+            let request = VARIABLE_CREATE.request().arg("id", 1);
+            let variables = step(&container, "variables");
+            known.hear(&container, &variables, &request, &Json::Null, Some(1), Duration::ZERO);
+            known.renew(Live::of(presence, Duration::ZERO), &BTreeSet::from(["variables"]));
+            assert_eq!(known.live.sections.len(), kept);
         }
     }
 

@@ -101,3 +101,70 @@ impl Progress {
         if waits { Readiness::Waits } else { Readiness::Ready }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        desired::testing::origin,
+        diff::{Action, Edge},
+        field::Scope,
+        kind::Created,
+    };
+
+    fn address(section: &'static str, entry: Option<&str>) -> Address {
+        let section = Address::container("acme/shop".into()).section(section);
+        entry.map_or_else(|| section.clone(), |entry| section.entry(entry))
+    }
+
+    fn step(section: &'static str, entry: &str, after: &[Address]) -> Step {
+        let address = address(section, Some(entry));
+        let none = Vec::new;
+        let edge = |address: &Address| Edge { address: address.clone(), reason: "of a rule" };
+        let action = Action::Update;
+        let step = Step::new(Scope::Project, address, action, origin(1), none(), Vec::new());
+        Step { after: after.iter().map(edge).collect(), ..step }
+    }
+
+    fn result(step: &Step, outcome: Outcome) -> StepResult {
+        let (address, action) = (step.address.clone(), step.action);
+        StepResult { scope: step.scope, address, action, outcome }
+    }
+
+    /// A step waits for steps, and for the earlier steps of a section, and for nothing else.
+    #[test]
+    fn a_step_is_ready_once_the_steps_before_it_have_succeeded() {
+        let members = [step("members", "a", &[]), step("members", "b", &[])];
+        let one = step("variables", "A", &[address("members", Some("b"))]);
+        let all = step("variables", "B", &[address("members", None)]);
+        let none = step("variables", "C", &[address("members", Some("z"))]);
+        let [a, b] = &members;
+        let steps = [a, b, &one, &all, &none];
+        let dependencies = Dependencies::of(steps.into_iter(), Created::default());
+        let ready = |progress: &Progress| {
+            [&one, &all, &none].map(|step| match progress.readiness(step, &dependencies) {
+                Readiness::Ready => "ready",
+                Readiness::Waits => "waits",
+                Readiness::Blocked(_) => "blocked",
+            })
+        };
+        for (ends, expected) in [
+            (&[][..], ["waits", "waits", "ready"]),
+            (&[(a, true)], ["waits", "waits", "ready"]),
+            (&[(b, true)], ["ready", "waits", "ready"]),
+            (&[(a, true), (b, true)], ["ready", "ready", "ready"]),
+            (&[(a, false), (b, true)], ["ready", "blocked", "ready"]),
+            (&[(b, false)], ["blocked", "blocked", "ready"]),
+        ] {
+            let mut progress = Progress::of(&steps);
+            for (step, succeeds) in ends {
+                let failed = || Outcome::Failed("answered 400".into());
+                progress.end(&result(step, if *succeeds { Outcome::Done } else { failed() }));
+            }
+            assert_eq!(ready(&progress), expected, "{ends:?}");
+            let has_moved = ends.iter().any(|(_, succeeds)| *succeeds);
+            assert_eq!(progress.has_moved(&one), has_moved, "{ends:?}");
+            assert!(!progress.has_moved(a) && progress.has(&a.address));
+        }
+    }
+}

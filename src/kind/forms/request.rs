@@ -324,6 +324,18 @@ mod tests {
     }
 
     #[test]
+    fn fields_of_a_request_with_ids_are_those_that_name_something() {
+        for (name, expected) in [
+            ("members", &["user_id"][..]),
+            ("shares", &["group_id"]),
+            ("protected_tags", &["allowed_to_create"]),
+            ("variables", &[]),
+        ] {
+            assert_eq!(naming(section(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
     fn a_file_is_sent_in_a_request_of_its_own() {
         let mut declared = fields(json!({"description": "new", "name": "Shop"}));
         declared.insert("avatar".into(), Value::File("shop.png".into()));

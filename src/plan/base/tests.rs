@@ -227,7 +227,7 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
         "settings": {"description": "a", "merge_method": "ff"},
         "variables": [
             {"key": "GONE", "environment_scope": "*", "value": "a"},
-            {"key": "KEPT", "environment_scope": "*", "value": "a"},
+            {"key": "KEPT", "environment_scope": "*", "value": "a", "protected": true},
         ],
     });
     let mut own = base.clone();
@@ -262,7 +262,7 @@ fn without_drift_only_changes_of_the_branch_are_planned() {
         .iter()
         .map(|step| format!("{:?} {}", step.action, step.address))
         .collect();
-    assert_eq!(left.len(), 3, "{left:?}");
+    assert_eq!(left.len(), 4, "{left:?}");
 }
 
 #[test]
@@ -416,5 +416,65 @@ fn a_removal_is_unknown_where_the_base_may_have_removed_it_too() {
         let found = labelled(&declare(true, policy), &head, &live);
         let removal = found.iter().find(|line| line.contains("variables/K"));
         assert_eq!(removal, Some(&format!("acme/shop#variables/K@* {label}")), "{found:?}");
+    }
+}
+
+/// The base would remove an unlisted entry. The branch declares it: with its live value, there is
+/// nothing left to do; with another one, there is a step.
+#[test]
+fn a_removal_by_the_base_is_settled_only_if_the_branch_declares_the_live_state() {
+    let declare = |value: Option<&str>| {
+        let entry =
+            value.map(|value| json!({"key": "K", "environment_scope": "*", "value": value}));
+        shop(&json!({"variables": Json::from_iter(entry)}), Unlisted::Delete)
+    };
+    for (own, settled) in [("a", true), ("b", false)] {
+        let head = declare(Some(own));
+        let live = here_reading(&head, &json!({"variables": [variable("K", "a")]}), &|_| true);
+        let (steps, against) = said(&declare(None), &head, &live);
+        assert_eq!((steps.is_empty(), !against.already.is_empty()), (settled, settled), "{own}");
+    }
+}
+
+/// The base keeps the project archived, so it has no plan for its fields.
+#[test]
+fn a_field_that_both_declare_alike_is_drift_even_if_the_base_has_no_plan_for_it() {
+    let declare = |archived: bool, description: Option<&str>| {
+        let fields = description.map(|text| json!({"description": text}));
+        let sections =
+            json!({"archived": {"archived": archived}, "settings": fields.unwrap_or(json!({}))});
+        shop(&sections, Unlisted::Report)
+    };
+    let head = declare(false, Some("a"));
+    let there = json!({"archived": {"archived": true}, "settings": {"description": "b"}});
+    let mut live = here(&head, &there);
+    if let Presence::Here(_, facts) = &mut live.presence {
+        facts.archived = true;
+    }
+    for (base, label) in [(Some("a"), "Drift"), (Some("c"), "Change"), (None, "Change")] {
+        let found = labelled(&declare(true, base), &head, &live);
+        assert!(found.contains(&format!("acme/shop#settings {label}")), "{base:?} {found:?}");
+    }
+}
+
+#[test]
+fn a_missing_or_needless_part_of_the_project_is_left_as_a_whole() {
+    let rule = json!({"prevent_secrets": true});
+    let absent = json!({"state": "absent"});
+    for (rule, there) in [(rule.clone(), Json::Null), (absent, json!({"prevent_secrets": true}))] {
+        let declare = |method: &str| {
+            let sections = json!({"settings": {"merge_method": method}, "push_rule": rule});
+            shop(&sections, Unlisted::Report)
+        };
+        let (before, head) = (declare("merge"), declare("ff"));
+        let there = json!({"settings": {"merge_method": "merge"}, "push_rule": there});
+        let (live, settings) = (here_reading(&head, &there, &|_| true), settings(&[]));
+        let mut plan = container(&head, &live, &settings);
+        assert_eq!(plan.steps.len(), 2, "{plan:?}");
+        Base::of([before], &[]).label(&mut plan, &head, &live, &settings);
+        let Rest::Some(rest) = Rest::of(&head, &plan) else { panic!("something remains") };
+        let planned = container(&rest, &live, &settings);
+        let planned: Vec<_> = planned.steps.iter().map(|step| step.address.to_string()).collect();
+        assert_eq!(planned, ["acme/shop#settings"], "{rule}");
     }
 }

@@ -359,7 +359,7 @@ fn unknown_sections_operations_and_formats_are_refused() {
         edit(&mut json);
         let read = Sealed::read(resealed(json).as_bytes());
         let unusable = read.and_then(|sealed| sealed.plan.check()).unwrap_err();
-        assert!(unusable.message.contains(says), "{unusable}");
+        assert!(unusable.to_string().contains(says), "{unusable:?}");
     }
 }
 
@@ -478,4 +478,43 @@ fn the_digest_covers_every_part_of_a_declaration() {
     let absent = json!({"variables": [{"key": "MODE", "value": "fast", "state": "absent"}]});
     let present = json!({"variables": [{"key": "MODE", "value": "fast"}]});
     assert_ne!(of(&absent, &|_| ()), of(&present, &|_| ()));
+}
+
+/// What a file shows of its steps is what the plan showed.
+#[test]
+fn a_saved_plan_shows_the_steps_of_the_plan() {
+    let row = |id: u64, level: u8| json!({"id": id, "access_level": level});
+    let declared = json!({
+        "settings": {"merge_method": "ff"},
+        "hooks": [{"url": "https://ci.example.org", "push_events": true}],
+        "shares": [{"group": "acme/leads", "group_access": "maintainer"}],
+        "protected_tags": [{"name": "v*", "allowed_to_create": [{"access_level": "maintainer"}]}],
+    });
+    let live = json!({
+        "settings": {"merge_method": "merge"},
+        "hooks": [],
+        "shares": [{"group_id": 4, "group_full_path": "acme/leads", "group_access_level": 20, "expires_at": null}],
+        "protected_tags": [{"name": "v*", "create_access_levels": [row(1, 30), {"id": 2, "access_level": 30, "group_id": 4}]}],
+    });
+    let side = Side::of(&declared, &live);
+    let plan = side.plan();
+    let about = |step: &crate::diff::Step| {
+        let fields: Vec<_> = step.changes.iter().map(|change| change.field.clone()).collect();
+        let calls: Vec<_> = step.calls.iter().map(|call| (call.operation, call.restores)).collect();
+        (step.address.clone(), step.action, step.replaces, step.possible.is_some(), fields, calls)
+    };
+    let shown: Vec<_> = side.save().plan.shown().iter().map(about).collect();
+    assert_eq!(shown, plan.steps.iter().map(about).collect::<Vec<_>>());
+    assert!(plan.steps.iter().any(|step| step.replaces), "{:?}", plan.steps);
+    assert!(plan.steps.iter().any(|step| !step.replaces), "{:?}", plan.steps);
+}
+
+#[test]
+fn a_file_beyond_the_limit_is_not_parsed() {
+    let mut bytes = vec![b' '; usize::try_from(LARGEST).unwrap()];
+    for is_larger in [false, true, true] {
+        let unusable = Sealed::read(&bytes).unwrap_err();
+        assert_eq!(unusable.message.contains("larger than"), is_larger, "{}", bytes.len());
+        bytes.push(b' ');
+    }
 }

@@ -206,6 +206,44 @@ fn a_glob_acknowledges_a_moved_project_only_if_it_matches_both_paths() {
     }
 }
 
+/// A rule has no former paths.
+#[test]
+fn a_wider_glob_acknowledges_a_rule_below_a_renamed_group() {
+    let mut group = testing::container(Scope::Group, "acme", &Json::Null, Unlisted::Report);
+    group.life.previously = vec![testing::former("prod")];
+    let moves = Moves::of(&[group]);
+    for (path, guard, acknowledged) in [
+        ("acme/web/**", Guard::Reach, true),
+        ("acme/web", Guard::Visibility, false),
+        ("other/web", Guard::Visibility, false),
+    ] {
+        let mut plan = plan(1);
+        let address = Address::container(path.into());
+        plan.refusals.push(Refusal::new(guard, &address, "too many".into(), 6, &origin(1)));
+        let written = [ack("reach:acme/**"), ack("visibility:acme/**")];
+        plan.acknowledge(&written, &moves, TODAY);
+        assert_eq!(plan.refusals.is_empty(), acknowledged, "{path}");
+    }
+}
+
+#[test]
+fn a_deletion_is_acknowledged_by_its_own_path_only() {
+    for (written, acknowledged) in [
+        ("deletion:acme/p000", true),
+        ("deletion:ACME/p000", true),
+        ("deletion:acme/p001", false),
+        ("deletion:acme/*", false),
+        ("deletion:**", false),
+        ("removals:acme/p000", false),
+    ] {
+        let mut plan = plan(1);
+        let reason = "would delete it".to_owned();
+        plan.refusals.push(Refusal::new(Guard::Deletion, &address(0), reason, 1, &origin(1)));
+        plan.acknowledge(&[ack(written)], &Moves::default(), TODAY);
+        assert_eq!(plan.refusals.is_empty(), acknowledged, "{written}");
+    }
+}
+
 #[test]
 fn an_unused_acknowledgement_is_a_warning() {
     for written in ["removals:acme/p000#members", "visibility:acme/p000#hooks", "removals:other/**"]

@@ -2,6 +2,7 @@
 
 use super::{order::access, *};
 use crate::{
+    diff::{Change, Edge},
     operation::{PROJECT_FORK, SHARE_CREATE, id_of},
     plan::connect::connect,
     value::Fields,
@@ -137,6 +138,17 @@ fn visibility_is_raised_top_down_and_lowered_bottom_up() {
         assert!(connect(&mut steps).is_empty());
         assert_eq!(edges(&steps), expected);
     }
+}
+
+/// A visibility that was not read counts as private.
+#[test]
+fn a_step_from_unknown_to_private_visibility_has_no_edges() {
+    let unknown = |path: &str| {
+        at(path, "settings", vec![Effect::Visibility { before: None, after: "private".into() }])
+    };
+    let mut steps = vec![unknown("a"), unknown("a/b"), seen("a/c", "public", "private")];
+    assert!(connect(&mut steps).is_empty());
+    assert_eq!(edges(&steps), vec![vec![""; 0]; 3]);
 }
 
 #[test]
@@ -356,5 +368,53 @@ fn requests_that_name_a_moving_project_wait_for_the_move() {
         assert!(connect(&mut steps).is_empty());
         let expected = if waits { vec!["acme/up".to_owned()] } else { Vec::new() };
         assert_eq!(edges(&steps), [Vec::new(), expected], "{upstream}");
+    }
+}
+
+#[test]
+fn a_setting_that_a_group_limits_follows_that_once_whatever_else_it_follows() {
+    let change = |field: &str| {
+        let (before, after) = (Shown::Value("a".into()), Shown::Value("b".into()));
+        Change::new(field, before, after, None)
+    };
+    let limit = || {
+        let step = at("acme", "settings", Vec::new());
+        Step { scope: Scope::Group, changes: vec![change("shared_runners_setting")], ..step }
+    };
+    for others in [&["acme#settings/x"][..], &["acme/shop#members/x"], &[]] {
+        let edge = |at: &&str| {
+            let (path, rest) = at.split_once('#').unwrap();
+            let section = if rest.starts_with("members") { "members" } else { "settings" };
+            let address = Address::container(path.into()).section(section).entry("x");
+            Edge { address, reason: "x" }
+        };
+        let step = at("acme/shop", "settings", Vec::new());
+        let changes = vec![change("shared_runners_enabled")];
+        let limited = Step { changes, after: others.iter().map(edge).collect(), ..step };
+        let mut steps = vec![limit(), limited];
+        assert!(connect(&mut steps).is_empty());
+        let found = edges(&steps).remove(1);
+        assert_eq!(found.iter().filter(|at| *at == "acme#settings/x").count(), 1, "{found:?}");
+        assert_eq!(
+            found.len(),
+            others.len().max(1) + usize::from(others == ["acme/shop#members/x"])
+        );
+    }
+}
+
+#[test]
+fn a_project_that_is_too_visible_has_the_origin_of_its_visibility() {
+    let change = |field: &str, line: u32| {
+        let after = Shown::Value("public".into());
+        Change::new(field, Shown::Absent, after, Some(origin(line)))
+    };
+    let group = Step { scope: Scope::Group, ..seen("acme", "", "private") };
+    for (changes, line) in [
+        (vec![change("description", 5), change("visibility", 6)], 6),
+        (vec![change("description", 5)], 1),
+    ] {
+        let project = Step { changes, ..seen("acme/shop", "", "public") };
+        let problems = connect(&mut [group.clone(), project]);
+        assert_eq!(problems.iter().map(|p| p.origin.line).collect::<Vec<_>>(), [line]);
     }
 }

@@ -344,6 +344,14 @@ fn removing_the_last_owner_is_refused_unless_an_owner_is_inherited() {
     assert_eq!(refused(&members(&demoted, &bob, levels(&[(9, 40)]))), refusal);
     let answered = members(&demoted, &bob, levels(&[(9, 50)]));
     assert_eq!((refused(&answered), &answered.questions[..]), (vec![], &[][..]));
+    // A user who gets more access, but does not become an owner, does not replace one.
+    let raised = json!([
+        {"user": "bob", "access_level": "maintainer"},
+        {"user": "alice", "access_level": "maintainer"},
+    ]);
+    let plan =
+        members(&raised, &json!([member(2, "bob", 50), member(3, "alice", 30)]), levels(&[]));
+    assert_eq!(refused(&plan), refusal);
     let two = json!([member(2, "bob", 50), member(3, "alice", 50)]);
     assert_eq!(refused(&members(&demoted, &two, levels(&[]))), [] as [&str; 0]);
 }

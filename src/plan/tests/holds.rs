@@ -4,7 +4,7 @@ use jiff::civil::date;
 use serde_json::json;
 
 use super::{super::Holds, *};
-use crate::{desired::testing, field::Scope, kind::Facts};
+use crate::desired::testing;
 
 /// Settings with these holds until the tenth.
 fn holding(holds: &[&str]) -> Settings {

@@ -13,12 +13,13 @@ use crate::{
         testing::{container as container_of, fields, origin, shop},
     },
     diff::{Note, Refusal, Shown},
-    field::Named,
-    kind::{Capability, Effect, Id, Namespace, NamespaceOwner, Target, testing::object},
+    field::{Named, Scope},
+    kind::{Capability, Effect, Facts, Id, Namespace, NamespaceOwner, Target, testing::object},
     live::{
-        Collection, Presence, Question,
+        Collection, Presence, Project, Question,
         testing::{CALLER, caller, here, target},
     },
+    origin::Sourced,
     secret::Reference,
     value::Json,
 };
@@ -138,6 +139,9 @@ fn a_field_missing_in_the_answer_is_unknown() {
     assert_eq!(reason(json!({"description": "x"}), json!({})), (1, None));
     assert_eq!(reason(json!({"description": null}), json!({})), (0, None));
     assert_eq!(reason(json!({"issues_template": "x"}), json!({})), (0, Some(Reason::NotReturned)));
+    // The service shows no template of issues that are off.
+    let off = json!({"issues_access_level": "disabled"});
+    assert_eq!(reason(json!({"issues_template": null}), off), (0, None));
     assert_eq!(
         reason(json!({"issues_template": "x"}), json!({"approvals_before_merge": 0})),
         (1, None)
@@ -990,4 +994,47 @@ fn a_doubt_concerns_its_own_object_only() {
         let doubt = plan.doubt(&step).map(|doubt| doubt.message.into_owned());
         assert_eq!(doubt.as_deref(), expected, "{entry}");
     }
+}
+
+/// The projects below a group that no manifest declares are named with their state.
+#[test]
+fn an_undeclared_project_is_noted_with_its_state() {
+    let mut declared = container_of(Scope::Group, "acme", &json!({}), Unlisted::Report);
+    let project = |path: &str, archived: bool, deleting: bool| {
+        let deleting = deleting.then_some(None);
+        Project { path: path.into(), facts: Facts { archived, deleting, ..Facts::default() } }
+    };
+    let mut live = here(&declared, &json!({}));
+    live.projects = Some(Ok(vec![
+        project("acme/a", false, false),
+        project("acme/b", true, false),
+        project("acme/c", false, true),
+        project("acme/d", true, true),
+    ]));
+    let marked = Some("marked for deletion");
+    for (policy, fails) in [(Unlisted::Report, false), (Unlisted::Fail, true)] {
+        declared.life.unlisted_projects = Some(Sourced { value: policy, origin: origin(3) });
+        let plan = container(&declared, &live, &settings(&[]));
+        let found: Vec<_> = plan.notes.iter().map(|note| note.reason.clone()).collect();
+        let expected = [None, Some("archived"), marked, marked].map(|state| match fails {
+            true => Reason::UndeclaredFails { state },
+            false => Reason::Undeclared { state },
+        });
+        assert_eq!(found, expected);
+    }
+}
+
+/// A change by somebody else takes a schedule over, which no field of it shows.
+#[test]
+fn a_side_effect_is_noted_at_its_own_step() {
+    let schedule = |name: &str, owner: u64| json!({"id": owner, "description": name, "ref": "main", "cron": "0 4 * * *", "cron_timezone": "UTC", "active": true, "owner": {"id": owner}});
+    let declare = |name: &str| json!({"description": name, "ref": "main", "cron": "0 5 * * *"});
+    let declared = json!({"pipeline_schedules": [declare("a"), declare("b")]});
+    let live = json!({"pipeline_schedules": [schedule("a", CALLER), schedule("b", CALLER + 1)]});
+    let plan = plan_of(&declared, &live);
+    assert_eq!(plan.steps.len(), 2, "{plan:?}");
+    let besides = |note: &&Note| matches!(note.reason, Reason::Besides { .. });
+    let noted: Vec<_> = plan.notes.iter().filter(besides).map(|note| &note.address).collect();
+    let taken = plan.steps.iter().find(|step| step.address.to_string().contains("/b")).unwrap();
+    assert_eq!(noted, [&taken.address]);
 }

@@ -47,6 +47,20 @@ pub(super) fn access(user: u64, before: u8, after: u8) -> Vec<Effect> {
     vec![Effect::Access { user: Some(user), before, after, ends: false }]
 }
 
+/// Only who becomes an owner has to come before the old owner goes.
+#[test]
+fn a_step_that_keeps_its_level_does_not_come_before_others() {
+    use Action::Update;
+    for after in [30, 40] {
+        let first = step("acme/shop#members/a", Update, access(2, after, after));
+        let owner = step("acme/shop#members/b", Update, access(3, 50, 50));
+        let demoted = step("acme/shop#members/c", Update, access(4, 50, after));
+        for (_, after) in arranged(vec![demoted, owner, first]) {
+            assert_eq!(after, [""; 0]);
+        }
+    }
+}
+
 /// `steps` in order, each with its edges and their reasons.
 fn arranged(mut steps: Vec<Step>) -> Vec<(String, Vec<String>)> {
     order::arrange(Scope::Project, &caller(), &mut steps);

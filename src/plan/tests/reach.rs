@@ -98,7 +98,8 @@ fn a_limit_keeps_the_first_containers_and_applies_before_guards() {
     assert_eq!(paths, ["acme/p000", "acme/p001", "acme/p002", "acme/p003"]);
     assert_eq!(plan.limited, Some(Limited { to: 4, left_out: 16 }));
     assert_eq!((plan.refusals.len(), plan.projects), (0, 21));
-    assert!(plan.live("acme/p003").is_some() && plan.live("acme/p004").is_none());
+    let (approved, _) = plan.approve(Policy::default()).unwrap();
+    assert!(approved.live("acme/p003").is_some() && approved.live("acme/p004").is_none());
     let limit = NonZeroUsize::new(30);
     let plan = plan_with(20, 4, &Extent { limit, ..Extent::default() });
     assert_eq!(plan.limited, Some(Limited { to: 30, left_out: 0 }));
@@ -106,8 +107,8 @@ fn a_limit_keeps_the_first_containers_and_applies_before_guards() {
 
 #[test]
 fn a_limit_includes_the_containers_that_a_step_depends_on() {
+    let address = |path: &str| Address::container(path.into()).section("settings");
     let step = |path: &str, after: Option<&str>| {
-        let address = |path: &str| Address::container(path.into()).section("settings");
         let edge = after.map(|path| Edge { address: address(path), reason: "x" });
         let step = Step::new(
             Scope::Project,
@@ -125,12 +126,28 @@ fn a_limit_includes_the_containers_that_a_step_depends_on() {
         Refusal::new(Guard::Visibility, &address, "wider".to_owned(), 1, &origin(1))
     };
     let refusals = vec![refusal("b"), refusal("d")];
-    let mut plan = Plan::of(Findings { steps, refusals, ..Findings::default() }, 4);
+    let note = |path: &str, reason: Reason| Note {
+        address: address(path),
+        reason,
+        fields: Vec::new(),
+        origin: None,
+    };
+    let waits = || Reason::Waits { why: "for its group".into() };
+    let what = || Reason::Besides { what: "it restarts".into() };
+    let along = || Reason::TakesAlong { grants_of: Vec::new() };
+    let reasons = [waits(), what(), along(), Reason::Unlisted];
+    let notes = ["b", "c", "e"]
+        .iter()
+        .flat_map(|path| reasons.iter().map(|reason| note(path, reason.clone())));
+    let findings = Findings { steps, refusals, notes: notes.collect(), ..Findings::default() };
+    let mut plan = Plan::of(findings, 4);
     plan.limit(1);
     let paths: Vec<_> = plan.steps.iter().map(|step| &*step.address.path).collect();
     assert_eq!(paths, ["a", "c", "d"]);
     let refused: Vec<_> = plan.refusals.iter().map(|refusal| &*refusal.address.path).collect();
     assert_eq!(refused, ["d"], "what is not done needs no leave");
+    let noted = |path: &str| plan.notes.iter().filter(|note| &*note.address.path == path).count();
+    assert_eq!(["b", "c", "e"].map(noted), [1, 4, 4], "only notes of steps go with them");
     assert_eq!(plan.limited, Some(Limited { to: 1, left_out: 1 }));
 }
 

@@ -12,7 +12,7 @@ use crate::{
         },
     },
     desired::Container,
-    diff::Action,
+    diff::{Action, Change, Shown},
     kind::{Capability, Effect},
     live::{Collection, Presence, testing::here},
 };
@@ -227,5 +227,23 @@ fn answers_show_unsaved_fields_without_a_read() {
         assert!(found.iter().all(|mismatch| mismatch.reason == MismatchReason::NotSaved));
         let found = with_run(&container, steps.clone(), &live, |run| run.refuted(&ends(run, &[])));
         assert_eq!(found, [], "what was not sent is no part of it");
+    }
+}
+
+/// What the service may lack explains only a difference that its step should have removed.
+#[test]
+fn only_an_unsaved_field_has_an_explanation() {
+    let container = declared();
+    let live = here(&container, &before());
+    let step = look(&container, &live, &[]).plan.findings.steps.remove(0);
+    let field = "approvals_before_merge";
+    let change = Change::new(field, Shown::Absent, Shown::Value(json!(2)), None);
+    let step = Step { changes: vec![change], ..step };
+    for (outcomes, is_explained) in [(&[Outcome::Done][..], true), (&[], false)] {
+        let help = with_run(&container, vec![step.clone()], &live, |run| {
+            run.mismatch(&step, &ends(run, outcomes)).unwrap().help
+        });
+        let expected = is_explained.then(|| format!("`{field}` needs the premium tier"));
+        assert_eq!(help, expected);
     }
 }
