@@ -1,20 +1,18 @@
-//! What undrift costs: calls, time, processor and memory, for an organisation of any size.
+//! Measures undrift for an organisation of any size: calls, time, processor time and memory.
 //!
 //! ```text
 //! cargo run --release --example bench -- --projects 1000 --latency 20
 //! ```
 //!
-//! It starts the sandbox as a process of its own, makes a group and users through the API, writes
-//! manifests for as many projects as asked for (10 settings, 5 variables, 3 members, 2 hooks and a
-//! push rule each), applies them, and plans again with nothing to change. Each phase is a process
-//! of its own, so that its processor time and peak memory (Linux only) are its own; they are those
-//! of the command line itself, start-up and reading of the manifests included. Calls are counted in
-//! the sandbox's log of requests.
+//! It starts the sandbox as a separate process, creates a group and users through the API, writes
+//! manifests for the requested number of projects (10 settings, 5 variables, 3 members, 2 hooks and
+//! a push rule each), applies them, and plans again without changes. Each phase is a separate
+//! process, so processor time and peak memory (Linux only) are those of the command line, including
+//! start-up and reading of the manifests. Calls are counted in the sandbox's log of requests.
 //!
-//! `--filled` starts with a sandbox that holds the projects already, which is the way to measure a
-//! hundred thousand of them; `--settings-only` leaves out everything but the settings. `--bare`
-//! also measures a program that makes the same calls, parses each answer and forgets it: what no
-//! plan can be faster than.
+//! `--filled` starts with a sandbox that already has the projects; use it to measure a hundred
+//! thousand of them. `--settings-only` declares only settings. `--bare` also measures a program that
+//! makes the same calls, parses each answer and drops it: a lower bound for every plan.
 
 use std::{
     collections::BTreeMap,
@@ -41,10 +39,10 @@ use process::{Sandbox, TOKEN, say};
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
-/// Set for a process that is to be the command line itself.
+/// Set for a process that runs the command line.
 const AS_UNDRIFT: &str = "UNDRIFT_BENCH_CHILD";
 
-/// Set for a process that is to be the bare program.
+/// Set for a process that runs the bare program.
 const AS_BARE: &str = "UNDRIFT_BENCH_BARE";
 
 /// Measures a plan with nothing to change, and the apply before it.
@@ -144,7 +142,7 @@ impl Service {
         Ok(Self { sandbox: Sandbox::start(command)?, log, counted: 0 })
     }
 
-    /// Makes what the projects need: a group, and people.
+    /// Creates the group and the users that the projects need.
     fn prepare(&mut self) -> Fallible<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -232,13 +230,13 @@ fn operation_of(method: &serde_json::Value, path: &serde_json::Value) -> &'stati
         template.len() == segments.len()
             && template.iter().zip(&segments).all(|(t, s)| t.starts_with(':') || t == s)
     };
-    // Of two that fit, the one with fewer arguments is meant.
+    // If two match, the one with fewer arguments is correct.
     let fitting =
         operations::all().map(AnyOp::row).filter(|o| method == o.method.as_str() && fits(o.path));
     fitting.min_by_key(|o| o.path.matches(':').count()).map_or("other", |o| o.id)
 }
 
-/// This program as the command line, or as the bare one, which leaves its figures in a file.
+/// Runs this program as the command line, or as the bare program, which writes its figures to a file.
 fn this_program(figures: &Path) -> Fallible<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.env_clear().env(AS_UNDRIFT, figures).stdin(Stdio::null());
@@ -263,7 +261,7 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// What a process used, as Linux tells; zero elsewhere.
+/// The resources that a process used; zero except on Linux.
 #[derive(Default)]
 struct Figures {
     cpu: f64,
@@ -291,12 +289,12 @@ impl std::fmt::Display for Figures {
     }
 }
 
-/// The people who are members everywhere, with their levels.
+/// The users who are members of every project, with their levels.
 const LEVELS: [(&str, &str); 3] =
     [("user0", "developer"), ("user1", "maintainer"), ("user2", "reporter")];
 const PEOPLE: [&str; 3] = [LEVELS[0].0, LEVELS[1].0, LEVELS[2].0];
 
-/// The project with a number, as a seed has it. A manifest has the same, and little more.
+/// The project with a number, in the form of a seed. A manifest has nearly the same fields.
 fn project(i: usize, args: &Args) -> Json {
     let mut project = json!({
         "path": format!("bench/project-{i:05}"),

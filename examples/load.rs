@@ -1,14 +1,13 @@
-//! What the sandbox bears: requests a second, latency under writes, memory and start-up time.
+//! Measures the sandbox: requests per second, latency under writes, memory and start-up time.
 //!
 //! ```text
 //! cargo run --release --example load -- --projects 100000 --seconds 5
 //! ```
 //!
-//! It fills a file, starts the sandbox on it as a process of its own, and asks over connections
-//! that are kept open, from this process: on a machine with few cores, the client's share is part
-//! of what is measured. Beside the figures stand the processor time that the sandbox itself spent
-//! on a request (Linux only), and how often the disk can flush four kilobytes, which bounds durable
-//! writes.
+//! It fills a file, starts the sandbox on it as a separate process, and sends requests over open
+//! connections from this process: on a machine with few cores, the figures include the client's
+//! share. It also prints the processor time that the sandbox spent on a request (Linux only), and
+//! how often the disk can flush four kilobytes, which limits durable writes.
 
 use std::{
     error::Error,
@@ -32,7 +31,7 @@ use process::{Sandbox, TOKEN, say};
 
 type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Set for a process that is to be the command line itself.
+/// Set for a process that runs the command line.
 const AS_UNDRIFT: &str = "UNDRIFT_LOAD_CHILD";
 
 /// Measures the sandbox.
@@ -196,7 +195,7 @@ impl Measured {
     }
 }
 
-/// Asks over this many connections until the time is over; how long each request took, sorted.
+/// Sends requests over this many connections until the time is over. Returns their durations, sorted.
 async fn ask(
     service: &Sandbox,
     args: &Args,
@@ -232,7 +231,7 @@ async fn ask(
     Ok(all)
 }
 
-/// Reads one answer, which has to be a success.
+/// Reads one answer, which must be a success.
 async fn receive(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Fallible<()> {
     buffer.clear();
     let end = loop {

@@ -1,6 +1,5 @@
-//! What no plan can be faster than: a program that makes the same calls as a plan of the benchmark,
-//! parses each answer as a whole, and forgets it. It knows nothing of faults, limits or lists that
-//! change.
+//! A lower bound for the duration of a plan: a program that makes the same calls as a plan of the
+//! benchmark, parses each answer, and drops it. It ignores faults, limits and changing lists.
 
 use std::error::Error;
 
@@ -11,7 +10,7 @@ use crate::process::TOKEN;
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
-/// What is read of each project besides the project.
+/// The collections that are read for each project, in addition to the project.
 const PARTS: [&str; 4] = [
     "variables?per_page=100&page=1",
     "members?per_page=100&page=1",
@@ -19,12 +18,12 @@ const PARTS: [&str; 4] = [
     "push_rule",
 ];
 
-/// What [`run`] is told, as one text.
+/// The arguments of [`run`], as one text.
 pub(crate) fn arguments(url: &str, concurrency: usize, settings_only: bool) -> String {
     format!("{url} {concurrency} {}", if settings_only { 0 } else { PARTS.len() })
 }
 
-/// Reads what a plan reads.
+/// Reads everything that a plan reads.
 pub(crate) fn run(arguments: &str) -> Fallible<()> {
     let mut arguments = arguments.split(' ');
     let (Some(url), Some(concurrency), Some(parts)) =
@@ -82,7 +81,7 @@ impl Client<'_> {
     }
 }
 
-/// A client that trusts nobody, for plain HTTP to this machine.
+/// A client without certificates, for plain HTTP to this machine.
 pub(crate) fn http_client() -> Fallible<reqwest::Client> {
     let provider = rustls::crypto::ring::default_provider();
     let tls = rustls::ClientConfig::builder_with_provider(std::sync::Arc::new(provider))

@@ -1,5 +1,5 @@
-//! Processes of the benchmarks: their own, which prints and ends, the sandbox that they start, and
-//! what Linux tells of any.
+//! The processes of a benchmark: its own, and the sandbox that it starts; and the resources that
+//! they use, on Linux.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ pub(crate) fn say(line: &str) {
     println!("{line}");
 }
 
-/// How a benchmark ends: what went wrong is printed.
+/// Ends a benchmark, and prints the error, if any.
 pub(crate) fn ended<E: std::fmt::Display>(result: Result<(), E>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -70,8 +70,8 @@ impl Drop for Sandbox {
 
 /// The processor time that a process has used, in seconds; zero where there is no `/proc`.
 pub(crate) fn processor(process: &str) -> f64 {
-    // Fields 14 and 15 are the ticks in user and in kernel mode; Linux has shown them in hundredths
-    // of a second for ever.
+    // Fields 14 and 15 are the ticks in user and in kernel mode; Linux always shows them in
+    // hundredths of a second.
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let fields: Vec<_> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks =

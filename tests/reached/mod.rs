@@ -28,7 +28,7 @@ impl std::fmt::Display for Reach {
     }
 }
 
-/// What is read to find containers, and whom and what they name.
+/// Operations that find containers, and the users and objects that they name.
 const LOOKED_UP: [Op<Read>; 15] = [
     operation::CURRENT_USER,
     operation::VERSION_GET,

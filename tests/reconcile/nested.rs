@@ -154,7 +154,7 @@ async fn only_the_schedules_that_are_named_are_read() {
         let unlisted = plan.notes.iter().filter(|note| matches!(note.reason, Reason::Unlisted));
         let unlisted = unlisted.map(|note| note.address.to_string());
         let unlisted: Vec<_> = unlisted.filter(|address| address.contains("_variables")).collect();
-        // Of what was not read nothing is said.
+        // Nothing is reported about entries that were not read.
         let known = match expected.len() {
             0 | 1 => None,
             2 => Some("acme/shop#pipeline_schedule_variables/nightly@B"),
@@ -385,7 +385,7 @@ async fn each_write_that_fails_or_loses_its_answer_once_is_done_once() {
             Misfortune::EmptyBody,
         ] {
             let about = format!("{what:?} on {method} {path}");
-            // The first three are those that make what is there.
+            // The first three create the live objects.
             let nth = if path == "/1/variables" { 3 } else { 1 };
             let profile = fault(method, path, nth, what);
             let world = world_of(profile, &[("nightly", &[("B", "2"), ("C", "3")])]).await;
