@@ -132,7 +132,7 @@ pub async fn put(
         let (outcome, copies) = (Outcome::Written, Vec::new());
         return Ok(Comment { note, outcome, copies, merge_request });
     };
-    let outcome = if settled(&first.body) == settled(body) {
+    let outcome = if normalised(&first.body) == normalised(body) {
         Outcome::Same
     } else {
         edit(client, place, first.id, body).await.map_err(refused)?;
@@ -187,7 +187,7 @@ fn own_note(note: Object, author: u64, marker: &Marker) -> Option<Own> {
 }
 
 /// A body without differences that the service may cause.
-fn settled(body: &str) -> String {
+fn normalised(body: &str) -> String {
     body.replace("\r\n", "\n").trim_end().to_owned()
 }
 
@@ -223,7 +223,7 @@ async fn found_after(
         }
         // A failed read may succeed at the next look.
         if let Ok(found) = look().await
-            && let Some(note) = found.iter().find(|note| settled(&note.body) == settled(body))
+            && let Some(note) = found.iter().find(|note| normalised(&note.body) == normalised(body))
         {
             return Ok(note.id);
         }

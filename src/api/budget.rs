@@ -82,7 +82,7 @@ pub struct Counted {
     /// When the answer arrived, or when the client gave up.
     pub at: Duration,
     /// The user's budget in its headers.
-    pub told: Option<Quota>,
+    pub quota: Option<Quota>,
     /// How long its operation alone is closed after a 429 for that operation.
     pub closed: Option<Duration>,
 }
@@ -152,12 +152,12 @@ impl Budget {
         self.in_flight = self.in_flight.saturating_sub(1);
         let route = self.routes.entry(operation.id).or_default();
         route.in_flight = route.in_flight.saturating_sub(1);
-        let Some(Counted { at, told, closed }) = heard else { return };
+        let Some(Counted { at, quota, closed }) = heard else { return };
         if let Some(closed) = closed {
             route.close(operation.a_minute, at, closed);
         }
-        if let Some(told) = told {
-            self.announced = Some(merged(self.announced.take(), told, at));
+        if let Some(quota) = quota {
+            self.announced = Some(merged(self.announced.take(), quota, at));
         }
         // Without a limit there is nothing to count.
         if self.announced.is_some() {
@@ -167,8 +167,8 @@ impl Budget {
 }
 
 /// Merges budgets from answers in any order: within one window, the lowest remainder is the latest.
-fn merged(known: Option<Known>, told: Quota, at: Duration) -> Known {
-    let Quota { a_minute, left, reset, wait } = told;
+fn merged(known: Option<Known>, quota: Quota, at: Duration) -> Known {
+    let Quota { a_minute, left, reset, wait } = quota;
     match known {
         Some(known) if known.reset > reset => known,
         Some(known) if known.reset == reset && known.over_at > at => {
@@ -222,12 +222,12 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn told(left: u64, reset: u64, wait: u64) -> Option<Quota> {
+    fn quota(left: u64, reset: u64, wait: u64) -> Option<Quota> {
         Some(Quota { a_minute: 2_000, left, reset, wait: seconds(wait) })
     }
 
-    fn heard(at: Duration, told: Option<Quota>) -> Option<Counted> {
-        Some(Counted { at, told, closed: None })
+    fn heard(at: Duration, quota: Option<Quota>) -> Option<Counted> {
+        Some(Counted { at, quota, closed: None })
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
             headers.insert("date", HeaderValue::from_static("Thu, 01 Jan 1970 00:01:40 GMT"));
             Quota::read(&headers, SystemTime::UNIX_EPOCH + seconds(9_000))
         };
-        assert_eq!(read("2000", "7", "120"), told(7, 120, 20));
+        assert_eq!(read("2000", "7", "120"), quota(7, 120, 20));
         for (limit, remaining, reset) in [
             ("0", "0", "120"),
             ("2000", "7", "100"),
@@ -273,16 +273,16 @@ mod tests {
     fn no_more_are_sent_than_remain_until_the_reset() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
         assert_eq!(budget.take(hooks, seconds(0)), SendAt::Now);
-        budget.end(hooks, heard(seconds(0), told(2, 120, 20)));
+        budget.end(hooks, heard(seconds(0), quota(2, 120, 20)));
         assert_eq!(budget.take(hooks, seconds(1)), SendAt::Now);
         assert_eq!(budget.take(hooks, seconds(1)), SendAt::Now);
         assert_eq!(budget.take(hooks, seconds(1)), SendAt::AfterAnswer, "both may be counted");
-        budget.end(hooks, heard(seconds(2), told(0, 120, 18)));
+        budget.end(hooks, heard(seconds(2), quota(0, 120, 18)));
         // An older answer that arrives late changes nothing.
-        budget.end(hooks, heard(seconds(2), told(1, 120, 18)));
+        budget.end(hooks, heard(seconds(2), quota(1, 120, 18)));
         assert_eq!(budget.take(hooks, seconds(19)), SendAt::At(seconds(20)));
         assert_eq!(budget.take(hooks, seconds(20)), SendAt::Now, "the window is over");
-        budget.end(hooks, heard(seconds(21), told(1_999, 180, 59)));
+        budget.end(hooks, heard(seconds(21), quota(1_999, 180, 59)));
         assert_eq!(budget.take(hooks, seconds(22)), SendAt::Now);
         // A request that was not sent is given back.
         budget.end(hooks, None);
@@ -316,7 +316,7 @@ mod tests {
                     }
                 }
                 while let Some((at, _)) = in_flight.pop_front_if(|(at, _)| *at <= now) {
-                    budget.end(operation, heard(at, told(1_900, 9_999_999, 3_000)));
+                    budget.end(operation, heard(at, quota(1_900, 9_999_999, 3_000)));
                 }
             }
             let took = *arrived.iter().max().unwrap();
@@ -335,13 +335,13 @@ mod tests {
     fn a_429_of_an_operation_closes_it_alone_and_teaches_its_limit() {
         let (mut budget, hooks) = (Budget::default(), HOOK_LIST.row());
         let complaint = |at, closed| {
-            Some(Counted { at, told: told(1_000, 900, 60), closed: Some(seconds(closed)) })
+            Some(Counted { at, quota: quota(1_000, 900, 60), closed: Some(seconds(closed)) })
         };
         for at in 0..10 {
             assert_eq!(budget.take(hooks, seconds(at)), SendAt::Now);
         }
         for at in 0..8 {
-            budget.end(hooks, heard(seconds(at), told(1_000, 900, 60)));
+            budget.end(hooks, heard(seconds(at), quota(1_000, 900, 60)));
         }
         budget.end(hooks, complaint(seconds(10), 30));
         // A 429 for a request that was in flight at the same time has no further effect.

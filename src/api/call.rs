@@ -178,7 +178,7 @@ impl Core {
                 }
             })?;
             let sent_at = self.settings.clock.now();
-            let (Verdict { outcome, asked, result }, told) =
+            let (Verdict { outcome, asked, result }, quota) =
                 self.send_once(request, wire.clone(), &unquotable).await;
             if !reads && outcome.is_ambiguous() {
                 in_doubt = Some(sent_at);
@@ -191,9 +191,9 @@ impl Core {
                 self.settings.random.unit(),
             );
             let answered_at = self.settings.clock.now();
-            let is_alone = outcome == Outcome::Throttled && told.is_some_and(Quota::spares_others);
+            let is_alone = outcome == Outcome::Throttled && quota.is_some_and(Quota::spares_others);
             let closed = is_alone.then(|| asked.unwrap_or(MINUTE));
-            place.hear(Counted { at: answered_at, told, closed });
+            place.hear(Counted { at: answered_at, quota, closed });
             // A limit of one operation says nothing about the load of others.
             if !is_alone {
                 let took = answered_at.saturating_sub(sent_at);
@@ -394,8 +394,8 @@ impl Core {
             }
             Ok(response) => {
                 self.learn_time(&response.headers);
-                let told = Quota::read(&response.headers, self.settings.clock.wall());
-                (self.judge(operation, response, request.wanted(), unquotable), told)
+                let quota = Quota::read(&response.headers, self.settings.clock.wall());
+                (self.judge(operation, response, request.wanted(), unquotable), quota)
             }
         }
     }
@@ -468,7 +468,7 @@ impl Core {
         let status = response.status;
         let body = response.body.as_deref().unwrap_or_default();
         let (message, absence) =
-            error::message(status, body, |text| unquotable.strike(&self.secrets.redact(text)));
+            error::message(status, body, |text| unquotable.redact(&self.secrets.redact(text)));
         let location = response
             .headers
             .get("location")

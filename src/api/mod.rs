@@ -43,7 +43,7 @@ mod tests;
 pub use call::Freshness;
 pub use client::{Answer, Count, ReadClient, Settings};
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
-pub use error::{ApiError, said};
+pub use error::{ApiError, message_of_success};
 pub use pace::InFlight;
 pub use service::{Service, ServiceError};
 pub use transport::{

@@ -36,7 +36,7 @@ impl Unquotable {
 
     /// `text` without the values in any spelling, without long pieces of them (a service may quote
     /// only the beginning), and without credentials in URLs.
-    pub(super) fn strike(&self, text: &str) -> String {
+    pub(super) fn redact(&self, text: &str) -> String {
         if Bug::QuoteEverything.is_planted() {
             return text.to_owned();
         }
@@ -78,21 +78,21 @@ mod tests {
             ("key is taken", "key is taken"),
             ("", ""),
         ] {
-            assert_eq!(live.strike(text), quoted);
+            assert_eq!(live.redact(text), quoted);
         }
     }
 
     #[test]
     fn with_a_short_value_nothing_is_quoted() {
-        assert_eq!(unquotable(&["hunter2"]).strike("'hunter2' is invalid"), WITHHELD);
-        assert_eq!(unquotable(&["hunter2"]).strike(" "), " ");
-        assert_eq!(unquotable(&[""]).strike("is invalid"), "is invalid");
+        assert_eq!(unquotable(&["hunter2"]).redact("'hunter2' is invalid"), WITHHELD);
+        assert_eq!(unquotable(&["hunter2"]).redact(" "), " ");
+        assert_eq!(unquotable(&[""]).redact("is invalid"), "is invalid");
     }
 
     #[test]
     fn addresses_are_quoted_without_credentials() {
         assert_eq!(
-            unquotable(&[]).strike("bad url https://user:canary@h/?k=canary"),
+            unquotable(&[]).redact("bad url https://user:canary@h/?k=canary"),
             "bad url https://***@h/?k=***"
         );
     }

@@ -147,7 +147,7 @@ fn prepare<E: Copy>(op: Op<E>, args: &Args, cx: &Context) -> Result<Request<E>, 
     }
     arguments::request_for(op, &all).map_err(|faults| {
         faults.iter().for_each(|fault| cx.output.tell_failure(fault));
-        Failure::said(Exit::Usage)
+        Failure::reported(Exit::Usage)
     })
 }
 
@@ -203,7 +203,7 @@ pub(super) fn configuration(
         None => config::find(".".as_ref(), &Surroundings::of_process(), &mut diagnostics),
     };
     cx.output.tell_faults(&diagnostics);
-    if diagnostics.has_errors() { Err(Failure::said(Exit::Usage)) } else { Ok(found) }
+    if diagnostics.has_errors() { Err(Failure::reported(Exit::Usage)) } else { Ok(found) }
 }
 
 /// Why a secret or a file of the request cannot be used. Nothing is sent then.

@@ -77,7 +77,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     connect::stop(endpoint.embedded).await;
     let comment = outcome?;
     cx.output.tell(&remarks(&comment));
-    cx.output.print(&told(&comment, &place)).map(|()| Exit::Success)
+    cx.output.print(&summary(&comment, &place)).map(|()| Exit::Success)
 }
 
 impl Args {
@@ -210,7 +210,7 @@ fn failure(error: CommentError, place: &Place) -> Failure {
 }
 
 /// The result of the command, as text.
-fn told(comment: &Comment, place: &Place) -> String {
+fn summary(comment: &Comment, place: &Place) -> String {
     let what = match comment.outcome {
         Became::Written => "comment written",
         Became::Edited => "comment updated",

@@ -121,7 +121,7 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     let faults = faults_of(&text, &name);
     output.tell_faults(&faults);
     if !faults.is_empty() {
-        return Err(Failure::said(Exit::Usage));
+        return Err(Failure::reported(Exit::Usage));
     }
     let parsed = yaml::parse(&text);
     let seed = match &parsed.documents[..] {

@@ -98,7 +98,7 @@ impl Failure {
     }
 
     /// The end of a run whose reason was already reported.
-    pub(super) const fn said(exit: Exit) -> Self {
+    pub(super) const fn reported(exit: Exit) -> Self {
         Self { error: None, help: None, exit }
     }
 

@@ -219,7 +219,7 @@ fn without_command(error: &clap::Error, arguments: &[OsString], env: &Environmen
     let exit = Exit::Usage.when(error.use_stderr() || is_lost);
     if let Some(file) = misplaced_file(arguments).filter(|file| is_about(error, file)) {
         Output::new(Colour::Auto, 0, false, env)
-            .tell_failure(&Failure::said(exit).help(equals_hint(file)));
+            .tell_failure(&Failure::reported(exit).help(equals_hint(file)));
     }
     exit
 }

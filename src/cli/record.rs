@@ -54,7 +54,7 @@ impl RunRecord {
             .read(true)
             .open(path)
             .map_err(|error| cannot_write(path, &error))?;
-        let record = Record::begun(spelled(now()), job);
+        let record = Record::begun(rfc3339(now()), job);
         Ok(Self(Some(Arc::new(Open {
             path: path.to_owned(),
             now,
@@ -114,7 +114,7 @@ impl RunRecord {
     pub(super) fn end(&self, exit: Exit, error: Option<String>) -> Result<(), Failure> {
         let Some(kept) = &self.0 else { return Ok(()) };
         let Some((mut file, mut record)) = kept.open().take() else { return Ok(()) };
-        record.ended_at = spelled((kept.now)());
+        record.ended_at = rfc3339((kept.now)());
         record.exit_code = exit.code();
         record.error = error;
         let line = record
@@ -131,7 +131,7 @@ impl Open {
 }
 
 /// The time in whole seconds, in the form of RFC 3339.
-fn spelled(time: Timestamp) -> String {
+fn rfc3339(time: Timestamp) -> String {
     format!("{time:.0}")
 }
 

@@ -424,7 +424,7 @@ mod tests {
         let path = folder.path().join("new.json");
         let mut reports = reports(&[&path]);
         reports.begin().unwrap();
-        assert_eq!(reports.end(Err(Failure::said(Exit::Denied))), Exit::Denied);
+        assert_eq!(reports.end(Err(Failure::reported(Exit::Denied))), Exit::Denied);
         assert_eq!((status(&path), names(folder.path())), ("failed".into(), 1));
     }
 

@@ -50,7 +50,7 @@ pub(super) async fn unless_signalled<T>(
     listen(once, |_| {})?;
     tokio::select! {
         done = reading => done,
-        Ok(signal) = told => Err(Failure::said(signal)),
+        Ok(signal) = told => Err(Failure::reported(signal)),
     }
 }
 

@@ -89,7 +89,7 @@ pub fn section(
     let mut findings = Findings::default();
     let mut matching = Matching::new(declared.of, entries);
     let mut doubt = Doubt::default();
-    let crowded = crowded(declared, entries);
+    let crowded = ambiguous_texts(declared, entries);
     for entry in &declared.entries {
         let comparing = Comparing::new(declared.of, entry, context).among(&crowded);
         let before = matching.taken();
@@ -120,7 +120,7 @@ pub fn section(
 
 /// The texts in paths that address several live or declared entries, which only the query
 /// distinguishes.
-fn crowded(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
+fn ambiguous_texts(declared: &DeclaredSection, live: &[LiveEntry]) -> BTreeSet<String> {
     let section = declared.of;
     let [path, .., _] = section.home.handle else { return BTreeSet::new() };
     if !matches!(section.home.change, kind::Change::EditOrReplace(_)) {

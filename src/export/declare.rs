@@ -172,7 +172,7 @@ impl Declaring<'_> {
             }
             let before = self.left_out.len();
             let entry = self.entry(of, live, &mut part.about);
-            if let Some(name) = entry.unsayable(of) {
+            if let Some(name) = entry.missing_identity(of) {
                 self.left_out.truncate(before);
                 self.leave_out(&mut part, &entry, format!("manifests cannot express `{name}`"));
                 continue;
@@ -399,16 +399,17 @@ impl Declaring<'_> {
         }
         let Some(text) = value.as_str() else { return Some("the service hides it".into()) };
         if spec.field.secrecy == Secrecy::Address {
-            let has_credential = mask_url(text) != text || looks::looks_so(text);
+            let has_credential = mask_url(text) != text || looks::is_like_secret(text);
             return has_credential.then(|| "it may hold a credential".into());
         }
         let names = of.identity.iter().filter_map(|name| live.fields.get(*name));
-        let is_named_so = names.clone().map(plain_text).any(|name| looks::is_named_so(&name));
+        let is_named_so =
+            names.clone().map(plain_text).any(|name| looks::is_named_like_secret(&name));
         let why = match of.rules.confidential(&live.fields) {
             _ if self.settings.values == Values::None => "`--values none`",
             Some(why) => why,
             None if is_named_so => "its name is that of a secret",
-            None if looks::looks_so(text) => "it looks like a secret",
+            None if looks::is_like_secret(text) => "it looks like a secret",
             None => return None,
         };
         Some(why.into())

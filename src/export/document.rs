@@ -86,7 +86,7 @@ impl Entry {
     }
 
     /// A field of the identity that is missing, if there is one.
-    pub(super) fn unsayable(&self, of: Section) -> Option<&'static str> {
+    pub(super) fn missing_identity(&self, of: Section) -> Option<&'static str> {
         let is_list = of.shape == Shape::List && self.state.is_none();
         let mut told = of.identity.iter().copied().filter(|_| is_list);
         told.find(|name| self.unknown.iter().any(|unknown| unknown == name))
@@ -155,7 +155,7 @@ impl Document {
     }
 
     /// Declares that the object of section `of` is absent, unless it exists or is unknown.
-    pub(super) fn say_none(&mut self, of: Section) {
+    pub(super) fn declare_absent(&mut self, of: Section) {
         let is_known = self.part(of.section).is_some() || self.unread.contains(&of.section);
         if !is_known {
             let none = Entry { state: Some(ABSENT), ..Entry::default() };

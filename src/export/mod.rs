@@ -244,7 +244,7 @@ impl Estate {
     pub fn finish(mut self) -> Written {
         self.settle();
         if self.settings.create {
-            self.say_none();
+            self.declare_absent();
         }
         let (secrets, notes) = (self.secrets(), self.notes());
         let mut written = Written { secrets, notes, ..Written::default() };
@@ -302,7 +302,7 @@ impl Estate {
 
     /// Declares absence in each project without an object that a group above has, if the service
     /// would otherwise copy the group's object into a new project.
-    fn say_none(&mut self) {
+    fn declare_absent(&mut self) {
         let removable: Vec<Section> = kinds::sections(Scope::Project)
             .filter(|of| of.is_removable() && of.kind.in_scope(Scope::Group).is_some())
             .collect();
@@ -317,7 +317,7 @@ impl Estate {
                 let is_below = document.scope == Scope::Project
                     && groups.iter().any(|group| path.starts_with(group));
                 if is_below && !document.is_archived {
-                    document.say_none(of);
+                    document.declare_absent(of);
                 }
             }
         }

@@ -289,7 +289,7 @@ mod tests {
 
     /// The number of calls that change a group's variable whose key another variable also has,
     /// depending on the release; or why there are none.
-    fn crowded(raw: Json, changed: &str, release: Known) -> Result<usize, Unable> {
+    fn calls_with_duplicates(raw: Json, changed: &str, release: Known) -> Result<usize, Unable> {
         let section = kinds::section(Scope::Group, "variables").unwrap();
         let declared = fields(json!({"key": "A", "environment_scope": "*", "value": "new"}));
         let entry = live(section, raw);
@@ -308,19 +308,26 @@ mod tests {
     fn a_group_variable_of_several_scopes_is_edited_if_the_service_respects_the_filter() {
         let raw = json!({"key": "A", "environment_scope": "*", "value": "old", "protected": false, "masked": false, "raw": false, "variable_type": "env_var"});
         let is = |text: &str| Known::Is(text.parse().unwrap());
-        assert_eq!(crowded(raw.clone(), "value", Known::NotAsked), Err(Unable::DependsOnRelease));
+        assert_eq!(
+            calls_with_duplicates(raw.clone(), "value", Known::NotAsked),
+            Err(Unable::DependsOnRelease)
+        );
         for (release, calls) in [(Known::Hidden, 3), (is("16.8"), 3), (is("16.9"), 1)] {
-            assert_eq!(crowded(raw.clone(), "value", release), Ok(calls), "{release:?}");
+            assert_eq!(
+                calls_with_duplicates(raw.clone(), "value", release),
+                Ok(calls),
+                "{release:?}"
+            );
         }
         let mut shown = raw;
         shown["hidden"] = false.into();
         assert_eq!(
-            crowded(shown.clone(), "value", Known::NotAsked),
+            calls_with_duplicates(shown.clone(), "value", Known::NotAsked),
             Ok(1),
             "only newer ones show it"
         );
         shown["hidden"] = true.into();
-        let unable = crowded(shown, "masked", Known::NotAsked);
+        let unable = calls_with_duplicates(shown, "masked", Known::NotAsked);
         assert!(
             matches!(unable, Err(Unable::Because { code: "hidden-variable", .. })),
             "{unable:?}"

@@ -35,14 +35,14 @@ pub(super) fn connect(steps: &mut [Step]) -> Vec<Problem> {
     handed_down(steps);
     named(steps);
     moved(steps);
-    let mut problems = taken(steps);
+    let mut problems = wait_for_path(steps);
     problems.extend(circular(steps));
     problems.extend(too_visible(steps));
     visible(steps);
     bounded(steps);
     let granted = granted(steps);
     people(steps, &granted);
-    problems.extend(below(steps, &granted));
+    problems.extend(refuse_lower_levels(steps, &granted));
     problems
 }
 
@@ -152,7 +152,7 @@ fn moved(steps: &mut [Step]) {
 }
 
 /// A step that takes a path comes after the move that frees it.
-fn taken(steps: &mut [Step]) -> Vec<Problem> {
+fn wait_for_path(steps: &mut [Step]) -> Vec<Problem> {
     let moved: BTreeSet<_> = steps
         .iter()
         .filter(|step| step.address.section.is_none())
@@ -378,7 +378,7 @@ fn people(steps: &mut [Step], grants: &Grants) {
 }
 
 /// The service refuses a level below one that the same run gives in a group above.
-fn below(steps: &[Step], grants: &Grants) -> Vec<Problem> {
+fn refuse_lower_levels(steps: &[Step], grants: &Grants) -> Vec<Problem> {
     let mut problems = Vec::new();
     for step in steps.iter().filter(|_| !grants.is_empty()) {
         for effect in &step.effects {

@@ -337,7 +337,7 @@ impl Planning<'_> {
     fn arrange(&self, plan: &mut ContainerPlan) {
         self.refuse_low_shares(plan);
         self.after_replacements(plan);
-        self.say_what_goes_along(plan);
+        self.note_lost_grants(plan);
         self.say_besides(plan);
         let refused = guard::steps(&plan.findings.steps, self.live, self.declared, self.context);
         plan.findings.extend(refused);

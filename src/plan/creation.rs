@@ -97,7 +97,7 @@ impl Planning<'_> {
         let step = Step::new(scope, self.address.clone(), Action::Create, origin, changes, calls);
         let after = forms::plain(&values);
         let of = |section: Section| section.rules.effects(None, &Object::new(), &after);
-        let along = self.along().flat_map(|section| of(section.of));
+        let along = self.sections_in_create().flat_map(|section| of(section.of));
         let effects = std::iter::once(Effect::Provides(Capability::Exists))
             .chain(along.filter(|effect| matches!(effect, Effect::Visibility { .. })))
             .chain(self.follows())
@@ -106,7 +106,7 @@ impl Planning<'_> {
     }
 
     /// The sections that the creating request sets too.
-    fn along(&self) -> impl Iterator<Item = &DeclaredSection> {
+    fn sections_in_create(&self) -> impl Iterator<Item = &DeclaredSection> {
         self.in_order().map(|(_, section)| section).filter(|s| s.of.comes_with_container())
     }
 
@@ -117,7 +117,7 @@ impl Planning<'_> {
     ) -> BTreeMap<&'f str, (Section, Sourced<Value>)> {
         let (own, _) = kinds::container(self.declared.scope);
         let own_fields = create.iter().map(|(name, field)| (name, (own, field)));
-        let along = self.along().flat_map(|section| {
+        let along = self.sections_in_create().flat_map(|section| {
             let met = |entry: &Entry| forms::met(section.of, &entry.values(), &Object::new());
             section.entries.iter().flat_map(move |entry| {
                 let mut met = met(entry).unwrap_or_default();

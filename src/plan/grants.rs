@@ -33,7 +33,7 @@ impl Planning<'_> {
             if let Some(until) =
                 supposed.watched.iter().find_map(|step| self.settings.held_until(&step.address))
             {
-                self.spare_for(until, plan);
+                self.hold_replacements(until, plan);
                 return;
             }
             // Do not take away what could not be repaired afterwards.
@@ -41,7 +41,10 @@ impl Planning<'_> {
             let unknown: Vec<_> =
                 unknown.filter(|scope| !plan.incomplete.contains(scope)).collect();
             plan.findings.incomplete.extend(unknown);
-            supposed.steps.into_iter().for_each(|step| suppose(step, &mut plan.findings.steps));
+            supposed
+                .steps
+                .into_iter()
+                .for_each(|step| add_possible(step, &mut plan.findings.steps));
         }
     }
 
@@ -120,7 +123,7 @@ impl Planning<'_> {
     }
 
     /// Holds all replacements of shares, because they would also remove something that is held.
-    fn spare_for(&self, until: Date, plan: &mut ContainerPlan) {
+    fn hold_replacements(&self, until: Date, plan: &mut ContainerPlan) {
         let steps = std::mem::take(&mut plan.findings.steps);
         let (spared, steps): (Vec<_>, Vec<_>) =
             steps.into_iter().partition(|step| step.replaces && self.names_a_group(step));
@@ -132,12 +135,12 @@ impl Planning<'_> {
 
     /// Adds notes for steps that remove or replace a share: the service also removes the group's
     /// grants in rules, and no manifest declares those.
-    pub(super) fn say_what_goes_along(&self, plan: &mut ContainerPlan) {
-        let notes: Vec<_> = plan.steps.iter().filter_map(|step| self.goes_along(step)).collect();
+    pub(super) fn note_lost_grants(&self, plan: &mut ContainerPlan) {
+        let notes: Vec<_> = plan.steps.iter().filter_map(|step| self.lost_grants(step)).collect();
         plan.findings.notes.extend(notes);
     }
 
-    fn goes_along(&self, step: &Step) -> Option<Note> {
+    fn lost_grants(&self, step: &Step) -> Option<Note> {
         let removes = step.replaces || step.action == Action::Delete;
         let group = step.live_id().filter(|_| removes && self.names_a_group(step))?;
         let grants = |section: &Section| {
@@ -190,7 +193,7 @@ impl Planning<'_> {
 
 /// Adds a step that is needed if replacing a share removes grants, as far as it does more than the
 /// step planned for the same object.
-fn suppose(step: Step, steps: &mut Vec<Step>) {
+fn add_possible(step: Step, steps: &mut Vec<Step>) {
     let known = steps.iter_mut().find(|known| known.address == step.address);
     let has = |known: &Step, change: &Change| {
         known.changes.iter().any(|other| other.field == change.field)

@@ -173,7 +173,7 @@ impl DerefMut for Plan {
 
 impl Plan {
     /// An empty plan that knows the unread parts and exceptions of `roster`.
-    pub fn beside(roster: Roster) -> Self {
+    pub fn of_roster(roster: Roster) -> Self {
         let mut plan = Self::default();
         for exception in roster.members.iter().filter_map(|member| member.exception) {
             *plan.exceptions.entry(exception).or_default() += 1;

@@ -196,7 +196,7 @@ impl<'s> Canvas<'s> {
     }
 
     /// `text` without secrets, for text that is split into lines, or laid out elsewhere.
-    pub fn strike(&self, text: &str) -> String {
+    pub fn redact(&self, text: &str) -> String {
         self.secrets.redact(text)
     }
 

@@ -78,7 +78,7 @@ impl Known {
         // Marks are included, so that a secret which is a part of the mark is not replaced in it,
         // and a second redaction changes nothing.
         let marks = text.match_indices(MARK).map(|(at, mark)| at..at + mark.len());
-        apart(text, search.found.into_iter().chain(marks).collect())
+        merged(text, search.found.into_iter().chain(marks).collect())
     }
 }
 
@@ -107,7 +107,7 @@ fn solid(view: &View<'_>) -> View<'static> {
 }
 
 /// `found` extended to whole characters of `text`, ordered and merged.
-fn apart(text: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
+fn merged(text: &str, mut found: Vec<Range<usize>>) -> Vec<Range<usize>> {
     for range in &mut found {
         while !text.is_char_boundary(range.start) {
             range.start -= 1;

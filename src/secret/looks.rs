@@ -25,7 +25,7 @@ const LONG_HEX: usize = 32;
 const BITS: f64 = 3.5;
 
 /// Whether `name` is a typical name of a secret: it contains or ends with one of the words.
-pub fn is_named_so(name: &str) -> bool {
+pub fn is_named_like_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
     let ends = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY"];
@@ -36,7 +36,7 @@ pub fn is_named_so(name: &str) -> bool {
 
 /// Whether `value` looks like a secret: a key, a URL with credentials, or a text that is too
 /// irregular to be written by a person.
-pub fn looks_so(value: &str) -> bool {
+pub fn is_like_secret(value: &str) -> bool {
     value.contains("PRIVATE KEY")
         || mask_url(value) != value && value.contains("://")
         || value.split(|c: char| !is_of_token(c)).any(is_random)
@@ -116,12 +116,12 @@ mod tests {
             "SSH_PRIVATE_KEY",
             "GITHUBTOKEN",
         ] {
-            assert!(is_named_so(name), "{name}");
+            assert!(is_named_like_secret(name), "{name}");
         }
         for name in
             ["LOG_LEVEL", "REGISTRY", "KEYBOARD", "PASSENGER_COUNT", "AUTHOR", "MONKEY", "REGION"]
         {
-            assert!(!is_named_so(name), "{name}");
+            assert!(!is_named_like_secret(name), "{name}");
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
             "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
             "--token=q8Zr2LxV9tPm4KsW7nYb3",
         ] {
-            assert!(looks_so(value), "{value}");
+            assert!(is_like_secret(value), "{value}");
         }
         for value in [
             "",
@@ -156,7 +156,7 @@ mod tests {
             "-Xmx2048m -XX:+UseG1GC",
             "2099-01-31T00:00:00Z",
         ] {
-            assert!(!looks_so(value), "{value}");
+            assert!(!is_like_secret(value), "{value}");
         }
     }
 

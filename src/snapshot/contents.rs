@@ -230,13 +230,13 @@ impl Contents {
         let mut above =
             above.filter_map(|above| self.rosters.get(&(scope, above.to_owned()))?.as_ref().ok());
         match above.rfind(|_| is_there) {
-            Some(ids) => Lookup::Json(self.rows(scope, &self.below(scope, ids, &root))),
+            Some(ids) => Lookup::Json(self.rows(scope, &self.ids_below(scope, ids, &root))),
             None => Lookup::Unknown,
         }
     }
 
     /// Those of `ids` that are below the group at `root`.
-    fn below(&self, scope: Scope, ids: &BTreeSet<u64>, root: &str) -> BTreeSet<u64> {
+    fn ids_below(&self, scope: Scope, ids: &BTreeSet<u64>, root: &str) -> BTreeSet<u64> {
         let is_below = |id: &&u64| {
             self.objects.get(&(scope, **id)).is_some_and(|thing| {
                 let path = thing.path.to_lowercase();
@@ -251,7 +251,7 @@ impl Contents {
         let root = self.root(root);
         let ids = self.objects.keys().filter(|(scope, _)| *scope == Scope::Project);
         let ids = ids.map(|(_, id)| *id).collect();
-        Lookup::Json(self.rows(Scope::Project, &self.below(Scope::Project, &ids, &root)))
+        Lookup::Json(self.rows(Scope::Project, &self.ids_below(Scope::Project, &ids, &root)))
     }
 
     fn rows(&self, scope: Scope, ids: &BTreeSet<u64>) -> Json {

@@ -80,8 +80,8 @@ fn own_keys() -> BTreeSet<String> {
     of_documents.filter(|name| !is_kind(name) && !is_section(name)).collect()
 }
 
-/// How much there is to learn, as a sentence of the page of concepts. A change that raises a number
-/// says so in the changelog.
+/// The number of concepts, as a sentence for the page of concepts. Mention increases in the
+/// changelog.
 fn counted() -> String {
     let kinds = schema::DocumentKind::names().len();
     let configuration = schema::config()["properties"].as_object().unwrap().len();

@@ -317,7 +317,7 @@ impl World {
         desired: &Desired,
         settings: &Settings,
     ) -> Result<Plan, ApiError> {
-        let plan = Mutex::new(Plan::beside(roster).remembering());
+        let plan = Mutex::new(Plan::of_roster(roster).remembering());
         let containers: Vec<_> = desired.containers.iter().collect();
         let each = async |container: &Container, mut live| {
             let planned = apply::plan(observer, container, &mut live, settings).await?;

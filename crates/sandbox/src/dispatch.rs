@@ -81,7 +81,7 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
         return Err(Failure::error(StatusCode::URI_TOO_LONG, "414 URI Too Long"));
     }
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let (operation, segments) = routes::find(service.told, &meant(&parts), path)?;
+    let (operation, segments) = routes::find(service.told, &method_of(&parts), path)?;
     // This route accepts no names, from anybody.
     let is_number = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit());
     let by_number = is_read(&operation.route.method) && operation.route.path == "/users/{user_id}";
@@ -103,7 +103,7 @@ fn receive(service: &Service, request: Request<Bytes>) -> Result<Parsed> {
 
 /// The method of a request. A POST may name another one in a header, for clients that cannot send
 /// PATCH.
-fn meant(parts: &http::request::Parts) -> Method {
+fn method_of(parts: &http::request::Parts) -> Method {
     let named = parts.headers.get("x-http-method-override");
     let named = named.filter(|_| parts.method == Method::POST);
     let others = [Method::PUT, Method::PATCH, Method::DELETE];

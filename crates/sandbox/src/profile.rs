@@ -217,7 +217,7 @@ impl Faults {
     }
 
     /// Counts the call, and returns what happens to it.
-    pub(crate) fn strike(&self, method: &Method, target: &str) -> Option<Misfortune> {
+    pub(crate) fn fault_of(&self, method: &Method, target: &str) -> Option<Misfortune> {
         let mut struck = None;
         for (fault, seen) in self.list().iter_mut() {
             let matches = fault.method.as_ref().is_none_or(|wanted| wanted == method)
@@ -257,7 +257,7 @@ mod tests {
             (Method::POST, "/projects/1/hooks", false),
         ];
         for (method, target, struck) in calls {
-            assert_eq!(faults.strike(&method, target).is_some(), struck, "{method} {target}");
+            assert_eq!(faults.fault_of(&method, target).is_some(), struck, "{method} {target}");
         }
     }
 }

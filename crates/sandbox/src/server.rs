@@ -198,7 +198,7 @@ async fn suffer(
     target: &str,
     request: Request<Incoming>,
 ) -> Result<Response<Outgoing>, Dropped> {
-    let Some(misfortune) = front.faults.strike(method, target) else {
+    let Some(misfortune) = front.faults.fault_of(method, target) else {
         return Ok(whole(carried_out(front, place, request).await));
     };
     let status = |code| StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -36,7 +36,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         };
         ended.mismatches = match look {
             Err(error) => vec![unread(container.clone(), Cause::from(&error))],
-            Ok(Look { seen: left, .. }) => self.left(&left, ended),
+            Ok(Look { seen: left, .. }) => self.mismatches(&left, ended),
         };
         if sent {
             let mismatches = ended.mismatches.clone();
@@ -55,7 +55,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     }
 
     /// What does not match, or is not known to match, after the steps.
-    fn left(&self, left: &ContainerPlan, ended: &Ended) -> Vec<Mismatch> {
+    fn mismatches(&self, left: &ContainerPlan, ended: &Ended) -> Vec<Mismatch> {
         let mut mismatches: Vec<_> = left
             .incomplete
             .iter()

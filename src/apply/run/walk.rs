@@ -15,7 +15,7 @@ use wait::Wait;
 
 use super::{Ended, Look, Place, Run, closes, progress::Readiness};
 use crate::{
-    api::{ApiError, Freshness, said},
+    api::{ApiError, Freshness, message_of_success},
     apply::{Event, Outcome, arrival::next_look, lost::LOOKS},
     cause::Cause,
     diff::{Action, Step},
@@ -496,7 +496,7 @@ fn await_arrival(since: Duration, passed: Duration) -> Next {
 fn refused_within(answer: &Json) -> Option<Cause> {
     let status = answer.get("status").filter(|_| answer.get("id").is_none())?;
     (status == "error")
-        .then(|| Cause::new(said(answer)).context("the service refused a part of it"))
+        .then(|| Cause::new(message_of_success(answer)).context("the service refused a part of it"))
 }
 
 /// Rounds up to a whole second, so that one reading serves all looks due in it.

@@ -83,7 +83,7 @@ impl Repository {
             )
         };
         let way = Folder::to(folder).map_err(|_| outside())?;
-        let own = Self::around(&way.folder).ok_or_else(outside)?;
+        let own = Self::containing(&way.folder).ok_or_else(outside)?;
         let output = own.run(["rev-parse", "--git-dir"])?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
@@ -117,7 +117,7 @@ impl Repository {
     }
 
     /// The repository of a folder without links.
-    fn around(folder: &Path) -> Option<Self> {
+    fn containing(folder: &Path) -> Option<Self> {
         let root = root_of(folder)?;
         let inner = folder.strip_prefix(root).ok()?;
         let parts: Vec<_> = inner.iter().map(|part| part.to_string_lossy()).collect();
@@ -322,7 +322,7 @@ impl Repository {
 /// Whether the repository around a link, or around another repository, tracks it: then a branch
 /// could choose its target.
 fn is_tracked(path: &Path) -> Result<bool, Error> {
-    let Some(around) = path.parent().and_then(Repository::around) else { return Ok(false) };
+    let Some(around) = path.parent().and_then(Repository::containing) else { return Ok(false) };
     let Ok(inner) = path.strip_prefix(&around.root) else { return Ok(false) };
     let listed = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), inner.as_os_str()];
     let output = around.run(listed)?;

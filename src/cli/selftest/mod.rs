@@ -321,7 +321,7 @@ impl Tester {
             }
             // The session contains the plan's lists, which are more complete than the kept ones.
             let session = self.session(phase, setup, reports, cx).await?;
-            let again = session.plan(cx).await.map(|plan| found.again(phase, &plan));
+            let again = session.plan(cx).await.map(|plan| found.add_repeated(phase, &plan));
             session.close().await;
             again?;
         }

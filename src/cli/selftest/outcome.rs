@@ -122,7 +122,7 @@ impl Findings {
     }
 
     /// Adds the steps of the next plan, which should be empty.
-    pub(super) fn again(&mut self, phase: Phase, plan: &Plan) {
+    pub(super) fn add_repeated(&mut self, phase: Phase, plan: &Plan) {
         for step in &plan.steps {
             let Step { scope, address, changes, .. } = step;
             let fields: Vec<_> = changes.iter().map(|change| change.field.clone()).collect();

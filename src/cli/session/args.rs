@@ -152,7 +152,7 @@ impl SelectArgs {
     }
 
     /// Removes from `desired` what a saved plan does not concern, and returns it.
-    pub(super) fn apart(&self, desired: &mut Desired) -> Vec<Container> {
+    pub(super) fn take_unplanned(&self, desired: &mut Desired) -> Vec<Container> {
         let Some(saved) = &self.saved else { return Vec::new() };
         let paths: BTreeSet<_> = saved.containers.iter().map(|one| one.path.as_str()).collect();
         let containers = std::mem::take(&mut desired.containers);

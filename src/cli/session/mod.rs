@@ -83,7 +83,7 @@ impl Session {
     pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
         let progress = Progress::reading(containers.len(), &cx.output);
-        let mut plan = Plan::beside(self.beside.roster.clone());
+        let mut plan = Plan::of_roster(self.beside.roster.clone());
         if self.beside.remembers {
             plan = plan.remembering();
         }

@@ -191,7 +191,7 @@ impl Connected {
             roster = select.of_roster(roster, &desired.moves);
             through.declare(&desired, &secrets);
         }
-        let mut apart = select.apart(&mut desired);
+        let mut apart = select.take_unplanned(&mut desired);
         apart.retain(|container| container.brought_in.is_some());
         acknowledged.extend(desired.acknowledgements.iter().cloned());
         let (removals, reach) = limits(&config);

@@ -59,7 +59,7 @@ pub fn edit_body(
             && (changed.contains(&name.as_str())
                 || (field.with_every_edit && !is_hidden(field, live))
                 || is_reset(field, changed)
-                || (goes_along(field, declared, changed)
+                || (is_sent_with_switch(field, declared, changed)
                     && !section.identity.contains(&name.as_str())))
     });
     let mut body = Fields::new();
@@ -108,7 +108,7 @@ pub fn is_reset(field: &Field, changed: &[&str]) -> bool {
 }
 
 /// Whether an edit that changes `changed` turns on a switch that `field` limits.
-fn goes_along(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
+fn is_sent_with_switch(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
     let Some(limits) = &field.limits else { return false };
     changed.contains(&&*limits.switch) && declared.get(&*limits.switch).is_some_and(is_on)
 }

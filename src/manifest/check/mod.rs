@@ -76,7 +76,7 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
         named.push(is_named);
         faults.0.extend(found.0);
     }
-    above(&containers, context, &mut faults);
+    limits_of_groups(&containers, context, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
     let mut named = named.into_iter();
     containers.retain(|_| named.next().unwrap_or_default());
@@ -86,7 +86,7 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
 }
 
 /// Reports settings that a declared group above does not allow.
-fn above(containers: &[Container], context: &Context, faults: &mut Faults) {
+fn limits_of_groups(containers: &[Container], context: &Context, faults: &mut Faults) {
     let groups: BTreeMap<_, _> = containers
         .iter()
         .filter(|container| container.scope == Scope::Group)
@@ -187,7 +187,7 @@ impl Check<'_> {
     fn container(&mut self, merged: Merged) -> Container {
         let Merged { scope, path, mut life, body, .. } = merged;
         let Body { mut sections, mut unlisted, watch, .. } = body;
-        self.gone(&life, &sections, &unlisted);
+        self.absent_container(&life, &sections, &unlisted);
         let projects = unlisted.remove(PROJECTS);
         life.unlisted_projects = projects.filter(|policy| policy.value != Unlisted::Ignore);
         let (own, _) = kinds::container(scope);
@@ -254,7 +254,7 @@ impl Check<'_> {
     }
 
     /// An absent container must not declare anything else, and must not be a group.
-    fn gone(
+    fn absent_container(
         &mut self,
         life: &Life,
         sections: &[Section],

@@ -81,7 +81,7 @@ pub(super) fn merge(documents: Vec<Document>, traced: &[Glob]) -> Layered {
         (container.path.value.to_lowercase(), container.path.origin.clone())
     };
     containers.sort_by_cached_key(key);
-    twice(&containers, &mut layered.faults);
+    duplicates(&containers, &mut layered.faults);
     let rules = Rules::new(rules, &mut layered.faults);
     let merged = for_each(containers, |container| one(container, &rules, traced));
     for (merged, trace, faults) in merged {
@@ -121,7 +121,7 @@ fn one(container: Container, rules: &Rules, traced: &[Glob]) -> (Merged, Option<
 
 /// Reports groups and projects that are declared twice, at both places. Groups and projects share
 /// one space of paths.
-fn twice(containers: &[Container], faults: &mut Faults) {
+fn duplicates(containers: &[Container], faults: &mut Faults) {
     let same =
         |a: &Container, b: &Container| a.path.value.to_lowercase() == b.path.value.to_lowercase();
     for declared in containers.chunk_by(same) {

@@ -159,7 +159,7 @@ impl Walk<'_> {
             Data::List(items) => items.iter().all(is_plain),
             _ => is_plain(value),
         };
-        if !is_shown || !is_name(&key.name) || looks::is_named_so(&key.name) {
+        if !is_shown || !is_name(&key.name) || looks::is_named_like_secret(&key.name) {
             return false;
         }
         let known: Vec<_> = properties.keys().map(String::as_str).collect();

@@ -185,7 +185,7 @@ fn excluded_projects_of_a_roster_are_counted() {
     let members = [None, Some(Exception::Archived), Some(Exception::Archived)].map(member);
     let incomplete = vec![("acme/**".into(), Cause::new("answered 403"))];
     let roster = Roster { members: members.to_vec(), incomplete, ..Roster::default() };
-    let plan = Plan::beside(roster).sorted(&Extent::default());
+    let plan = Plan::of_roster(roster).sorted(&Extent::default());
     assert_eq!(plan.exceptions.into_iter().collect::<Vec<_>>(), [(Exception::Archived, 2)]);
     assert_eq!(plan.findings.incomplete[0].address.to_string(), "acme/**");
 }

@@ -114,9 +114,9 @@ fn tally(page: &mut String, report: &Report<'_>, steps: &[StepItem<'_>]) {
     let applied = matches!(report.content(), Some(Content::Outcomes(_)));
     *page += "<ul class=\"tally\">\n";
     for action in [Action::Create, Action::Update, Action::Delete] {
-        let counts = |told: &&StepItem<'_>| {
-            told.step.action == action
-                && if applied { told.is_done } else { told.part != Part::Watched }
+        let counts = |item: &&StepItem<'_>| {
+            item.step.action == action
+                && if applied { item.is_done } else { item.part != Part::Watched }
         };
         let (number, class) = (steps.iter().filter(counts).count(), word(action));
         let words = match action {

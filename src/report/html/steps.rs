@@ -9,7 +9,7 @@ use crate::{
         compare::{self, Compared, Sign},
         model::{
             Part, StepItem,
-            fold::{Folded, alike},
+            fold::{Folded, by_container},
             step::{Row, object, remarks, rows_of, sign},
             value::Cell,
             whose, word,
@@ -29,12 +29,12 @@ pub(super) fn part(
     unfolded: bool,
     ink: Ink<'_>,
 ) {
-    let own: Vec<_> = steps.iter().copied().filter(|told| told.part == part).collect();
+    let own: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     if own.is_empty() {
         return;
     }
     let numbers: BTreeMap<_, _> =
-        steps.iter().map(|told| (told.step.address.to_string(), told.number)).collect();
+        steps.iter().map(|item| (item.step.address.to_string(), item.number)).collect();
     *page += &format!(
         "<section class=\"part\">\n<h2>{} <span class=\"count\">{}</span></h2>\n",
         part.title(),
@@ -43,7 +43,7 @@ pub(super) fn part(
     if part != Part::Watched {
         *page += "<p class=\"order\">In each group or project, steps run in this order; several groups and projects run at once, unless a step says what it comes after.</p>\n";
     }
-    for Folded { steps, others } in alike(&own, false, StepItem::with_outcome) {
+    for Folded { steps, others } in by_container(&own, false, StepItem::with_outcome) {
         let times = match others.len() {
             0 => String::new(),
             others => format!(" data-times=\"{}\"", others + 1),
@@ -54,8 +54,8 @@ pub(super) fn part(
             steps.len()
         );
         also(page, &count(others.len(), "more group or project"), &others, ink);
-        for told in steps {
-            step(page, told, unfolded, &numbers, ink);
+        for item in steps {
+            step(page, item, unfolded, &numbers, ink);
         }
         *page += "</article>\n";
     }
@@ -76,12 +76,12 @@ pub(super) fn also(page: &mut String, title: &str, others: &[impl AsRef<str>], i
 
 fn step(
     page: &mut String,
-    told: &StepItem<'_>,
+    item: &StepItem<'_>,
     unfolded: bool,
     numbers: &BTreeMap<String, usize>,
     ink: Ink<'_>,
 ) {
-    let (step, action) = (told.step, word(told.step.action));
+    let (step, action) = (item.step, word(item.step.action));
     let section = step.address.section.unwrap_or(step.scope.noun());
     let label = step.label.map(whose);
     let facet = |name: &str, value: Option<&str>| {
@@ -91,21 +91,21 @@ fn step(
     *page += &format!(
         "<details class=\"step {action}\" id=\"step-{}\" data-action=\"{action}\" data-section=\"{}\"{}{}{}>\n\
          <summary><span class=\"sign\" title=\"{action}\">{sign}</span> <span class=\"object\">{}</span>",
-        told.number,
+        item.number,
         ink.text(section),
         facet("whose", label),
-        facet("outcome", told.outcome),
+        facet("outcome", item.outcome),
         if unfolded { " open" } else { "" },
         ink.text(&object(step.scope, &step.address)),
     );
-    for badge in [label, told.outcome].into_iter().flatten() {
+    for badge in [label, item.outcome].into_iter().flatten() {
         *page += &format!(" <span class=\"badge\">{}</span>", ink.text(badge));
     }
     let origin = format!("{}:{}", step.origin.file, step.origin.line);
     *page += &format!(
         " <span class=\"origin\">{}</span> <span class=\"number\">#{}</span></summary>\n<div class=\"body\">\n",
         ink.text(&origin),
-        told.number
+        item.number
     );
     for remark in remarks(step) {
         *page += &format!("<p class=\"remark\">{}</p>\n", ink.text(&remark));

@@ -17,7 +17,7 @@ use super::{
     marker::Marker,
     model::{
         Group, Item, Part, Report, StepItem,
-        fold::{Folded, alike, same},
+        fold::{Folded, by_container, same},
         item::acknowledgement,
         note::{grouped, object as about},
         step::{Row, firsts, object, remarks, rows_of, sign},
@@ -139,14 +139,14 @@ struct Text<'a> {
 /// The tables for the steps of `part`, one for each group or project; returns the texts that do not
 /// fit into them.
 fn changes<'a>(page: &mut Page, steps: &[StepItem<'a>], part: Part, ink: Ink<'_>) -> Vec<Text<'a>> {
-    let steps: Vec<_> = steps.iter().copied().filter(|told| told.part == part).collect();
+    let steps: Vec<_> = steps.iter().copied().filter(|item| item.part == part).collect();
     let (mut left, mut texts) = (0, Vec::new());
-    for Folded { steps, others } in alike(&steps, false, StepItem::with_outcome) {
+    for Folded { steps, others } in by_container(&steps, false, StepItem::with_outcome) {
         let columns = Columns::of(steps);
         let path = ink.code(&steps[0].step.address.path);
         let head = format!("{path}{}\n\n{}", also(&others, ink), columns.head());
         let rows: Vec<_> =
-            steps.iter().flat_map(|told| columns.rows(told, ink, &mut texts)).collect();
+            steps.iter().flat_map(|item| columns.rows(item, ink, &mut texts)).collect();
         left += page.list(&head, rows.into_iter(), "\n");
     }
     more(page, left, "line");
@@ -166,7 +166,7 @@ fn also(others: &[impl AsRef<str>], ink: Ink<'_>) -> String {
 
 /// The changes of `part`, folded.
 fn folded_changes(page: &mut Page, steps: &[StepItem<'_>], part: Part, ink: Ink<'_>) {
-    let number = steps.iter().filter(|told| told.part == part).count();
+    let number = steps.iter().filter(|item| item.part == part).count();
     if number > 0 {
         fold(page, &format!("{} ({})", part.title(), count(number, "object")), |page| {
             changes(page, steps, part, ink);
@@ -184,8 +184,8 @@ struct Columns {
 impl Columns {
     fn of(steps: &[StepItem<'_>]) -> Self {
         Self {
-            whose: steps.iter().any(|told| told.step.label.is_some()),
-            outcome: steps.iter().any(|told| told.outcome.is_some()),
+            whose: steps.iter().any(|item| item.step.label.is_some()),
+            outcome: steps.iter().any(|item| item.outcome.is_some()),
         }
     }
 
@@ -209,8 +209,8 @@ impl Columns {
     }
 
     /// The rows of a step. Texts that do not fit go to `texts`.
-    fn rows<'a>(self, told: &StepItem<'a>, ink: Ink<'_>, texts: &mut Vec<Text<'a>>) -> Vec<String> {
-        let step = told.step;
+    fn rows<'a>(self, item: &StepItem<'a>, ink: Ink<'_>, texts: &mut Vec<Text<'a>>) -> Vec<String> {
+        let step = item.step;
         let (_, sign) = sign(step.action);
         let object = format!(
             "{} {}",
@@ -219,7 +219,7 @@ impl Columns {
         );
         let place = |origin: &Origin| ink.cell(&format!("{}:{}", origin.file, origin.line));
         let label = |label| Option::map_or(label, "", whose);
-        let outcome = told.outcome.unwrap_or_default();
+        let outcome = item.outcome.unwrap_or_default();
         let mut rows = Vec::new();
         let remark = remarks(step).join("; ");
         let fields = rows_of(step, false);
@@ -281,7 +281,7 @@ fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
         });
         after.collect::<Vec<_>>()
     };
-    let lines: Vec<_> = steps.iter().flat_map(|told| line(told.step)).collect();
+    let lines: Vec<_> = steps.iter().flat_map(|item| line(item.step)).collect();
     details(page, "Order: what comes first, and why", lines.len(), lines, "line");
 }
 

@@ -50,7 +50,11 @@ pub fn same<T, K: Ord>(all: &[T], full: bool, key: impl Fn(&T) -> K) -> Vec<(&T,
 /// Groups `all`, which are in the order of a plan, by group or project. Those with equal changes
 /// are put together at the first one, unless `full`. `of` is a step with its outcome, if it was
 /// applied.
-pub fn alike<T>(all: &[T], full: bool, of: fn(&T) -> (&Step, Option<&str>)) -> Vec<Folded<'_, T>> {
+pub fn by_container<T>(
+    all: &[T],
+    full: bool,
+    of: fn(&T) -> (&Step, Option<&str>),
+) -> Vec<Folded<'_, T>> {
     fn path<T>(one: &T, of: fn(&T) -> (&Step, Option<&str>)) -> &str {
         &of(one).0.address.path
     }

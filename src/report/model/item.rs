@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     Content, Report, State,
-    outcome::{differs, gist, outcome, told, unread, why},
+    outcome::{differs, gist, outcome, unread, why, with_request_id},
     word,
 };
 use crate::{
@@ -201,7 +201,7 @@ fn of_plan(plan: &Plan) -> Vec<Item<'_>> {
             .help(problem.help.as_deref())
     });
     let incomplete = plan.incomplete.iter().map(|scope| {
-        Item::new(Group::Incomplete, "not-read", told(&scope.reason))
+        Item::new(Group::Incomplete, "not-read", with_request_id(&scope.reason))
             .of(&scope.address)
             .help(scope.reason.help.as_deref())
             .common(gist(&scope.reason, &scope.address))
@@ -263,7 +263,7 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
         let (_, ended) = outcome(&step.outcome);
         let cause = step.outcome.cause();
         let message = match cause {
-            Some(cause) => format!("{}: {ended}: {}", word(step.action), told(cause)),
+            Some(cause) => format!("{}: {ended}: {}", word(step.action), with_request_id(cause)),
             None => format!("{}: {ended}", word(step.action)),
         };
         let common = cause.map(|cause| gist(cause, &step.address)).unwrap_or_default();

@@ -29,7 +29,7 @@ pub fn why(reason: &MismatchReason) -> String {
         MismatchReason::NotSaved => "accepted but not saved".to_owned(),
         MismatchReason::ChangedMeanwhile => "changed by someone else meanwhile".to_owned(),
         MismatchReason::NotPlanned => "seen only now; run apply again".to_owned(),
-        MismatchReason::Unreadable(cause) => told(cause),
+        MismatchReason::Unreadable(cause) => with_request_id(cause),
     }
 }
 
@@ -40,7 +40,7 @@ pub fn differs(mismatch: &Mismatch) -> String {
 }
 
 /// A cause on one line, with the request's id in the service's log.
-pub fn told(cause: &Cause) -> String {
+pub fn with_request_id(cause: &Cause) -> String {
     match &cause.request_id {
         Some(id) => format!("{cause} (request {id})"),
         None => cause.to_string(),

@@ -1,6 +1,6 @@
 //! A step of a plan, field by field: which lines it gets, and which steps come before it.
 
-use super::value::{Cell, comparable, lines, said};
+use super::value::{Cell, cell, comparable, lines};
 use crate::{
     address::Address,
     diff::{Action, Change, Edge, Label, Shown, Step},
@@ -114,7 +114,7 @@ impl Row<'_> {
 
     /// The texts of both sides; only one for a creation or a removal.
     pub fn sides(&self) -> [Option<Cell>; 2] {
-        let (before, after) = (said(&self.before), said(&self.after));
+        let (before, after) = (cell(&self.before), cell(&self.after));
         match (self.action, &self.before, &self.after) {
             (Action::Create, ..) => [None, Some(after)],
             (Action::Delete, ..) => [Some(before), None],

@@ -12,7 +12,7 @@ pub enum Cell {
 }
 
 /// The text for one side of a change.
-pub fn said(value: &Shown) -> Cell {
+pub fn cell(value: &Shown) -> Cell {
     Cell::Aside(match value {
         Shown::Absent => "(absent)".into(),
         Shown::Unknown => "(not shown by the service)".into(),

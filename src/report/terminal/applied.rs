@@ -10,7 +10,7 @@ use crate::{
         canvas::{Canvas, Line, Paint},
         model::{
             fold::same,
-            outcome::{self, differs, gist, outcome, told, unread, why},
+            outcome::{self, differs, gist, outcome, unread, why, with_request_id},
             step::{object, sign, tail},
         },
     },
@@ -56,7 +56,7 @@ fn steps(canvas: &mut Canvas, steps: &[StepResult]) {
         let (paint, word) = outcome(&step.outcome);
         let line = line.put(paint, word);
         canvas.line(&match step.outcome.cause() {
-            Some(cause) => line.text(": ").text(told(cause)),
+            Some(cause) => line.text(": ").text(with_request_id(cause)),
             None => line,
         });
         also(canvas, "step", others.iter().map(|step| &step.address));

@@ -5,7 +5,7 @@ use crate::{
     diff::Step,
     report::{
         canvas::{Canvas, Line, Paint},
-        model::fold::{Folded, alike, same},
+        model::fold::{Folded, by_container, same},
     },
     text::{count, escape},
 };
@@ -18,7 +18,7 @@ const NAMED: usize = 5;
 /// Every group and project with its steps, in the order of the plan.
 pub(super) fn projects<'s>(canvas: &mut Canvas, steps: impl IntoIterator<Item = &'s Step>) {
     let steps: Vec<_> = steps.into_iter().collect();
-    for Folded { steps, others } in alike(&steps, canvas.style().full, |step| (step, None)) {
+    for Folded { steps, others } in by_container(&steps, canvas.style().full, |step| (step, None)) {
         canvas.paragraph([Line::default().put(Paint::Bold, &*steps[0].address.path)]);
         change::steps(canvas, steps, true);
         let noun = format!("more {}", steps[0].scope.noun());

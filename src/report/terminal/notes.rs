@@ -15,7 +15,7 @@ use crate::{
             fold::same,
             item::{acknowledgement, sort_of},
             note::{MANY, Sort, grouped, object, sort},
-            outcome::{gist, told},
+            outcome::{gist, with_request_id},
             step::tail,
         },
     },
@@ -92,7 +92,7 @@ pub(super) fn incomplete(canvas: &mut Canvas, incomplete: &[Incomplete]) {
         let line = Line::indented(2).text(scope.address.to_string()).text("  ").hang_here();
         let help = scope.reason.help.as_ref().filter(|_| !others.is_empty());
         let help = help.map_or_else(String::new, |help| format!("; {help}"));
-        canvas.line(&line.put(Paint::Dim, told(&scope.reason) + &help));
+        canvas.line(&line.put(Paint::Dim, with_request_id(&scope.reason) + &help));
         also(canvas, "scope", others.iter().map(|scope| &scope.address));
     });
 }
@@ -129,8 +129,8 @@ fn diagnostics(canvas: &mut Canvas, diagnostics: impl Iterator<Item = Diagnostic
     let struck = diagnostics.map(|mut diagnostic| {
         let Diagnostic { message, place, label, help, .. } = &mut diagnostic;
         let said = [Some(message), label.as_mut(), help.as_mut()];
-        said.into_iter().flatten().for_each(|text| *text = canvas.strike(text));
-        place.iter_mut().for_each(|place| place.file = canvas.strike(&place.file).into());
+        said.into_iter().flatten().for_each(|text| *text = canvas.redact(text));
+        place.iter_mut().for_each(|place| place.file = canvas.redact(&place.file).into());
         diagnostic
     });
     let struck: Diagnostics = struck.collect();

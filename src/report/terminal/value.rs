@@ -5,7 +5,7 @@ use crate::{
     report::{
         canvas::{Canvas, Line, Paint},
         compare::{self, Compared, Sign},
-        model::value::{Cell, said},
+        model::value::{Cell, cell},
     },
     text::count,
 };
@@ -15,7 +15,7 @@ const LINES: usize = 40;
 
 /// A value.
 pub(super) fn shown(value: &Shown) -> Line {
-    side(said(value))
+    side(cell(value))
 }
 
 /// One side of a change.
@@ -29,13 +29,13 @@ pub(super) fn side(said: Cell) -> Line {
 /// A new text of several lines.
 pub(super) fn block(canvas: &mut Canvas, indent: usize, text: &str) {
     let lines =
-        canvas.strike(text).lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
+        canvas.redact(text).lines().map(|line| (Paint::Add, '+', line.to_owned())).collect();
     cut(canvas, indent, lines);
 }
 
 /// The comparison of two texts.
 pub(super) fn comparison(canvas: &mut Canvas, indent: usize, before: &str, after: &str) {
-    match compare::texts(before, after, |text| canvas.strike(text)) {
+    match compare::texts(before, after, |text| canvas.redact(text)) {
         Compared::Aside(words) => {
             canvas.line(&Line::indented(indent).put(Paint::Change, words));
         }

@@ -43,7 +43,7 @@ fn path<'a>(call: &'a Call<'_>) -> Result<&'a str> {
 }
 
 /// The call's `ref` and its commit; 404 for `what` if there is none.
-fn asked(call: &Call<'_>, project: &Project, what: &str) -> Result<(String, Commit)> {
+fn requested_commit(call: &Call<'_>, project: &Project, what: &str) -> Result<(String, Commit)> {
     let reference = match call.params.text("ref")?.filter(|name| !name.is_empty()) {
         Some(reference) if reference != "HEAD" => reference,
         _ => default_branch(call, project)?,
@@ -56,7 +56,7 @@ fn asked(call: &Call<'_>, project: &Project, what: &str) -> Result<(String, Comm
 fn named(call: &Call<'_>) -> Result<(File, Commit, String)> {
     let project = readable(call)?;
     let path = path(call)?;
-    let (reference, commit) = asked(call, &project, "Commit")?;
+    let (reference, commit) = requested_commit(call, &project, "Commit")?;
     let file = of(call, &project).file(&commit.id, path)?;
     Ok((file.ok_or_else(|| Failure::not_found("File"))?, commit, reference))
 }
@@ -102,7 +102,7 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 /// The files and folders in a folder, folders first; with `recursive` also everything below.
 fn tree(call: &Call<'_>) -> Result<Answer> {
     let project = readable(call)?;
-    let (_, commit) = asked(call, &project, "Tree")?;
+    let (_, commit) = requested_commit(call, &project, "Tree")?;
     let folder = call.params.text("path")?.unwrap_or_default();
     let prefix = match folder.trim_matches('/') {
         "" => String::new(),

@@ -134,7 +134,7 @@ fn list(call: &Call<'_>, place: &Scope) -> Result<Answer> {
         _ => labels(call, place, with_above)?,
     };
     if let Scope::Group(group) = place {
-        labels.extend(below(call, group)?);
+        labels.extend(labels_below(call, group)?);
         labels.sort_by(|one, other| (&one.title, one.id).cmp(&(&other.title, other.id)));
         labels.dedup_by_key(|label| label.id);
     }
@@ -147,7 +147,7 @@ fn list(call: &Call<'_>, place: &Scope) -> Result<Answer> {
 }
 
 /// The labels below a group in its list, if the call asks for them.
-fn below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Label>> {
+fn labels_below(call: &Call<'_>, group: &Namespace) -> Result<Vec<Label>> {
     let deep = call.params.is_set("include_descendant_groups")?;
     let groups = if deep { group.subtree(call.db)? } else { vec![group.id] };
     let mut projects = Vec::new();

@@ -287,7 +287,7 @@ fn named(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
 }
 
 /// The fields of a variable in a call.
-fn said(call: &Call<'_>) -> Result<Map<String, Value>> {
+fn fields_in_call(call: &Call<'_>) -> Result<Map<String, Value>> {
     let mut said = Map::new();
     if let Some(value) = call.params.text("value")? {
         said.insert("value".to_owned(), value.into());
@@ -312,7 +312,7 @@ fn add_variable(call: &Call<'_>) -> Result<Answer> {
     }
     let mut variable = json!({ "variable_type": VARIABLE_TYPES[0], "key": key, "raw": false });
     if let Value::Object(variable) = &mut variable {
-        variable.extend(said(call)?);
+        variable.extend(fields_in_call(call)?);
     }
     all.push(variable.clone());
     schedule.set(VARIABLES, all);
@@ -325,7 +325,7 @@ fn set_variable(call: &Call<'_>) -> Result<Answer> {
     let mut all = list_of(&schedule, VARIABLES);
     let at = named(call, &all)?;
     if let Value::Object(variable) = &mut all[at] {
-        variable.extend(said(call)?);
+        variable.extend(fields_in_call(call)?);
     }
     let variable = all[at].clone();
     schedule.set(VARIABLES, all);

@@ -35,7 +35,7 @@ pub(super) static ROUTES: LazyLock<Vec<Route>> =
     LazyLock::new(|| own().flat_map(Collection::routes).collect());
 
 /// Every collection that the service has.
-fn around(call: &Call<'_>) -> impl Iterator<Item = &'static Collection> {
+fn all_collections(call: &Call<'_>) -> impl Iterator<Item = &'static Collection> {
     own().chain(call.service.told.iter().flat_map(|told| told.collections))
 }
 
@@ -388,7 +388,9 @@ impl Collection {
             Verb::Show => {
                 let all = self.all(call, &scope)?;
                 let mut body = body(&self.pick(call, all)?)?;
-                for of in around(call).filter(|of| !of.within.is_empty() && of.is_below(self)) {
+                for of in
+                    all_collections(call).filter(|of| !of.within.is_empty() && of.is_below(self))
+                {
                     let rows = of.stored(call, &scope)?;
                     let rows = rows.iter().map(|row| (of.json)(of, call, &scope, row));
                     body[of.within] = rows.collect::<Result<_>>()?;
@@ -440,7 +442,7 @@ impl Collection {
 
     /// Refuses a request below a parent that does not exist.
     fn check_above(&self, call: &Call<'_>, scope: &Scope) -> Result<()> {
-        let Some(above) = around(call).find(|other| self.is_below(other)) else {
+        let Some(above) = all_collections(call).find(|other| self.is_below(other)) else {
             return Ok(());
         };
         let found = above.rows.find(call.db, scope.holder(), call.segment_id(self.below)?)?;

@@ -119,7 +119,7 @@ impl Store {
             writer: Mutex::new(writer),
             readers: Some(Readers {
                 path: path.to_owned(),
-                log: beside(path, "-wal"),
+                log: sibling(path, "-wal"),
                 idle: Mutex::new(Vec::new()),
             }),
             base: None,
@@ -229,7 +229,7 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// The path of a file beside the data.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn sibling(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -237,7 +237,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 /// Takes `FILE.lock` for this process. The lock ends with the process; the file stays.
 fn lock(path: &Path) -> Result<File, StartError> {
-    let name = beside(path, ".lock");
+    let name = sibling(path, ".lock");
     let wrap = |source| StartError::Lock { path: name.clone(), source };
     let file =
         OpenOptions::new().create(true).truncate(false).write(true).open(&name).map_err(wrap)?;
@@ -317,7 +317,7 @@ mod tests {
                 .expect("written");
             assert_eq!(store.read(count).expect("read"), number + 1);
         }
-        let log = std::fs::metadata(beside(&path, "-wal")).expect("a log").len();
+        let log = std::fs::metadata(sibling(&path, "-wal")).expect("a log").len();
         assert!(log <= LONGEST_LOG, "80 MB were written, and the log has {log} bytes");
     }
 

@@ -72,7 +72,7 @@ fn a_remaining_difference_is_reported_unless_its_step_failed() {
             let ended = ends(run, &outcomes);
             let mut plan = ContainerPlan::default();
             plan.findings.steps.push(left.clone());
-            run.left(&plan, &ended)
+            run.mismatches(&plan, &ended)
         });
         let found: Vec<_> = found.into_iter().map(|mismatch| mismatch.reason).collect();
         let seen = |reason: &MismatchReason| !matches!(reason, MismatchReason::Unreadable(_));
@@ -158,7 +158,7 @@ fn an_unreadable_result_is_reported_once() {
     ] {
         let found = with_run(&container, planned, &live, |run| {
             let ended = ends(run, &outcomes);
-            run.left(&left, &ended)
+            run.mismatches(&left, &ended)
         });
         let unreadable = found.iter().filter(|m| matches!(m.reason, MismatchReason::Unreadable(_)));
         let found: Vec<_> = unreadable.map(|mismatch| mismatch.address.to_string()).collect();

@@ -167,7 +167,7 @@ fn links(
             Effect::Outranked => ("outranked", Paint::Dim),
         };
         let line = Line::indented(4).put(paint, fate).pad_to(15).hang_here();
-        let line = match said(link, of, beside) {
+        let line = match contribution(link, of, beside) {
             Ok(shown) => line.with(value::shown(&shown)),
             Err(words) => line.put(Paint::Dim, words),
         };
@@ -187,7 +187,7 @@ fn links(
 }
 
 /// The contribution of a layer: a value, or something else in words.
-fn said(link: &Link<'_>, of: Section, beside: &Fields) -> Result<Shown, &'static str> {
+fn contribution(link: &Link<'_>, of: Section, beside: &Fields) -> Result<Shown, &'static str> {
     match link.what {
         Content::Value(value) => {
             let field = link.names.first().map_or("", String::as_str);
