@@ -273,15 +273,22 @@ fn comparisons(page: &mut Page, texts: &[Text<'_>], ink: Ink<'_>) {
 
 /// The order of steps with reasons, folded.
 fn conditions(page: &mut Page, steps: &[StepItem<'_>], ink: Ink<'_>) {
-    let line = |step: &Step| {
+    let line = |step: &Step, others: &[&str]| {
+        let others = also(others, ink);
         let after = firsts(step).into_iter().map(move |(reason, firsts)| {
             let firsts: Vec<_> = firsts.iter().take(3).map(|first| ink.code(first)).collect();
             let address = ink.code(&step.address.to_string());
-            format!("- {address} after {}: {reason}\n", firsts.join(", "))
+            format!("- {address} after {}: {reason}{others}\n", firsts.join(", "))
         });
         after.collect::<Vec<_>>()
     };
-    let lines: Vec<_> = steps.iter().flat_map(|item| line(item.step)).collect();
+    let each = by_container(steps, false, StepItem::with_outcome).into_iter();
+    let lines: Vec<_> = each
+        .flat_map(|Folded { steps, others }| {
+            let lines = steps.iter().map(move |item| line(item.step, &others));
+            lines.collect::<Vec<_>>().concat()
+        })
+        .collect();
     details(page, "Order: what comes first, and why", lines.len(), lines, "line");
 }
 

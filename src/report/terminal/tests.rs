@@ -533,6 +533,11 @@ fn a_change_that_waits_for_its_own_group_is_the_same_everywhere() {
     let text = plan(&all, &run(), Title::Plan, Style::default());
     assert_eq!(text.matches("groups come first").count(), 2, "{text}");
     assert!(text.contains("the same change in 4 more projects: acme/g1/p, "), "{text}");
+    let world = World { plan: all, ..World::new() };
+    let marker = Marker::from(Sort::Plan);
+    let comment =
+        world.written("plan", |report| markdown::report(report, &marker, &Secrets::default()));
+    assert_eq!(comment.matches("groups come first").count(), 2, "{comment}");
 }
 
 /// `text` without the colour sequences of canvas and diagnostics.
