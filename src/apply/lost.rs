@@ -238,6 +238,28 @@ mod tests {
         then(&op.request(), standing, history)
     }
 
+    /// What is left to do elsewhere says nothing of a step.
+    #[test]
+    fn a_step_stands_as_its_own_object_does() {
+        let variable = json!({"key": "A", "environment_scope": "*", "value": "x"});
+        let declared = json!({"settings": {"description": "new"}, "variables": [variable]});
+        let shop = shop(&declared, Unlisted::Report);
+        let settings = Settings::of(caller(), Arc::default(), &Desired::default());
+        let left = |description: &str, variables: Json| {
+            let live = json!({"settings": {"description": description}, "variables": variables});
+            plan::container(&shop, &here(&shop, &live), &settings)
+        };
+        let before = left("old", json!([]));
+        let [first, other] = &before.steps[..] else { panic!("{before:?}") };
+        for (now, expected) in [
+            (left("old", json!([])), [CallState::NotApplied, CallState::NotApplied]),
+            (left("new", json!([])), [CallState::Applied, CallState::NotApplied]),
+            (left("old", json!([variable])), [CallState::NotApplied, CallState::Applied]),
+        ] {
+            assert_eq!([first, other].map(|step| standing(shop.scope, step, 0, &now)), expected);
+        }
+    }
+
     #[test]
     fn the_remaining_step_shows_which_calls_of_a_replacement_succeeded() {
         use CallState::{Applied, NotApplied, Other};

@@ -643,3 +643,59 @@ fn rules_do_not_apply_to_a_project_that_is_to_be_absent() {
     let text = format!("{rules}---\nkind: Project\npath: acme/shop\nstate: absent\n");
     assert_eq!(faults(&[("a.yaml", &text)]), []);
 }
+
+/// The parameter is missing in one place, however many templates contain it.
+#[test]
+fn a_missing_parameter_is_reported_once_where_it_must_be_given() {
+    let text = profile("p", "needs: [port]\nsettings: {description: {text: '{port}'}}")
+        + "---\nkind: Project\npath: acme/shop\nuses: [p]\n";
+    let found = said(&text);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("params: `acme/shop` uses the profile `p`"), "{found:?}");
+}
+
+#[test]
+fn a_rule_for_groups_does_not_apply_to_projects() {
+    let rules =
+        "---\nkind: Defaults\nfor: Group\nmatch: {path: 'acme/**'}\nsettings: {description: g}\n";
+    assert_eq!(settings(rules, "settings: {name: Shop}\n"), json!({"name": "Shop"}));
+    let own = rules.replace("for: Group\n", "");
+    assert_eq!(settings(&own, ""), json!({"description": "g"}));
+}
+
+#[test]
+fn a_mapping_of_several_layers_has_the_origin_of_the_highest() {
+    let policy = |fields: &str| format!("settings: {{container_expiration_policy: {{{fields}}}}}");
+    // The keys are merged in alphabetical order, whichever layer they are from.
+    for (lower, upper) in [("cadence: 1d", "keep_n: 10"), ("keep_n: 10", "cadence: 1d")] {
+        let text = defaults("acme/**", &policy(lower))
+            + "---\nkind: Project\npath: acme/shop\n"
+            + &policy(upper)
+            + "\n";
+        let container = &containers(&text)[0];
+        let fields = &container.section("settings").unwrap().entries[0].fields;
+        let origin = fields.get("container_expiration_policy").unwrap().origin.clone();
+        assert_eq!(origin.layer, Layer::Project, "{upper}");
+    }
+}
+
+#[test]
+fn two_names_of_one_field_are_an_error_also_above_other_layers() {
+    let rules = defaults("acme/**", "settings: {description: d}");
+    let document = "settings: {public_builds: true, public_jobs: true}\n";
+    let text = format!("{rules}---\nkind: Project\npath: acme/shop\n{document}");
+    let found = said(&text);
+    assert!(found.iter().any(|fault| fault.starts_with("both-spellings")), "{found:?}");
+}
+
+#[test]
+fn a_misspelled_profile_is_compared_with_those_of_its_scope() {
+    let text = profile("base", "settings: {merge_method: ff}")
+        + &profile("cases", "for: Group\nsettings: {description: g}")
+        + "---\nkind: Project\npath: acme/shop\nuses: [base]\n"
+        + "---\nkind: Project\npath: acme/web\nuses: [case]\n";
+    let loaded = load_files(&[("a.yaml", &text)]);
+    let sorted = loaded.diagnostics.sorted();
+    let unknown = sorted.iter().find(|fault| fault.code == "unknown-profile").unwrap();
+    assert_eq!(unknown.help.as_deref(), Some("did you mean `base`?"));
+}

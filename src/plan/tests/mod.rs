@@ -1038,3 +1038,21 @@ fn a_side_effect_is_noted_at_its_own_step() {
     let taken = plan.steps.iter().find(|step| step.address.to_string().contains("/b")).unwrap();
     assert_eq!(noted, [&taken.address]);
 }
+
+/// The service refuses a rule that names a group whose share is below developer.
+#[test]
+fn a_rule_that_names_a_group_with_a_low_share_is_a_problem() {
+    for (level, is_low) in [("reporter", true), ("developer", false)] {
+        let share = json!({"group": "acme/leads", "group_access": level});
+        let rows = json!([{"access_level": "maintainer"}, {"group": "acme/leads"}]);
+        let rule = json!({"name": "main", "allowed_to_push": rows});
+        let sections = json!({"shares": [share], "protected_branches": [rule]});
+        let declared = shop(&sections, Unlisted::Report);
+        let mut live = here(&declared, &json!({"shares": [], "protected_branches": []}));
+        live.names.insert(Named::Group, "acme/leads", Some(4));
+        let plan = container(&declared, &live, &settings(&[]));
+        let codes: Vec<_> = plan.problems.iter().map(|problem| problem.code).collect();
+        assert_eq!(codes, if is_low { vec!["low-share"] } else { vec![] });
+        assert_eq!(plan.steps.len(), if is_low { 1 } else { 2 }, "{plan:?}");
+    }
+}
