@@ -61,23 +61,34 @@ pub fn did_you_mean<'c>(
 }
 
 /// The candidate that `name` was most likely meant to be: the one with the fewest typing errors, at
-/// most one per three letters.
+/// most one per three letters, and none in another word than its own (`allowed_to_delete` is not
+/// `allowed_to_merge`).
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     const LONGEST: usize = 80;
     if name.len() > LONGEST {
         return None;
     }
-    let plain = |text: &str| text.to_lowercase().replace('-', "_");
-    let name = plain(name);
+    let name = snake_case(name);
     let limit = (name.chars().count() / 3).max(1);
+    let is_near = |other: &str| {
+        let near =
+            |(a, b): (&str, &str)| strsim::osa_distance(a, b) <= (a.len().max(b.len()) / 2).max(1);
+        name.split('_').count() != other.split('_').count()
+            || name.split('_').zip(other.split('_')).all(near)
+    };
     let candidates = candidates.into_iter().inspect(|_| crate::steps::step());
     let candidates = candidates.filter(|candidate| candidate.len() <= LONGEST);
-    let rated =
-        candidates.map(|candidate| (strsim::osa_distance(&name, &plain(candidate)), candidate));
-    rated
-        .filter(|(slips, _)| *slips <= limit)
-        .min_by_key(|(slips, _)| *slips)
-        .map(|(_, candidate)| candidate)
+    let rated = candidates.filter_map(|candidate| {
+        let other = snake_case(candidate);
+        let slips = strsim::osa_distance(&name, &other);
+        (slips <= limit && is_near(&other)).then_some((slips, candidate))
+    });
+    rated.min_by_key(|(slips, _)| *slips).map(|(_, candidate)| candidate)
+}
+
+/// A name in lower case, with `_` between its words.
+pub fn snake_case(name: &str) -> String {
+    words(name).join("_")
 }
 
 /// The candidates that `name` may have been meant to be: the nearest one, or those that have all its

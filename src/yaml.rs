@@ -233,6 +233,10 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let at = error.marker().byte_offset().unwrap_or(self.text.len());
         match error.kind() {
             ErrorKind::RecursionLimitExceeded => too_deep(at..at),
+            ErrorKind::UnknownAnchor if self.is_elsewhere(at) => {
+                Fault::new("syntax", "an alias of an anchor in another document", at..at)
+                    .help("anchors hold within one document; to share between documents, write a `kind: Profile` or `kind: Defaults`")
+            }
             ErrorKind::UnknownAnchor if self.is_merged(at) => {
                 Fault::new("syntax", "`<<` names an anchor that this document does not have", at..at)
                     .help("set it with `&name` earlier in the same document; to share between documents, write a `kind: Profile` or `kind: Defaults`")
@@ -249,6 +253,14 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 Fault { help, ..Fault::new("syntax", message, at..at) }
             }
         }
+    }
+
+    /// Whether the alias at the byte `at` has an anchor before its document.
+    fn is_elsewhere(&self, at: usize) -> bool {
+        let (before, rest) = self.text.split_at_checked(at).unwrap_or_default();
+        let ends = |c: char| c.is_whitespace() || ",]}".contains(c);
+        let name = rest.split(ends).next().and_then(|alias| alias.strip_prefix('*'));
+        name.is_some_and(|name| before.contains(&format!("&{name}")))
     }
 
     /// Whether what is at the byte `at` is merged into a mapping.

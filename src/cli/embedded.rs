@@ -141,7 +141,8 @@ pub(super) fn seed_faults(root: &Path) -> Diagnostics {
 }
 
 fn faults_of(seed: &str, name: &str) -> Diagnostics {
-    manifest::faults_of(seed, name.into(), seed_schema())
+    let token = "/properties/users/items/properties/token";
+    manifest::faults_of(seed, name.into(), seed_schema(), token)
 }
 
 /// The schema of a seed.

@@ -6,6 +6,7 @@ use super::{Fault, Section, Spec, limits::is_on};
 use crate::{
     diagnostic::Severity,
     field::{Compare, Secrecy},
+    level::Level,
     release::time_zone,
     secret::looks,
     text,
@@ -18,6 +19,18 @@ const LITERAL: &str = "literal-secret";
 /// The schema format of a field with a time zone.
 pub const TIME_ZONE: &str = "time-zone";
 
+/// The schema format of a field with times that repeat.
+pub const CRON: &str = "cron";
+
+/// The fields of a cron expression with their limits.
+const CRON_FIELDS: [(&str, u32, u32); 5] = [
+    ("minute", 0, 59),
+    ("hour", 0, 23),
+    ("day of the month", 1, 31),
+    ("month", 1, 12),
+    ("day of the week", 0, 7),
+];
+
 impl Section {
     /// Checks a declared entry without the service: its fields, and the
     /// [rules](super::Rules::check) of its kind.
@@ -26,8 +39,13 @@ impl Section {
             let Some(value) = declared.get(&spec.name) else { continue };
             let field = spec.name.as_str();
             if written {
-                expressions(spec, value, &mut |message, severity| {
-                    let help = "correct it; the service takes RE2 syntax, which has no look-around and no backreferences";
+                expressions(spec, value, &mut |text, message, severity| {
+                    let help = match text.starts_with('*') || text.contains("|*") {
+                        true => "it is a regular expression, not a glob: write `.*` for any text",
+                        false => {
+                            "correct it; the service takes RE2 syntax, which has no look-around and no backreferences"
+                        }
+                    };
                     report(Fault { severity, ..Fault::error("expression", field, message, help) });
                 });
             }
@@ -36,6 +54,30 @@ impl Section {
                     value.text().map(str::trim).filter(|zone| !time_zone::is_known(zone))
             {
                 report(unknown_zone(field, zone));
+            }
+            let text = value.text().unwrap_or_default();
+            if let Some(why) = cron(text).filter(|_| spec.schema["format"] == CRON) {
+                let help = "write minute, hour, day of the month, month and day of the week, as in `0 4 * * 1`";
+                report(Fault::error("value", field, format!("`{field}` {why}"), help));
+            }
+            if spec.field.compare == Compare::Location && is_short(text) {
+                let message = format!("`{field}` must start with `https://`, `ssh://` or the like");
+                let help = "write `ssh://git@HOST/PATH` for `git@HOST:PATH`";
+                report(Fault::error("value", field, message, help));
+            }
+            let is_branch = field == "name" && self.section.starts_with("protected_");
+            if is_branch && text.starts_with('^') || is_branch && text.ends_with('$') {
+                let message =
+                    format!("`{field}` is not a regular expression, and matches no branch or tag");
+                let help = "write `*` for any text, as in `release/*`";
+                let fault = Fault::error("no-effect", field, message, help);
+                report(Fault { severity: Severity::Warning, ..fault });
+            }
+            if value.plain().is_some_and(is_nobody_beside_others) {
+                let message = format!("`no_access` has no effect beside others in `{field}`");
+                let help = "leave it out, or leave the others out if nobody may";
+                let fault = Fault::error("no-effect", field, message, help);
+                report(Fault { severity: Severity::Warning, ..fault });
             }
             let is_url = matches!(spec.field.compare, Compare::Url | Compare::Location);
             let is_trimmed = is_url || spec.field.trimmed;
@@ -89,6 +131,34 @@ impl Section {
     }
 }
 
+/// What is wrong with a cron expression: other fields than five, or a number out of its limits.
+fn cron(text: &str) -> Option<String> {
+    let fields: Vec<_> = text.split_whitespace().collect();
+    if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
+        return Some("must have five fields".to_owned());
+    }
+    let number = |part: &str| part.split('/').next()?.parse::<u32>().ok();
+    let mut fields = fields.into_iter().zip(CRON_FIELDS).filter(|_| !text.starts_with('@'));
+    let (_, (name, from, to)) = fields.find(|(field, (_, from, to))| {
+        let mut numbers = field.split([',', '-']).filter_map(number);
+        numbers.any(|number| !(*from..=*to).contains(&number))
+    })?;
+    Some(format!("must have {from} to {to} for the {name}"))
+}
+
+/// Whether `text` has the short form of an SSH address, as in `git@HOST:PATH`.
+fn is_short(text: &str) -> bool {
+    let host = text.split_once(':').filter(|_| !text.contains("://"));
+    host.is_some_and(|(host, path)| host.contains('@') && !path.is_empty())
+}
+
+/// Whether `rows` lets nobody, and others.
+fn is_nobody_beside_others(rows: &Json) -> bool {
+    let rows = rows.as_array().map_or(&[][..], Vec::as_slice);
+    let level = |row: &Json| row.get("access_level").and_then(Level::parse);
+    rows.len() > 1 && rows.iter().filter_map(level).any(|level| level.number == 0)
+}
+
 /// The fault for an unknown time zone. The part after the last `/` is a name that people use.
 fn unknown_zone(field: &'static str, zone: &str) -> Fault {
     let last = |name: &'static str| name.rsplit('/').next().unwrap_or(name);
@@ -115,10 +185,11 @@ fn credential(value: &Json) -> Option<&'static str> {
 }
 
 /// Reports invalid regular expressions in `value`, also within a mapping.
-fn expressions(spec: &Spec, value: &Value, report: &mut impl FnMut(String, Severity)) {
+fn expressions(spec: &Spec, value: &Value, report: &mut impl FnMut(&str, String, Severity)) {
     let mut one = |name: &str, text: &str| {
         if let Some((why, severity)) = fault(text) {
-            report(format!("`{name}` is not a valid regular expression: {why}"), severity);
+            let message = format!("`{name}` is not a valid regular expression: {why}");
+            report(text, message, severity);
         }
     };
     if let Some(text) = value.text().filter(|_| spec.field.expression) {
@@ -168,6 +239,31 @@ fn is_certain(error: &Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cron_expression_has_five_fields_within_their_limits() {
+        for (text, is_valid) in [
+            ("0 4 * * *", true),
+            ("*/5 0-23 1,31 jan-DEC 7", true),
+            ("0 0 L * mon#1", true),
+            ("@daily", true),
+            ("0 4 * *", false),
+            ("60 4 * * *", false),
+            ("0 24/2 * * *", false),
+            ("0 4 0 * *", false),
+            ("0 4 * 1-13 *", false),
+            ("0 4 * * 1,8", false),
+        ] {
+            assert_eq!(cron(text).is_none(), is_valid, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_short_ssh_address_is_no_url() {
+        assert!(is_short("git@git.example.org:acme/shop.git"));
+        assert!(!is_short("ssh://git@git.example.org/acme/shop.git"));
+        assert!(!is_short("https://git.example.org/acme/shop.git"));
+    }
 
     #[test]
     fn an_expression_that_re2_certainly_refuses_is_an_error() {

@@ -41,7 +41,7 @@ use crate::{
 };
 
 pub use calls::{Call, Job, Unable};
-pub use checks::TIME_ZONE;
+pub use checks::{CRON, TIME_ZONE};
 pub use effect::{Capability, Effect, VISIBILITIES, visibility_rank};
 pub use forms::{plain_text, same};
 pub use live::{

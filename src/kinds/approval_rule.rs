@@ -5,6 +5,7 @@
 //! identified by its type instead of its name.
 
 use crate::{
+    diagnostic::Severity,
     kind::{Identity, Spec, forms},
     operation::Request,
 };
@@ -142,6 +143,16 @@ impl Rules for ApprovalRules {
     }
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
+        let has = |list: &&str| {
+            let names = declared.get(*list).and_then(Value::list);
+            names.is_some_and(|names| !names.is_empty())
+        };
+        if let Some(list) = ["users", "groups"].into_iter().find(has).filter(|_| is_any(declared)) {
+            let message = format!("`{list}` has no effect in a rule of the type `{ANY}`");
+            let help = "leave it out, or write `rule_type: regular`";
+            let fault = Fault::error("no-effect", list, message, help);
+            report(Fault { severity: Severity::Warning, ..fault });
+        }
         let is_for_all = declared.get(ALL).and_then(Value::flag) == Some(true);
         if names_branches(declared) && is_for_all {
             report(Fault::error(

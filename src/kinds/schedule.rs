@@ -7,7 +7,7 @@
 //! `pipeline_schedule_variables.yaml`.
 
 use crate::{
-    kind::{First, TIME_ZONE, same},
+    kind::{CRON, First, TIME_ZONE, same},
     operation,
 };
 
@@ -26,7 +26,7 @@ pub struct Schedule {
     #[schemars(rename = "ref", transform = field().compared(Compare::Ref).harmless(), length(min = 1), example = &"main")]
     pub reference: Option<String>,
     /// When it runs, as a cron expression with five fields.
-    #[schemars(transform = field().harmless(), regex(pattern = r"^\S+( +\S+){4}$"), example = &"0 4 * * *")]
+    #[schemars(transform = field().harmless(), regex(pattern = r"^\S+( +\S+){4}$"), extend("format" = CRON), example = &"0 4 * * *")]
     pub cron: Option<String>,
     /// The time zone of `cron`.
     #[schemars(transform = field().harmless(), extend("format" = TIME_ZONE), example = &"Europe/Berlin")]

@@ -21,7 +21,7 @@ pub struct Variable {
     pub key: String,
     /// The environments whose jobs get the variable: a name, or a pattern such as `review/*`. `*`
     /// means every environment.
-    #[schemars(default = "everywhere", transform = field().trimmed().limits("value").harmless(), length(min = 1, max = 255))]
+    #[schemars(default = "everywhere", transform = field().trimmed().limits("value").harmless(), length(min = 1, max = 255), regex(pattern = r"^[A-Za-z0-9_/\\${}. *-]+$"), example = &"production")]
     pub environment_scope: String,
     /// The value: text, or a reference to a secret.
     #[schemars(transform = field().secrecy(Secrecy::Sensitive).with_every_edit().hidden_by("masked_and_hidden").harmless())]

@@ -23,6 +23,8 @@ pub enum Meaning {
     /// Something that is written in another form or elsewhere in the document: the end of a
     /// sentence that starts with "write".
     Write(&'static str),
+    /// Something that is left out, and why.
+    Leave(&'static str),
     /// An attribute that the service has since this release.
     Since(&'static str),
     /// A value that only responses contain; nobody can set it.
@@ -33,14 +35,17 @@ pub enum Meaning {
     Foreign(&'static str),
 }
 
-use Meaning::{Answer, Field, Foreign, Level, NotYet, Opposite, Since, Write};
+use Meaning::{Answer, Field, Foreign, Leave, Level, NotYet, Opposite, Since, Write};
 
-/// Meanings of words by section. The top level of a document is the empty section.
+/// Meanings of words by place.
 static WORDS: LazyLock<BTreeMap<&str, BTreeMap<&str, Meaning>>> =
     LazyLock::new(|| yaml::built_in(include_str!("words.yaml")));
 
-/// The name under which words of entries of any section stand.
-const ANY: &str = "*";
+/// The place of words that are meant at the top of any document.
+pub const TOP: &str = "";
+
+/// The place of words that are meant in any section.
+pub const ANY: &str = "*";
 
 /// Words that are often written instead of a value, by the correct value.
 static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
@@ -48,14 +53,20 @@ static VALUES: LazyLock<BTreeMap<&str, Vec<&str>>> =
 
 /// The one of `options` that `written` stands for.
 pub fn option<'o>(written: &str, options: impl IntoIterator<Item = &'o str>) -> Option<&'o str> {
+    let meant: Vec<_> = self::options(written).collect();
+    options.into_iter().find(|option| meant.contains(option))
+}
+
+/// All values that `written` may stand for.
+pub fn options(written: &str) -> impl Iterator<Item = &'static str> {
     let written = written.trim().to_lowercase().replace(['_', '-'], " ");
-    let means = |option: &&str| VALUES.get(option).is_some_and(|all| all.contains(&&*written));
-    options.into_iter().find(means)
+    let means = move |(_, words): &(_, &Vec<&str>)| words.contains(&&*written);
+    VALUES.iter().filter(means).map(|(option, _)| *option)
 }
 
 /// The one of the fields `known` of `section` that `word`, which is none, most likely stands for.
 pub fn stands_for<'k>(section: &str, word: &str, known: &[&'k str]) -> Option<&'k str> {
-    match meant(section, word).map(Meaning::field) {
+    match meant(&[section, ANY], word).map(Meaning::field) {
         Some(field) => known.iter().copied().find(|known| Some(*known) == field),
         None => match text::likely(word, known)[..] {
             [only] => Some(only),
@@ -64,10 +75,20 @@ pub fn stands_for<'k>(section: &str, word: &str, known: &[&'k str]) -> Option<&'
     }
 }
 
-/// The meaning of `word` in `section`, if known.
-pub fn meant(section: &str, word: &str) -> Option<Meaning> {
-    let any = if section.is_empty() { "" } else { ANY };
-    [section, any].into_iter().find_map(|section| WORDS.get(section)?.get(word).copied())
+/// Whether what `word` is for in `section` is written in another form or elsewhere.
+pub fn is_elsewhere(section: &str, word: &str) -> bool {
+    matches!(meant(&[section], word), Some(Write(_)))
+}
+
+/// The meaning of `word` in the first of `places` that has one: the key of a section, mapping, entry or
+/// value, or the kind of a document.
+pub fn meant(places: &[&str], word: &str) -> Option<Meaning> {
+    let plain = text::snake_case(word);
+    let known = |place: &&str| {
+        let words = WORDS.get(place)?;
+        words.get(word).or_else(|| words.get(&*plain)).copied()
+    };
+    places.iter().find_map(known)
 }
 
 impl Meaning {
@@ -80,6 +101,7 @@ impl Meaning {
                 format!("use `{name}`: `enabled` or `private` for true, `disabled` for false")
             }
             Write(what) => format!("write {what}"),
+            Leave(why) => format!("leave it out: {why}"),
             Since(release) => format!(
                 "it is an attribute of newer releases of the service (about {release} on): write it below `extra:`"
             ),
@@ -124,23 +146,41 @@ mod tests {
 
     #[test]
     fn no_word_is_a_field_and_each_names_an_existing_one() {
-        for (section, words) in WORDS.iter().filter(|(of, _)| !["", ANY].contains(of)) {
-            let table = of_section(section).unwrap().table();
+        let tables =
+            WORDS.iter().filter_map(|(of, words)| Some((of, of_section(of)?.table(), words)));
+        for (section, table, words) in tables {
             for (word, meant) in words {
-                assert!(table.get(word).is_none(), "{section}: {word} is a field");
+                let leads = meant.field().is_some_and(|name| table.get(name).is_some());
+                assert!(table.get(word).is_none() || !leads, "{section}: {word} is a field");
                 if let Field(name) | Opposite(name) | Level(name) = meant {
+                    let of_groups = kinds::section(Scope::Group, section).map(Section::table);
+                    let is_known = [Some(table), of_groups].into_iter().flatten();
                     assert!(
-                        table.get(name).is_some(),
+                        is_known.into_iter().any(|table| table.get(name).is_some()),
                         "{section}: {word} leads to {name}, which is none"
                     );
                 }
             }
         }
         for (word, meant) in &WORDS[""] {
-            let leads = meant
-                .field()
-                .is_none_or(|name| ["path", "name"].contains(&name) || of_section(name).is_some());
-            assert!(of_section(word).is_none() && leads, "{word}");
+            let leads = meant.field().is_none_or(|name| {
+                [
+                    "import_url",
+                    "params",
+                    "path",
+                    "name",
+                    "previously",
+                    "state",
+                    "unlisted",
+                    "uses",
+                    "watch",
+                ]
+                .contains(&name)
+                    || Scope::ALL.into_iter().any(|scope| kinds::section(scope, name).is_some())
+            });
+            let is_everywhere =
+                Scope::ALL.into_iter().all(|scope| kinds::section(scope, word).is_some());
+            assert!(!is_everywhere && leads, "{word}");
         }
     }
 }

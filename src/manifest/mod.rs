@@ -42,13 +42,14 @@ use faults::Findings;
 use jiff::civil::Date;
 use read::{File, files};
 use schema::Checker;
+use serde_json::json;
 use surroundings::Root;
 
 use crate::{
     address::Glob,
     desired::Desired,
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Severity, Source},
-    field::Scope,
+    field::{KEYWORD, Scope},
     secret::Secrets,
     value::Json,
     yaml,
@@ -208,12 +209,16 @@ pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
     })
 }
 
-/// The faults of a file with one document of `schema` that is not a manifest. They have no lines of
-/// text, because secrets in it are not marked.
-pub fn faults_of(text: &str, name: FileName, schema: Json) -> Diagnostics {
+/// The faults of a file with one document of `schema` that is not a manifest. The lines do not show the
+/// value at `secret`, a JSON pointer into the schema.
+pub fn faults_of(text: &str, name: FileName, schema: Json, secret: &str) -> Diagnostics {
     let parsed = yaml::parse(text);
     let mut findings = Findings::default();
     findings.add_yaml(&parsed);
+    let mut marked = schema.clone();
+    if let Some(secret) = marked.pointer_mut(secret) {
+        secret[KEYWORD] = json!({"secrecy": "sensitive"});
+    }
     if findings.is_empty() {
         match &parsed.documents[..] {
             [document] => {
@@ -222,7 +227,10 @@ pub fn faults_of(text: &str, name: FileName, schema: Json) -> Diagnostics {
             _ => drop(findings.error("document", "the file must hold one document", 0..0)),
         }
     }
-    let (faults, more) = findings.place_without_text(&Source::new(name.clone(), text));
+    findings.explain_slips(text);
+    let mut source = Source::new(name.clone(), text);
+    mask::hide(&mut source, &parsed, |_| &marked, &[&marked]);
+    let (faults, more) = findings.place(&source);
     faults.into_iter().chain(more.diagnostic(name)).collect()
 }
 
@@ -255,6 +263,10 @@ fn through_the_parts(
     let paths = layered.containers.iter().map(|known| known.path.value.to_lowercase()).collect();
     let (desired, faults) = check::check(layered, &context);
     diagnostics.extend(locate::place(faults, counts, &files));
+    if diagnostics.has_errors() {
+        // What has an error may be what a rule is for.
+        diagnostics.retain(|fault| fault.code != "idle-rule");
+    }
     match Includes::of(rules, context, files, paths) {
         // The object of an acknowledgement may be included later.
         Some(includes) => Read { desired, includes: Some(includes), traces },

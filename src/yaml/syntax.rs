@@ -69,7 +69,10 @@ pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static 
             "more text after the quote that ends a text",
             Some("write a `\"` inside double quotes as `\\\"`, or put the text in single quotes"),
         ),
-        ErrorKind::UnknownQuotedScalarEscape => (
+        ErrorKind::UnknownQuotedScalarEscape
+        | ErrorKind::InvalidQuotedScalarHexEscape
+        | ErrorKind::InvalidLowSurrogateHexEscape
+        | ErrorKind::InvalidUnicodeEscape => (
             "an unknown escape in a text in double quotes",
             Some("put the text in single quotes: they keep a `\\` as it is"),
         ),
@@ -84,6 +87,10 @@ pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static 
             Some(
                 "put it in single quotes, as in `'*'` or `'* 4 * * *'`: without them it names a YAML alias",
             ),
+        ),
+        ErrorKind::CommentNotSeparated => (
+            "a `#` without a blank in front",
+            Some("put text that has a `#` in quotes; a comment has a blank in front"),
         ),
         ErrorKind::UnexpectedCharacter { .. } => (
             "a character that no text can start with",

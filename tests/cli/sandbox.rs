@@ -121,9 +121,9 @@ fn a_server_for_all_addresses_answers_to_them_and_to_names_that_are_allowed() {
 }
 
 #[test]
-fn a_seed_that_is_wrong_is_refused_with_its_places_and_without_its_values() {
+fn a_seed_that_is_wrong_is_refused_with_its_lines_and_without_its_secrets() {
     let seed = "\
-users: [{username: ann, token: CANARY}, {token: 5, nmae: CANARY}]
+users: [{username: ann, token: CANARY}, {token: 5, nmae: Ann}]
 projects:
   - {path: acme/shop, hooks: CANARY}
 ";
@@ -132,6 +132,7 @@ projects:
     for told in [
         "m/sandbox.yaml:1:42",
         "`username` is missing",
+        "users: [{username: ann, token: ***}, {token: ***, nmae: Ann}]",
         "m/sandbox.yaml:1:49",
         "`token` must be text",
         "unknown field `nmae`",

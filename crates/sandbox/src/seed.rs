@@ -32,6 +32,7 @@ pub struct Seed {
 #[serde(deny_unknown_fields)]
 pub struct SeedUser {
     /// The name in paths and mentions.
+    #[schemars(example = &"alice")]
     pub username: String,
     /// The name shown to people; by default the username.
     #[serde(default)]
@@ -87,6 +88,7 @@ pub(super) fn word(value: impl Serialize) -> String {
 #[serde(deny_unknown_fields)]
 pub struct SeedGroup {
     /// The full path.
+    #[schemars(example = &"acme")]
     pub path: String,
     /// The name shown to people; by default the last segment of the path.
     #[serde(default)]
@@ -104,6 +106,7 @@ pub struct SeedGroup {
 #[serde(deny_unknown_fields)]
 pub struct SeedMember {
     /// The username.
+    #[schemars(example = &"alice")]
     pub user: String,
     /// The role: guest, reporter, developer, maintainer or owner, or its number.
     pub access_level: SeedLevel,
@@ -175,6 +178,7 @@ fn attributes_of_projects(schema: &mut schemars::Schema) {
 #[serde(deny_unknown_fields)]
 pub struct SeedProject {
     /// The full path.
+    #[schemars(example = &"acme/shop")]
     pub path: String,
     /// Attributes with the service's own names: those for editing a project, and those for creating
     /// one.

@@ -256,7 +256,7 @@ impl Check<'_> {
         only("words", has_words, &worded, of_words);
         let text = [Value::Text];
         only("pattern", field.pattern.is_some(), &text, "only the type `text` can have a pattern");
-        let blank = [Value::Text, Value::TimeZone];
+        let blank = [Value::Text, Value::TimeZone, Value::Cron];
         only("trimmed", field.trimmed, &blank, "only texts can be trimmed");
         only("expression", field.expression, &text, "only the type `text` can be an expression");
         let number = [Value::Integer];

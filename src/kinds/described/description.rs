@@ -386,6 +386,8 @@ pub enum Value {
     Word,
     /// The name of a time zone.
     TimeZone,
+    /// A cron expression: times that repeat.
+    Cron,
     /// A whole number.
     Integer,
     /// `true` or `false`.

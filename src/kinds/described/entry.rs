@@ -5,7 +5,7 @@ use serde_json::json;
 use super::description::{Description, Field, Value};
 use crate::{
     field::{self, Accepted, Codec, Compare, KEYWORD, Limits, Readback, Secrecy, Stake},
-    kind::TIME_ZONE,
+    kind::{CRON, TIME_ZONE},
     kinds::protected_branch::Grant,
     level::Level,
     schema::{self, TextOrSecret},
@@ -41,6 +41,7 @@ pub(super) fn property(field: &Field) -> Json {
         Value::Address => schema::of::<TextOrSecret>().to_value(),
         Value::Text if field.sensitive => schema::of::<TextOrSecret>().to_value(),
         Value::Text | Value::Word => json!({"type": "string"}),
+        Value::Cron => json!({"type": "string", "format": CRON}),
         Value::TimeZone => json!({"type": "string", "format": TIME_ZONE}),
         Value::Date => {
             json!({"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "format": "date"})

@@ -408,7 +408,7 @@ pub struct ExpirationPolicy {
     #[schemars(transform = field().limits("enabled").harmless(), range(min = 1), example = &10)]
     pub keep_n: Option<u32>,
     /// The minimum age of tags that are deleted.
-    #[schemars(transform = field().limits("enabled").harmless(), length(min = 1), example = &"14d", example = &"90d")]
+    #[schemars(transform = field().limits("enabled").harmless(), extend("enum" = ["7d", "14d", "30d", "60d", "90d"]))]
     pub older_than: Option<String>,
     /// A regular expression for the tags that may be deleted; `.*` for all. Required if the policy
     /// is on.

@@ -5,7 +5,7 @@ use jiff::civil::Date;
 use super::{Check, is_below};
 use crate::{
     desired::Declared,
-    field::{Field, Limits, Secrecy, Tier},
+    field::{Field, Limits, Named, Secrecy, Tier},
     kind::{Section, Spec, needs},
     manifest::{
         config,
@@ -35,6 +35,7 @@ impl Check<'_> {
             self.reference(spec, field);
             self.dollar(spec, field);
             self.day(spec, field);
+            self.named(spec, field);
         }
     }
 
@@ -213,17 +214,30 @@ impl Check<'_> {
         }
     }
 
-    /// Warns of a text that looks like a reference to an environment variable in another syntax.
+    /// Warns of a text that looks like a reference to a secret in another syntax.
     fn dollar(&mut self, spec: &Spec, field: &Sourced<Value>) {
         let takes_text = matches!(spec.field.secrecy, Secrecy::Sensitive | Secrecy::Address);
-        if takes_text && field.value.text().is_some_and(is_dollar_name) {
+        if let Some(sign) = field.value.text().filter(|_| takes_text).and_then(foreign_reference) {
             // The name is not quoted, because it may be a password.
             let message = format!(
-                "`{}` is sent as written: `$` does not refer to an environment variable of undrift",
+                "`{}` is sent as written: `{sign}` does not refer to an environment variable of undrift",
                 spec.name
             );
             let dollar = self.faults.warning("reference", message, Spot::key(&field.origin));
             dollar.help("write `{env: NAME}` to take it from the environment; leave it if jobs are to expand it");
+        }
+    }
+
+    /// A group or project must be named by its path.
+    fn named(&mut self, spec: &Spec, field: &Sourced<Value>) {
+        let mut paths = Vec::new();
+        if let Some(value) = field.value.plain() {
+            named_paths(&spec.schema, value, &mut paths);
+        }
+        if paths.iter().any(|path| path.contains([' ', ':']) || path.starts_with('/')) {
+            let message = format!("`{}` must be a full path, as in `acme/team`", spec.name);
+            let wrong = self.faults.error("path", message, Spot::value(&field.origin));
+            wrong.help("leave the address of the service away, and write the path in addresses, not the name");
         }
     }
 
@@ -264,6 +278,24 @@ fn deprecated_in(
     }
 }
 
+/// The paths of groups and projects in `value`.
+fn named_paths<'v>(schema: &Json, value: &'v Json, paths: &mut Vec<&'v str>) {
+    let is_path = matches!(Field::of(schema).names, Some(Named::Group | Named::Project));
+    match value {
+        Json::String(path) if is_path => paths.push(path),
+        Json::Array(items) => {
+            let schema = if is_path { schema } else { &schema["items"] };
+            items.iter().for_each(|item| named_paths(schema, item, paths));
+        }
+        Json::Object(fields) => {
+            fields
+                .iter()
+                .for_each(|(name, value)| named_paths(&schema["properties"][name], value, paths));
+        }
+        _ => {}
+    }
+}
+
 /// Whether `name` is a valid name of an environment variable.
 fn is_variable(name: &str) -> bool {
     !name.is_empty()
@@ -271,8 +303,13 @@ fn is_variable(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Whether `text` consists of `$NAME` or `${NAME}` only.
-fn is_dollar_name(text: &str) -> bool {
-    let Some(name) = text.strip_prefix('$') else { return false };
-    is_variable(name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name))
+/// How `text` begins, if it consists only of a reference as other tools write it: `$NAME`, `${NAME}`,
+/// `env:NAME` or an expression in double braces.
+fn foreign_reference(text: &str) -> Option<&'static str> {
+    let unbraced = |name: &str| name.strip_prefix('{')?.strip_suffix('}').map(str::to_owned);
+    let is_name = |name: &str| is_variable(&unbraced(name).unwrap_or_else(|| name.to_owned()));
+    let has_name = |sign: &&str| text.strip_prefix(*sign).is_some_and(is_name);
+    let is_expression = text.trim_start_matches('$').starts_with("{{") && text.ends_with("}}");
+    let signs = ["$", "env:", "env.", "file:", "vault:"];
+    signs.into_iter().find(has_name).or(is_expression.then_some("{{"))
 }

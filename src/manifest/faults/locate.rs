@@ -11,6 +11,8 @@ use crate::{
 /// The position of an error, in the tree and in the schema.
 pub(super) struct Located<'d> {
     pub(super) node: &'d Node,
+    /// The mapping or list that contains it, with its schema.
+    pub(super) parent: Option<(&'d Node, &'d Json)>,
     /// The key of the value, or of the list that contains it.
     pub(super) key: Option<&'d Key>,
     pub(super) is_item: bool,
@@ -25,6 +27,7 @@ pub(super) struct Located<'d> {
 pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> Option<Located<'d>> {
     let mut spot = Located {
         node: document,
+        parent: None,
         key: None,
         is_item: false,
         depth: 0,
@@ -34,28 +37,20 @@ pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> O
     };
     for token in pointer.split('/').skip(1) {
         let token = token.replace("~1", "/").replace("~0", "~");
-        if spot.depth == 0 {
-            spot.section.clone_from(&token);
-        }
-        match &spot.node.data {
-            Data::List(items) => {
-                spot.node = items.get(token.parse::<usize>().ok()?)?;
-                spot.schema = spot.schema.get("items").unwrap_or(&Json::Null);
-                spot.is_item = true;
-            }
+        spot = match &spot.node.data {
+            Data::List(items) => Located {
+                node: items.get(token.parse::<usize>().ok()?)?,
+                parent: Some((spot.node, spot.schema)),
+                schema: &spot.schema["items"],
+                is_item: true,
+                depth: spot.depth + 1,
+                ..spot
+            },
             _ => {
                 let (key, value) = spot.node.get(&token)?;
-                (spot.node, spot.key, spot.is_item) = (value, Some(key), false);
-                spot.schema = spot
-                    .schema
-                    .pointer(&format!(
-                        "/properties/{}",
-                        token.replace('~', "~0").replace('/', "~1")
-                    ))
-                    .unwrap_or(&Json::Null);
+                spot.at(key, value, &token)
             }
-        }
-        spot.depth += 1;
+        };
         if Field::of(spot.schema).secrecy != Secrecy::Open {
             break;
         }
@@ -63,7 +58,24 @@ pub(super) fn locate<'d>(pointer: &str, document: &'d Node, root: &'d Json) -> O
     Some(spot)
 }
 
-impl Located<'_> {
+impl<'d> Located<'d> {
+    /// The value `node` of `key`, as if the key was called `name`.
+    pub(super) fn at(&self, key: &'d Key, node: &'d Node, name: &str) -> Self {
+        let known = self.schema["properties"].get(name);
+        let known = known.or_else(|| self.schema.get("additionalProperties"));
+        let section = if self.depth == 0 { name } else { &self.section };
+        Self {
+            node,
+            parent: Some((self.node, self.schema)),
+            key: Some(key),
+            is_item: false,
+            depth: self.depth + 1,
+            section: section.to_owned(),
+            schema: known.unwrap_or(&Json::Null),
+            root: self.root,
+        }
+    }
+
     /// The range to mark: the value if it is on one line, otherwise its key or its first key.
     pub(super) fn span(&self) -> Range<usize> {
         match (&self.node.data, self.key) {
@@ -86,25 +98,22 @@ impl Located<'_> {
         }
     }
 
+    /// The properties of its schema.
     pub(super) fn property_names(&self) -> Vec<&str> {
-        names(self.schema)
+        let properties = self.schema["properties"].as_object();
+        properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The properties that a hint may offer: those that are not deprecated.
+    pub(super) fn current_names(&self) -> Vec<&str> {
+        let is_current = |name: &&str| self.schema["properties"][name]["deprecated"] != true;
+        self.property_names().into_iter().filter(is_current).collect()
     }
 
     /// The first sentence of the description.
     pub(super) fn description(&self) -> Option<String> {
         first_sentence(self.schema)
     }
-}
-
-/// The properties of a schema.
-pub(super) fn names(schema: &Json) -> Vec<&str> {
-    schema
-        .get("properties")
-        .and_then(Json::as_object)
-        .into_iter()
-        .flatten()
-        .map(|(name, _)| name.as_str())
-        .collect()
 }
 
 pub(super) fn first_sentence(schema: &Json) -> Option<String> {

@@ -10,7 +10,6 @@ use std::{collections::BTreeSet, ops::Range};
 use super::schema::Checker;
 use crate::{
     diagnostic::{Diagnostic, FileName, Place, Severity, Source},
-    origin::Layer,
     text::escape,
     value::Json,
     yaml::{self, Node, Parsed},
@@ -219,12 +218,6 @@ impl Findings {
             sentences::explain(&error, document, &checker.schema, is_new, self);
         }
         refused
-    }
-
-    /// The faults with their places in `source`, without lines of text, and the number of others.
-    pub(super) fn place_without_text(self, source: &Source<'_>) -> (Vec<Diagnostic>, More) {
-        let at = |span: &Range<usize>| Place::from(&source.origin(span.start, Layer::Project));
-        (self.findings.into_iter().map(|finding| finding.place(at)).collect(), self.more)
     }
 
     /// The faults with their places in `source`, which knows the hidden ranges, and the number of

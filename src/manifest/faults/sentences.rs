@@ -16,8 +16,7 @@ use crate::{
         words::{self, Meaning},
     },
     level::Level,
-    manifest::schema::{PLANNED_FIELD, PLANNED_KEYS},
-    text::{alternatives, is_name, likely, nearest},
+    text::{alternatives, did_you_mean, is_name, likely, listed, nearest},
     value::Json,
     yaml::{Data, Key, Node},
 };
@@ -52,15 +51,24 @@ pub(super) fn explain(
     }
     match error.kind() {
         Kind::AdditionalProperties { unexpected } => {
-            if let Some(foreign) = spot.foreign() {
-                findings.push(foreign);
+            let is_foreign = |name: &&String| matches!(spot.meant(name), Some(Meaning::Foreign(_)));
+            if let Some(name) = unexpected.iter().find(is_foreign) {
+                findings.push(spot.unknown(name));
                 return;
             }
-            let shown = unexpected.len().min(findings.room());
-            for name in &unexpected[..shown] {
+            let mut unknown: Vec<_> = unexpected.iter().map(String::as_str).collect();
+            for (key, _) in spot.node.entries() {
+                let strays = strays(spot.node, spot.schema, key);
+                unknown.retain(|name| !strays.contains(name));
+                if let Some(finding) = emptied(key, &strays) {
+                    findings.push(finding);
+                }
+            }
+            let shown = unknown.len().min(findings.room());
+            for name in &unknown[..shown] {
                 findings.push(spot.unknown(name));
             }
-            findings.skip(unexpected.len() - shown);
+            findings.skip(unknown.len() - shown);
         }
         Kind::Required { property } => {
             let property = property.as_str().unwrap_or_default();
@@ -72,7 +80,7 @@ pub(super) fn explain(
                 missing.label("in this entry");
             }
         }
-        _ if is_new => drop(findings.push(spot.wrong(error))),
+        _ if is_new && !spot.has_strays() => drop(findings.push(spot.wrong(error))),
         _ => {}
     }
 }
@@ -85,88 +93,88 @@ pub(in crate::manifest) fn missing<A>(property: &str, schema: &Json, at: A) -> F
 
 impl Located<'_> {
     fn secret(&self) -> Finding {
-        let name = self.name();
         let form = "`{env: NAME}` or `{file: PATH}`";
-        let has_reference_keys =
-            self.node.entries().iter().any(|(key, _)| matches!(key.name.as_str(), "env" | "file"));
-        let (code, message) = match (Field::of(self.schema).secrecy, &self.node.data) {
-            (_, Data::Null) => ("null", format!("{name} is empty")),
-            (_, Data::Map(_)) if has_reference_keys => {
-                ("reference", format!("{name} is not a well-formed reference to a secret"))
-            }
-            (Secrecy::Reference, _) => {
-                ("reference", format!("{name} must be a reference to a secret"))
-            }
-            (_, Data::Bool(_) | Data::Number(_)) => ("quote", format!("{name} must be text")),
-            _ => ("reference", format!("{name} must be text or a reference to a secret")),
-        };
-        let speaks_of = |words: &[&str]| {
-            let entries = self.node.entries().iter();
-            let mut names = entries.map(|(key, _)| key.name.to_lowercase());
-            names.any(|name| words.iter().any(|word| name.contains(word)))
+        let keys = self.node.entries().iter().map(|(key, _)| key.name.to_lowercase());
+        let keys: Vec<_> = keys.collect();
+        let any =
+            |words: &[&str]| keys.iter().any(|key| words.iter().any(|word| key.contains(word)));
+        let is_tried = keys.iter().any(|key| key == "env" || key == "file");
+        let is_reference = Field::of(self.schema).secrecy == Secrecy::Reference;
+        let (code, message) = match &self.node.data {
+            Data::Null => ("null", "is empty"),
+            Data::Map(_) if is_tried => ("reference", "is not a well-formed reference to a secret"),
+            _ if is_reference => ("reference", "must be a reference to a secret"),
+            Data::Bool(_) | Data::Number(_) => ("quote", "must be text"),
+            _ => ("reference", "must be text or a reference to a secret"),
         };
         let help = match code {
             "null" => format!("write `''` for an empty text, or a reference to a secret: {form}"),
-            "quote" => "put it in quotes: without them YAML may change it (`1.10` is `1.1`)".into(),
-            _ if speaks_of(&["vault", "sops", "secret", "ssm", "command"]) => format!(
+            "quote" => value::QUOTE.to_owned(),
+            _ if any(&["vault", "sops", "secret", "ssm", "command"]) => format!(
                 "write {form}: undrift reads nothing else, so let the job put the secret there"
             ),
-            _ if Field::of(self.schema).secrecy == Secrecy::Reference
-                || has_reference_keys
-                || speaks_of(&["env", "file", "var", "text"]) =>
-            {
+            _ if is_reference || is_tried || any(&["env", "file", "var", "text"]) => {
                 format!("write exactly one of {form}")
             }
             _ => format!("put it in quotes if it is text; a secret is exactly one of {form}"),
         };
         let at = self.key.map_or_else(|| self.span(), |key| key.span.clone());
-        Finding::error(code, message, at).with_help(Some(help))
+        Finding::error(code, format!("{} {message}", self.name()), at).with_help(Some(help))
     }
 
     fn unknown(&self, name: &str) -> Finding {
         let span = self.node.get(name).map_or_else(|| self.span(), |(key, _)| key.span.clone());
         let what = if self.depth == 0 && self.key.is_none() { "key" } else { "field" };
         let meant = self.meant(name);
-        if let Some(meant @ Meaning::NotYet) = meant {
-            let message = format!("`{name}` is not supported yet");
-            return Finding::error("not-supported", message, span).with_help(Some(meant.help()));
-        }
-        if !is_name(name) {
-            let help = "names are made of letters, digits and `_`; check the quotes around it";
-            return Finding::error("unknown-field", format!("an unknown {what}"), span)
-                .with_help(Some(help));
-        }
-        let help = meant.map(|meant| self.with_level(name, meant.help()));
-        let help = help.or_else(|| self.of_other_scope(name));
-        let help = help.or_else(|| self.known_instead_of(name));
-        Finding::error("unknown-field", format!("unknown {what} `{name}`"), span).with_help(help)
+        let (code, message) = match meant {
+            Some(Meaning::NotYet) => ("not-supported", format!("`{name}` is not supported yet")),
+            Some(Meaning::Foreign(tool)) => {
+                ("unknown-field", format!("`{name}` is a key of {tool}, not of undrift"))
+            }
+            // It may be anything, so that it is not quoted.
+            _ if !is_name(name) => ("unknown-field", format!("an unknown {what}")),
+            _ => ("unknown-field", format!("unknown {what} `{name}`")),
+        };
+        let help = match meant {
+            Some(meant) => Some(self.as_written(name, meant)),
+            None if is_name(name) => {
+                self.of_other_scope(name).or_else(|| self.known_instead_of(name))
+            }
+            None => Some(did_you_mean(name, self.property_names()).unwrap_or_else(|| {
+                "names are made of letters, digits and `_`; check the quotes around it".to_owned()
+            })),
+        };
+        Finding::error(code, message, span).with_help(help)
     }
 
-    /// Help for `name`, with the level that was written.
-    fn with_level(&self, name: &str, help: String) -> String {
-        let written = self.node.get(name).and_then(|(_, value)| {
-            let number = || Some(Level::parse(&value.to_json())?.word);
-            value.text().and_then(value::level).or_else(number)
-        });
-        match written {
-            Some(level) => {
-                help.replace("access_level: maintainer", &format!("access_level: {level}"))
-            }
-            None => help,
+    /// Help for `name`, with what was written as its value where that has to change too.
+    fn as_written(&self, name: &str, meant: Meaning) -> String {
+        let help = meant.help();
+        let Some((key, node)) = self.node.get(name) else { return help };
+        if let Meaning::Field(field) = meant {
+            let spot = self.at(key, node, field);
+            let schema = spot.schema;
+            let is_list = crate::kind::is_list(schema) && !matches!(node.data, Data::List(_));
+            let shape = || spot.instead(&["array"]).1.map(|shape| format!("{help}, and {shape}"));
+            let option = || spot.option().map(|option| format!("write `{field}: {option}`"));
+            let is_open = Field::of(schema).secrecy == Secrecy::Open;
+            let whole = if is_list { shape() } else { option() };
+            return whole.filter(|_| is_open).unwrap_or(help);
+        }
+        let number = || Some(Level::parse(&node.to_json())?.word);
+        let level = node.text().and_then(value::level).or_else(number).unwrap_or("maintainer");
+        match (meant, &node.data) {
+            (Meaning::Opposite(field), Data::Bool(value)) => format!("write `{field}: {}`", !value),
+            (Meaning::Level(field), Data::Bool(true)) => format!("write `{field}: enabled`"),
+            (Meaning::Level(field), Data::Bool(false)) => format!("write `{field}: disabled`"),
+            _ => help.replace("access_level: maintainer", &format!("access_level: {level}")),
         }
     }
 
-    /// The name of the tool, if the document belongs to another tool.
-    fn foreign(&self) -> Option<Finding> {
-        let mut entries = self.node.entries().iter();
-        entries.find_map(|(key, _)| match self.meant(&key.name) {
-            Some(meant @ Meaning::Foreign(tool)) => {
-                let message = format!("`{}` is a key of {tool}, not of undrift", key.name);
-                let foreign = Finding::error("unknown-field", message, key.span.clone());
-                Some(foreign.with_help(Some(meant.help())))
-            }
-            _ => None,
-        })
+    /// Whether it is an empty key and what belongs to it is beside it.
+    fn has_strays(&self) -> bool {
+        let parent = self.parent.zip(self.key).filter(|_| !self.is_item);
+        parent.is_some_and(|((node, schema), key)| !strays(node, schema, key).is_empty())
     }
 
     /// Whether an unknown name probably means the missing `property`. That is reported once.
@@ -176,6 +184,8 @@ impl Located<'_> {
             !known.contains(&name)
                 && match self.meant(name) {
                     Some(Meaning::Foreign(_)) => true,
+                    // What tells the entry from others belongs elsewhere, or to several entries.
+                    Some(Meaning::Write(_)) if self.is_item && self.tells_apart(property) => true,
                     Some(meant) => meant.field() == Some(property),
                     None => likely(name, &known) == [property],
                 }
@@ -206,7 +216,7 @@ impl Located<'_> {
 
     /// The known name that an unknown one probably means.
     fn known_instead_of(&self, name: &str) -> Option<String> {
-        let known = self.property_names();
+        let known = self.current_names();
         let inner = self.node.get(name).map_or(&[][..], |(_, value)| value.entries());
         if !inner.is_empty() && inner.iter().all(|(key, _)| known.contains(&key.name.as_str())) {
             let place = match self.key {
@@ -218,16 +228,6 @@ impl Located<'_> {
         }
         if name.starts_with("x-") || name.starts_with('.') {
             return Some("nothing here only holds an anchor: set the anchor where its value is first used, or write a `kind: Profile`".to_owned());
-        }
-        if self.key.is_some_and(|key| key.name == "unlisted")
-            && nearest(name, known.iter().copied()).is_none()
-        {
-            return Some(
-                "only sections that are lists of entries can have unlisted ones".to_owned(),
-            );
-        }
-        if name == "kind" {
-            return Some("leave it out: this file is no manifest".to_owned());
         }
         // `unlisted` and `match` are no sections, although they have fields of such names.
         let is_section = |key: &Key| !["unlisted", "match"].contains(&key.name.as_str());
@@ -251,7 +251,10 @@ impl Located<'_> {
         } else if known.len() <= MOST_NAMES && !known.is_empty() {
             Some(format!("it can be {}", alternatives(&known)))
         } else if known.contains(&"extra") {
-            Some("if the service has this field and undrift does not know it yet, write it below `extra:`".to_owned())
+            let place = self.key.map_or("", |key| &key.name);
+            Some(format!(
+                "`undrift explain {place}` lists what there is; only what the API has and undrift does not know goes below `extra:`"
+            ))
         } else {
             // The top of a document.
             let kind = self.node.get("kind").and_then(|(_, kind)| kind.text());
@@ -263,22 +266,38 @@ impl Located<'_> {
 
     /// The known meaning of an unknown key.
     fn meant(&self, name: &str) -> Option<Meaning> {
-        let is_config = self.root["properties"].get("kind").is_none();
-        let planned = || PLANNED_KEYS.split(' ').any(|key| key == name);
-        let is_planned = match self.depth {
-            _ if is_config => false,
-            0 => planned(),
-            1 if self.section == "unlisted" => planned(),
-            _ => name == PLANNED_FIELD,
+        let kind = self.root["properties"].get("kind").map(|kind| &kind["enum"][0]);
+        let places = match (self.key, kind.and_then(Json::as_str)) {
+            (Some(key), Some(_)) if self.is_of_section() => vec![&*key.name, words::ANY],
+            (Some(key), _) => vec![&*key.name],
+            (None, Some(kind)) => vec![kind, words::TOP],
+            (None, None) => vec![self.root["title"].as_str().unwrap_or_default()],
         };
         let fits = |meant: &Meaning| match meant {
-            _ if is_config => false,
             Meaning::Field(name) => self.property_names().contains(name),
-            _ => self.is_of_section(),
+            _ => true,
         };
-        let known = || words::meant(&self.section, name).filter(fits);
-        if is_planned { Some(Meaning::NotYet) } else { known() }
+        words::meant(&places, name).filter(fits)
     }
+}
+
+/// The unknown names in `node` that belong below its empty `key`, and are indented as it is.
+fn strays<'d>(node: &'d Node, schema: &Json, key: &Key) -> Vec<&'d str> {
+    let below = &schema["properties"][&key.name];
+    let knows = |schema: &Json, name: &str| schema["properties"].get(name).is_some();
+    let is_stray =
+        |name: &&str| !knows(schema, name) && (knows(below, name) || knows(&below["items"], name));
+    let is_empty = node.get(&key.name).is_some_and(|(_, value)| value.data == Data::Null);
+    let names = node.entries().iter().map(|(key, _)| &*key.name);
+    names.filter(|_| is_empty).filter(is_stray).collect()
+}
+
+/// The fault of an empty key to which `strays` belong.
+fn emptied(key: &Key, strays: &[&str]) -> Option<Finding> {
+    let message = format!("`{}` is empty: what belongs to it is not indented", key.name);
+    let help = format!("indent {} deeper than `{}:`", listed(strays), key.name);
+    let finding = Finding::error("null", message, key.span.clone()).with_help(Some(help));
+    (!strays.is_empty()).then_some(finding)
 }
 
 /// Other places of a document where a key is known, as the end of a sentence that starts with "it

@@ -1,23 +1,51 @@
 //! Typing errors that YAML reads as something else, recognised from the faults that they cause.
 
-use std::{collections::BTreeSet, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::LazyLock,
+};
+
+use serde::Deserialize;
 
 use super::Findings;
-use crate::text::is_name;
+use crate::{
+    text::{count, is_name},
+    yaml,
+};
 
-/// Characters that look like a blank.
-const ODD_BLANKS: [(char, &str); 7] = [
-    ('\u{a0}', "a no-break space (U+00A0)"),
-    ('\u{2007}', "a figure space (U+2007)"),
-    ('\u{2009}', "a thin space (U+2009)"),
-    ('\u{200b}', "a space without width (U+200B)"),
-    ('\u{202f}', "a narrow no-break space (U+202F)"),
-    ('\u{3000}', "a wide space (U+3000)"),
-    ('\u{feff}', "a byte order mark (U+FEFF)"),
-];
+/// A slip of the pen that the text shows.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Slip {
+    codes: Vec<&'static str>,
+    near: bool,
+    is: &'static str,
+    starts: &'static str,
+    ends: &'static str,
+    has: &'static str,
+    at: &'static str,
+    next: &'static str,
+    help: &'static str,
+}
 
-/// Typographic quotes.
-const QUOTES: &str = "‘’‚‛“”„‟«»";
+/// Slips by what a line shows, and files that are no YAML by their first one.
+static SLIPS: LazyLock<BTreeMap<&str, Vec<Slip>>> =
+    LazyLock::new(|| yaml::built_in(include_str!("slips.yaml")));
+
+impl Slip {
+    /// Whether `line` is as it says.
+    fn fits(&self, line: &str) -> bool {
+        let line = line.split(" #").next().unwrap_or_default();
+        let line = line.trim_matches([' ', '\t', '\r']);
+        line.starts_with(self.starts)
+            && line.contains(self.has)
+            && line
+                .strip_suffix(self.ends)
+                .is_some_and(|rest| self.ends.is_empty() || !rest.is_empty())
+            && (self.is.is_empty() || line == self.is)
+    }
+}
 
 /// The code of the faults of a second document without `---` before it.
 const TWICE: &str = "duplicate-key";
@@ -29,26 +57,44 @@ impl Findings {
             return;
         }
         self.second_documents(text);
-        self.conflict(text);
+        self.other_files(text);
         self.expressions(text);
         for finding in &mut self.findings {
+            let is_shape =
+                finding.help.as_ref().is_some_and(|help| help.contains("the indentation"));
             let help = slip(text, finding.code, &finding.at);
-            if help.is_some() {
-                finding.help = help;
-            }
+            let shape = || is_shape.then(|| shape(text, finding.at.start)).flatten();
+            finding.help = help.or_else(shape).or_else(|| finding.help.take());
         }
     }
 
-    /// Makes one fault of all that a conflict of Git brings.
-    fn conflict(&mut self, text: &str) {
+    /// Makes one fault of all that a conflict of Git, or a file that is no YAML, brings.
+    fn other_files(&mut self, text: &str) {
         let mark = "<<<<<<< ";
-        let at =
-            if text.starts_with(mark) { Some(0) } else { text.find("\n<<<<<<< ").map(|at| at + 1) };
-        let Some(at) = at.filter(|_| text.contains("\n>>>>>>> ")) else { return };
+        let conflict = text.find(&format!("\n{mark}")).map(|at| at + 1);
+        let conflict = conflict.or_else(|| text.starts_with(mark).then_some(0));
+        let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with(['#', '/']);
+        let mut lines = text.lines().filter(is_code);
+        let (first, next) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+        let is = |file: &&Slip| file.fits(first) && next.contains(file.next);
+        let is_broken =
+            self.findings.iter().any(|fault| ["document", "syntax"].contains(&fault.code));
+        let file = SLIPS["files"].iter().find(is).filter(|_| is_broken);
+        let (at, message, help) = match (conflict.filter(|_| text.contains("\n>>>>>>> ")), file) {
+            (Some(at), _) => (
+                at..at + mark.trim().len(),
+                "a conflict of Git that is not resolved".to_owned(),
+                "keep one side, and take the lines with `<<<<<<<`, `=======` and `>>>>>>>` away",
+            ),
+            (None, Some(file)) => (
+                text.find(first).map_or(0..0, |at| at..at + first.len()),
+                format!("this is {}, not YAML", file.help),
+                "write it as YAML, as in `kind: Project` and `path: acme/shop`, or move it out of the folder",
+            ),
+            (None, None) => return,
+        };
         self.findings.clear();
-        let conflict = self.error("syntax", "a conflict of Git that is not resolved", at..at + 7);
-        conflict
-            .help("keep one side, and take the lines with `<<<<<<<`, `=======` and `>>>>>>>` away");
+        self.error("syntax", message, at).help(help);
     }
 
     /// Makes one fault of all that `{{ name }}` brings on a line, which YAML takes for two mappings, or
@@ -103,71 +149,70 @@ fn slip(text: &str, code: &str, at: &Range<usize>) -> Option<String> {
     let line = |number: usize| text.lines().nth(number).unwrap_or_default();
     let own = line(number);
     let before = (0..number).rev().find(|number| !line(*number).trim().is_empty());
-    let odd = |number: usize| {
-        let content = line(number).split(" #").next()?.trim_end_matches('\r');
-        if content.trim_start().starts_with(['–', '—', '−']) {
-            return Some(format!("line {} starts with another dash: write `-`", number + 1));
-        }
-        let (_, name) = ODD_BLANKS.iter().find(|(blank, _)| content.contains(*blank))?;
-        Some(format!("line {} has {name}: write a plain space", number + 1))
-    };
-    let is_shape = ["null", "syntax", "type", "unknown-field"].contains(&code);
     let around = [Some(number), Some(number + 1), before];
-    let odd = is_shape.then(|| around.into_iter().flatten().find_map(odd)).flatten();
-    let is_note = |number: usize| line(number).trim_start().starts_with("//");
-    if ["document", "syntax"].contains(&code) && (is_note(number) || before.is_some_and(is_note)) {
-        return Some("a comment starts with `#`".to_owned());
-    }
-    let key = text.get(at.clone()).unwrap_or_default();
-    let odd = odd.or_else(|| match key.chars().next()? {
-        '-' if ["duplicate-key", "unknown-field"].contains(&code) => dash(own, number),
-        '/' if code == "unknown-field" && key.starts_with("//") => {
-            Some("a comment starts with `#`".to_owned())
-        }
-        '+' if code == "unknown-field" => {
-            Some("take the `+` away: is this a piece of a diff?".to_owned())
-        }
-        _ => None,
+    let known = SLIPS["lines"].iter().find_map(|slip| {
+        let lines = if slip.near { &around[..] } else { &around[..1] };
+        let found = lines.iter().flatten().find(|number| slip.fits(line(**number)))?;
+        let is_cause = slip.codes.is_empty() || slip.codes.contains(&code);
+        let fits = is_cause && text[at.start..].starts_with(slip.at);
+        fits.then(|| slip.help.replace("{line}", &(found + 1).to_string()))
     });
-    odd.or_else(|| match code {
-        "syntax" if text[at.start..].starts_with('@') => {
-            Some("leave the `@` away, or put the text in single quotes".to_owned())
-        }
-        "syntax" if own.trim_end().ends_with(',') && own.trim_end().len() > 1 => {
-            Some("take the comma at the end of the line away".to_owned())
-        }
-        "syntax" if own.trim() == "--" => Some("write `---` between two documents".to_owned()),
-        "syntax" | "document" if own.starts_with("--- ") => {
-            Some("write `---` on a line of its own".to_owned())
-        }
+    let key = text.get(at.clone()).unwrap_or_default();
+    known.or_else(|| match code {
+        "duplicate-key" | "unknown-field" if key.starts_with('-') => dash(own, number),
         "syntax" if before.is_some_and(|before| is_block_head(line(before))) => {
             Some("indent the lines behind `|` or `>` deeper than their key".to_owned())
         }
         "syntax" if is_name(own) => {
             Some(format!("line {}: a key has a colon behind it", number + 1))
         }
-        "syntax" if dash(own, number).is_some() => dash(own, number),
-        "yaml-tag" if own.contains("!include") => Some("undrift includes no other files: all files in the folder are read, and a `kind: Profile` holds what is shared".to_owned()),
-        "choice" if key.contains('#') => {
+        "choice" if key.split('#').next().is_some_and(|word| word != key && is_name(word)) => {
             Some("write a space in front of `#`: without it, it starts no comment".to_owned())
         }
-        "syntax" if own.trim_start().starts_with(['{', '[']) && own.contains("}}") | own.contains("%}") => {
-            Some("expressions of other tools are not filled in: write what they come to".to_owned())
-        }
         "syntax" => {
-            [Some(number), before].into_iter().flatten().find_map(|at| joined(line(at), at))
-        }
-        "document" | "type" if own.contains(" = ") || own.contains(" => ") => {
-            Some("write `key: value`: YAML knows no `=`".to_owned())
+            let joined =
+                [Some(number), before].into_iter().flatten().find_map(|at| joined(line(at), at));
+            dash(own, number).or(joined)
         }
         "document" => joined(own, number),
         "type" => joined(own, number).or_else(|| dash(line(number + 1), number + 1)),
-        _ => {
-            let value = text.get(at.clone())?.trim();
-            let is_quoted = value.starts_with(|c| QUOTES.contains(c));
-            is_quoted.then(|| "write `'` or `\"`: other quotes are part of the text".to_owned())
-        }
+        _ => None,
     })
+}
+
+/// Help for the line of the byte `at` if it is a little less or more indented than what is above it, or
+/// holds a text with a colon and a blank.
+fn shape(text: &str, at: usize) -> Option<String> {
+    let number = text.get(..at)?.matches('\n').count();
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let own = text.lines().nth(number).filter(|own| own.contains(':'))?;
+    let lines: Vec<&str> = text.lines().take(number).filter(is_code).collect();
+    let of_entry = own.trim_start().starts_with("- ");
+    let width = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let of_keys = |line: &str| line.len() - line.trim_start_matches([' ', '-']).len();
+    let written = width(own);
+    let (mut columns, mut outer) = (Vec::new(), usize::MAX);
+    // Below a key without a value, any deeper line is right.
+    let last = lines.last().filter(|last| last.trim_end().ends_with(':'));
+    columns.extend(last.filter(|last| of_keys(last) < written).map(|_| written));
+    for line in lines.iter().rev().take_while(|line| !line.starts_with("---")) {
+        let is_open = width(line) < outer && (!of_entry || line.trim_start().starts_with("- "));
+        columns.extend(is_open.then(|| if of_entry { width(line) } else { of_keys(line) }));
+        outer = outer.min(width(line));
+    }
+    let near = columns.into_iter().min_by_key(|column| column.abs_diff(written))?;
+    let has_text = own.matches(": ").count() > 1 && !own.contains(['"', '\'', '{', '[']);
+    match near.abs_diff(written) {
+        1 | 2 => Some(format!(
+            "indent line {} by {}, as what is beside it",
+            number + 1,
+            count(near, "space")
+        )),
+        _ if has_text => {
+            Some("put the text behind the first colon in quotes: it holds `: `".to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Whether a line ends with the head of a text that goes over several lines.

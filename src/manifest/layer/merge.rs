@@ -372,6 +372,12 @@ fn lists(value: &Value) -> impl Iterator<Item = &Json> {
     one.into_iter().chain(conditions.into_iter().flatten())
 }
 
+/// Whether a parameter of `template` has a `$` in front, as other tools write it.
+fn keeps_dollar(template: &str) -> bool {
+    let mut signs = template.match_indices("${");
+    signs.any(|(at, sign)| !template[at + sign.len()..].starts_with('{'))
+}
+
 /// Fills in every template in the field `name`. Returns whether the result is valid.
 fn fill(
     of: kind::Section,
@@ -384,10 +390,17 @@ fn fill(
     if !json.zip(spec).is_some_and(|(json, spec)| has_template(&spec.schema, json)) {
         return true;
     }
+    let keeps_dollar = json.is_some_and(|json| keeps_dollar(&json.to_string()));
     let (code, message, help) = match words.fill_field(of, name, &mut field.value) {
         Err(unfilled) if words.is_missed(&unfilled) => return false,
         Err(unfilled) => ("template", unfilled.message, Some(unfilled.help)),
         Ok(()) => match lists(&field.value).find_map(|json| refused(of, name, json)) {
+            None if keeps_dollar => {
+                let message = "a `$` stays in front of what `{...}` fills in";
+                let help = "take the `$` away; write `${{NAME}}` for a variable that jobs expand";
+                faults.warning("template", message, Spot::key(&field.origin)).help(help);
+                return true;
+            }
             None => return true,
             Some(why) => ("value", format!("`{name}` is wrong once it is filled in: {why}"), None),
         },

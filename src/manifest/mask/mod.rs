@@ -27,10 +27,10 @@ const SECRETS: [&str; 7] = ["key", "password", "secret", "token", "tokens", "url
 
 /// Hides the secret parts of `source`. `schema` is that of a document. In text that is in no
 /// document, only values of fields are shown that are in `known` and nowhere secret.
-pub(super) fn hide(
+pub(super) fn hide<'j>(
     source: &mut Source<'_>,
     parsed: &Parsed,
-    schema: impl Fn(&Node) -> &'static Json,
+    schema: impl Fn(&Node) -> &'j Json,
     known: &[&Json],
 ) {
     let text = source.text();
@@ -113,7 +113,9 @@ impl Walk<'_> {
     }
 
     fn entry(&mut self, key: &Key, value: &Node, schema: &Json) {
-        let property = schema.get("properties").and_then(|properties| properties.get(&key.name));
+        let plain = text::snake_case(&key.name);
+        let known = |name: &str| schema.get("properties")?.get(name);
+        let property = known(&key.name).or_else(|| known(&plain));
         let is_scalar = !matches!(value.data, Data::Map(_) | Data::List(_) | Data::Unreadable);
         match property.map(|property| (property, Field::of(property).secrecy)) {
             Some((property, Secrecy::Open)) => self.node(value, key.span.end, property),

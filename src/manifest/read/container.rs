@@ -6,7 +6,9 @@ use super::{
     super::{faults::Finding, schema::OLD_UNLISTED},
     Reader, Refused,
     document::{Body, Container, Part, Section, State},
-    extra, templates,
+    extra,
+    layers::BUILT_IN,
+    templates,
 };
 use crate::{
     desired::{self, Declared, Life, PROJECTS, Unlisted},
@@ -186,14 +188,17 @@ impl Reader<'_, '_> {
         let entries = node.entries();
         for (key, value) in entries.iter().filter(|(key, _)| !known.contains(&&*key.name)) {
             let field = words::stands_for(of.section, &key.name, &known);
-            // As in `- LOG_LEVEL: debug`.
-            let alone = of.identity.first().filter(|_| entries.len() == 1 && field.is_none());
+            // As in `- LOG_LEVEL: debug`, or `group` for a member.
+            let is_elsewhere = words::is_elsewhere(of.section, &key.name);
+            let is_alone = (entries.len() == 1 || is_elsewhere) && field.is_none();
+            let alone = of.identity.first().filter(|_| is_alone);
             let name = field.filter(|field| must.contains(field)).or(alone.copied());
             let Some(name) = name.filter(|name| fields.iter().all(|(other, _)| other != name))
             else {
                 continue;
             };
-            let value = if field.is_some() { value.to_json() } else { key.name.as_str().into() };
+            let is_value = field.is_some() || (is_elsewhere && value.text().is_some());
+            let value = if is_value { value.to_json() } else { key.name.as_str().into() };
             let value = Sourced { value: value.into(), origin: self.origin(key, layer) };
             fields.push((name, value));
         }
@@ -209,6 +214,7 @@ impl Reader<'_, '_> {
     ) -> (Vec<(&'n str, Sourced<Value>)>, bool) {
         let (mut fields, mut is_open) = (Vec::new(), false);
         self.known_fields(of.table(), "", node, layer, &mut fields, &mut is_open);
+        self.unfilled(of, node);
         let extra = node.get("extra").map(|(_, extra)| extra.entries());
         for (key, value) in extra.into_iter().flatten() {
             if let Err(refused) = extra::check(of, &key.name) {
@@ -249,10 +255,31 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// Warns of built-in parameters in texts that are no templates.
+    fn unfilled(&mut self, of: kind::Section, node: &Node) {
+        let has_parameter = |text: &str| {
+            let mut names = BUILT_IN.iter().map(|name| format!("{{{name}}}"));
+            names.any(|name| text.find(&name).is_some_and(|at| !text[..at].ends_with(BEFORE)))
+        };
+        for (key, value) in node.entries() {
+            let is_known = of.table().get(&key.name).is_some();
+            if is_known && value.text().is_some_and(has_parameter) {
+                let name = &key.name;
+                let message = format!("`{name}` is sent as written: it is no template");
+                let warning = Finding::warning("template", message, key.span.clone());
+                let help = format!("write `{name}: {{text: '...'}}` to fill in what is in braces");
+                self.findings.push(warning).help(help);
+            }
+        }
+    }
+
     pub(super) fn origin(&self, key: &Key, layer: Layer) -> Origin {
         self.source.origin(key.span.start, layer)
     }
 }
+
+/// What makes braces something else than those of a template.
+const BEFORE: [char; 4] = ['%', '{', '$', '#'];
 
 /// The start of an entry: its first key, or its alias.
 fn beginning(node: &Node) -> usize {

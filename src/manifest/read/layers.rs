@@ -123,6 +123,15 @@ impl Reader<'_, '_> {
         let mut globs = Vec::new();
         for node in one.into_iter().chain(node.items()) {
             let Some(text) = node.text().filter(|text| !text.is_empty()) else { continue };
+            if text.contains([' ', ';']) {
+                let several = self.findings.error(
+                    "glob",
+                    "this is no glob over paths: it has blanks",
+                    node.span.clone(),
+                );
+                several.help("write a list, as in `[acme/a, acme/b]`, for several");
+                continue;
+            }
             match Glob::over_paths(text) {
                 Ok(glob) => globs.push(glob),
                 Err(why) => {

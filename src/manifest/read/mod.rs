@@ -172,9 +172,12 @@ const EACH_ITS_OWN: &str = "write each as a document of its own, with a line `--
 const MOVE: &str = "move it out of the folder: all YAML files in it are read as manifests";
 
 /// First keys of documents of other tools, with the tool.
-const STRANGERS: [(&str, &str); 13] = [
+const STRANGERS: [(&str, &str); 16] = [
     ("apiVersion", "an object of Kubernetes"),
     ("config_version", "a configuration of gitlabform"),
+    ("replicaCount", "a file of values for Helm"),
+    ("openapi", "a description of an API"),
+    ("swagger", "a description of an API"),
     ("hosts", "a playbook of Ansible"),
     ("image", "a CI/CD pipeline"),
     ("jobs", "a workflow of CI/CD"),

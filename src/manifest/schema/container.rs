@@ -1,8 +1,8 @@
-//! The schema of a document about a group or project, made from the tables of the kinds.
+//! The schemas of the sections of a document, made from the tables of the kinds.
 
 use serde_json::json;
 
-use super::{bare, insert, kind, layers};
+use super::{bare, insert, layers, part};
 use crate::{
     desired::PROJECTS,
     field::Scope,
@@ -21,22 +21,6 @@ pub(super) enum Use {
     Reading,
     /// For editors.
     Editing,
-}
-
-/// The schema of a document about a container of `scope`.
-pub(super) fn schema(scope: Scope, to: Use) -> Json {
-    let noun = scope.noun();
-    let mut properties = Object::from_iter([("kind".to_owned(), kind(scope.document()))]);
-    properties.extend(own(scope));
-    properties.extend(layers::keys(to));
-    properties.extend(sections(scope, to));
-    json!({
-        "description": format!("A {noun}, and what is to be in it. What is not written is not managed."),
-        "type": "object",
-        "properties": properties,
-        "required": ["kind", "path"],
-        "additionalProperties": false,
-    })
 }
 
 /// The sections of `scope`, and the policies for unlisted entries.
@@ -58,49 +42,6 @@ pub(super) fn sections(scope: Scope, to: Use) -> Object {
             ("ignore_layers".to_owned(), layers::ignore(&names)),
         ])
         .collect()
-}
-
-/// The keys that concern the container as a whole.
-pub(super) fn own(scope: Scope) -> Object {
-    let noun = scope.noun();
-    let path = format!("The full path of the {noun}: its namespace and its own name in addresses.");
-    let example = match scope {
-        Scope::Group => "acme/team",
-        Scope::Project => "acme/shop",
-    };
-    let path = json!({"type": "string", "description": path, "examples": [example]});
-    let mut keys = Object::from_iter([
-        ("path".to_owned(), path),
-        ("previously".to_owned(), previously(noun)),
-        ("state".to_owned(), state(scope)),
-    ]);
-    if scope == Scope::Group {
-        let text = "The old form of `unlisted: {projects: ...}`.";
-        let old = json!({"type": "string", "enum": ["report", "fail", "ignore"], "description": text, "deprecated": true});
-        keys.insert(OLD_UNLISTED.to_owned(), old);
-    }
-    keys
-}
-
-/// `previously: [PATH]`.
-fn previously(noun: &str) -> Json {
-    let text = format!(
-        "Full paths that the {noun} had before. If it is still at one of them, it is renamed and moved to `path`."
-    );
-    json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "description": text})
-}
-
-/// `state: present | absent`.
-fn state(scope: Scope) -> Json {
-    let text = match scope {
-        Scope::Group => {
-            "Whether the group must exist (default: `present`). One that is marked for deletion is restored; from release 18 on such a group has another path and counts as missing. undrift never deletes a group."
-        }
-        Scope::Project => {
-            "Whether the project must exist (default: `present`). One that is marked for deletion is restored. `absent` deletes it with everything in it, and stands alone beside `path`."
-        }
-    };
-    json!({"type": "string", "enum": ["present", "absent"], "description": text})
 }
 
 /// `create: true`, or a mapping.
@@ -126,17 +67,11 @@ pub(super) fn unlisted(scope: Scope) -> Json {
         })
         .collect();
     if scope == Scope::Group {
-        let text = "What to do with projects in the group and in its subgroups that no manifest declares (default: `ignore`). They are never changed.";
-        let policy =
-            json!({"type": "string", "enum": ["report", "fail", "ignore"], "description": text});
-        properties.insert(PROJECTS.to_owned(), policy);
+        properties.insert(PROJECTS.to_owned(), part("unlisted_projects").into());
     }
-    json!({
-        "type": "object",
-        "description": "What to do with live entries that no manifest lists: `report` them, `fail` (report them as a difference), `delete` or `ignore` them.",
-        "properties": properties,
-        "additionalProperties": false,
-    })
+    let mut unlisted = part("unlisted");
+    unlisted.insert("properties".into(), properties.into());
+    unlisted.into()
 }
 
 /// A section with a single value.
@@ -188,7 +123,7 @@ fn list(of: Section, to: Use) -> Json {
 fn fields(of: Section, to: Use) -> Object {
     let mut fields = bare(&of.table().schema);
     open(&mut fields, to);
-    let extra = json!({"type": "object", "minProperties": 1, "description": layers::EXTRA});
+    let extra = part("in_values").remove("extra").unwrap_or_default();
     insert(&mut fields, "extra", extra);
     fields
 }

@@ -16,21 +16,19 @@ use crate::{
     kinds::described::Description,
     schema,
     value::{Json, Object},
-    yaml::Node,
+    yaml::{self, Node},
 };
 
 mod acknowledge;
 mod container;
 mod layers;
 mod lookup;
-mod planned;
 mod published;
 
 pub(super) use acknowledge::Acknowledge;
 pub(super) use container::OLD_UNLISTED;
 pub(super) use layers::INCLUDE;
 pub use lookup::{Known, known, names, with_last_name};
-pub(super) use planned::{PLANNED_FIELD, PLANNED_KEYS};
 pub use published::published;
 
 use container::Use;
@@ -148,12 +146,19 @@ impl DocumentKind {
     }
 
     fn schema_to(self, to: Use) -> Json {
-        match self {
-            Self::Container(scope) => container::schema(scope, to),
-            Self::Defaults(scope) => layers::defaults(scope, to),
-            Self::Profile(scope) => layers::profile(scope, to),
-            Self::Acknowledge => acknowledge::schema(),
-        }
+        let Some(scope) = self.scope() else { return acknowledge::schema() };
+        let name = self.name();
+        let mut properties = Object::from_iter([("kind".to_owned(), kind(name))]);
+        properties.extend(part(name));
+        properties.extend(layers::keys(to));
+        properties.extend(container::sections(scope, to));
+        json!({
+            "description": part("descriptions")[name],
+            "type": "object",
+            "properties": properties,
+            "required": part("required")[name],
+            "additionalProperties": false,
+        })
     }
 
     /// The schema of the keys that identify the kind.
@@ -247,12 +252,9 @@ pub fn description() -> Json {
 
 /// The keys of documents about groups and projects that are not sections.
 pub(super) fn document_keys() -> Vec<String> {
-    let of_rules =
-        ["kind", "match", "for", "name", "needs", "unlisted", "ignore_layers", "undeclared"];
-    let of_scopes = Scope::ALL.into_iter().flat_map(container::own);
-    let of_layers = layers::keys(Use::Reading);
-    let keys = of_scopes.chain(of_layers).map(|(key, _)| key);
-    keys.chain(of_rules.map(str::to_owned)).collect()
+    let parts = ["Project", "Group", "Defaults", "Profile", "any"].into_iter().flat_map(part);
+    let others = ["kind", "unlisted", "ignore_layers"].map(str::to_owned);
+    parts.map(|(key, _)| key).chain(others).collect()
 }
 
 /// Removes defaults of `null`: an optional field must not be `null`.
@@ -269,6 +271,13 @@ fn drop_null_defaults(schema: &mut Json) {
         drop_null_defaults(property);
         property.get_mut("items").into_iter().for_each(drop_null_defaults);
     }
+}
+
+/// A part of the schemas that no kind describes.
+fn part(name: &str) -> Object {
+    static PARTS: LazyLock<Object> =
+        LazyLock::new(|| yaml::built_in(include_str!("documents.yaml")));
+    PARTS.get(name).and_then(Json::as_object).cloned().unwrap_or_default()
 }
 
 /// A root schema as part of another one.
@@ -309,14 +318,6 @@ mod tests {
                 let is_section = kinds::section(scope, key).is_some();
                 assert_ne!(is_section, keys.contains(key), "{kind:?}: {key}");
             }
-        }
-    }
-
-    #[test]
-    fn no_existing_name_is_planned() {
-        for section in kinds::everywhere() {
-            let (name, table) = (section.section, section.table());
-            assert!(table.get(PLANNED_FIELD).is_none(), "{name}");
         }
     }
 }

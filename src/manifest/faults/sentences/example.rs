@@ -8,10 +8,13 @@ use crate::{
     secret::looks,
     text::is_name,
     value::Json,
-    yaml::{Data, Node, write::scalar},
+    yaml::{Data, Key, Node, write::scalar},
 };
 
-use super::{Located, value::level};
+use super::{
+    Located,
+    value::{NAMES, level, scalar as scalar_text},
+};
 
 /// The longest text that is quoted in an example.
 const LONGEST: usize = 40;
@@ -64,7 +67,9 @@ impl Located<'_> {
             let schema = &properties[field];
             let own = match (level, &name) {
                 (Some(level), _) if field.contains("access") => Some(level.to_owned()),
-                (None, Some(name)) if field == first => Some(scalar(name, true)),
+                (_, Some(name)) if field == first && (is_key || level.is_none()) => {
+                    Some(scalar(name, true))
+                }
                 _ => None,
             };
             format!("{field}: {}", own.unwrap_or_else(|| value_example(schema)))
@@ -75,8 +80,15 @@ impl Located<'_> {
 
     /// The mapping that a scalar, or a list, should be.
     pub(super) fn mapping_example(&self) -> Option<String> {
-        let properties = self.schema["properties"].as_object()?;
+        let Some(properties) = self.schema["properties"].as_object() else {
+            let first = self.schema["examples"][0].as_object()?;
+            return Some(Json::from(first.clone()).to_string().replace('"', "").replace(':', ": "));
+        };
         let node = self.node.items().first().unwrap_or(self.node);
+        let switch = scalar_text(node).and_then(|text| words::option(&text, ["true", "false"]));
+        if let Some(value) = switch.filter(|_| properties.contains_key("enabled")) {
+            return Some(format!("{{enabled: {value}}}"));
+        }
         let has_option = |schema: &&Json| {
             let options = schema["enum"].as_array();
             node.text().is_some_and(|text| options.is_some_and(|all| all.contains(&text.into())))
@@ -118,7 +130,13 @@ impl Located<'_> {
             Data::Map(entries) if entries.iter().any(|(_, value)| !value.items().is_empty()) => {
                 return None;
             }
-            Data::Map(entries) => entries.iter().map(|(key, _)| key.name.clone()).collect(),
+            Data::Map(entries) => {
+                let own = |(key, value): &(Key, Node)| match value.text() {
+                    Some(text) if NAMES.contains(&key.name.as_str()) => text.to_owned(),
+                    _ => key.name.clone(),
+                };
+                entries.iter().map(own).collect()
+            }
             _ => Vec::new(),
         };
         let is_shown =
@@ -158,22 +176,23 @@ fn written(node: &Node) -> (Option<String>, Option<&'static str>) {
 
 /// A scalar as it may be quoted.
 fn plain(node: &Node) -> Option<String> {
-    let text = match &node.data {
-        Data::Text(text) => text.clone(),
-        Data::Number(number) => number.to_string(),
-        _ => return None,
-    };
-    let is_shown = (1..LONGEST).contains(&text.len()) && !text.contains('\n') && text != "...";
+    let text = scalar_text(node).filter(|_| !matches!(node.data, Data::Bool(_)))?;
+    let is_odd = text.contains(['\n', '[', ']', '{', '}', '`']) || text == "...";
+    let is_shown = (1..LONGEST).contains(&text.len()) && !is_odd;
     (is_shown && looks::credential(&text).is_none()).then_some(text)
 }
 
 /// What a field may hold.
-fn value_example(schema: &Json) -> String {
+pub(super) fn value_example(schema: &Json) -> String {
     let options = schema["enum"].as_array().and_then(|options| options.first());
     let first = schema["examples"].as_array().and_then(|examples| examples.first());
     match first.or(options) {
         Some(Json::String(text)) if !text.contains(": ") => scalar(text, true),
         Some(Json::Number(number)) => number.to_string(),
+        Some(Json::Array(rows)) if rows.iter().all(Json::is_object) => {
+            let row = |row: &Json| row.to_string().replace('"', "").replace(':', ": ");
+            format!("[{}]", rows.iter().map(row).collect::<Vec<_>>().join(", "))
+        }
         _ if is_list(schema) => "[...]".to_owned(),
         _ if schema["type"] == "integer" => "1".to_owned(),
         _ if Level::parse(&schema["default"]).is_some() => schema["default"].to_string(),

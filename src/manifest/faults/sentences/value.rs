@@ -1,20 +1,24 @@
 //! Messages for values that a field does not accept.
 
+use jiff::civil::Date;
 use jsonschema::{
     JsonType, ValidationError,
     error::{TypeKind, ValidationErrorKind as Kind},
 };
 
-use super::{Finding, Located};
+use super::{Finding, Located, example::value_example};
 use crate::{
     field::{Field, Named},
     kind::forms::CONDITION,
-    kinds::{self, words},
+    kinds::{
+        self,
+        words::{self, Meaning},
+    },
     level::{LEVELS, Level},
     manifest::{mask::may_be_secret, read::templates::CHANGE},
     text::{alternatives, is_name, nearest},
     value::Json,
-    yaml::{Data, Key, Node},
+    yaml::{Data, Key, Node, write::scalar as quoted},
 };
 
 /// The level of access that a word or a number in quotes stands for.
@@ -27,8 +31,24 @@ pub(super) fn level(text: &str) -> Option<&'static str> {
     known.map(|level| level.word).or_else(|| words::option(text, words))
 }
 
+/// A code, and what to write instead.
+type Instead = Option<(&'static str, String)>;
+
+/// Help for a number or a boolean where text should be.
+pub(super) const QUOTE: &str =
+    "put it in quotes: without them YAML may change it (`1.10` is `1.1`)";
+
+/// Units in which a field counts, and how many of them are in others, by how these begin.
+const UNITS: [(&str, &[(&str, f64)]); 5] = [
+    ("in seconds", &[("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("w", 604_800.0)]),
+    ("in minutes", &[("m", 1.0), ("h", 60.0), ("d", 1440.0)]),
+    ("in hours", &[("h", 1.0), ("d", 24.0), ("w", 168.0)]),
+    ("in megabytes", &[("m", 1.0), ("g", 1024.0)]),
+    ("from 0 to 1", &[("%", 0.01)]),
+];
+
 /// What a name may stand below where only the name should be.
-const NAMES: [&str; 6] = ["group", "name", "path", "project", "user", "username"];
+pub(super) const NAMES: [&str; 6] = ["group", "name", "path", "project", "user", "username"];
 
 impl Located<'_> {
     /// The message for a value that its field does not accept.
@@ -46,7 +66,10 @@ impl Located<'_> {
             kind => {
                 let other = || error.masked_with("the value").to_string();
                 let message = self.limit(kind).unwrap_or_else(other);
-                Finding::error("value", message, self.span()).with_help(self.description())
+                let none = self.key.filter(|_| self.node.data == Data::List(Vec::new()));
+                let none = none.and_then(|key| words::meant(&[&key.name], "[]")).map(Meaning::help);
+                let help = none.or_else(|| self.description());
+                Finding::error("value", message, self.span()).with_help(help)
             }
         }
     }
@@ -62,6 +85,12 @@ impl Located<'_> {
                 _ => "leave it out: then it is not managed; the API has no way to clear it",
             };
             let message = format!("{name} is empty");
+            let none = self.key.and_then(|key| words::meant(&[&key.name], "[]")).map(Meaning::help);
+            let example = self.example().zip(self.key).filter(|_| self.depth > 1 && !self.is_item);
+            let value = |(value, key): (String, &Key)| {
+                format!("write a value, as in `{}: {value}`, or {help}", key.name)
+            };
+            let help = none.or(example.map(value)).unwrap_or_else(|| help.to_owned());
             return Finding::error("null", message, self.span()).with_help(Some(help));
         }
         if let Some(finding) = self.empty_change() {
@@ -86,125 +115,160 @@ impl Located<'_> {
     }
 
     /// The code for a value whose type is not in `expected`, and what to write instead.
-    fn instead(&self, expected: &[&str]) -> (&'static str, Option<String>) {
+    pub(super) fn instead(&self, expected: &[&str]) -> (&'static str, Option<String>) {
         let wants = |kind: &str| expected.contains(&kind);
-        let help = |code, help: &str| (code, Some(help.to_owned()));
-        match &self.node.data {
-            Data::Text(text) if wants("boolean") => match yes_or_no(text) {
-                Some(_) if text == "true" || text == "false" => {
-                    help("boolean", "take the quotes away")
-                }
-                Some(meant) => {
-                    let only = "only `true` and `false` are booleans";
-                    help("boolean", &format!("write `{meant}`: {only}"))
-                }
-                None if wants("array") => {
-                    let list = self.list_example().unwrap_or_else(|| "[...]".to_owned());
-                    ("type", Some(format!("write it as a list: `{list}`")))
-                }
-                None => ("type", self.description()),
-            },
-            Data::Number(number) if wants("boolean") && !wants("number") => match number.as_u64() {
-                Some(0) => help("boolean", "write `false`"),
-                Some(1) => help("boolean", "write `true`"),
-                _ => ("type", self.description()),
-            },
-            Data::Map(entries) if wants("boolean") && !wants("object") && entries.len() == 1 => {
-                let value = matches!(entries[0].1.data, Data::Bool(true));
-                let name = self.key.map_or("", |key| &key.name);
-                ("type", Some(format!("write only the value: `{name}: {value}`")))
+        let is_none = |word: &String| words::option(word, ["null"]).is_some();
+        if wants("null") && scalar(self.node).as_ref().is_some_and(is_none) {
+            return ("type", Some("write `null` for none".to_owned()));
+        }
+        let is_only = |kinds: [&str; 2]| expected.iter().all(|kind| kinds.contains(kind));
+        let has_number = wants("integer") || wants("number");
+        let boolean = || wants("boolean").then(|| self.boolean(is_only(["boolean", "null"])));
+        let number = || has_number.then(|| self.number());
+        let object = || wants("object").then(|| self.mapping(is_only(["object", "null"])));
+        let array = || wants("array").then(|| self.list());
+        let string = || wants("string").then(|| self.text());
+        let found = boolean().flatten().or_else(|| number().flatten());
+        let found = found.or_else(|| object().flatten()).or_else(|| array().flatten());
+        match found.or_else(|| string().flatten()) {
+            Some((code, help)) => (code, Some(help)),
+            None => ("type", self.description()),
+        }
+    }
+
+    /// What to write instead of something that should be a boolean.
+    fn boolean(&self, is_only: bool) -> Instead {
+        if let (Data::Map(entries), true) = (&self.node.data, is_only)
+            && let [(_, inner)] = &entries[..]
+        {
+            let (name, value) =
+                (self.key.map_or("", |key| &key.name), inner.data == Data::Bool(true));
+            return Some(("type", format!("write only the value: `{name}: {value}`")));
+        }
+        let written = scalar(self.node)?;
+        if written == "true" || written == "false" {
+            return Some(("boolean", "take the quotes away".to_owned()));
+        }
+        let meant = words::option(&written, ["true", "false"])?;
+        Some(("boolean", format!("write `{meant}`: only `true` and `false` are booleans")))
+    }
+
+    /// What to write instead of a text that should be a number.
+    fn number(&self) -> Instead {
+        let text = self.node.text()?;
+        let word = || words::option(text, ["0", "1", "2", "3", "4", "5", "10"]).map(str::to_owned);
+        let first = || text.split(' ').next().filter(|_| text.contains(" of ")).and_then(digits);
+        let help = match (text.parse::<f64>(), self.in_own_unit(text)) {
+            (Ok(_), _) => "take the quotes away".to_owned(),
+            (Err(_), Some(help)) => help,
+            _ => format!("write `{}`: only digits", digits(text).or_else(word).or_else(first)?),
+        };
+        Some(("type", help))
+    }
+
+    /// The number for one that is written with another unit.
+    fn in_own_unit(&self, text: &str) -> Option<String> {
+        let (count, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit() && c != '.')?);
+        let unit = unit.trim().to_lowercase();
+        let own = self.schema["description"].as_str()?;
+        let (base, units) = UNITS.iter().find(|(base, _)| own.contains(base))?;
+        let is_word = !unit.contains(' ') && !unit.starts_with("mo");
+        let (_, one) = units.iter().find(|(name, _)| is_word && unit.starts_with(name))?;
+        let number = count.parse::<f64>().ok()? * one;
+        Some(format!("write `{number}`: it is {base}"))
+    }
+
+    /// What to write instead of something that should be a mapping.
+    fn mapping(&self, is_only: bool) -> Instead {
+        let fields = |example: String| format!("write its fields, as in `{example}`");
+        let help = match &self.node.data {
+            Data::List(_) if self.is_item => {
+                "take one `- ` away: it is a list within a list".to_owned()
             }
-            Data::Text(text)
-                if (wants("integer") || wants("number")) && text.parse::<f64>().is_ok() =>
-            {
-                help("type", "take the quotes away")
+            _ if self.is_item => fields(format!("- {}", self.entry_example()?)),
+            Data::List(items) if self.section_of(items).is_some() => {
+                format!("these are entries of `{}`", self.section_of(items)?)
             }
-            Data::Text(text) if wants("integer") && digits(text).is_some() => {
-                ("type", digits(text).map(|digits| format!("write `{digits}`: only digits")))
+            Data::List(items) if items.iter().all(|item| has_all(item, self.schema)) => {
+                "take the `- ` in front of its fields away: it has fields, not entries".to_owned()
             }
-            Data::Number(_) | Data::Bool(_) if wants("string") && self.names().is_some() => {
-                ("type", self.names().map(|what| format!("write {what}, not an id")))
+            Data::Map(_) => return None,
+            _ if is_only => self.mapping_example().map(fields).or_else(|| self.description())?,
+            _ => return None,
+        };
+        Some(("type", help))
+    }
+
+    /// What to write instead of something that should be a list.
+    fn list(&self) -> Instead {
+        let help = match (&self.node.data, self.entry_example(), self.list_example()) {
+            (Data::Map(_), ..) if has_all(self.node, &self.schema["items"]) => {
+                "put `- ` in front of the first field: it is a list of entries".to_owned()
             }
-            Data::Number(_) if self.schema["format"] == "date" => {
-                help("type", "write the day as in `2099-01-31`")
+            (Data::Map(entries), ..) if self.keyed(entries).is_some() => self.keyed(entries)?,
+            (Data::Map(_), Some(entry), _) => format!("write a list of entries, as in `- {entry}`"),
+            (Data::Map(_), None, None) => "write a list, each entry with `- ` in front".to_owned(),
+            (_, Some(entry), _) => format!("write it as a list: `[{entry}]`"),
+            (_, None, list) => {
+                format!("write it as a list: `{}`", list.as_deref().unwrap_or("[...]"))
             }
-            Data::Number(_) | Data::Bool(_) if wants("string") => {
-                help("quote", "put it in quotes: without them YAML may change it (`1.10` is `1.1`)")
+        };
+        Some(("type", help))
+    }
+
+    /// Help for a key in the place of a list, if it is known to mean something.
+    fn keyed(&self, entries: &[(Key, Node)]) -> Option<String> {
+        let place = self.key.map_or("", |key| &key.name);
+        entries.iter().find_map(|(key, value)| {
+            match words::meant(&[place, "change", words::ANY], &key.name)? {
+                meant @ (Meaning::Write(_) | Meaning::Leave(_)) => Some(meant.help()),
+                meant if matches!(value.data, Data::List(_)) => Some(meant.help()),
+                _ => None,
             }
-            Data::List(_) if wants("object") && self.is_item => {
-                help("type", "take one `- ` away: it is a list within a list")
+        })
+    }
+
+    /// What to write instead of something that should be text.
+    fn text(&self) -> Instead {
+        let own = scalar(self.node);
+        let day = || day(own.as_deref().filter(|_| self.schema["format"] == "date")?);
+        let help = match (&self.node.data, self.depth, self.key.map_or("", |key| &key.name)) {
+            (Data::Number(_) | Data::Bool(_), ..) if self.names().is_some() => {
+                format!("write {}, not an id", self.names()?)
             }
-            _ if wants("object") && self.is_item => {
-                let entry = self.entry_example();
-                ("type", entry.map(|entry| format!("write its fields, as in `- {entry}`")))
+            (Data::Number(_), ..) if self.schema["format"] == "date" => {
+                day().unwrap_or_else(|| "write the day as in `2099-01-31`".to_owned())
             }
-            Data::List(items) if wants("object") && self.section_of(items).is_some() => {
-                let section = self.section_of(items).unwrap_or_default();
-                ("type", Some(format!("these are entries of `{section}`")))
+            (Data::Bool(_), ..) if self.example().is_some() => {
+                format!("write text, as in `{}`", self.example()?)
             }
-            Data::List(items) if wants("object") && items.iter().all(is_map) => help(
-                "type",
-                "take the `- ` in front of its fields away: it has fields, not entries",
-            ),
-            Data::Text(_) | Data::Number(_) | Data::Bool(_) | Data::List(_)
-                if wants("object")
-                    && expected.iter().all(|kind| ["object", "null"].contains(kind)) =>
-            {
-                let example = self.mapping_example();
-                let help = example.map(|fields| format!("write its fields, as in `{fields}`"));
-                ("type", help.or_else(|| self.description()))
+            (Data::Number(_) | Data::Bool(_), ..) => return Some(("quote", QUOTE.to_owned())),
+            (Data::List(_), 1, "path") => "write a document for each, with a line `---` in between, or a rule for many: `kind: Defaults` with `match`".to_owned(),
+            (Data::List(_), 3, name) if self.tells_apart(name) => "write an entry for each of them".to_owned(),
+            (Data::List(_), ..) if self.description().is_some_and(|text| text.contains("comma")) => {
+                "write one text, with commas in between".to_owned()
             }
-            Data::Map(entries) if wants("array") => {
-                let known = self.schema["items"]["properties"].as_object();
-                let is_known = |key: &Key| known.is_some_and(|known| known.contains_key(&key.name));
-                let is_entry = !entries.is_empty() && entries.iter().all(|(key, _)| is_known(key));
-                let help = match (self.entry_example(), self.list_example()) {
-                    _ if is_entry => {
-                        "put `- ` in front of the first field: it is a list of entries".to_owned()
-                    }
-                    (Some(entry), _) => format!("write a list of entries, as in `- {entry}`"),
-                    (None, Some(list)) => format!("write it as a list: `{list}`"),
-                    (None, None) => "write a list, each entry with `- ` in front".to_owned(),
-                };
-                ("type", Some(help))
-            }
-            Data::Text(_) | Data::Number(_) | Data::Bool(_) if wants("array") => {
-                let entry = self.entry_example().map(|entry| format!("[{entry}]"));
-                let list = entry.or_else(|| self.list_example());
-                let list = list.unwrap_or_else(|| "[...]".to_owned());
-                ("type", Some(format!("write it as a list: `{list}`")))
-            }
-            Data::List(_) if wants("string") => {
-                match (self.depth, self.key.map(|key| &*key.name)) {
-                    (1, Some("path")) => help(
-                        "type",
-                        "write a document for each, with a line `---` in between, or a rule for many: `kind: Defaults` with `match`",
-                    ),
-                    (3, Some(name)) if self.tells_apart(name) => {
-                        help("type", "write an entry for each of them")
-                    }
-                    _ if self.description().is_some_and(|text| text.contains("comma")) => {
-                        help("type", "write one text, with commas in between")
-                    }
-                    _ => help("type", "write one value, without the brackets of a list"),
-                }
-            }
-            Data::Map(entries) if wants("string") && !entries.is_empty() => {
+            (Data::List(_), ..) => "write one value, without the brackets of a list".to_owned(),
+            (Data::Map(entries), _, name) if !entries.is_empty() && self.section != "params" => {
                 let (key, value) = &entries[0];
                 let own = value.text().filter(|text| {
                     NAMES.contains(&key.name.as_str()) && is_name(&text.replace('/', "."))
                 });
                 let own = own.filter(|_| !may_be_secret(self.schema));
                 let example = own.or_else(|| self.schema["examples"][0].as_str()).unwrap_or("...");
-                let name = self.key.map_or("", |key| &key.name);
-                let value = match self.is_item {
-                    true => format!(", as in `- {example}`"),
-                    false => format!(": `{name}: {example}`"),
-                };
-                ("type", Some(format!("write only the value{value}")))
+                match self.is_item {
+                    true => format!("write only the value, as in `- {example}`"),
+                    false => format!("write only the value: `{name}: {example}`"),
+                }
             }
-            _ => ("type", self.description()),
-        }
+            _ => return None,
+        };
+        Some(("type", help))
+    }
+
+    /// What it may hold, if its schema shows that.
+    fn example(&self) -> Option<String> {
+        Some(value_example(self.schema)).filter(|example| example != "..." && example != "[...]")
     }
 
     /// What it holds, if that is the name of something.
@@ -216,19 +280,16 @@ impl Located<'_> {
     }
 
     /// Whether the field `name` tells entries of its section apart.
-    fn tells_apart(&self, name: &str) -> bool {
+    pub(super) fn tells_apart(&self, name: &str) -> bool {
         kinds::everywhere().any(|of| of.section == self.section && of.identity.contains(&name))
     }
 
     /// The section that has `items` for its entries, if this mapping has not their fields.
     fn section_of(&self, items: &[Node]) -> Option<&str> {
-        let has = |schema: &Json| {
-            let mut names = items.first().into_iter().flat_map(Node::entries);
-            names.all(|(key, _)| schema["properties"].get(&key.name).is_some())
-        };
+        let first = items.first().filter(|first| !has_all(first, self.schema))?;
         let mut sections = self.root["properties"].as_object()?.iter();
-        let found = sections.find(|(_, section)| has(&section["items"])).map(|(name, _)| &**name);
-        found.filter(|_| items.first().is_some_and(is_map) && !has(self.schema))
+        let found = sections.find(|(_, section)| has_all(first, &section["items"]));
+        found.map(|(name, _)| &**name)
     }
 
     /// What is wrong with something that would change a list and does not.
@@ -240,24 +301,19 @@ impl Located<'_> {
             return None;
         }
         let odd = entries.iter().find(|(_, list)| list.items().is_empty());
-        let (message, help, at) = match odd {
-            Some((key, list)) if !matches!(list.data, Data::List(_)) => (
-                format!("`{}` must be a list", key.name),
-                "put what it lists in brackets, as in `[...]`",
-                key.span.clone(),
-            ),
-            Some((key, _)) => (
-                format!("`{}` must list something", key.name),
-                "leave it out if there is nothing to list",
-                key.span.clone(),
-            ),
+        let name = odd.map_or_else(|| self.name(), |(key, _)| format!("`{}`", key.name));
+        let at = odd.map_or_else(|| self.span(), |(key, _)| key.span.clone());
+        let (what, help) = match odd.map(|(_, list)| &list.data) {
+            Some(Data::List(_)) => {
+                ("must list something", "leave it out if there is nothing to list")
+            }
+            Some(_) => ("must be a list", "put what it lists in brackets, as in `[...]`"),
             None => (
-                format!("{} mixes what changes a list with conditions on it", self.name()),
+                "mixes what changes a list with conditions on it",
                 "write `add` and `remove`, or `at_least` and `none_of`",
-                self.span(),
             ),
         };
-        Some(Finding::error("type", message, at).with_help(Some(help)))
+        Some(Finding::error("type", format!("{name} {what}"), at).with_help(Some(help)))
     }
 
     fn not_among(&self, options: &[String]) -> Finding {
@@ -267,20 +323,34 @@ impl Located<'_> {
             let help = "write only one of them; for several, write an entry for each";
             return finding.with_help(Some(help));
         }
-        let written = match &self.node.data {
-            Data::Text(text) => Some(text.clone()),
-            Data::Number(number) => Some(number.to_string()),
-            Data::Bool(value) => Some(value.to_string()),
-            _ => None,
+        let instead = || {
+            let place = self.key.filter(|_| self.depth < 4)?;
+            words::meant(&[&place.name], &scalar(self.node)?).map(Meaning::help)
         };
-        let near = written.as_deref().and_then(|text| {
-            let all = || options.iter().map(String::as_str);
-            let meant = words::option(text, all()).or_else(|| level(text));
-            let meant = meant.filter(|meant| all().any(|option| option == *meant));
-            meant.or_else(|| nearest(text, all()))
-        });
-        let help = near.map(|near| format!("did you mean `{near}`?"));
-        finding.with_help(help.or_else(|| self.description()))
+        let help = self.option_among(options).map(|near| format!("did you mean `{near}`?"));
+        finding.with_help(help.or_else(instead).or_else(|| self.description()))
+    }
+
+    /// The option of its schema that is meant by another word, if it takes only some.
+    pub(super) fn option(&self) -> Option<String> {
+        let alternatives = self.schema["anyOf"].as_array().into_iter().flatten();
+        let options = alternatives.chain([self.schema]).flat_map(|one| strings(&one["enum"]));
+        let mut options: Vec<_> = options.collect();
+        if self.schema["type"] == "boolean" {
+            options = ["true", "false"].map(str::to_owned).to_vec();
+        }
+        let written = scalar(self.node)?;
+        self.option_among(&options).filter(|_| !options.contains(&written)).map(str::to_owned)
+    }
+
+    /// The one of `options` that is meant.
+    fn option_among<'o>(&self, options: &'o [String]) -> Option<&'o str> {
+        let written = scalar(self.node)?;
+        let all = || options.iter().map(String::as_str);
+        let level = || all().find(|option| level(&written) == Some(option));
+        let begins = || all().find(|option| written.split([':', ' ', '(']).next() == Some(option));
+        let meant = words::option(&written, all()).or_else(level).or_else(begins);
+        meant.or_else(|| nearest(&written, all()))
     }
 
     /// The message if no alternative matches: one list of what they accept.
@@ -320,13 +390,25 @@ impl Located<'_> {
         let field = Field::of(self.schema);
         let text = self.node.text().unwrap_or_default();
         let nothing = words::option(text, ["null"]).filter(|_| field.nullable);
+        let day = day(text).filter(|_| self.schema["format"] == "date");
+        let is_several =
+            text.contains([',', ';']) && self.key.is_some_and(|key| self.tells_apart(&key.name));
+        let fits = |option: &&str| jsonschema::is_valid(self.schema, &Json::from(*option));
         let help = match (nothing, self.names()) {
+            _ if text == "null" && field.nullable => "take the quotes away".to_owned(),
             (Some(nothing), _) => format!("write `{nothing}` for none"),
-            (None, Some(what)) if text.contains(['@', ' ']) => match text.strip_prefix('@') {
+            _ if day.is_some() => day.unwrap_or_default(),
+            _ if is_several => "write an entry for each of them".to_owned(),
+            (None, Some(what)) if text.contains(['@', ' ', '/']) => match text.strip_prefix('@') {
                 Some(_) => "leave the `@` away".to_owned(),
-                None => format!("write {what}: it has no `@` and no blanks"),
+                None => format!("write {what}: it has no `@`, no `/` and no blanks"),
             },
-            _ => self.description().unwrap_or_else(|| format!("it has to match `{pattern}`")),
+            _ => match words::options(text).find(fits) {
+                Some(option) => format!("write `{}`", quoted(option, false)),
+                None => {
+                    self.description().unwrap_or_else(|| format!("it has to match `{pattern}`"))
+                }
+            },
         };
         Finding::error("pattern", message, self.span()).with_help(Some(help))
     }
@@ -355,8 +437,34 @@ impl Located<'_> {
     }
 }
 
-fn is_map(node: &Node) -> bool {
-    matches!(node.data, Data::Map(_))
+/// Whether it is a mapping with fields of `schema` only.
+fn has_all(node: &Node, schema: &Json) -> bool {
+    let is_known = |(key, _): &(Key, Node)| schema["properties"].get(&key.name).is_some();
+    !node.entries().is_empty() && node.entries().iter().all(is_known)
+}
+
+/// A scalar as text.
+pub(super) fn scalar(node: &Node) -> Option<String> {
+    match &node.data {
+        Data::Text(text) => Some(text.clone()),
+        Data::Number(number) => Some(number.to_string()),
+        Data::Bool(value) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+/// Help for a day that is written in another form, if it can be only one.
+fn day(text: &str) -> Option<String> {
+    let parts = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+    let parts: Vec<&str> = parts.collect();
+    let (year, month, day) = match parts[..] {
+        [year, month, day, ..] if year.len() == 4 => (year, month, day),
+        [all] if all.len() == 8 => (&all[..4], &all[4..6], &all[6..]),
+        [day, month, year] if year.len() == 4 && text.contains('.') => (year, month, day),
+        _ => return None,
+    };
+    let date = Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok()?;
+    Some(format!("write `{date}`"))
 }
 
 /// The digits of a number that is written with something in between.
@@ -366,18 +474,9 @@ fn digits(text: &str) -> Option<String> {
 }
 
 fn type_names(kind: &TypeKind) -> Vec<&'static str> {
-    let name = |kind: JsonType| match kind {
-        JsonType::Array => "array",
-        JsonType::Boolean => "boolean",
-        JsonType::Integer => "integer",
-        JsonType::Null => "null",
-        JsonType::Number => "number",
-        JsonType::Object => "object",
-        JsonType::String => "string",
-    };
     match kind {
-        TypeKind::Single(kind) => vec![name(*kind)],
-        TypeKind::Multiple(kinds) => kinds.iter().map(name).collect(),
+        TypeKind::Single(kind) => vec![kind.as_str()],
+        TypeKind::Multiple(kinds) => kinds.iter().map(JsonType::as_str).collect(),
     }
 }
 
@@ -390,15 +489,6 @@ fn in_words(kind: &str) -> &'static str {
         "number" => "a number",
         "object" => "a mapping",
         _ => "text",
-    }
-}
-
-/// The boolean for a word that other YAML readers read as a boolean.
-fn yes_or_no(text: &str) -> Option<bool> {
-    match text.to_lowercase().as_str() {
-        "yes" | "y" | "on" | "true" | "1" | "enabled" | "required" => Some(true),
-        "no" | "n" | "off" | "false" | "0" | "disabled" | "never" => Some(false),
-        _ => None,
     }
 }
 
