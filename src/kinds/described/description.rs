@@ -29,7 +29,6 @@ pub struct Description {
     pub identity: Vec<String>,
     /// The field with the name that the service stores. An entry is found by this name first, then
     /// by its identity.
-    #[serde(default)]
     pub name_field: Option<String>,
     /// The fields, in addition to the identity, that creating an entry needs.
     #[serde(default)]
@@ -61,11 +60,9 @@ pub struct Description {
     #[serde(default)]
     pub entry: Entry,
     /// The section of the parent entries, if the paths of `homes` contain `:entry`.
-    #[serde(default)]
     pub below: Option<ParentSection>,
     /// An action that the service requires before it deletes an entry: the last part of the path of
     /// a POST request, after the path of the entry.
-    #[serde(default)]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"stop")]
     pub before_removal: Option<String>,
     /// The fields of an entry.
@@ -174,12 +171,11 @@ pub struct Home {
     pub path: String,
     /// The field of the parent entry's object that contains the whole list, if the service has no
     /// request for the list.
-    #[serde(default, rename = "in")]
+    #[serde(rename = "in")]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"variables")]
     pub within: Option<String>,
     /// For lists that also show inherited entries: the value that an entry has if it belongs to the
     /// project or group itself.
-    #[serde(default)]
     pub inherited_unless: Option<FieldValue>,
     /// Query parameters of the list request.
     #[serde(default)]
@@ -199,7 +195,6 @@ pub struct Home {
     #[serde(default)]
     pub tier: Tier,
     /// The release of the service that added the collection, as text: `'16.2'`.
-    #[serde(default)]
     pub since: Option<Release>,
 }
 
@@ -270,43 +265,33 @@ pub struct Field {
     #[serde(default)]
     pub words: Vec<Word>,
     /// A regular expression that the text must match.
-    #[serde(default)]
     pub pattern: Option<String>,
     /// The lowest allowed integer.
-    #[serde(default)]
     pub minimum: Option<i64>,
     /// The highest allowed integer.
-    #[serde(default)]
     pub maximum: Option<i64>,
     /// What its value names: a user by username, or a group or project by path. Requests contain
     /// the id. Responses contain the id under the same name (`send_as`), or the name under
     /// `read_as`.
-    #[serde(default)]
     pub names: Option<Named>,
     /// An example.
-    #[serde(default)]
     pub example: Option<Scalar>,
     /// Another example. Tests change the field to it.
-    #[serde(default)]
     pub another_example: Option<Scalar>,
     /// What `grants` allow, as a verb.
-    #[serde(default)]
     #[schemars(regex(pattern = "^[a-z]+( [a-z]+)*$"), example = &"deploy")]
     pub lets: Option<String>,
     /// Another parameter for `grants` that consist of a single level, in the request that creates
     /// an entry.
-    #[serde(default)]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
     pub single_level_as: Option<String>,
     /// Whether only the create request accepts it (default: `false`).
     #[serde(default)]
     pub create_only: bool,
     /// The name in requests, if different.
-    #[serde(default)]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
     pub send_as: Option<String>,
     /// The name in responses, if different.
-    #[serde(default)]
     #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"))]
     pub read_as: Option<String>,
     /// Whether responses leave it out (default: `false`). They always leave out a secret.
@@ -326,18 +311,14 @@ pub struct Field {
     #[serde(default)]
     pub with_every_edit: bool,
     /// Another field. When it changes, the service resets this one.
-    #[serde(default)]
     pub reset_by: Option<String>,
     /// The service's default for a new entry, if it is always the same. `export` leaves out this
     /// value.
-    #[serde(default)]
     pub preset: Option<Scalar>,
     /// The value that undrift sends for a new entry that does not declare the field, because the
     /// service requires one.
-    #[serde(default)]
     pub created_with: Option<Scalar>,
     /// Another field. The service refuses a request that contains both.
-    #[serde(default)]
     pub not_with: Option<String>,
     /// Whether the service strips white space from both ends (default: `false`).
     #[serde(default)]
@@ -348,19 +329,15 @@ pub struct Field {
     /// A flag that this field limits. If the service ignored the limit, the flag would do more than
     /// was declared. So a request that switches the flag on also contains this field, and the
     /// response must show it.
-    #[serde(default)]
     pub limits: Option<String>,
     /// The only scope that has the field, if not both do.
-    #[serde(default)]
     pub only: Option<Scope>,
     /// The lowest tier of the service that has the field.
     #[serde(default)]
     pub tier: Tier,
     /// The release of the service that added the field, as text: `'16.2'`.
-    #[serde(default)]
     pub since: Option<Release>,
     /// The release of the service that removed the field, as text.
-    #[serde(default)]
     pub until: Option<Release>,
 }
 
