@@ -112,7 +112,7 @@ pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
         return Ok(Exit::Success);
     }
     let config = Config {
-        listen: args.listen,
+        listen: Some(args.listen),
         allowed_hosts: args.allow_host,
         data: args.data.map_or(Data::Memory, Data::File),
         seed: args.seed.as_deref().map(|path| embedded::read_seed(path, &cx.output)).transpose()?,

@@ -3,7 +3,7 @@
 //! An object that a caller may not see is answered with 404, never 403. Roles come from direct
 //! membership, from membership of a group above, and from invited groups, capped by the invitation.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use super::clock;
 use super::dispatch::is_read;
 use super::profile::OBSERVED;
 use super::routes::Route;
-use super::store::stored::{Stored as _, stored};
+use super::store::stored::{Stored as _, rows, stored};
 use super::store::{namespace::Namespace, project::Project, user::User};
 
 /// The roles (reference 1, 2.1).
@@ -181,16 +181,10 @@ pub(crate) struct Memberships {
 impl Memberships {
     /// Reads the standing of `user` on the day `today`.
     pub(crate) fn of(db: &Connection, user: i64, today: &str) -> rusqlite::Result<Self> {
-        let mut groups = HashMap::new();
-        let mut statement = db.prepare_cached(
-            "SELECT group_id, access_level FROM members
+        let sql = "SELECT group_id, access_level FROM members
              WHERE user_id = ?1 AND group_id IS NOT NULL AND state = 'active'
-               AND (expires_at IS NULL OR expires_at >= ?2)",
-        )?;
-        let mut rows = statement.query(params![user, today])?;
-        while let Some(row) = rows.next()? {
-            groups.insert(row.get(0)?, row.get(1)?);
-        }
+               AND (expires_at IS NULL OR expires_at >= ?2)";
+        let groups = rows(db, sql, params![user, today])?.into_iter().collect();
         let mut standing = Self { groups };
         if !standing.groups.is_empty() {
             standing.add_invited(db, today)?;
@@ -199,18 +193,13 @@ impl Memberships {
     }
 
     fn add_invited(&mut self, db: &Connection, today: &str) -> rusqlite::Result<()> {
-        let mut statement = db.prepare_cached(
-            "SELECT s.group_id, s.access_level, n.traversal
+        let sql = "SELECT s.group_id, s.access_level, n.traversal
              FROM shares s JOIN namespaces n ON n.id = s.invited_id
-             WHERE s.group_id IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at >= ?1)",
-        )?;
-        let mut rows = statement.query([today])?;
-        let mut invited: Vec<(i64, i64)> = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (group, cap, traversal): (i64, i64, String) =
-                (row.get(0)?, row.get(1)?, row.get(2)?);
-            invited.push((group, cap.min(self.in_namespace(&traversal))));
-        }
+             WHERE s.group_id IS NOT NULL AND (s.expires_at IS NULL OR s.expires_at >= ?1)";
+        let invited = rows::<(i64, i64, String)>(db, sql, [today])?.into_iter();
+        let invited = invited
+            .map(|(group, cap, traversal)| (group, cap.min(self.in_namespace(&traversal))))
+            .collect::<Vec<_>>();
         for (group, level) in invited.into_iter().filter(|(_, level)| *level > 0) {
             let best = self.groups.entry(group).or_default();
             *best = level.max(*best);
@@ -228,16 +217,13 @@ impl Memberships {
 
     /// All namespaces in which the level is at least `least`, as a JSON array for `json_each`.
     pub(crate) fn namespaces(&self, db: &Connection, least: i64) -> rusqlite::Result<String> {
-        let mut all: Vec<i64> = Vec::new();
+        let mut all: BTreeSet<i64> = BTreeSet::new();
         for (group, _) in self.groups.iter().filter(|(_, level)| **level >= least) {
-            let Some(group) = Namespace::by_id(db, *group)? else {
-                continue;
-            };
-            all.extend(group.subtree(db)?);
+            if let Some(group) = Namespace::by_id(db, *group)? {
+                all.extend(group.subtree(db)?);
+            }
         }
-        all.sort_unstable();
-        all.dedup();
-        Ok(serde_json::Value::from(all).to_string())
+        Ok(serde_json::Value::from_iter(all).to_string())
     }
 }
 
@@ -264,16 +250,11 @@ pub(crate) fn direct_levels(
     today: &str,
 ) -> rusqlite::Result<HashMap<i64, Option<i64>>> {
     let mut levels: HashMap<i64, Option<i64>> = ids.iter().map(|id| (*id, None)).collect();
-    let mut statement = db.prepare_cached(
-        "SELECT project_id, access_level FROM members
+    let sql = "SELECT project_id, access_level FROM members
          WHERE user_id = ?1 AND project_id IN (SELECT value FROM json_each(?2)) AND state = 'active'
-           AND (expires_at IS NULL OR expires_at >= ?3)",
-    )?;
-    let mut rows =
-        statement.query(params![user, serde_json::Value::from(ids).to_string(), today])?;
-    while let Some(row) = rows.next()? {
-        levels.insert(row.get(0)?, Some(row.get(1)?));
-    }
+           AND (expires_at IS NULL OR expires_at >= ?3)";
+    let ids = serde_json::Value::from(ids).to_string();
+    levels.extend(rows::<(i64, Option<i64>)>(db, sql, params![user, ids, today])?);
     Ok(levels)
 }
 
@@ -285,20 +266,16 @@ pub(crate) fn inherited_level(
     project: &Project,
     today: &str,
 ) -> rusqlite::Result<i64> {
-    let mut best = standing.in_namespace(&project.namespace.traversal);
+    let above = standing.in_namespace(&project.namespace.traversal);
     if !project.shared {
-        return Ok(best);
+        return Ok(above);
     }
-    let mut statement = db.prepare_cached(
+    let sql =
         "SELECT s.access_level, n.traversal FROM shares s JOIN namespaces n ON n.id = s.invited_id
-         WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2)",
-    )?;
-    let mut rows = statement.query(params![project.id, today])?;
-    while let Some(row) = rows.next()? {
-        let (cap, traversal): (i64, String) = (row.get(0)?, row.get(1)?);
-        best = best.max(cap.min(standing.in_namespace(&traversal)));
-    }
-    Ok(best)
+         WHERE s.project_id = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2)";
+    let invited = rows::<(i64, String)>(db, sql, params![project.id, today])?.into_iter();
+    let levels = invited.map(|(cap, traversal)| cap.min(standing.in_namespace(&traversal)));
+    Ok(levels.fold(above, i64::max))
 }
 
 #[cfg(test)]

@@ -248,6 +248,16 @@ pub(crate) fn refuse_if(wrong: bool, failure: impl FnOnce() -> Failure) -> Resul
     if wrong { Err(failure()) } else { Ok(()) }
 }
 
+/// What is wrong with a number, which must be from 0 to `most`.
+pub(crate) fn number_fault(number: Option<i64>, most: i64) -> Option<String> {
+    match number {
+        None => Some("is not a number".to_owned()),
+        Some(..0) => Some("must be greater than or equal to 0".to_owned()),
+        Some(number) if number > most => Some(format!("must be less than or equal to {most}")),
+        Some(_) => None,
+    }
+}
+
 impl From<Complaints> for Failure {
     fn from(complaints: Complaints) -> Self {
         Self::refused(complaints.0)

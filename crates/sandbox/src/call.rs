@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use jiff::Timestamp;
 use rusqlite::types::FromSql;
-use rusqlite::{Connection, OptionalExtension as _, Params as Bound};
+use rusqlite::{Connection, OptionalExtension as _, Params as Bound, Row, ToSql, params};
 use serde_json::Value;
 
 use super::access::{self, GUEST, Memberships, OWNER, REPORTER, Token};
@@ -19,6 +19,7 @@ use super::params::Params;
 use super::routes::group_settings::{self, ARCHIVED};
 use super::store::namespace::Namespace;
 use super::store::project::Project;
+use super::store::stored::rows;
 use super::store::user::User;
 use super::{Service, settings::Rights};
 use undrift_release::Release;
@@ -70,6 +71,25 @@ impl Call<'_> {
         Ok(found?)
     }
 
+    /// All rows of a result, as tuples.
+    pub(crate) fn rows<T>(&self, sql: &str, with: impl Bound) -> Result<Vec<T>>
+    where
+        T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
+    {
+        Ok(rows(self.db, sql, with)?)
+    }
+
+    /// Carries a statement out; returns how many rows it changed.
+    pub(crate) fn run(&self, sql: &str, with: impl Bound) -> Result<usize> {
+        Ok(self.db.prepare_cached(sql)?.execute(with)?)
+    }
+
+    /// Sets one column of the row with this id.
+    pub(crate) fn set(&self, table: &str, id: i64, column: &str, to: impl ToSql) -> Result<()> {
+        let sql = format!("UPDATE {table} SET {column} = ?2 WHERE id = ?1");
+        self.run(&sql, params![id, to]).map(drop)
+    }
+
     /// The time as the service writes it.
     pub(crate) fn now(&self) -> &str {
         self.now.get_or_init(|| clock::spell(self.time))
@@ -95,14 +115,9 @@ impl Call<'_> {
     /// Starts something that runs in the background for this long. Returns false while an earlier
     /// one is running.
     pub(crate) fn take_lease(&self, name: &str, length: Duration) -> Result<bool> {
-        let started = self
-            .db
-            .prepare_cached(
-                "INSERT INTO meta (key, value) VALUES (?1, ?2)
-                 ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <= ?3",
-            )?
-            .execute([name, &self.done_after(length), self.now()])?;
-        Ok(started > 0)
+        let sql = "INSERT INTO meta (key, value) VALUES (?1, ?2)
+                   ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <= ?3";
+        Ok(self.run(sql, [name, &self.done_after(length), self.now()])? > 0)
     }
 
     /// The day, for expiry.

@@ -86,11 +86,12 @@ use undrift_release::Release;
 /// The maximum delay of a deletion, in days.
 const MOST_DAYS: i64 = 3_650;
 
-/// How to start the sandbox. By default it is in memory, contains only the administrator `root`,
-/// and listens on a free port of the loopback interface.
+/// How to start the sandbox. By default it is in memory and contains only the administrator `root`.
+#[derive(Default)]
 pub struct Config {
-    /// Address to listen on; port 0 picks a free one.
-    pub listen: SocketAddr,
+    /// Address to listen on; port 0 picks a free one, and without an address it is on the loopback
+    /// interface.
+    pub listen: Option<SocketAddr>,
     /// Further names for this machine in `Host` headers, without a port. `localhost` and the
     /// address that it listens on are always allowed.
     pub allowed_hosts: Vec<String>,
@@ -138,28 +139,6 @@ pub struct Conditions {
     pub clock: Clock,
     /// The source of generated secrets and ids.
     pub chance: Chance,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            allowed_hosts: Vec::new(),
-            data: Data::Memory,
-            seed: None,
-            tier: None,
-            release: None,
-            latency: Duration::ZERO,
-            request_log: None,
-            token: None,
-            rate_limits: RateLimits::default(),
-            durable: false,
-            profile: Profile::default(),
-            clock: Clock::default(),
-            chance: Chance::default(),
-            collections: Vec::new(),
-        }
-    }
 }
 
 /// Why the sandbox did not start.
@@ -350,18 +329,14 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
     let token_was_generated = config.token.is_none();
     let token = config.token.unwrap_or_else(|| format!("sandbox-{}", service.chance.hex()));
     let notes = seeding::prepare(&service, seed, &token, &config.data)?;
-    let log = match config.request_log {
-        None => None,
-        Some(path) => Some(Mutex::new(
-            OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(&path)
-                .map_err(|source| StartError::RequestLog { path, source })?,
-        )),
+    let open = |path: PathBuf| {
+        let log = OpenOptions::new().create(true).append(true).open(&path);
+        log.map_err(|source| StartError::RequestLog { path, source })
     };
-    let wrap = |source| StartError::Bind { address: config.listen, source };
-    let listener = TcpListener::bind(config.listen).await.map_err(wrap)?;
+    let log = config.request_log.map(open).transpose()?.map(Mutex::new);
+    let listen = config.listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
+    let wrap = |source| StartError::Bind { address: listen, source };
+    let listener = TcpListener::bind(listen).await.map_err(wrap)?;
     let address = listener.local_addr().map_err(wrap)?;
     let front = Arc::new(server::Shared {
         service: Arc::clone(&service),
@@ -369,7 +344,7 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         faults: Arc::clone(&faults),
         latency: config.latency,
         log,
-        hosts: Hosts::new(config.listen, config.allowed_hosts),
+        hosts: Hosts::new(listen, config.allowed_hosts),
         intake: Intake::default(),
     });
     let (stop, stopped) = watch::channel(false);

@@ -107,6 +107,13 @@ impl Items {
         write(&mut self.text)
     }
 
+    /// Adds an item.
+    pub(crate) fn push(&mut self, item: &Value) -> Result<()> {
+        self.add(|text| {
+            serde_json::to_writer(text, item).map_err(|error| Failure::internal(&error))
+        })
+    }
+
     fn answer(mut self) -> Answer {
         self.text.extend_from_slice(if self.count == 0 { b"[]" } else { b"]" });
         Answer::json(StatusCode::OK, self.text)
@@ -136,10 +143,7 @@ pub(crate) fn list_of<'a, T>(
         .take(usize::try_from(page.size).unwrap_or(0));
     let mut items = Items::default();
     for item in own {
-        let item = json(item)?;
-        items.add(|text| {
-            serde_json::to_writer(text, &*item).map_err(|error| Failure::internal(&error))
-        })?;
+        items.push(&*json(item)?)?;
     }
     let total = all.len() as i64;
     Ok(page.answer(call, items, total, page.offset().saturating_add(page.size) < total))

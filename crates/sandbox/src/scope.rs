@@ -46,6 +46,14 @@ impl Scope {
         Ok(Self::Group(Box::new(call.group_as(level)?)))
     }
 
+    /// The value for a project or the one for a group.
+    pub(crate) fn either<T>(&self, of_project: T, of_group: T) -> T {
+        match self {
+            Self::Group(_) => of_group,
+            Self::Project(_) => of_project,
+        }
+    }
+
     pub(crate) fn holder(&self) -> Holder {
         match self {
             Self::Group(group) => Holder::Group(group.id),
@@ -60,10 +68,7 @@ impl Scope {
 
     /// Its name in messages.
     pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Group(_) => "group",
-            Self::Project(_) => "project",
-        }
+        self.either("project", "group")
     }
 
     pub(crate) fn id(&self) -> i64 {
@@ -91,9 +96,6 @@ impl Scope {
 
     /// The level needed to manage members.
     pub(crate) fn manager(&self) -> i64 {
-        match self {
-            Self::Group(_) => OWNER,
-            Self::Project(_) => MAINTAINER,
-        }
+        self.either(MAINTAINER, OWNER)
     }
 }

@@ -35,10 +35,8 @@ pub struct SeedUser {
     #[schemars(example = &"alice")]
     pub username: String,
     /// The name shown to people; by default the username.
-    #[serde(default)]
     pub name: Option<String>,
     /// An access token for this user.
-    #[serde(default)]
     pub token: Option<String>,
     /// Whether the user may sign in.
     #[serde(default)]
@@ -91,10 +89,8 @@ pub struct SeedGroup {
     #[schemars(example = &"acme")]
     pub path: String,
     /// The name shown to people; by default the last segment of the path.
-    #[serde(default)]
     pub name: Option<String>,
     /// Its visibility; by default that of the group above, or private.
-    #[serde(default)]
     pub visibility: Option<SeedVisibility>,
     /// Direct members.
     #[serde(default)]
@@ -111,32 +107,21 @@ pub struct SeedMember {
     /// The role: guest, reporter, developer, maintainer or owner, or its number.
     pub access_level: SeedLevel,
     /// The last day, as `YYYY-MM-DD`.
-    #[serde(default)]
     pub expires_at: Option<String>,
 }
 
 /// A role, written as a word or as its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SeedLevel(pub(super) i64);
-
-impl Serialize for SeedLevel {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_i64(self.0)
-    }
-}
 
 impl<'de> Deserialize<'de> for SeedLevel {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let known = match &value {
-            Value::Number(number) => {
-                access::LEVELS.iter().find(|(level, _)| number.as_i64() == Some(*level))
-            }
-            Value::String(word) => {
-                access::LEVELS.iter().find(|(_, name)| name.eq_ignore_ascii_case(word))
-            }
-            _ => None,
-        };
+        let known = access::LEVELS.iter().find(|(level, name)| match &value {
+            Value::Number(number) => number.as_i64() == Some(*level),
+            Value::String(word) => name.eq_ignore_ascii_case(word),
+            _ => false,
+        });
         known.map(|(level, _)| Self(*level)).ok_or_else(|| {
             let text = format!(
                 "`access_level` is {value}, but has to be a role ({}) or its number",
@@ -195,7 +180,6 @@ pub struct SeedProject {
     #[serde(default)]
     pub hooks: Vec<Map<String, Value>>,
     /// The push rule, in the service's own field names.
-    #[serde(default)]
     pub push_rule: Option<Map<String, Value>>,
     /// Protected branches, in the service's own field names.
     #[serde(default)]
@@ -224,7 +208,6 @@ pub struct SeedMergeRequest {
     #[serde(default)]
     pub discussion_locked: bool,
     /// The username of its author; `root` by default.
-    #[serde(default)]
     pub author: Option<String>,
     /// Notes, the oldest first.
     #[serde(default)]
@@ -253,7 +236,6 @@ pub struct SeedNote {
     /// The text.
     pub body: String,
     /// The username of its author; `root` by default.
-    #[serde(default)]
     pub author: Option<String>,
     /// Whether the service wrote it, to record an action.
     #[serde(default)]

@@ -6,7 +6,7 @@
 
 use std::cell::OnceCell;
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value};
 use undrift_release::Release;
 
@@ -66,15 +66,8 @@ fn prepare_in(
     rows::make_room(db, service.told)?;
     let now = clock::spell(service.clock.now());
     if User::by_username(db, "root")?.is_none() {
-        let root = NewUser {
-            username: "root",
-            name: "Administrator",
-            email: "admin@example.com",
-            state: "active",
-            admin: true,
-            bot: false,
-        };
-        User::insert(db, root, &now)?;
+        let root = NewUser::active("root", "Administrator", "admin@example.com");
+        User::insert(db, NewUser { admin: true, ..root }, &now)?;
     }
     let root = User::by_username(db, "root")?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
     plant_token(db, root.id, token, &now)?;
@@ -273,7 +266,7 @@ fn add_project(call: &Call<'_>, root: &User, seed: &SeedProject) -> Result<(), S
         add_merge_request(call, root, &project, &place, merge_request)?;
     }
     if seed.archived {
-        call.db.execute("UPDATE projects SET archived = 1 WHERE id = ?1", params![id])?;
+        call.set("projects", id, "archived", true).map_err(refused(&place))?;
     }
     Ok(())
 }

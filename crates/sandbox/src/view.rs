@@ -3,7 +3,6 @@
 //! The attributes come from the [`Reader`]. This module adds names and URLs, which depend on the
 //! host that the client used, and counted or looked-up values.
 
-use rusqlite::params;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -16,6 +15,7 @@ use super::routes::{custom_attributes, group_settings, shares};
 use super::store::holder::Holder;
 use super::store::namespace::Namespace;
 use super::store::project::Project;
+use super::store::stored::Stored as _;
 use super::store::user::User;
 
 /// A JSON object that is written member by member to the end of a text. A page has a hundred
@@ -373,9 +373,14 @@ fn description_html(stored: &Map<String, Value>) -> String {
     let (mut html, lines) = (String::new(), text.lines().count());
     let last = text.lines().last().map_or(0, |line| line.chars().count());
     html.push_str(&format!(r#"<p data-sourcepos="1:1-{lines}:{last}" dir="auto">"#));
-    html.push_str(&text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"));
+    html.push_str(&escaped(text));
     html.push_str("</p>");
     html
+}
+
+/// A text in HTML.
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Whether a project sends no e-mails, because of its own setting or that of a group above.
@@ -447,8 +452,5 @@ pub(crate) const MEMBER_OF: &str = "((:everybody AND p.visibility <> 'private')
 
 /// Records an activity in a project.
 pub(crate) fn touch(call: &Call<'_>, project: i64) -> Result<()> {
-    call.db
-        .prepare_cached("UPDATE projects SET updated_at = ?2 WHERE id = ?1")?
-        .execute(params![project, call.now()])?;
-    Ok(())
+    call.set("projects", project, "updated_at", call.now())
 }

@@ -1,7 +1,6 @@
 //! Access requests of groups and projects, by users who want to become members. The reference
 //! leaves them out; all of this is the real service's behaviour.
 
-use super::super::store::stored::run;
 use super::members::{self, Member};
 use super::prelude::*;
 
@@ -33,7 +32,7 @@ fn asked_at(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<String>>
 
 fn forget(call: &Call<'_>, scope: &Scope, user: i64) -> Result<()> {
     let sql = format!("DELETE FROM access_requests WHERE {} = ?1 AND user_id = ?2", scope.column());
-    Ok(run(call.db, &sql, [scope.id(), user])?)
+    call.run(&sql, [scope.id(), user]).map(drop)
 }
 
 fn json(call: &Call<'_>, user: &User, requested_at: &str) -> Value {
@@ -48,11 +47,8 @@ fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         "SELECT user_id, requested_at FROM access_requests WHERE {} = ?1 ORDER BY id",
         scope.column()
     );
-    let mut statement = call.db.prepare_cached(&sql)?;
-    let rows = statement.query_map([scope.id()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let mut all = Vec::new();
-    for row in rows {
-        let (id, requested_at): (i64, String) = row?;
+    for (id, requested_at) in call.rows::<(i64, String)>(&sql, [scope.id()])? {
         all.extend(User::by_id(call.db, id)?.map(|user| json(call, &user, &requested_at)));
     }
     page::list(call, &all)
@@ -77,7 +73,7 @@ fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
         "INSERT INTO access_requests ({}, user_id, requested_at) VALUES (?1, ?2, ?3)",
         scope.column()
     );
-    run(call.db, &sql, params![scope.id(), user.id, call.now()])?;
+    call.run(&sql, params![scope.id(), user.id, call.now()])?;
     Answer::created(&json(call, user, call.now()))
 }
 

@@ -97,31 +97,23 @@ pub(super) fn location(call: &Call<'_>, group: &Namespace) -> Value {
 fn star(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?.id;
     let project = call.project()?;
-    let changed = call.db.execute(
-        "INSERT INTO stars (project_id, user_id, starred_since) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-        params![project.id, user, call.now()],
-    )?;
-    starred(call, project.id, changed)
+    let sql = "INSERT INTO stars (project_id, user_id, starred_since) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    starred(call, project.id, call.run(sql, params![project.id, user, call.now()])?)
 }
 
 fn unstar(call: &Call<'_>) -> Result<Answer> {
     let user = call.user()?.id;
     let project = call.project()?;
-    let changed = call.db.execute(
-        "DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2",
-        params![project.id, user],
-    )?;
-    starred(call, project.id, changed)
+    let sql = "DELETE FROM stars WHERE project_id = ?1 AND user_id = ?2";
+    starred(call, project.id, call.run(sql, [project.id, user])?)
 }
 
 /// 304 if nothing changed.
 fn starred(call: &Call<'_>, project: i64, changed: usize) -> Result<Answer> {
+    let ok = call.service.profile.star_answers_ok;
     match changed {
         0 => Ok(Answer::empty(StatusCode::NOT_MODIFIED)),
-        _ if call.service.profile.star_answers_ok => {
-            projects::answer(call, StatusCode::OK, project)
-        }
-        _ => projects::answer(call, StatusCode::CREATED, project),
+        _ => projects::answer(call, if ok { StatusCode::OK } else { StatusCode::CREATED }, project),
     }
 }
 
@@ -134,10 +126,8 @@ fn upload(call: &Call<'_>) -> Result<Answer> {
     };
     let project = call.project_as(GUEST)?;
     let secret = call.random_hex();
-    call.db.execute(
-        "INSERT INTO files (project_id, secret, name, content) VALUES (?1, ?2, ?3, ?4)",
-        params![project.id, secret, file.file_name, &file.bytes[..]],
-    )?;
+    let sql = "INSERT INTO files (project_id, secret, name, content) VALUES (?1, ?2, ?3, ?4)";
+    call.run(sql, params![project.id, secret, file.file_name, &file.bytes[..]])?;
     let (stem, extension) = file.file_name.rsplit_once('.').unwrap_or((&file.file_name, ""));
     let image = IMAGES.contains(&extension.to_ascii_lowercase().as_str());
     let alt = if image { stem } else { file.file_name.as_str() };

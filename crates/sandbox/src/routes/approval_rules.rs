@@ -219,15 +219,8 @@ fn check(call: &Call<'_>, rule: &ApprovalRule) -> Result<()> {
         }
         _ => None,
     };
-    let number = rule.approvals_required;
-    let required = match number {
-        _ if number == NO_NUMBER => Some("is not a number".to_owned()),
-        ..0 => Some("must be greater than or equal to 0".to_owned()),
-        _ if number > MOST_APPROVALS => {
-            Some(format!("must be less than or equal to {MOST_APPROVALS}"))
-        }
-        _ => None,
-    };
+    let number = Some(rule.approvals_required).filter(|number| *number != NO_NUMBER);
+    let required = number_fault(number, MOST_APPROVALS);
     let report = match rule.report_type.as_deref() {
         _ if rule.rule_type != REPORT => None,
         None => Some("can't be blank".to_owned()),

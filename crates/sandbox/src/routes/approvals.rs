@@ -237,7 +237,7 @@ fn top_group(call: &Call<'_>) -> Result<Namespace> {
 
 /// Whether a setting of the service is on.
 pub(super) fn is_locked(call: &Call<'_>, setting: &str) -> Result<bool> {
-    Ok(instance::setting(call.db, setting)? == Value::Bool(true))
+    Ok(instance::setting(call, setting)? == Value::Bool(true))
 }
 
 fn stored(call: &Call<'_>, holder: Holder) -> Result<Option<Map<String, Value>>> {

@@ -1,8 +1,6 @@
 //! Avatars of projects, groups and users: sent as multipart, shown as a URL (reference 2, 4.3), and
 //! served there to everybody, as by the real service.
 
-use rusqlite::OptionalExtension;
-
 use super::super::params::Upload;
 use super::prelude::*;
 
@@ -32,10 +30,10 @@ pub(crate) fn take(
 ) -> Result<Option<Option<String>>> {
     let Some(file) = sent(params)? else { return Ok(None) };
     let (column, id) = holder.key();
-    call.db.execute(&format!("DELETE FROM avatars WHERE {column} = ?1"), [id])?;
+    call.run(&format!("DELETE FROM avatars WHERE {column} = ?1"), [id])?;
     if let Some(file) = file {
         let sql = format!("INSERT INTO avatars ({column}, name, content) VALUES (?1, ?2, ?3)");
-        call.db.execute(&sql, params![id, file.file_name, &file.bytes[..]])?;
+        call.run(&sql, params![id, file.file_name, &file.bytes[..]])?;
     }
     Ok(Some(file.map(|file| file.file_name.clone())))
 }
@@ -98,11 +96,8 @@ fn download(call: &Call<'_>) -> Result<Answer> {
         _ => return Err(Failure::no_route()),
     };
     let (column, id) = holder.key();
-    let picture: Option<(String, Vec<u8>)> = call
-        .db
-        .prepare_cached(&format!("SELECT name, content FROM avatars WHERE {column} = ?1"))?
-        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
+    let sql = format!("SELECT name, content FROM avatars WHERE {column} = ?1");
+    let picture = call.rows::<(String, Vec<u8>)>(&sql, [id])?.pop();
     let (name, content) = picture.ok_or_else(Failure::no_route)?;
     let mut answer = Answer::json(StatusCode::OK, content);
     answer

@@ -32,15 +32,8 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
 pub(super) fn insert(call: &Call<'_>, scope: &Scope, name: &str, level: i64) -> Result<i64> {
     let username = format!("{}_{}_bot_{}", scope.name(), scope.id(), &call.random_hex()[..8]);
     let email = format!("{username}@noreply.localhost");
-    let bot = NewUser {
-        username: &username,
-        name,
-        email: &email,
-        state: "active",
-        admin: false,
-        bot: true,
-    };
-    let bot = User::insert(call.db, bot, call.now())?;
+    let new = NewUser { bot: true, ..NewUser::active(&username, name, &email) };
+    let bot = User::insert(call.db, new, call.now())?;
     members::insert(call, scope, bot, level, None, None)?;
     Ok(bot)
 }
@@ -113,6 +106,6 @@ fn show(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 /// Removes the bot together with its token.
 fn revoke(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let (token, _) = one(call, scope)?;
-    call.db.execute("DELETE FROM users WHERE id = ?1", params![token.user_id])?;
+    call.run("DELETE FROM users WHERE id = ?1", [token.user_id])?;
     Ok(Answer::no_content())
 }

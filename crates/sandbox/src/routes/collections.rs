@@ -338,7 +338,7 @@ fn grant(call: &Call<'_>, list: &str, id: i64, sent: &Map<String, Value>) -> Res
 pub(super) fn next_grant(call: &Call<'_>) -> Result<i64> {
     let sql = "INSERT INTO meta (key, value) VALUES ('grants of environments', 1)
                ON CONFLICT (key) DO UPDATE SET value = value + 1 RETURNING CAST (value AS INTEGER)";
-    Ok(call.db.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    call.one(sql, [])
 }
 
 const TOKENS: Collection = Collection {

@@ -4,6 +4,7 @@
 
 use rusqlite::Connection;
 
+use super::super::store::stored::rows;
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -23,13 +24,9 @@ pub(super) const OF_BOTH: &[Route] = &[
 /// All attributes of a holder, as an array of keys and values.
 pub(crate) fn of(db: &Connection, holder: Holder) -> rusqlite::Result<Value> {
     let (column, id) = holder.key();
-    db.prepare_cached(&format!(
-        "SELECT key, value FROM custom_attributes WHERE {column} = ?1 ORDER BY key"
-    ))?
-    .query_map([id], |row| {
-        Ok(json!({ "key": row.get::<_, String>(0)?, "value": row.get::<_, String>(1)? }))
-    })?
-    .collect()
+    let sql = format!("SELECT key, value FROM custom_attributes WHERE {column} = ?1 ORDER BY key");
+    let all: Vec<(String, String)> = rows(db, &sql, [id])?;
+    Ok(all.iter().map(|(key, value)| json!({ "key": key, "value": value })).collect())
 }
 
 /// Whether the holder has all `custom_attributes` in the call; only administrators can filter by
@@ -68,11 +65,8 @@ fn list(call: &Call<'_>, holder: Holder) -> Result<Answer> {
 
 fn show(call: &Call<'_>, holder: Holder) -> Result<Answer> {
     let ((column, id), key) = (holder.key(), call.segment("key"));
-    let value: Option<String> = call.maybe(
-        &format!("SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2"),
-        params![id, key],
-    )?;
-    match value {
+    let sql = format!("SELECT value FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
+    match call.maybe::<String>(&sql, params![id, key])? {
         Some(value) => Answer::ok(&json!({ "key": key, "value": value })),
         None => Err(Failure::not_found("CustomAttribute")),
     }
@@ -85,14 +79,14 @@ fn set(call: &Call<'_>, holder: Holder) -> Result<Answer> {
     let sql = format!(
         "INSERT OR REPLACE INTO custom_attributes ({column}, key, value) VALUES (?1, ?2, ?3)"
     );
-    call.db.prepare_cached(&sql)?.execute(params![id, key, value])?;
+    call.run(&sql, params![id, key, value])?;
     Answer::ok(&json!({ "key": key, "value": value }))
 }
 
 fn remove(call: &Call<'_>, holder: Holder) -> Result<Answer> {
     let ((column, id), key) = (holder.key(), call.segment("key"));
     let sql = format!("DELETE FROM custom_attributes WHERE {column} = ?1 AND key = ?2");
-    match call.db.prepare_cached(&sql)?.execute(params![id, key])? {
+    match call.run(&sql, params![id, key])? {
         0 => Err(Failure::not_found("CustomAttribute")),
         _ => Ok(Answer::no_content()),
     }

@@ -94,19 +94,17 @@ impl<'a> Deleted<'a> {
             "UPDATE {} SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1",
             self.table
         );
-        call.db.execute(&sql, params![self.id, name, path, day])?;
+        call.run(&sql, params![self.id, name, path, day])?;
         if self.is_group() {
             let group = Namespace::by_id(call.db, self.id)?;
             return group.map_or(Ok(()), |group| group_moves::rename_below(call, &group));
         }
-        let sql = "UPDATE projects SET full_path = ?2 WHERE id = ?1";
-        call.db.execute(sql, params![self.id, self.full_path_with(path)])?;
+        call.set("projects", self.id, "full_path", self.full_path_with(path))?;
         // Before that release a mark also archived a project.
-        if call.release() < OBSERVED {
-            let sql = "UPDATE projects SET archived = ?2 WHERE id = ?1";
-            call.db.execute(sql, params![self.id, day.is_some()])?;
+        match call.release() < OBSERVED {
+            true => call.set("projects", self.id, "archived", day.is_some()),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn full_path_with(&self, path: &str) -> String {
@@ -133,7 +131,7 @@ fn remove(call: &Call<'_>, it: &Deleted<'_>) -> Result<Answer> {
         }
         return accepted();
     }
-    call.db.execute(&format!("DELETE FROM {} WHERE id = ?1", it.table), [it.id])?;
+    call.run(&format!("DELETE FROM {} WHERE id = ?1", it.table), [it.id])?;
     accepted()
 }
 
@@ -181,13 +179,9 @@ fn restore(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
     let original = |text: &str| text.strip_suffix(&it.suffix).unwrap_or(text).to_owned();
     let (mut name, mut path) = (original(it.name), original(it.path));
     let full_path = it.full_path_with(&path);
-    let mut statement = call.db.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND (?3 OR id <> ?2))
-             OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND NOT (?3 AND id = ?2))",
-    )?;
-    let taken: bool =
-        statement.query_row(params![full_path, it.id, it.is_group()], |row| row.get(0))?;
-    if taken {
+    let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND (?3 OR id <> ?2))
+             OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1 AND NOT (?3 AND id = ?2))";
+    if call.one(sql, params![full_path, it.id, it.is_group()])? {
         let infix = format!("-{}", &call.random_hex()[..5]);
         name.push_str(&infix);
         path.push_str(&infix);

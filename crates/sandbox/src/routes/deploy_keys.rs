@@ -262,15 +262,14 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let key = used(call, project)?.ok_or_else(|| Failure::not_found("Deploy key"))?;
     call.check_unmodified(&key.created_at)?;
     let sql = "DELETE FROM deploy_key_projects WHERE project_id = ?1 AND key_id = ?2";
-    run(call.db, sql, [project, key.id])?;
+    call.run(sql, [project, key.id])?;
     Ok(Answer::no_content())
 }
 
 /// A key that the project already uses stays unchanged.
 fn enable(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?.id;
-    let found = DeployKey::first(call.db, "WHERE k.id = ?1", [call.segment_id("key_id")?])?;
-    match found {
+    match DeployKey::by_id(call.db, call.segment_id("key_id")?)? {
         Some(key) if key.is_within_reach(call)? => {
             if key.can_push(call.db, project)?.is_none() {
                 key.attach(call.db, project, false)?;

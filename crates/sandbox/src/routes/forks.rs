@@ -154,10 +154,6 @@ fn set_upstream(call: &Call<'_>, project: &Project, upstream: Option<i64>) -> Re
     if upstream.is_none() {
         attributes.insert("mr_default_target_self".to_owned(), Value::Bool(false));
     }
-    call.db.execute(
-        "UPDATE projects SET forked_from_id = ?2 WHERE id = ?1",
-        params![project.id, upstream],
-    )?;
-    project.save_attributes(call.db, &attributes, call.now())?;
-    Ok(())
+    call.set("projects", project.id, "forked_from_id", upstream)?;
+    Ok(project.save_attributes(call.db, &attributes, call.now())?)
 }

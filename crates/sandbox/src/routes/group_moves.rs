@@ -13,23 +13,17 @@ pub(super) const ROUTES: &[Route] = &[
 /// Updates the full paths and names at and below a group, parents first.
 pub(super) fn rename_below(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let (first, end) = group.range();
-    let mut ids: Vec<(i64, i64)> = call
-        .db
-        .prepare_cached(
-            "SELECT length(traversal), id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2",
-        )?
-        .query_map([first, end], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
-    ids.sort_unstable();
-    for (_, id) in ids {
-        call.db.execute(
+    let sql = "SELECT id FROM namespaces WHERE traversal >= ?1 AND traversal < ?2
+               ORDER BY length(traversal), id";
+    for id in call.many::<i64>(sql, [first, end])? {
+        call.run(
             "UPDATE namespaces SET
                  full_path = coalesce((SELECT a.full_path || '/' FROM namespaces a WHERE a.id = namespaces.parent_id), '') || path,
                  full_name = coalesce((SELECT a.full_name || ' / ' FROM namespaces a WHERE a.id = namespaces.parent_id), '') || name
              WHERE id = ?1",
             [id],
         )?;
-        call.db.execute(
+        call.run(
             "UPDATE projects SET full_path = (SELECT full_path FROM namespaces WHERE id = ?1) || '/' || path
              WHERE namespace_id = ?1",
             [id],
@@ -45,10 +39,8 @@ fn refused(why: &str) -> Failure {
 /// Moves a group with its contents below another one, or to the top level.
 fn transfer(call: &Call<'_>) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
-    let parent = match call.params.integer("group_id")? {
-        None => None,
-        Some(id) => Some(call.visible_group(&id.to_string())?),
-    };
+    let parent = call.params.integer("group_id")?;
+    let parent = parent.map(|id| call.visible_group(&id.to_string())).transpose()?;
     check_transfer(call, &group, parent.as_ref())?;
     move_below(call, &group, parent.as_ref())?;
     let moved = Namespace::by_id(call.db, group.id)?.ok_or_else(|| Failure::not_found("Group"))?;
@@ -91,31 +83,20 @@ fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>
 fn move_below(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>) -> Result<()> {
     let above = parent.map_or("/", |parent| parent.traversal.as_str());
     let (first, end) = group.range();
-    call.db.execute(
-        "UPDATE namespaces SET parent_id = ?2 WHERE id = ?1",
-        params![group.id, parent.map(|parent| parent.id)],
-    )?;
-    call.db.execute(
-        "UPDATE namespaces SET traversal = ?1 || substr(traversal, ?2) WHERE traversal >= ?3 AND traversal < ?4",
-        params![format!("{above}{}/", group.id), group.traversal.len() as i64 + 1, first, end],
-    )?;
-    Ok(())
+    call.set("namespaces", group.id, "parent_id", parent.map(|parent| parent.id))?;
+    let sql = "UPDATE namespaces SET traversal = ?1 || substr(traversal, ?2)
+               WHERE traversal >= ?3 AND traversal < ?4";
+    let rest = group.traversal.len() as i64 + 1;
+    call.run(sql, params![format!("{above}{}/", group.id), rest, first, end]).map(drop)
 }
 
 /// Lowers the visibility of everything at and below a group to at most this.
 fn lower_visibility(call: &Call<'_>, group: &Namespace, most: &str) -> Result<()> {
     let too_visible = |table: &str, key: &str, id: i64| -> Result<()> {
         let sql = format!("SELECT id, visibility FROM {table} WHERE {key} = ?1");
-        let rows: Vec<(i64, String)> = call
-            .db
-            .prepare_cached(&sql)?
-            .query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?
-            .collect::<Result<_, _>>()?;
-        let sql = format!("UPDATE {table} SET visibility = ?2 WHERE id = ?1");
-        for (id, _) in rows.iter().filter(|(_, own)| rank(own) > rank(most)) {
-            call.db.prepare_cached(&sql)?.execute(params![id, most])?;
-        }
-        Ok(())
+        let rows = call.rows::<(i64, String)>(&sql, [id])?;
+        let mut above = rows.iter().filter(|(_, own)| rank(own) > rank(most));
+        above.try_for_each(|(id, _)| call.set(table, *id, "visibility", most))
     };
     for id in group.subtree(call.db)? {
         too_visible("namespaces", "id", id)?;
@@ -132,10 +113,7 @@ fn keep_an_owner(call: &Call<'_>, group: &Namespace) -> Result<()> {
         return Ok(());
     }
     let user = call.user()?.id;
-    call.db.execute(
-        "DELETE FROM members WHERE group_id = ?1 AND user_id = ?2",
-        params![group.id, user],
-    )?;
+    call.run("DELETE FROM members WHERE group_id = ?1 AND user_id = ?2", [group.id, user])?;
     members::insert(call, &Scope::Group(Box::new(group.clone())), user, OWNER, None, None).map(drop)
 }
 

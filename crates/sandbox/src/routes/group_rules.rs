@@ -169,7 +169,7 @@ fn check_visibility(
 ) -> Result<()> {
     const FIELD: &str = "visibility_level";
     let word = wanted.visibility;
-    let restricted = instance::setting(call.db, "restricted_visibility_levels")?;
+    let restricted = instance::setting(call, "restricted_visibility_levels")?;
     let restricted = restricted.as_array().is_some_and(|levels| levels.contains(&word.into()));
     if restricted && !call.is_administrator() {
         complaints.add(FIELD, format!("{word} has been restricted by your GitLab administrator"));
@@ -245,7 +245,7 @@ fn may_create_at_the_top(call: &Call<'_>) -> Result<bool> {
     let own = OF_USERS.set(call.db, user.id)?.remove(SETTING);
     let may = match own {
         Some(own) => own,
-        None => instance::setting(call.db, SETTING)?,
+        None => instance::setting(call, SETTING)?,
     };
     Ok(user.admin || may != Value::Bool(false))
 }

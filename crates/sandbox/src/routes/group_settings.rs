@@ -58,7 +58,7 @@ pub(super) fn show(
     for (name, value) in OF_GROUPS.shown(call.db, group.id, call.edition(), is_seen)? {
         let holds = match name.as_str() {
             BRANCH_PROTECTION if !set.contains_key(BRANCH_PROTECTION) => {
-                instance::setting(call.db, BRANCH_PROTECTION)?
+                instance::setting(call, BRANCH_PROTECTION)?
             }
             PROJECT_CREATION if !set.contains_key(PROJECT_CREATION) => {
                 who_creates_projects(call)?.into()
@@ -87,10 +87,7 @@ pub(super) fn show(
 
 /// The project with templates, if it exists and the caller sees it.
 fn template(call: &Call<'_>, id: &Value) -> Result<Option<i64>> {
-    let project = match id.as_i64() {
-        Some(id) => Project::by_id(call.db, id)?,
-        None => None,
-    };
+    let project = id.as_i64().map(|id| Project::by_id(call.db, id)).transpose()?.flatten();
     match project {
         Some(project) if call.sees(&project)? => Ok(Some(project.id)),
         _ => Ok(None),
@@ -133,7 +130,7 @@ pub(crate) fn is_set_above(
 /// Who creates projects in groups without the setting: a word here, a number in the settings of the
 /// service.
 fn who_creates_projects(call: &Call<'_>) -> Result<&'static str> {
-    Ok(match instance::setting(call.db, "default_project_creation")?.as_i64() {
+    Ok(match instance::setting(call, "default_project_creation")?.as_i64() {
         Some(0) => "noone",
         Some(1) => "maintainer",
         _ => "developer",
@@ -178,7 +175,7 @@ pub(super) fn take(call: &Call<'_>, group: &Namespace, route: Accepts) -> Result
         dropped.push(NO_FORKS);
         dropped.extend(TABLE.groups.iter().filter(|row| row.tops).map(|row| row.name));
     }
-    let owners = instance::setting(call.db, "group_owners_can_manage_default_branch_protection")?;
+    let owners = instance::setting(call, "group_owners_can_manage_default_branch_protection")?;
     if call.tier() >= Tier::Premium && !call.is_administrator() && owners == Value::Bool(false) {
         dropped.push(BRANCH_PROTECTION);
     }
@@ -228,25 +225,18 @@ pub(super) fn unset(call: &Call<'_>, group: &Namespace) -> Result<Vec<&'static s
     Ok(CASCADING.into_iter().filter(given_up).collect())
 }
 
-/// Settings that cannot be null, with the field and the texts of the complaint; from 18.9 on.
-const REQUIRED: [(&str, &str, &[&str]); 4] = [
-    (GRACE, GRACE, &["can't be blank", "is not a number"]),
-    (
-        GIT_ACCESS,
-        "namespace_settings.enabled_git_access_protocol",
-        &["is not included in the list"],
-    ),
-    (
-        DOWNLOADS[0],
-        "namespace_settings.unique_project_download_limit",
-        &["is not a number", "can't be blank"],
-    ),
-    (
-        DOWNLOADS[1],
-        "namespace_settings.unique_project_download_limit_interval_in_seconds",
-        &["is not a number", "can't be blank"],
-    ),
+/// Settings that cannot be null, with the texts of the complaint; from 18.9 on.
+const REQUIRED: [(&str, &[&str]); 4] = [
+    (GRACE, &["can't be blank", "is not a number"]),
+    (GIT_ACCESS, &["is not included in the list"]),
+    (DOWNLOADS[0], &["is not a number", "can't be blank"]),
+    (DOWNLOADS[1], &["is not a number", "can't be blank"]),
 ];
+
+/// The field in complaints about a setting that is stored apart from the group.
+fn field_apart(name: &str) -> String {
+    format!("namespace_settings.{name}")
+}
 
 /// Limits of downloads with their maxima.
 const DOWNLOADS: [&str; 2] =
@@ -263,17 +253,18 @@ pub(super) fn check(
     complaints: &mut Complaints,
 ) -> Result<()> {
     let is_blank = |value: &Value| value.is_null() || value == "";
-    for (name, field, texts) in REQUIRED {
-        let is_one = field.contains('.') == apart && call.params.get(name).is_some_and(is_blank);
+    for (name, texts) in REQUIRED {
+        let is_one = (name != GRACE) == apart && call.params.get(name).is_some_and(is_blank);
         if is_one && OF_GROUPS.accepts(name, route, call.edition()) {
-            texts.iter().for_each(|text| complaints.add(field, *text));
+            let field = if apart { field_apart(name) } else { name.to_owned() };
+            texts.iter().for_each(|text| complaints.add(&field, *text));
         }
     }
     if apart {
         let experiments = "experiment_features_enabled";
         if is_below && call.release() >= OBSERVED && call.params.is_set(experiments)? {
             let text = "Experiment features' settings not allowed.";
-            complaints.add(&format!("namespace_settings.{experiments}"), text);
+            complaints.add(&field_apart(experiments), text);
         }
         return Ok(());
     }
@@ -440,38 +431,26 @@ fn take_downloads(call: &Call<'_>, group: &Namespace) -> Result<()> {
     }
     let mut complaints = Complaints::default();
     for (name, most) in DOWNLOADS.into_iter().zip(MOST_DOWNLOADS) {
-        let field = format!("namespace_settings.{name}");
-        match call.params.integer(name)? {
-            Some(number) if number < 0 => {
-                complaints.add(&field, "must be greater than or equal to 0");
-            }
-            Some(number) if number > most => {
-                complaints.add(&field, format!("must be less than or equal to {most}"));
-            }
-            _ => {}
+        if let Some(number) = call.params.integer(name)?
+            && let Some(fault) = number_fault(Some(number), most)
+        {
+            complaints.add(&field_apart(name), fault);
         }
     }
+    let unknown = |of, one| format!("should be an array of existing {of}. {one} does not exist");
     if let Some(names) = call.params.texts(EXEMPT)? {
         for name in &names {
-            if User::by_username(call.db, name)?.is_none() {
-                let field = format!("namespace_settings.{EXEMPT}");
-                complaints.add(
-                    &field,
-                    format!("should be an array of existing usernames. {name} does not exist"),
-                );
-            }
+            let is_unknown = User::by_username(call.db, name)?.is_none();
+            let text = unknown("usernames", name.clone());
+            complaints.add_if(is_unknown, &field_apart(EXEMPT), text);
         }
         OF_GROUPS.put(call.db, group.id, EXEMPT, names)?;
     }
     if let Some(ids) = call.params.integers(WATCHERS)? {
         for id in &ids {
-            if User::by_id(call.db, *id)?.is_none() {
-                let field = format!("namespace_settings.{WATCHERS}");
-                complaints.add(
-                    &field,
-                    format!("should be an array of existing user ids. {id} does not exist"),
-                );
-            }
+            let is_unknown = User::by_id(call.db, *id)?.is_none();
+            let text = unknown("user ids", id.to_string());
+            complaints.add_if(is_unknown, &field_apart(WATCHERS), text);
         }
         OF_GROUPS.put(call.db, group.id, WATCHERS, ids)?;
     }
@@ -515,11 +494,7 @@ fn lock_shares(call: &Call<'_>, group: &Namespace) -> Result<()> {
 /// Below a locked group only the owners of that one can unlock.
 fn check_share_lock(call: &Call<'_>, group: &Namespace) -> Result<()> {
     let unlocks = call.params.flag(SHARE_LOCK)? == Some(false) && is_share_locked(call, group.id)?;
-    let parent = match group.parent_id {
-        Some(id) if unlocks => Namespace::by_id(call.db, id)?,
-        _ => None,
-    };
-    match parent {
+    match Namespace::by_any(call.db, group.parent_id.filter(|_| unlocks))? {
         Some(parent)
             if is_share_locked(call, parent.id)? && call.level_in_group(&parent)? < OWNER =>
         {

@@ -167,13 +167,10 @@ fn memberships(call: &Call<'_>, user: i64) -> Result<Vec<String>> {
              AND n.kind = 'group'";
     let mut paths: Vec<String> = call.many(sql, params![user, call.today()])?;
     // The groups of projects that one of the caller's groups was invited to.
-    let mut statement = call.db.prepare_cached(
-        "SELECT n.traversal, i.traversal FROM shares s JOIN projects p ON p.id = s.project_id
+    let sql = "SELECT n.traversal, i.traversal FROM shares s JOIN projects p ON p.id = s.project_id
          JOIN namespaces n ON n.id = p.namespace_id JOIN namespaces i ON i.id = s.invited_id
-         WHERE n.kind = 'group'",
-    )?;
-    for row in statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))? {
-        let (path, invited) = row?;
+         WHERE n.kind = 'group'";
+    for (path, invited) in call.rows::<(String, String)>(sql, [])? {
         if call.standing()?.in_namespace(&invited) > 0 {
             paths.push(path);
         }
@@ -286,17 +283,14 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let above = call.params.integer("parent_id")?;
     group_settings::check_types(call, Accepts::Create)?;
     let visibility = call.params.one_of("visibility", VISIBILITIES)?;
-    let parent = match above {
-        None => None,
-        Some(id) => Some(call.visible_group(&id.to_string())?),
-    };
+    let parent = above.map(|id| call.visible_group(&id.to_string())).transpose()?;
     let may = group_rules::may_create(call, parent.as_ref())?;
     let minutes = call.params.integer("shared_runners_minutes_limit")?.is_some();
     if !may || (minutes && call.tier() >= Tier::Premium && !call.is_administrator()) {
         return Err(Failure::forbidden());
     }
     let Some(path) = path else { return Err(group_rules::without_path()) };
-    let preset = instance::setting(call.db, "default_group_visibility")?;
+    let preset = instance::setting(call, "default_group_visibility")?;
     let new = NewGroup {
         name: name.as_ref().unwrap_or(&path),
         path: &path,
@@ -340,10 +334,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let path = changed(call, "path", &group.path)?;
     let visibility =
         call.params.one_of("visibility", VISIBILITIES)?.unwrap_or_else(|| group.visibility.clone());
-    let parent = match group.parent_id {
-        Some(id) => Namespace::by_id(call.db, id)?,
-        None => None,
-    };
+    let parent = Namespace::by_any(call.db, group.parent_id)?;
     let wanted = Requested {
         name: &name,
         path: &path,
@@ -353,10 +344,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         shortest: SHORTEST_PATH,
     };
     group_rules::check(call, wanted)?;
-    call.db.execute(
-        "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4 WHERE id = ?1",
-        params![group.id, name, path, visibility],
-    )?;
+    let sql = "UPDATE namespaces SET name = ?2, path = ?3, visibility = ?4 WHERE id = ?1";
+    call.run(sql, params![group.id, name, path, visibility])?;
     let unset = group_settings::unset(call, &group)?;
     group_settings::take(call, &group, Accepts::Edit)?;
     group_moves::rename_below(call, &group)?;

@@ -62,10 +62,7 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
 /// The flags of the hooks of a project or group.
 fn flags(call: &Call<'_>, scope: &Scope) -> impl Iterator<Item = &'static Attribute> {
     let edition = call.edition();
-    let of_groups: &[Attribute] = match scope {
-        Scope::Group(_) => &TABLE.group_hooks,
-        Scope::Project(_) => &[],
-    };
+    let of_groups: &[Attribute] = scope.either(&[], &TABLE.group_hooks);
     TABLE.hooks.iter().chain(of_groups).filter(move |flag| flag.is_of(edition))
 }
 
@@ -263,10 +260,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut hook = new(call, scope);
     take(&mut hook, call, scope, &call.params)?;
     let count = HOOKS.all(call.db, scope.holder())?.len();
-    let most = match scope {
-        Scope::Project(_) => MOST,
-        Scope::Group(_) => MOST_OF_GROUP,
-    };
+    let most = scope.either(MOST, MOST_OF_GROUP);
     if count >= most {
         let text = format!("Maximum number of {} hooks ({most}) exceeded", scope.name());
         return Err(Failure::unprocessable(&text));

@@ -286,8 +286,7 @@ fn cancel(call: &Call<'_>) -> Result<Answer> {
         let text = format!("The import cannot be canceled because it is {status}");
         return Err(errors(StatusCode::BAD_REQUEST, &text));
     }
-    call.db
-        .execute("UPDATE projects SET import_status = 'canceled' WHERE id = ?1", [project.id])?;
+    call.set("projects", project.id, "import_status", "canceled")?;
     protection::forget_due(call.db, project.id, "*", call.now())?;
     let mut body = result(&project);
     body["import_source"] = project.import_source.clone().into();

@@ -4,8 +4,6 @@
 
 use std::sync::LazyLock;
 
-use rusqlite::{Connection, OptionalExtension};
-
 use super::prelude::*;
 
 pub(super) const ROUTES: &[Route] = &[
@@ -54,19 +52,17 @@ static PRESETS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
 
 fn settings(call: &Call<'_>) -> Result<Map<String, Value>> {
     call.administrator()?;
-    stored(call.db)
+    stored(call)
 }
 
 /// The value of one setting, for any caller.
-pub(super) fn setting(db: &Connection, name: &str) -> Result<Value> {
-    Ok(stored(db)?.remove(name).unwrap_or_default())
+pub(super) fn setting(call: &Call<'_>, name: &str) -> Result<Value> {
+    Ok(stored(call)?.remove(name).unwrap_or_default())
 }
 
-fn stored(db: &Connection) -> Result<Map<String, Value>> {
-    let stored: Option<String> = db
-        .prepare_cached("SELECT value FROM meta WHERE key = 'application settings'")?
-        .query_row([], |row| row.get(0))
-        .optional()?;
+fn stored(call: &Call<'_>) -> Result<Map<String, Value>> {
+    let sql = "SELECT value FROM meta WHERE key = 'application settings'";
+    let stored: Option<String> = call.maybe(sql, [])?;
     let mut settings = PRESETS.clone();
     if let Some(text) = stored {
         let set: Map<String, Value> =
@@ -94,10 +90,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
         }
     }
     let text = serde_json::to_string(&settings).map_err(|error| Failure::internal(&error))?;
-    call.db.execute(
-        "INSERT OR REPLACE INTO meta (key, value) VALUES ('application settings', ?1)",
-        [text],
-    )?;
+    let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES ('application settings', ?1)";
+    call.run(sql, [text])?;
     Answer::ok(&settings)
 }
 

@@ -2,7 +2,6 @@
 //! pending members of a root group (1, 2.6) but has no operation to invite; the operations here are
 //! the real service's.
 
-use rusqlite::Row;
 use sha2::{Digest, Sha256};
 
 use super::members;
@@ -27,22 +26,19 @@ fn invited(call: &Call<'_>, scope: &Scope, email: &str) -> Result<Vec<Value>> {
          WHERE m.{} = ?1 AND m.email IS NOT NULL AND (?2 = '' OR m.email = ?2) ORDER BY m.id",
         scope.column()
     );
-    let mut statement = call.db.prepare_cached(&sql)?;
-    let rows = statement.query_map(params![scope.id(), email], json)?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// The token for accepting an invitation, which is not possible here.
-fn json(row: &Row<'_>) -> rusqlite::Result<Value> {
-    let (id, email): (i64, String) = (row.get(0)?, row.get(1)?);
-    Ok(json!({
-        "access_level": row.get::<_, i64>(2)?,
-        "created_at": row.get::<_, String>(3)?,
-        "expires_at": row.get::<_, Option<String>>(4)?,
-        "invite_email": email,
-        "invite_token": format!("{:x}", Sha256::digest(format!("{id} {email}"))),
-        "created_by_name": row.get::<_, Option<String>>(5)?,
-    }))
+    type Row = (i64, String, i64, String, Option<String>, Option<String>);
+    // Nobody can accept an invitation here, so any token will do.
+    let shown = |(id, email, level, created_at, expires_at, by): Row| {
+        json!({
+            "access_level": level,
+            "created_at": created_at,
+            "expires_at": expires_at,
+            "invite_email": email,
+            "invite_token": format!("{:x}", Sha256::digest(format!("{id} {email}"))),
+            "created_by_name": by,
+        })
+    };
+    Ok(call.rows(&sql, params![scope.id(), email])?.into_iter().map(shown).collect())
 }
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
@@ -103,8 +99,7 @@ fn invite(
     );
     let by = call.caller.as_ref().map(|user| user.id);
     let row = params![scope.id(), email, level, expires_at, call.now(), by];
-    call.db.prepare_cached(&sql)?.execute(row)?;
-    Ok(())
+    call.run(&sql, row).map(drop)
 }
 
 fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
@@ -112,24 +107,20 @@ fn update(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let known = || Ok::<_, Failure>(invited(call, scope, email)?.into_iter().next());
     let before = known()?.ok_or_else(Failure::hidden)?;
     let level = match call.params.has("access_level") {
-        true => members::wanted_level(call, scope)?.into(),
-        false => before["access_level"].clone(),
+        true => members::wanted_level(call, scope)?,
+        false => before["access_level"].as_i64().unwrap_or_default(),
     };
     let expires_at = match members::wanted_expiry(call)? {
         Some(day) => day,
         None => before["expires_at"].as_str().map(str::to_owned),
     };
-    let sql = format!(
-        "UPDATE members SET access_level = ?3, expires_at = ?4 WHERE {} = ?1 AND email = ?2",
-        scope.column()
-    );
-    call.db.execute(&sql, params![scope.id(), email, level.as_i64(), expires_at])?;
+    invite(call, scope, email, level, expires_at.as_deref())?;
     Answer::ok(&known()?)
 }
 
 fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND email = ?2", scope.column());
-    match call.db.execute(&sql, params![scope.id(), call.segment("email")])? {
+    match call.run(&sql, params![scope.id(), call.segment("email")])? {
         0 => Err(Failure::hidden()),
         _ => Ok(Answer::no_content()),
     }

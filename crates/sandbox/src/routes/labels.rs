@@ -7,6 +7,7 @@
 use http::Method;
 
 use super::super::store::label::Label;
+use super::super::view;
 use super::colors::{self, Color};
 use super::group_settings;
 use super::group_settings::ARCHIVED;
@@ -69,7 +70,7 @@ fn json(call: &Call<'_>, place: &Scope, label: &Label) -> Result<Value> {
         "id": label.id,
         "name": label.title,
         "description": label.description,
-        "description_html": label.description.as_deref().map(escaped).unwrap_or_default(),
+        "description_html": label.description.as_deref().map(view::escaped).unwrap_or_default(),
         "text_color": colors::readable_on(&label.color),
         "color": label.color,
         "subscribed": false,
@@ -84,10 +85,6 @@ fn json(call: &Call<'_>, place: &Scope, label: &Label) -> Result<Value> {
         body["is_project_label"] = label.group_id.is_none().into();
     }
     Ok(body)
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// The label's name in a call: in the path, or in one of two parameters.
@@ -116,9 +113,7 @@ fn named(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Label> {
     // oldest.
     if let (Scope::Group(group), true) = (place, call.method == Method::PUT) {
         let sql = "SELECT id FROM projects WHERE namespace_id = ?1";
-        let mut statement = call.db.prepare_cached(sql)?;
-        let projects = statement.query_map([group.id], |row| row.get(0))?;
-        all.extend(Label::of(call.db, &projects.collect::<Result<Vec<i64>, _>>()?, &[])?);
+        all.extend(Label::of(call.db, &call.many::<i64>(sql, [group.id])?, &[])?);
         all.sort_by_key(|label| label.id);
     }
     let by_id = name.parse().ok().and_then(|id: i64| all.iter().position(|one| one.id == id));

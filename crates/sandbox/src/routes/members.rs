@@ -9,7 +9,7 @@ use rusqlite::ToSql;
 
 use super::super::access::{LEVELS, MINIMAL, PLANNER, level_name};
 use super::super::clock;
-use super::super::store::stored::{run, stored};
+use super::super::store::stored::stored;
 use super::group_settings;
 use super::prelude::*;
 
@@ -55,10 +55,7 @@ impl Member {
     }
 
     fn direct(call: &Call<'_>, scope: &Scope) -> Result<Vec<Self>> {
-        match scope {
-            Scope::Group(_) => Self::select(call, "m.group_id = ?1", &scope.id()),
-            Scope::Project(_) => Self::select(call, "m.project_id = ?1", &scope.id()),
-        }
+        Self::select(call, &format!("m.{} = ?1", scope.column()), &scope.id())
     }
 
     pub(super) fn one(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<Self>> {
@@ -116,21 +113,15 @@ impl Member {
             Scope::Project(project) => Some(project.id),
             Scope::Group(_) => None,
         };
-        let mut statement = call.db.prepare_cached(
-            "SELECT invited_id, access_level FROM shares
+        let sql = "SELECT invited_id, access_level FROM shares
              WHERE (project_id = ?1 OR group_id IN (SELECT value FROM json_each(?2)))
-               AND (expires_at IS NULL OR expires_at >= ?3)",
-        )?;
-        let groups = Value::from(groups.to_vec()).to_string();
-        let rows = statement.query_map(params![project, groups, call.today()], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+               AND (expires_at IS NULL OR expires_at >= ?3)";
+        call.rows(sql, params![project, Value::from(groups).to_string(), call.today()])
     }
 
     fn change(&self, call: &Call<'_>, level: i64, expires_at: Option<&str>) -> Result<()> {
         let sql = "UPDATE members SET access_level = ?2, expires_at = ?3 WHERE id = ?1";
-        Ok(run(call.db, sql, params![self.id, level, expires_at])?)
+        call.run(sql, params![self.id, level, expires_at]).map(drop)
     }
 
     /// A member as in the reference (1, 2.3).
@@ -139,9 +130,7 @@ impl Member {
         body["access_level"] = self.access_level.into();
         body["created_at"] = self.created_at.as_str().into();
         body["expires_at"] = self.expires_at.clone().into();
-        if let Some(by) = self.created_by
-            && let Some(by) = User::by_id(call.db, by)?
-        {
+        if let Some(by) = User::by_any(call.db, self.created_by)? {
             body["created_by"] = by.brief(call);
         }
         if call.is_from(16, 9) && call.is_administrator() {
@@ -175,15 +164,8 @@ pub(crate) fn insert(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
         scope.column()
     );
-    let added = call.db.prepare_cached(&sql)?.execute(params![
-        scope.id(),
-        user,
-        level,
-        expires_at,
-        call.now(),
-        by.map(|by| by.id)
-    ])?;
-    Ok(added > 0)
+    let by = by.map(|by| by.id);
+    Ok(call.run(&sql, params![scope.id(), user, level, expires_at, call.now(), by])? > 0)
 }
 
 /// Whether a member may have this level here.
@@ -354,9 +336,7 @@ impl Named {
     /// The user; names are case-sensitive.
     fn find(&self, call: &Call<'_>, one: &str) -> Result<Option<User>> {
         Ok(match self {
-            Self::Ids(_) => {
-                one.parse().ok().map(|id| User::by_id(call.db, id)).transpose()?.flatten()
-            }
+            Self::Ids(_) => User::by_any(call.db, one.parse().ok())?,
             Self::Names(_) => User::by_username(call.db, one)?.filter(|user| user.username == one),
         })
     }
@@ -435,7 +415,7 @@ pub(super) fn set_one(
     }
     // An expired membership still has its row.
     let sql = format!("DELETE FROM members WHERE {} = ?1 AND user_id = ?2", scope.column());
-    run(call.db, &sql, [scope.id(), user.id])?;
+    call.run(&sql, [scope.id(), user.id])?;
     insert(call, scope, user.id, level, expires_at, call.caller.as_ref())?;
     Ok(())
 }
@@ -505,14 +485,11 @@ fn remove(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
 /// Removes the user's direct memberships in the groups and projects below a group.
 pub(crate) fn remove_below(call: &Call<'_>, group: &Namespace, user: i64) -> Result<()> {
     let (first, end) = group.range();
-    call.db.execute(
-        "DELETE FROM members WHERE user_id = ?1 AND (
+    let sql = "DELETE FROM members WHERE user_id = ?1 AND (
              group_id IN (SELECT id FROM namespaces WHERE traversal >= ?2 AND traversal < ?3)
              OR project_id IN (SELECT p.id FROM projects p JOIN namespaces n ON n.id = p.namespace_id
-                               WHERE n.traversal >= ?2 AND n.traversal < ?3))",
-        params![user, first, end],
-    )?;
-    Ok(())
+                               WHERE n.traversal >= ?2 AND n.traversal < ?3))";
+    call.run(sql, params![user, first, end]).map(drop)
 }
 
 /// Adds a member of a seed; an existing one stays unchanged.

@@ -294,7 +294,7 @@ fn change_state(
     let sql = format!(
         "UPDATE members AS m SET state = ?3 WHERE (?4 IS NULL OR m.user_id = ?4) AND {IN_HIERARCHY}"
     );
-    Ok(call.db.execute(&sql, params![first, end, state, user])?)
+    call.run(&sql, params![first, end, state, user])
 }
 
 /// `:member_id` is the id of the membership, as in the list of pending members; a user's id is also
@@ -309,11 +309,11 @@ fn approve(call: &Call<'_>) -> Result<Answer> {
     let found = waiting(&|pending| pending.id == id)
         .or_else(|| waiting(&|pending| pending.user.as_ref().is_some_and(|user| user.id == id)));
     match found.ok_or_else(Failure::hidden)? {
-        Pending { user: Some(user), .. } => change_state(call, &group, Some(user.id), "active")?,
-        Pending { id, .. } => {
-            call.db.execute("UPDATE members SET state = 'active' WHERE id = ?1", [id])?
+        Pending { user: Some(user), .. } => {
+            change_state(call, &group, Some(user.id), "active").map(drop)?;
         }
-    };
+        Pending { id, .. } => call.set("members", *id, "state", "active")?,
+    }
     Ok(Answer::no_content())
 }
 
@@ -346,17 +346,11 @@ impl Pending {
             "SELECT m.id, m.user_id, m.email, m.state = 'active' FROM members m
              WHERE (m.state = 'awaiting' OR m.user_id IS NULL) AND {IN_HIERARCHY} ORDER BY m.id"
         );
-        let (first, end) = group.range();
-        let mut statement = call.db.prepare_cached(&sql)?;
-        let rows = statement.query_map([first, end], |row| {
-            let user = row
-                .get::<_, Option<i64>>(1)?
-                .map(|id| User::by_id(call.db, id))
-                .transpose()?
-                .flatten();
-            Ok(Self { id: row.get(0)?, user, email: row.get(2)?, approved: row.get(3)? })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let mut all = Vec::new();
+        for (id, user, email, approved) in call.rows(&sql, group.range())? {
+            all.push(Self { id, user: User::by_any(call.db, user)?, email, approved });
+        }
+        Ok(all)
     }
 
     /// A pending member as in the reference (1, 2.6).
@@ -387,11 +381,8 @@ fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer>
     let group = call.group_as(OWNER)?;
     let user = call.segment_id("user_id")?;
     refuse_if(call.service.profile.override_needs_directory, Failure::forbidden)?;
-    let changed = call.db.execute(
-        "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2",
-        params![group.id, user, on],
-    )?;
-    refuse_if(changed == 0, Failure::no_record)?;
+    let sql = "UPDATE members SET override = ?3 WHERE group_id = ?1 AND user_id = ?2";
+    refuse_if(call.run(sql, params![group.id, user, on])? == 0, Failure::no_record)?;
     let mut body = Member::existing(call, &Scope::Group(Box::new(group)), user)?.json(call)?;
     body["override"] = on.into();
     Answer::with(status, &body)

@@ -109,10 +109,7 @@ impl Place {
 
 fn show_merge_request(call: &Call<'_>) -> Result<Answer> {
     let Place { project, merge_request, .. } = Place::of(call)?;
-    let author = match merge_request.author_id {
-        Some(id) => User::by_id(call.db, id)?.map(|user| user.brief(call)),
-        None => None,
-    };
+    let author = User::by_any(call.db, merge_request.author_id)?.map(|user| user.brief(call));
     let path = &project.full_path;
     Answer::ok(&json!({
         "id": merge_request.id,
@@ -152,10 +149,7 @@ fn list(call: &Call<'_>) -> Result<Answer> {
     };
     let mut items = Items::default();
     for note in Note::page(call.db, of, listing)?.iter().filter(|note| place.shows(note)) {
-        let note = place.json(call, note)?;
-        items.add(|text| {
-            serde_json::to_writer(text, &note).map_err(|error| Failure::internal(&error))
-        })?;
+        items.push(&place.json(call, note)?)?;
     }
     let total = Note::count(call.db, of, system)?;
     Ok(page.answer(call, items, total, page.offset().saturating_add(page.size) < total))

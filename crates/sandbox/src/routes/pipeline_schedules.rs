@@ -46,10 +46,8 @@ fn json(call: &Call<'_>, project: &Project, schedule: &Record) -> Result<Value> 
 
 /// The fields that everybody sees.
 fn brief(call: &Call<'_>, schedule: &Record) -> Result<Value> {
-    let owner = match schedule.settings.get(OWNER_ID).and_then(Value::as_i64) {
-        Some(id) => User::by_id(call.db, id)?.map(|user| user.brief(call)),
-        None => None,
-    };
+    let owner = schedule.settings.get(OWNER_ID).and_then(Value::as_i64);
+    let owner = User::by_any(call.db, owner)?.map(|user| user.brief(call));
     Ok(json!({
         "id": schedule.id,
         "description": schedule.text("description"),
@@ -288,14 +286,10 @@ fn named(call: &Call<'_>, variables: &[Value]) -> Result<usize> {
 
 /// The fields of a variable in a call.
 fn fields_in_call(call: &Call<'_>) -> Result<Map<String, Value>> {
-    let mut said = Map::new();
-    if let Some(value) = call.params.text("value")? {
-        said.insert("value".to_owned(), value.into());
-    }
-    if let Some(kind) = call.params.one_of("variable_type", &VARIABLE_TYPES)? {
-        said.insert("variable_type".to_owned(), kind.into());
-    }
-    Ok(said)
+    let value = call.params.text("value")?;
+    let kind = call.params.one_of("variable_type", &VARIABLE_TYPES)?;
+    let all = [("value", value), ("variable_type", kind)].into_iter();
+    Ok(all.filter_map(|(name, said)| Some((name.to_owned(), said?.into()))).collect())
 }
 
 fn add_variable(call: &Call<'_>) -> Result<Answer> {

@@ -6,7 +6,9 @@ pub(super) use serde_json::{Map, Value, json};
 pub(super) use undrift_release::Release;
 
 pub(super) use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER, REPORTER, ids};
-pub(super) use super::super::answer::{Answer, Complaints, Failure, Result, refuse_if};
+pub(super) use super::super::answer::{
+    Answer, Complaints, Failure, Result, number_fault, refuse_if,
+};
 pub(super) use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 pub(super) use super::super::call::Call;
 pub(super) use super::super::page;

@@ -74,15 +74,11 @@ fn groups(call: &Call<'_>) -> Result<Answer> {
     let project = call.project()?;
     let search = call.params.text("search")?.unwrap_or_default().to_lowercase();
     let skipped = call.params.integers("skip_groups")?.unwrap_or_default();
-    let mut found: Vec<i64> = super::super::access::ids(&project.namespace.traversal).collect();
+    let mut found: Vec<i64> = ids(&project.namespace.traversal).collect();
     let least = members::level(call, "shared_min_access_level")?.unwrap_or(0);
     if call.params.is_set("with_shared")? {
-        let mut statement = call.db.prepare_cached(
-            "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2",
-        )?;
-        for invited in statement.query_map([project.id, least], |row| row.get(0))? {
-            found.push(invited?);
-        }
+        let sql = "SELECT invited_id FROM shares WHERE project_id = ?1 AND access_level >= ?2";
+        found.extend(call.many::<i64>(sql, [project.id, least])?);
     }
     let visible_only = call.params.is_set("shared_visible_only")?;
     let mut all = Vec::new();
@@ -364,14 +360,11 @@ pub(crate) fn taken(
     except: Option<i64>,
 ) -> Result<(bool, bool)> {
     let full_path = format!("{}/{path}", namespace.full_path);
-    Ok(call
-        .db
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM projects WHERE namespace_id = ?1 AND name = ?2 AND id IS NOT ?4),
-                    EXISTS (SELECT 1 FROM projects WHERE full_path = ?3 AND id IS NOT ?4)
-                 OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?3)",
-        )?
-        .query_row(params![namespace.id, name, full_path, except], |row| Ok((row.get(0)?, row.get(1)?)))?)
+    let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE namespace_id = ?1 AND name = ?2 AND id IS NOT ?3)";
+    let name_taken = call.one(sql, params![namespace.id, name, except])?;
+    let sql = "SELECT EXISTS (SELECT 1 FROM projects WHERE full_path = ?1 AND id IS NOT ?2)
+                   OR EXISTS (SELECT 1 FROM namespaces WHERE full_path = ?1)";
+    Ok((name_taken, call.one(sql, params![full_path, except])?))
 }
 
 /// Refuses a visibility above the group's.
@@ -399,7 +392,7 @@ fn check_import_url(url: Option<&str>) -> Result<()> {
 
 fn take_avatar(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
     if let Some(name) = avatars::take(call, Holder::Project(project), params)? {
-        call.db.execute("UPDATE projects SET avatar = ?2 WHERE id = ?1", params![project, name])?;
+        call.set("projects", project, "avatar", name)?;
     }
     Ok(())
 }
@@ -441,13 +434,10 @@ pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Resul
         check_visibility(&project.namespace, &visibility)?;
     }
     check_import_url(params.text("import_url")?.as_deref().filter(|url| !url.is_empty()))?;
-    call.db.prepare_cached("UPDATE projects SET name = ?2, path = ?3, full_path = ?4, visibility = ?5 WHERE id = ?1")?.execute(params![
-        project.id,
-        name,
-        path,
-        format!("{}/{path}", project.namespace.full_path),
-        visibility
-    ])?;
+    let full_path = format!("{}/{path}", project.namespace.full_path);
+    let sql =
+        "UPDATE projects SET name = ?2, path = ?3, full_path = ?4, visibility = ?5 WHERE id = ?1";
+    call.run(sql, params![project.id, name, path, full_path, visibility])?;
     let mut attributes = project.attributes(call.db)?;
     let is_fork = project.forked_from_id.is_some();
     let rights = call.rights(call.level_in(project)?, is_fork, &visibility);
@@ -492,10 +482,7 @@ fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     if archived && project.marked_for_deletion_on.is_some() {
         return refused("Cannot archive project since it is scheduled for deletion.");
     }
-    call.db.execute(
-        "UPDATE projects SET archived = ?2 WHERE id = ?1",
-        params![project.id, archived],
-    )?;
+    call.set("projects", project.id, "archived", archived)?;
     view::touch(call, project.id)?;
     answer(call, StatusCode::CREATED, project.id)
 }
@@ -520,9 +507,8 @@ pub(crate) fn move_to(call: &Call<'_>, project: &Project, namespace: &Namespace)
         return Err(Failure::bad_request("the project cannot be transferred to this namespace"));
     }
     check_visibility(namespace, &project.visibility)?;
-    call.db.execute(
-        "UPDATE projects SET namespace_id = ?2, full_path = ?3 WHERE id = ?1",
-        params![project.id, namespace.id, format!("{}/{}", namespace.full_path, project.path)],
-    )?;
+    let full_path = format!("{}/{}", namespace.full_path, project.path);
+    call.set("projects", project.id, "namespace_id", namespace.id)?;
+    call.set("projects", project.id, "full_path", full_path)?;
     view::touch(call, project.id)
 }

@@ -242,7 +242,7 @@ fn default_level(call: &Call<'_>, namespace: &Namespace) -> Result<i64> {
     };
     match own {
         Some(level) => Ok(level),
-        None => Ok(instance::setting(call.db, BRANCH_PROTECTION)?.as_i64().unwrap_or(0)),
+        None => Ok(instance::setting(call, BRANCH_PROTECTION)?.as_i64().unwrap_or(0)),
     }
 }
 

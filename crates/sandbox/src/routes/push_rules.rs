@@ -55,6 +55,9 @@ fn attributes(call: &Call<'_>) -> impl Iterator<Item = (&'static str, Kind)> {
     known.map(|(name, kind, _)| (*name, *kind))
 }
 
+/// The maximum size of a file.
+const MOST_SIZE: i64 = i32::MAX as i64;
+
 const RULES: Records = Records("push_rules");
 
 /// A push rule as the service shows it; that of a group does not name its group.
@@ -93,7 +96,7 @@ fn take(rule: &mut Record, call: &Call<'_>, params: &Params) -> Result<()> {
             }
             Kind::Size => {
                 let size = params.integer(name)?;
-                (size.into(), size_complaint(size).into_iter().map(str::to_owned).collect())
+                (size.into(), number_fault(size, MOST_SIZE).into_iter().collect())
             }
             Kind::Flag | Kind::Unset | Kind::Off => (params.flag(name)?.into(), Vec::new()),
         };
@@ -117,15 +120,6 @@ fn regex_complaints(call: &Call<'_>, kind: Kind, regex: &str) -> Vec<String> {
 }
 
 /// The fault of a size.
-fn size_complaint(size: Option<i64>) -> Option<&'static str> {
-    match size {
-        None => Some("is not a number"),
-        Some(..0) => Some("must be greater than or equal to 0"),
-        Some(0..=2_147_483_647) => None,
-        Some(_) => Some("must be less than or equal to 2147483647"),
-    }
-}
-
 /// Adds a push rule as a call with these parameters would, unless there is one.
 pub(crate) fn plant(call: &Call<'_>, project: i64, params: &Params) -> Result<()> {
     let holder = Holder::Project(project);
@@ -181,10 +175,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     let mut rule = Record::new(call.now());
     take(&mut rule, call, &call.params)?;
     if find(call, scope)?.is_some() {
-        let text = match scope {
-            Scope::Project(_) => "Project push rule exists",
-            Scope::Group(_) => "Group push rule exists, try updating",
-        };
+        let text = scope.either("Project push rule exists", "Group push rule exists, try updating");
         return Err(match call.service.profile.later_errors {
             true => Failure::message(StatusCode::UNPROCESSABLE_ENTITY, text),
             false => Failure::unprocessable(text),

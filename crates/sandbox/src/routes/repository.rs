@@ -81,7 +81,7 @@ pub(crate) fn plant(call: &Call<'_>, project: &Project, branch: &str) -> Result<
 
 /// The first commit of a project makes its branch the default one.
 pub(super) fn fill(call: &Call<'_>, project: &Project, branch: &str) -> Result<()> {
-    call.db.execute("UPDATE projects SET empty_repo = 0 WHERE id = ?1", [project.id])?;
+    call.set("projects", project.id, "empty_repo", false)?;
     let mut attributes = project.attributes(call.db)?;
     attributes.insert("default_branch".to_owned(), branch.into());
     Ok(project.save_attributes(call.db, &attributes, call.now())?)

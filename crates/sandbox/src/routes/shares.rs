@@ -15,23 +15,25 @@ pub(super) const ROUTES: &[Route] = &[
 /// The invitations of a project or group that the caller sees, as answers list them.
 pub(crate) fn shown(call: &Call<'_>, holder: Holder) -> Result<Vec<Value>> {
     let (column, id) = holder.key();
-    let sql = format!(
-        "SELECT {}, s.access_level, s.expires_at FROM shares s JOIN namespaces n ON n.id = s.invited_id
-         WHERE s.{column} = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2) ORDER BY s.id",
-        Namespace::COLUMNS
+    let rest = format!(
+        "JOIN shares s ON s.invited_id = n.id
+         WHERE s.{column} = ?1 AND (s.expires_at IS NULL OR s.expires_at >= ?2) ORDER BY s.id"
     );
-    let mut statement = call.db.prepare_cached(&sql)?;
-    let mut rows = statement.query(params![id, call.today()])?;
+    let (more, with) = ("s.access_level, s.expires_at", params![id, call.today()]);
+    let all = Namespace::list_with(call.db, more, &rest, with, |group, row| {
+        let level: i64 = row.get(Namespace::WIDTH)?;
+        let expires_at: Option<String> = row.get(Namespace::WIDTH + 1)?;
+        Ok((group, level, expires_at))
+    })?;
     let mut shown = Vec::new();
-    while let Some(row) = rows.next()? {
-        let group = Namespace::from_row(row)?;
+    for (group, level, expires_at) in all {
         if call.sees_group(&group)? {
             let mut invitation = json!({
                 "group_id": group.id,
                 "group_name": group.name,
                 "group_full_path": group.full_path,
-                "group_access_level": row.get::<_, i64>(Namespace::WIDTH)?,
-                "expires_at": row.get::<_, Option<String>>(Namespace::WIDTH + 1)?,
+                "group_access_level": level,
+                "expires_at": expires_at,
             });
             if has_roles(call) && matches!(holder, Holder::Group(_)) {
                 invitation["member_role_id"] = Value::Null;
@@ -74,7 +76,7 @@ impl Invitation {
         let ended = format!(
             "DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2 AND expires_at < ?3"
         );
-        call.db.prepare_cached(&ended)?.execute(params![id, self.group, call.today()])?;
+        call.run(&ended, params![id, self.group, call.today()])?;
         let sql = format!(
             "INSERT INTO shares ({column}, invited_id, access_level, expires_at) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO NOTHING RETURNING id"
@@ -146,8 +148,7 @@ fn level_of(call: &Call<'_>, holder: Holder, invited: i64) -> Result<i64> {
 fn end(call: &Call<'_>, holder: Holder, invited: i64) -> Result<()> {
     let (column, id) = holder.key();
     let sql = format!("DELETE FROM shares WHERE {column} = ?1 AND invited_id = ?2");
-    call.db.prepare_cached(&sql)?.execute([id, invited])?;
-    Ok(())
+    call.run(&sql, [id, invited]).map(drop)
 }
 
 /// Only owners may end the invitation of a group as an owner.
@@ -191,17 +192,13 @@ fn import_members(call: &Call<'_>) -> Result<Answer> {
     if source.id == project.id {
         return Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, "Import failed"));
     }
-    call.db.execute(
-        "INSERT INTO members (project_id, user_id, access_level, expires_at, created_at, created_by)
+    let sql = "INSERT INTO members (project_id, user_id, access_level, expires_at, created_at, created_by)
          SELECT ?1, m.user_id, min(m.access_level, ?3), m.expires_at, ?4, ?5
          FROM members m JOIN users u ON u.id = m.user_id WHERE m.project_id = ?2 AND u.bot = 0
-         ON CONFLICT DO NOTHING",
-        params![project.id, source.id, call.level_in(&project)?, call.now(), call.user()?.id],
-    )?;
-    let status = if call.service.profile.import_members_created {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
+         ON CONFLICT DO NOTHING";
+    let (level, user) = (call.level_in(&project)?, call.user()?.id);
+    call.run(sql, params![project.id, source.id, level, call.now(), user])?;
+    let created = call.service.profile.import_members_created;
+    let status = if created { StatusCode::CREATED } else { StatusCode::OK };
     Answer::with(status, &json!({ "status": "success" }))
 }

@@ -75,28 +75,9 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value> {
     }
     let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
     let secret = format!("sandbox-{}", call.random_hex());
-    let scopes = scopes.join(",");
-    let id = access::add_token(
-        call.db,
-        user,
-        &secret,
-        &name,
-        &scopes,
-        expires_at.as_deref(),
-        call.now(),
-    )?;
-    let mut body = json(
-        call,
-        &Token {
-            id,
-            user_id: user,
-            name,
-            scopes,
-            expires_at,
-            created_at: call.now().to_owned(),
-            revoked: false,
-        },
-    );
+    let (scopes, end) = (scopes.join(","), expires_at.as_deref());
+    let id = access::add_token(call.db, user, &secret, &name, &scopes, end, call.now())?;
+    let mut body = json(call, &Token::by_id(call.db, id)?.ok_or_else(Failure::no_record)?);
     body["token"] = secret.into();
     Ok(body)
 }
@@ -144,7 +125,7 @@ fn token(call: &Call<'_>) -> Result<Token> {
         ("self", Some(token)) => token.id,
         _ => call.segment_id("id")?,
     };
-    match Token::first(call.db, "WHERE t.id = ?1", [id])? {
+    match Token::by_id(call.db, id)? {
         Some(token) if below_user && token.user_id != call.segment_id("user_id")? => {
             Err(Failure::no_record())
         }
@@ -160,6 +141,6 @@ fn show(call: &Call<'_>) -> Result<Answer> {
 
 /// A revoked token stays in lists.
 fn revoke(call: &Call<'_>) -> Result<Answer> {
-    call.db.execute("UPDATE tokens SET revoked = 1 WHERE id = ?1", params![token(call)?.id])?;
+    call.set("tokens", token(call)?.id, "revoked", true)?;
     Ok(Answer::no_content())
 }

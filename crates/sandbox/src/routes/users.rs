@@ -56,15 +56,12 @@ fn full(call: &Call<'_>, user: &User) -> Result<Value> {
 
 /// The additional fields for administrators.
 fn for_administrators(call: &Call<'_>, user: &User) -> Result<Value> {
-    let created_by = match kept(call, user, CREATED_BY)?.as_i64() {
-        Some(by) => User::by_id(call.db, by)?.map(|by| by.brief(call)),
-        None => None,
-    };
+    let created_by = User::by_any(call.db, kept(call, user, CREATED_BY)?.as_i64())?;
     let mut body = json!({
         "is_admin": user.admin,
         "namespace_id": Namespace::of_user(call.db, user.id)?.map(|namespace| namespace.id),
         "note": kept(call, user, "note")?,
-        "created_by": created_by,
+        "created_by": created_by.map(|by| by.brief(call)),
     });
     if call.tier() >= Tier::Premium {
         // Guests take no seat in the highest tier.
@@ -216,14 +213,8 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     let text = |name| Ok::<_, Failure>(call.params.text(name)?.unwrap_or_default());
     let (email, name, username) = (text("email")?, text("name")?, text("username")?);
     check_free(call, &email, &username, None)?;
-    let new = NewUser {
-        username: &username,
-        name: &name,
-        email: &email,
-        state: ACTIVE,
-        admin: call.params.is_set("admin")?,
-        bot: false,
-    };
+    let admin = call.params.is_set("admin")?;
+    let new = NewUser { admin, ..NewUser::active(&username, &name, &email) };
     let id = User::insert(call.db, new, call.now())?;
     take_settings(call, id)?;
     OF_USERS.put(call.db, id, CREATED_BY, call.user()?.id)?;
@@ -277,16 +268,14 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let username = call.params.text("username")?.unwrap_or_else(|| user.username.clone());
     let admin = call.params.flag("admin")?.unwrap_or(user.admin);
     check_free(call, &email, &username, Some(user.id))?;
-    call.db.execute(
-        "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5, private_profile = coalesce(?6, private_profile)
-         WHERE id = ?1",
-        params![user.id, name, email, username, admin, call.params.flag("private_profile")?],
-    )?;
+    let private = call.params.flag("private_profile")?;
+    let sql = "UPDATE users SET name = ?2, email = ?3, username = ?4, admin = ?5,
+                   private_profile = coalesce(?6, private_profile)
+               WHERE id = ?1";
+    call.run(sql, params![user.id, name, email, username, admin, private])?;
     if let Some(namespace) = Namespace::of_user(call.db, user.id)? {
-        call.db.execute(
-            "UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1",
-            params![namespace.id, name, username],
-        )?;
+        let sql = "UPDATE namespaces SET name = ?2, path = ?3 WHERE id = ?1";
+        call.run(sql, params![namespace.id, name, username])?;
         group_moves::rename_below(call, &namespace)?;
     }
     take_settings(call, user.id)?;
@@ -299,7 +288,7 @@ fn remove(call: &Call<'_>) -> Result<Answer> {
     let caller = call.administrator()?;
     let user = call.named_user()?;
     refuse_if(user.id == caller.id, || Failure::bad_request("the caller cannot be deleted"))?;
-    call.db.execute("DELETE FROM users WHERE id = ?1", [user.id])?;
+    call.run("DELETE FROM users WHERE id = ?1", [user.id])?;
     Ok(Answer::no_content())
 }
 
@@ -355,8 +344,7 @@ fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
         Some((state, Impossible)) => refused(&format!("You cannot {act} {state} users.")),
         Some((_, Stays(answer))) => Answer::created(answer),
         Some((_, Becomes(state))) => {
-            call.db
-                .execute("UPDATE users SET state = ?2 WHERE id = ?1", params![user.id, state])?;
+            call.set("users", user.id, "state", state)?;
             Answer::created(&true)
         }
         None => Answer::created(&Value::Null),
@@ -367,22 +355,19 @@ fn memberships(call: &Call<'_>) -> Result<Answer> {
     call.administrator()?;
     let user = call.named_user()?;
     let wanted = call.params.one_of("type", &["Namespace", "Project"])?;
-    let mut statement = call.db.prepare_cached(
-        "SELECT coalesce(m.group_id, m.project_id), coalesce(n.name, p.name),
+    let sql = "SELECT coalesce(m.group_id, m.project_id), coalesce(n.name, p.name),
                 iif(m.group_id IS NULL, 'Project', 'Namespace'), m.access_level
          FROM members m LEFT JOIN namespaces n ON n.id = m.group_id LEFT JOIN projects p ON p.id = m.project_id
          WHERE m.user_id = ?1 AND (?2 IS NULL OR ?2 = iif(m.group_id IS NULL, 'Project', 'Namespace'))
-         ORDER BY m.id",
-    )?;
-    let all: Vec<Value> = statement
-        .query_map(params![user.id, wanted], |row| {
-            Ok(json!({
-                "source_id": row.get::<_, i64>(0)?,
-                "source_name": row.get::<_, String>(1)?,
-                "source_type": row.get::<_, String>(2)?,
-                "access_level": row.get::<_, i64>(3)?,
-            }))
-        })?
-        .collect::<Result<_, _>>()?;
-    page::list(call, &all)
+         ORDER BY m.id";
+    let rows = call.rows::<(i64, String, String, i64)>(sql, params![user.id, wanted])?;
+    let all = rows.into_iter().map(|(id, name, of, level)| {
+        json!({
+            "source_id": id,
+            "source_name": name,
+            "source_type": of,
+            "access_level": level,
+        })
+    });
+    page::list(call, &all.collect::<Vec<_>>())
 }

@@ -186,10 +186,7 @@ fn is_scoped(call: &Call<'_>, scope: &Scope) -> bool {
 
 /// The answer for a variable that does not exist.
 fn absent(scope: &Scope) -> Failure {
-    Failure::not_found(match scope {
-        Scope::Project(_) => "Variable",
-        Scope::Group(_) => "GroupVariable",
-    })
+    Failure::not_found(scope.either("Variable", "GroupVariable"))
 }
 
 /// The scope filter in a call.
@@ -256,10 +253,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     take(&mut variable, call, &call.params, is_scoped(call, scope))?;
     hide(&mut variable, call)?;
     let count = VARIABLES.all(call.db, scope.holder())?.len();
-    let most = match scope {
-        Scope::Project(_) => MOST,
-        Scope::Group(_) => MOST_OF_GROUP,
-    };
+    let most = scope.either(MOST, MOST_OF_GROUP);
     if count >= most {
         return Err(Failure::model(
             "base",

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Result, params};
 use serde_json::Value;
 
-use super::stored::{Stored as _, stored};
+use super::stored::{Stored as _, run, stored};
 
 /// One label.
 #[derive(Clone, Debug)]
@@ -37,11 +37,9 @@ impl Label {
         if let Some(label) = groups.into_iter().find(|label| label.title == self.title) {
             *self = label;
         }
-        db.execute(
-            "DELETE FROM labels WHERE title = ?1 AND id <> ?2
-                 AND project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)",
-            params![self.title, self.id, group],
-        )?;
+        let sql = "DELETE FROM labels WHERE title = ?1 AND id <> ?2
+                       AND project_id IN (SELECT id FROM projects WHERE namespace_id = ?3)";
+        run(db, sql, params![self.title, self.id, group])?;
         (self.project_id, self.group_id) = (None, Some(group));
         self.put(db).map(drop)
     }
@@ -58,16 +56,10 @@ impl Label {
         project: i64,
         priority: Option<i64>,
     ) -> Result<()> {
-        match priority {
-            Some(priority) => db.execute(
-                "INSERT OR REPLACE INTO label_priorities (project_id, label_id, priority) VALUES (?1, ?2, ?3)",
-                params![project, self.id, priority],
-            ),
-            None => db.execute(
-                "DELETE FROM label_priorities WHERE project_id = ?1 AND label_id = ?2",
-                [project, self.id],
-            ),
-        }
-        .map(drop)
+        let sql = "DELETE FROM label_priorities WHERE project_id = ?1 AND label_id = ?2";
+        run(db, sql, [project, self.id])?;
+        let sql =
+            "INSERT INTO label_priorities (project_id, label_id, priority) VALUES (?1, ?2, ?3)";
+        priority.map_or(Ok(()), |priority| run(db, sql, [project, self.id, priority]))
     }
 }

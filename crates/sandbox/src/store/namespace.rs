@@ -3,7 +3,7 @@
 use rusqlite::{Connection, Result, params};
 use serde::Serialize;
 
-use super::stored::{Stored as _, stored};
+use super::stored::{Stored as _, run, stored};
 
 /// One group or personal namespace. A group's id is its namespace's id.
 #[derive(Clone, Debug, Default)]
@@ -52,10 +52,6 @@ stored!(Namespace: namespaces n,
     marked_for_deletion_on);
 
 impl Namespace {
-    pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
-        Self::first(db, "WHERE n.id = ?1", [id])
-    }
-
     /// Finds it by full path, ignoring case.
     pub(crate) fn by_path(db: &Connection, path: &str) -> Result<Option<Self>> {
         Self::first(db, "WHERE n.full_path = ?1", [path])
@@ -80,29 +76,18 @@ impl Namespace {
             Some(full) => format!("{full}{join}{own}"),
             None => own.to_owned(),
         };
-        let full_path = below(new.parent.map(|parent| parent.full_path.as_str()), new.path, "/");
-        let full_name = below(new.parent.map(|parent| parent.full_name.as_str()), new.name, " / ");
-        let id = db
-            .prepare_cached(
-                "INSERT INTO namespaces
-                     (kind, name, path, parent_id, full_path, full_name, visibility, created_at)
-                 VALUES ('group', ?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?
-            .insert(params![
-                new.name,
-                new.path,
-                new.parent.map(|parent| parent.id),
-                full_path,
-                full_name,
-                new.visibility,
-                now
-            ])?;
-        let above = new.parent.map_or("/", |parent| parent.traversal.as_str());
-        db.execute(
-            "UPDATE namespaces SET traversal = ?1 WHERE id = ?2",
-            params![format!("{above}{id}/"), id],
-        )?;
-        Ok(id)
+        let NewGroup { name, path, parent, visibility } = new;
+        let full_path = below(parent.map(|parent| parent.full_path.as_str()), path, "/");
+        let full_name = below(parent.map(|parent| parent.full_name.as_str()), name, " / ");
+        let parent_id = parent.map(|parent| parent.id);
+        let sql = "INSERT INTO namespaces
+                       (kind, name, path, parent_id, full_path, full_name, visibility, created_at)
+                   VALUES ('group', ?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let group = params![name, path, parent_id, full_path, full_name, visibility, now];
+        let id = db.prepare_cached(sql)?.insert(group)?;
+        let above = parent.map_or("/", |parent| parent.traversal.as_str());
+        let sql = "UPDATE namespaces SET traversal = ?1 WHERE id = ?2";
+        run(db, sql, params![format!("{above}{id}/"), id]).map(|()| id)
     }
 
     /// The bounds of the traversals at and below this namespace: `'0'` follows `'/'`.

@@ -145,30 +145,32 @@ impl Project {
             Import::None => ("none", None, None, None),
             Import::Until { source, done_at, fails } => ("scheduled", source, Some(done_at), fails),
         };
-        db.prepare_cached(
-            "INSERT INTO projects
+        let NewProject { namespace, name, path, visibility, empty_repo, creator_id, .. } = new;
+        let full_path = format!("{}/{path}", namespace.full_path);
+        let attributes = Value::Object(new.attributes.clone()).to_string();
+        let sql = "INSERT INTO projects
                  (namespace_id, name, path, full_path, visibility, empty_repo, creator_id, created_at, updated_at,
                   last_activity_at, runners_token, forked_from_id, import_status, attributes,
                   import_source, import_done_at, import_error)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-        )?
-        .insert(params![
-            new.namespace.id,
-            new.name,
-            new.path,
-            format!("{}/{}", new.namespace.full_path, new.path),
-            new.visibility,
-            new.empty_repo,
-            new.creator_id,
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+        let project = params![
+            namespace.id,
+            name,
+            path,
+            full_path,
+            visibility,
+            empty_repo,
+            creator_id,
             now,
             runners_token,
             new.forked_from_id,
             status,
-            Value::Object(new.attributes.clone()).to_string(),
+            attributes,
             source,
             done_at,
             fails,
-        ])
+        ];
+        db.prepare_cached(sql)?.insert(project)
     }
 
     /// The value of `import_status` at a time.

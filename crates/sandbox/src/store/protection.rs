@@ -196,16 +196,9 @@ pub(crate) fn revoke(db: &Connection, id: i64) -> Result<()> {
 
 /// Removes pending automatic protections that `pattern` covers.
 pub(crate) fn forget_due(db: &Connection, project: i64, pattern: &str, now: &str) -> Result<()> {
-    let mut statement = db.prepare_cached(
-        "SELECT id, name FROM protected_branches WHERE project_id = ?1 AND due_at > ?2",
-    )?;
-    let due: Vec<(i64, String)> = statement
-        .query_map(params![project, now], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
-    for (id, _) in due.iter().filter(|(_, name)| covers(pattern, name)) {
-        db.execute("DELETE FROM protected_branches WHERE id = ?1", [id])?;
-    }
-    Ok(())
+    let rest = "WHERE b.project_id = ?1 AND b.due_at > ?2";
+    let due = Protection::list(db, rest, params![project, now])?;
+    due.iter().filter(|due| covers(pattern, &due.name)).try_for_each(|due| due.remove(db))
 }
 
 /// Whether a pattern, in which `*` matches any text, matches a branch.

@@ -1,6 +1,6 @@
 //! Rows of collections that store their fields as one JSON object, such as badges and milestones.
 
-use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use rusqlite::{Connection, Params, Result, Row, params};
 use serde_json::{Map, Value};
 
 use super::holder::Holder;
@@ -56,11 +56,13 @@ impl Records {
     /// All rows of a project or group, in order of creation.
     pub(crate) fn all(self, db: &Connection, of: Holder) -> Result<Vec<Record>> {
         let (column, holder) = of.key();
-        let sql = format!(
-            "SELECT id, settings, created_at, updated_at FROM {} WHERE {column} = ?1 ORDER BY id",
-            self.0
-        );
-        db.prepare_cached(&sql)?.query_map([holder], Record::from_row)?.collect()
+        self.select(db, &format!("WHERE {column} = ?1"), [holder])
+    }
+
+    fn select(self, db: &Connection, which: &str, with: impl Params) -> Result<Vec<Record>> {
+        let columns = "id, settings, created_at, updated_at";
+        let sql = format!("SELECT {columns} FROM {} {which} ORDER BY id", self.0);
+        db.prepare_cached(&sql)?.query_map(with, Record::from_row)?.collect()
     }
 
     /// The row of a holder that has at most one.
@@ -70,18 +72,12 @@ impl Records {
 
     /// All rows of the service.
     pub(crate) fn every(self, db: &Connection) -> Result<Vec<Record>> {
-        let sql =
-            format!("SELECT id, settings, created_at, updated_at FROM {} ORDER BY id", self.0);
-        db.prepare_cached(&sql)?.query_map([], Record::from_row)?.collect()
+        self.select(db, "", [])
     }
 
     pub(crate) fn find(self, db: &Connection, of: Holder, id: i64) -> Result<Option<Record>> {
         let (column, holder) = of.key();
-        let sql = format!(
-            "SELECT id, settings, created_at, updated_at FROM {} WHERE {column} = ?1 AND id = ?2",
-            self.0
-        );
-        db.prepare_cached(&sql)?.query_row([holder, id], Record::from_row).optional()
+        Ok(self.select(db, &format!("WHERE {column} = ?1 AND id = ?2"), [holder, id])?.pop())
     }
 
     /// Stores a row, and gives a new one its id; an existing one gets the time of change `now`.

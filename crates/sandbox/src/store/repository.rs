@@ -6,7 +6,7 @@ use rusqlite::{
 };
 use sha2::{Digest, Sha256};
 
-use super::stored::{Stored as _, stored};
+use super::stored::{Stored as _, rows, run, stored};
 
 /// One commit.
 #[derive(Clone, Debug)]
@@ -174,11 +174,9 @@ impl Repository<'_> {
 
     /// The paths of all files at a commit, in order, each with its blob and whether it is executable.
     pub(crate) fn paths(self, commit: &str) -> Result<Vec<(String, String, bool)>> {
-        let mut statement = self.db.prepare_cached(
-            "SELECT path, blob_id, executable FROM trees WHERE project_id = ?1 AND commit_id = ?2 ORDER BY path",
-        )?;
-        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-        statement.query_map(params![self.project, commit], row)?.collect()
+        let sql = "SELECT path, blob_id, executable FROM trees
+                   WHERE project_id = ?1 AND commit_id = ?2 ORDER BY path";
+        rows(self.db, sql, params![self.project, commit])
     }
 
     /// Commits `edits` to a branch, which is created if missing.
@@ -193,25 +191,15 @@ impl Repository<'_> {
             }
         }
         let id = id_of(&parts);
-        self.db
-            .prepare_cached("INSERT OR IGNORE INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?
-            .execute(params![
-                self.project,
-                id,
-                parent,
-                new.message,
-                new.author_name,
-                new.author_email,
-                new.now
-            ])?;
+        let NewCommit { message, author_name, author_email, now, .. } = new;
+        let sql = "INSERT OR IGNORE INTO commits VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let row = params![self.project, id, parent, message, author_name, author_email, now];
+        run(self.db, sql, row)?;
         if let Some(parent) = &parent {
-            self.db
-                .prepare_cached(
-                    "INSERT OR IGNORE INTO trees
-                     SELECT project_id, ?3, path, blob_id, executable, last_commit_id FROM trees
-                     WHERE project_id = ?1 AND commit_id = ?2",
-                )?
-                .execute(params![self.project, parent, id])?;
+            let sql = "INSERT OR IGNORE INTO trees
+                       SELECT project_id, ?3, path, blob_id, executable, last_commit_id FROM trees
+                       WHERE project_id = ?1 AND commit_id = ?2";
+            run(self.db, sql, params![self.project, parent, id])?;
         }
         for edit in edits {
             self.edit(&id, edit)?;
@@ -223,38 +211,29 @@ impl Repository<'_> {
         match *edit {
             Edit::Write { path, content, executable } => {
                 let blob = id_of(&[content]);
-                self.db
-                    .prepare_cached("INSERT OR IGNORE INTO blobs VALUES (?1, ?2, ?3)")?
-                    .execute(params![self.project, blob, content])?;
-                self.db
-                    .prepare_cached("INSERT OR REPLACE INTO trees VALUES (?1, ?2, ?3, ?4, ?5, ?2)")?
-                    .execute(params![self.project, commit, path, blob, executable])?;
+                let sql = "INSERT OR IGNORE INTO blobs VALUES (?1, ?2, ?3)";
+                run(self.db, sql, params![self.project, blob, content])?;
+                let sql = "INSERT OR REPLACE INTO trees VALUES (?1, ?2, ?3, ?4, ?5, ?2)";
+                run(self.db, sql, params![self.project, commit, path, blob, executable])
             }
             Edit::Remove { path } => {
-                self.db
-                    .prepare_cached(
-                        "DELETE FROM trees WHERE project_id = ?1 AND commit_id = ?2 AND path = ?3",
-                    )?
-                    .execute(params![self.project, commit, path])?;
+                let sql =
+                    "DELETE FROM trees WHERE project_id = ?1 AND commit_id = ?2 AND path = ?3";
+                run(self.db, sql, params![self.project, commit, path])
             }
         }
-        Ok(())
     }
 
     /// Points a branch, which is created if missing, to a commit.
     pub(crate) fn point(self, branch: &str, commit: &str) -> Result<()> {
-        self.db
-            .prepare_cached("INSERT OR REPLACE INTO branches VALUES (?1, ?2, ?3)")?
-            .execute(params![self.project, branch, commit])
-            .map(drop)
+        let sql = "INSERT OR REPLACE INTO branches VALUES (?1, ?2, ?3)";
+        run(self.db, sql, params![self.project, branch, commit])
     }
 
     /// Creates a tag. Its name must be free.
     pub(crate) fn add_tag(self, name: &str, message: &str, commit: &str, now: &str) -> Result<()> {
-        self.db
-            .prepare_cached("INSERT INTO tags VALUES (?1, ?2, ?3, ?4, ?5)")?
-            .execute(params![self.project, name, message, commit, now])
-            .map(drop)
+        let sql = "INSERT INTO tags VALUES (?1, ?2, ?3, ?4, ?5)";
+        run(self.db, sql, params![self.project, name, message, commit, now])
     }
 
     pub(crate) fn remove_branch(self, name: &str) -> Result<()> {

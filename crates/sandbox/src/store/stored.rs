@@ -71,6 +71,17 @@ pub(crate) trait Stored: Sized {
         db.prepare_cached(&sql)?.query_map(with, |row| read(Self::from_row(row)?, row))?.collect()
     }
 
+    /// The row with this id.
+    fn by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
+        let (_, alias) = Self::TABLE.split_once(' ').unwrap_or_default();
+        Self::first(db, &format!("WHERE {alias}.id = ?1"), [id])
+    }
+
+    /// The same; `None` without an id.
+    fn by_any(db: &Connection, id: Option<i64>) -> Result<Option<Self>> {
+        id.map_or(Ok(None), |id| Self::by_id(db, id))
+    }
+
     /// The first row of [`Self::query`].
     fn first(db: &Connection, rest: &str, with: impl Params) -> Result<Option<Self>> {
         db.prepare_cached(&Self::query(rest))?.query_row(with, Self::from_row).optional()
@@ -80,6 +91,14 @@ pub(crate) trait Stored: Sized {
 /// Carries a statement out.
 pub(crate) fn run(db: &Connection, sql: &str, with: impl Params) -> Result<()> {
     db.prepare_cached(sql)?.execute(with).map(drop)
+}
+
+/// All rows of a result, as tuples.
+pub(crate) fn rows<T>(db: &Connection, sql: &str, with: impl Params) -> Result<Vec<T>>
+where
+    T: for<'r> TryFrom<&'r Row<'r>, Error = rusqlite::Error>,
+{
+    db.prepare_cached(sql)?.query_map(with, |row| row.try_into())?.collect()
 }
 
 /// `stored!(Type: table alias, field, field = "expression"; other)`: all fields of a type, each

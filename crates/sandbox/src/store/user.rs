@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
-use super::stored::{Stored as _, stored};
+use super::stored::{Stored as _, run, stored};
 
 /// One user.
 #[derive(Clone, Debug, Default)]
@@ -35,16 +35,19 @@ pub(crate) struct NewUser<'a> {
     pub(crate) bot: bool,
 }
 
+impl<'a> NewUser<'a> {
+    /// An active user without special rights.
+    pub(crate) const fn active(username: &'a str, name: &'a str, email: &'a str) -> Self {
+        Self { username, name, email, state: "active", admin: false, bot: false }
+    }
+}
+
 stored!(User: users u,
     id, username, name, email, state, admin, bot, created_at,
     public_email = "u.settings ->> 'public_email'",
     picture = "(SELECT a.name FROM avatars a WHERE a.user_id = u.id)");
 
 impl User {
-    pub(crate) fn by_id(db: &Connection, id: i64) -> Result<Option<Self>> {
-        Self::first(db, "WHERE u.id = ?1", [id])
-    }
-
     /// Finds it by name, ignoring case.
     pub(crate) fn by_username(db: &Connection, name: &str) -> Result<Option<Self>> {
         Self::first(db, "WHERE u.username = ?1", [name])
@@ -84,37 +87,21 @@ impl User {
     /// Inserts a user, who becomes a member wherever the address was invited. All users except bots
     /// get a personal namespace.
     pub(crate) fn insert(db: &Connection, new: NewUser<'_>, now: &str) -> Result<i64> {
-        let id = db
-            .prepare_cached(
-                "INSERT INTO users (username, name, email, state, admin, bot, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?
-            .insert(params![
-                new.username,
-                new.name,
-                new.email,
-                new.state,
-                new.admin,
-                new.bot,
-                now
-            ])?;
-        if !new.bot {
-            let namespace = db
-                .prepare_cached(
-                    "INSERT INTO namespaces (kind, name, path, owner_id, full_path, full_name, created_at)
-                     VALUES ('user', ?1, ?2, ?3, ?2, ?1, ?4)",
-                )?
-                .insert(params![new.name, new.username, id, now])?;
-            db.execute(
-                "UPDATE namespaces SET traversal = '/' || id || '/' WHERE id = ?1",
-                [namespace],
-            )?;
+        let NewUser { username, name, email, state, admin, bot } = new;
+        let sql = "INSERT INTO users (username, name, email, state, admin, bot, created_at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let user = params![username, name, email, state, admin, bot, now];
+        let id = db.prepare_cached(sql)?.insert(user)?;
+        if !bot {
+            let sql = "INSERT INTO namespaces (kind, name, path, owner_id, full_path, full_name, created_at)
+                       VALUES ('user', ?1, ?2, ?3, ?2, ?1, ?4)";
+            let namespace = db.prepare_cached(sql)?.insert(params![name, username, id, now])?;
+            let sql = "UPDATE namespaces SET traversal = '/' || id || '/' WHERE id = ?1";
+            run(db, sql, [namespace])?;
         }
-        db.prepare_cached(
-            "UPDATE members SET user_id = ?1, email = NULL, state = 'active' WHERE email = ?2",
-        )?
-        .execute(params![id, new.email])?;
-        Ok(id)
+        let sql =
+            "UPDATE members SET user_id = ?1, email = NULL, state = 'active' WHERE email = ?2";
+        run(db, sql, params![id, email]).map(|()| id)
     }
 
     /// The short form that members, owners and starrers share (reference 1, 2.11).
