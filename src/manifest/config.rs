@@ -183,34 +183,23 @@ impl ImportHosts {
 }
 
 /// Limits that stop a run before its first write.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Guards {
-    /// How much may be removed in one run.
-    pub removals: Removals,
-    /// How much may change in one run because of rules that include undeclared groups and projects
-    /// (`undeclared: include`).
-    pub reach: Reach,
+    /// How many entries may be removed in one run.
+    pub removals: Limit,
+    /// How many groups and projects may change in one run because of rules that include undeclared
+    /// ones (`undeclared: include`). Default: 50, and a tenth of all; five may always change.
+    pub reach: Limit,
 }
 
-/// How much may change in one run because of rules that include undeclared groups and projects.
+/// How much may change in one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Reach {
-    /// The maximum number of groups and projects (default: 50).
+pub struct Limit {
+    /// The maximum number of them.
     pub count: Option<u32>,
-    /// The maximum share of them, from 0 to 1 (default: 0.1). Five may always change.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub share: Option<f64>,
-}
-
-/// How much may be removed in one run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Removals {
-    /// The maximum number of objects.
-    pub count: Option<u32>,
-    /// The maximum share of the live entries, from 0 to 1.
+    /// The maximum share of them, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub share: Option<f64>,
 }

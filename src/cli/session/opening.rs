@@ -14,7 +14,7 @@ use super::{
 use crate::{
     cli::{Context, base, exit::Failure, rehearsed, reports::Reports, saved},
     desired::{Acknowledgement, Desired, Roster},
-    manifest::{self, Config, Includes, Surroundings},
+    manifest::{self, Config, Includes, Surroundings, config::Limit},
     observe::Observer,
     plan::{self, Extent, Holds, Limits},
     report::Run,
@@ -229,13 +229,10 @@ impl Connected {
 
 /// The limits of guards: for removals, and for containers that only rules include.
 pub(super) fn limits(config: &Config) -> (Limits, Limits) {
-    let of = |count: Option<u32>, share: Option<f64>, defaults: Limits| Limits {
-        count: count.map_or(defaults.count, |n| usize::try_from(n).unwrap_or(usize::MAX)),
-        share: share.unwrap_or(defaults.share),
+    let of = |limit: Limit, defaults: Limits| Limits {
+        count: limit.count.map_or(defaults.count, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+        share: limit.share.unwrap_or(defaults.share),
     };
-    let (removals, reach) = (config.guards.removals, config.guards.reach);
-    (
-        of(removals.count, removals.share, Limits::default()),
-        of(reach.count, reach.share, Limits::REACH),
-    )
+    let guards = config.guards;
+    (of(guards.removals, Limits::default()), of(guards.reach, Limits::REACH))
 }
