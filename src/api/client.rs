@@ -44,7 +44,7 @@ impl Default for Settings {
             in_flight: InFlight::ADAPTING,
             max_requests: None,
             deadline: None,
-            clock: Arc::new(SystemClock::new()),
+            clock: Arc::new(SystemClock::default()),
             random: Arc::new(SystemRandom),
         }
     }

@@ -33,16 +33,10 @@ pub struct SystemClock {
     wall: SystemTime,
 }
 
-impl SystemClock {
-    /// Starts at zero.
-    pub fn new() -> Self {
-        Self { start: Instant::now(), wall: SystemTime::now() }
-    }
-}
-
 impl Default for SystemClock {
+    /// Starts at zero.
     fn default() -> Self {
-        Self::new()
+        Self { start: Instant::now(), wall: SystemTime::now() }
     }
 }
 

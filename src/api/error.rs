@@ -224,16 +224,6 @@ impl ApiError {
         self.refusal()?.moved_to
     }
 
-    /// 429, or the service asks for too long a wait.
-    pub fn is_rate_limited(&self) -> bool {
-        self.status() == Some(429) || matches!(self.0.kind, Kind::Wait(_))
-    }
-
-    /// No answer: no connection, or it broke.
-    pub fn is_unreachable(&self) -> bool {
-        matches!(self.0.kind, Kind::Unanswered(_))
-    }
-
     /// Nothing of the request was sent: there is no connection.
     pub fn is_not_sent(&self) -> bool {
         matches!(&self.0.kind, Kind::Unanswered(e) if e.phase == super::transport::Phase::NotSent)

@@ -174,10 +174,7 @@ async fn an_unreachable_service_gets_every_retry_and_nothing_is_in_doubt() {
     drop(listener);
     let client = WriteClient::new(client(&url));
     let error = client.send(op::PROJECT_ARCHIVE.request().arg("id", 1)).await.unwrap_err();
-    assert!(
-        error.is_unreachable() && !error.is_tls() && error.in_doubt_since().is_none(),
-        "{error}"
-    );
+    assert!(error.is_not_sent() && !error.is_tls() && error.in_doubt_since().is_none(), "{error}");
     assert_eq!(client.reads().counts()["project-archive"], Count { calls: 6, retries: 5 });
 }
 

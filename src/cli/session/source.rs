@@ -241,7 +241,7 @@ fn check_key(head: &Head, key: Option<&Key>) -> Result<(), Failure> {
 }
 
 fn now() -> Timestamp {
-    Timestamp::try_from(SystemClock::new().wall()).unwrap_or_default()
+    Timestamp::try_from(SystemClock::default().wall()).unwrap_or_default()
 }
 
 /// The age of `instant`, in words.
