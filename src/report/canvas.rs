@@ -230,8 +230,14 @@ impl<'s> Canvas<'s> {
         }
     }
 
-    /// Adds a line with its origin.
-    pub fn line_from(&mut self, line: Line, origin: &Origin, crowded: Overflow) {
+    /// Adds a line with its origin, if there is one.
+    pub fn line_from<'o>(
+        &mut self,
+        line: Line,
+        origin: impl Into<Option<&'o Origin>>,
+        crowded: Overflow,
+    ) {
+        let Some(origin) = origin.into() else { return self.line(&line) };
         let line = line.without(self.secrets).into_owned();
         let aside = format!("# {}:{}", origin.file, origin.line);
         let taken = line.len() + 2 + aside.width();

@@ -5,8 +5,6 @@
 //! changes only texts. Names of fields and variants are words of the format and stay. A text that
 //! is a word of the format serializes as a variant ([`crate::text::word`]).
 
-use std::fmt::Display;
-
 use serde::{
     Serialize, Serializer,
     ser::{
@@ -115,12 +113,10 @@ impl<'s, S: Serializer> Serializer for Redacting<'s, S> {
         serialize_i16(v: i16);
         serialize_i32(v: i32);
         serialize_i64(v: i64);
-        serialize_i128(v: i128);
         serialize_u8(v: u8);
         serialize_u16(v: u16);
         serialize_u32(v: u32);
         serialize_u64(v: u64);
-        serialize_u128(v: u128);
         serialize_f32(v: f32);
         serialize_f64(v: f64);
         serialize_char(v: char);
@@ -136,12 +132,6 @@ impl<'s, S: Serializer> Serializer for Redacting<'s, S> {
             Depth::Key if kinds::name(text).is_some() => self.inner.serialize_str(text),
             _ => self.inner.serialize_str(&self.rule.secrets.redact(text)),
         }
-    }
-    fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
-        self.serialize_str(&value.to_string())
-    }
-    fn is_human_readable(&self) -> bool {
-        self.inner.is_human_readable()
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
@@ -238,9 +228,6 @@ macro_rules! fields {
             type Error = S::Error;
             fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), S::Error> {
                 self.inner.serialize_field(name, &self.rule.within(value))
-            }
-            fn skip_field(&mut self, name: &'static str) -> Result<(), S::Error> {
-                self.inner.skip_field(name)
             }
             fn end(self) -> Result<S::Ok, S::Error> {
                 self.inner.end()

@@ -26,11 +26,7 @@ pub(super) fn acknowledged(canvas: &mut Canvas, acknowledged: &[Acknowledged]) {
     for Acknowledged { refusal, reason, by, .. } in new {
         let why = reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
         let text = format!("{}: {}{why}", refusal.acknowledgement, refusal.reason);
-        let line = Line::indented(2).text(text);
-        match by {
-            Some(origin) => canvas.line_from(line, origin, Overflow::Wrap),
-            None => canvas.line(&line),
-        }
+        canvas.line_from(Line::indented(2).text(text), by.as_ref(), Overflow::Wrap);
     }
 }
 

@@ -23,11 +23,7 @@ pub(super) fn steps(canvas: &mut Canvas, steps: &[&Step], origins: bool) {
         let head =
             Line::indented(2).put(paint, format!("{sign} {}", object(step.scope, &step.address)));
         let head = head.put(Paint::Dim, branch::mark(step.label));
-        if origins {
-            canvas.line_from(head, &step.origin, Overflow::Wrap);
-        } else {
-            canvas.line(&head);
-        }
+        canvas.line_from(head, origins.then_some(&step.origin), Overflow::Wrap);
         for remark in remarks(step) {
             canvas.line(&Line::indented(6).put(Paint::Dim, remark));
         }
@@ -55,9 +51,8 @@ fn field(canvas: &mut Canvas, row: &Row<'_>, column: usize, origins: bool) {
     let start = 6 + column + 2;
     let labelled =
         |value: Line| name.clone().pad_to(start.max(name.len() + 2)).hang_here().with(value);
-    let draw = |canvas: &mut Canvas, line: Line| match row.origin.filter(|_| origins) {
-        Some(origin) => canvas.line_from(line, origin, Overflow::Drop),
-        None => canvas.line(&line),
+    let draw = |canvas: &mut Canvas, line: Line| {
+        canvas.line_from(line, row.origin.filter(|_| origins), Overflow::Drop);
     };
     let (before, after) = match row.sides().map(|said| said.map(value::side)) {
         [Some(before), Some(after)] => (before, after),
