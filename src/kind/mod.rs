@@ -176,6 +176,11 @@ impl Home {
         response_fields: &[],
     };
 
+    /// The request for the list, with its query.
+    pub fn listing(&self, request: Request<Read>) -> Request<Read> {
+        self.query.iter().fold(request, |request, (name, value)| request.query(*name, value))
+    }
+
     /// Whether the container's settings close the list ([`Self::closed_by`]).
     pub fn is_closed(&self, facts: &Facts) -> bool {
         !self.closed_by.is_empty()

@@ -86,11 +86,12 @@ impl Observer {
     /// Reads the group or user at `root` and everything below; an empty `root` means everywhere.
     async fn at(&self, root: &str, below: &mut Scan<'_>) -> Result<(), ApiError> {
         if root.is_empty() {
-            let list = operation::GROUP_LIST.request().query("top_level_only", true);
-            // Only an administrator means groups in which the caller is not a member.
-            let list = list.query("all_available", self.caller.administrator);
-            for group in self.listed(Scope::Group, list, &known_by(Scope::Group)).await? {
-                self.top_level(&group, below).await?;
+            let (_, itself) = kinds::container(Scope::Group);
+            for group in self.top_level(&known_by(Scope::Group)).await? {
+                let path = group.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+                if below.globs.iter().any(|glob| may_be_in(glob, &path.to_lowercase())) {
+                    self.group_and_below(&group, below).await?;
+                }
             }
             below.found.personal = self.personal(below.globs).await?;
             return Ok(());
@@ -109,11 +110,17 @@ impl Observer {
         // The owner of a personal namespace is only listed by name.
         if self.namespace(root).await?.is_some() {
             let list = operation::USER_PROJECTS.request().arg("user_id", root);
-            for project in self.listed(Scope::Project, list, &known_by(Scope::Project)).await? {
-                below.take(Scope::Project, &project);
-            }
+            self.take_all(Scope::Project, list, below).await?;
         }
         Ok(())
+    }
+
+    /// The top-level groups; entries hold only the `wanted` fields.
+    pub(super) async fn top_level(&self, wanted: &KeyFilter) -> Result<Vec<Object>, ApiError> {
+        let list = operation::GROUP_LIST.request().query("top_level_only", true);
+        // Only an administrator means groups in which the caller is not a member.
+        let list = list.query("all_available", self.caller.administrator);
+        self.listed(Scope::Group, list, wanted).await
     }
 
     /// How many projects in personal namespaces `globs` match, of all that are listed for the caller.
@@ -135,31 +142,27 @@ impl Observer {
         Ok(projects.iter().filter(is_meant).count())
     }
 
-    /// Reads a group from a list, and below it if a glob may match something there.
-    async fn top_level(&self, group: &Object, below: &mut Scan<'_>) -> Result<(), ApiError> {
-        let (_, itself) = kinds::container(Scope::Group);
-        let path = group.get(itself.path).and_then(Json::as_str).unwrap_or_default().to_lowercase();
-        if below.globs.iter().any(|glob| may_be_in(glob, &path)) {
-            self.group_and_below(group, below).await?;
-        }
-        Ok(())
-    }
-
     async fn group_and_below(&self, group: &Object, below: &mut Scan<'_>) -> Result<(), ApiError> {
         let id = group.get("id").and_then(Json::as_u64).unwrap_or_default();
         if !below.read.insert(id.to_string()) {
             return Ok(());
         }
         below.take(Scope::Group, group);
-        let groups = operation::GROUP_DESCENDANTS.request().arg("id", id);
-        let groups = groups.query("all_available", true);
-        for group in self.listed(Scope::Group, groups, &known_by(Scope::Group)).await? {
-            below.take(Scope::Group, &group);
+        for scope in [Scope::Group, Scope::Project] {
+            self.take_all(scope, all_in(scope).arg("id", id), below).await?;
         }
-        let projects = operation::GROUP_PROJECTS.request().arg("id", id);
-        let projects = projects.query("include_subgroups", true).query("with_shared", false);
-        for project in self.listed(Scope::Project, projects, &known_by(Scope::Project)).await? {
-            below.take(Scope::Project, &project);
+        Ok(())
+    }
+
+    /// Adds the groups or projects in `list` that a glob matches.
+    async fn take_all(
+        &self,
+        scope: Scope,
+        list: Request<Read>,
+        below: &mut Scan<'_>,
+    ) -> Result<(), ApiError> {
+        for raw in self.listed(scope, list, &known_by(scope)).await? {
+            below.take(scope, &raw);
         }
         Ok(())
     }
@@ -184,13 +187,28 @@ impl Observer {
         path: &str,
         wanted: &KeyFilter,
     ) -> Result<Option<Object>, ApiError> {
-        let (_, itself) = kinds::container(scope);
-        let request = (itself.get)(path).keeping(wanted.clone());
-        match self.client.get_known(request, &["id", itself.path]).await {
-            Ok(answer) => Ok(answer.object().cloned()),
+        match self.object(scope, path, Some(wanted.clone())).await {
+            Ok(found) => Ok(Some(found)),
             Err(error) if error.is_missing(scope) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The group or project `at` a path or id, with only the `wanted` fields, if they are given.
+    pub(super) async fn object(
+        &self,
+        scope: Scope,
+        at: &str,
+        wanted: Option<KeyFilter>,
+    ) -> Result<Object, ApiError> {
+        let (_, itself) = kinds::container(scope);
+        let request = (itself.get)(at);
+        let request = match wanted {
+            Some(wanted) => request.keeping(wanted),
+            None => request,
+        };
+        let answer = self.client.get_known(request, &["id", itself.path]).await?;
+        Ok(answer.object().cloned().unwrap_or_default())
     }
 
     /// The names of the users and groups with `ids`; `None` for one that the caller may not see.
@@ -227,6 +245,17 @@ impl Observer {
             }
         }
         Ok(names)
+    }
+}
+
+/// The list of all groups or projects in a group, at any depth.
+pub(super) fn all_in(scope: Scope) -> Request<Read> {
+    match scope {
+        Scope::Group => operation::GROUP_DESCENDANTS.request().query("all_available", true),
+        Scope::Project => operation::GROUP_PROJECTS
+            .request()
+            .query("include_subgroups", true)
+            .query("with_shared", false),
     }
 }
 

@@ -324,26 +324,20 @@ impl Observer {
     }
 
     async fn look_at_known(&self, container: &Container, id: u64) -> Result<Found, ApiError> {
-        let raw = self.get_by_id(container, id).await?;
+        let raw = self.object_of(container, &id.to_string()).await?;
         self.known(container, raw).await
     }
 
-    /// The object of the container with `id`.
-    async fn get_by_id(&self, container: &Container, id: u64) -> Result<Object, ApiError> {
-        let (_, itself) = kinds::container(container.scope);
-        let request = (itself.get)(&id.to_string()).keeping(keys::of_objects([container]));
-        let answer = self.client.get_known(request, &["id", itself.path]).await?;
-        Ok(answer.object().cloned().unwrap_or_default())
+    /// The object of the container `at` a path or id.
+    async fn object_of(&self, container: &Container, at: &str) -> Result<Object, ApiError> {
+        self.object(container.scope, at, Some(keys::of_objects([container]))).await
     }
 
     /// Reads the object at `at` as `container`.
     pub(super) async fn read_at(&self, container: &Container, at: &str) -> Result<Found, ApiError> {
         let (_, itself) = kinds::container(container.scope);
-        let wanted = keys::of_objects([container]);
-        let request = (itself.get)(at).keeping(wanted);
-        match self.client.get_known(request, &["id", itself.path]).await {
-            Ok(answer) => {
-                let raw = answer.object().cloned().unwrap_or_default();
+        match self.object_of(container, at).await {
+            Ok(raw) => {
                 let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
                 let is_renamed = path.to_lowercase() != at.to_lowercase();
                 let is_marked = (itself.facts)(&raw).deleting.is_some();
@@ -375,7 +369,10 @@ impl Observer {
     }
 
     /// The caller's access level to the container with `id`; `None` if no answer contains it.
-    pub(super) async fn level(&self, scope: Scope, id: u64) -> Result<Option<u8>, ApiError> {
+    ///
+    /// # Errors
+    /// [`ApiError`] if it could not be read.
+    pub async fn level(&self, scope: Scope, id: u64) -> Result<Option<u8>, ApiError> {
         let (_, itself) = kinds::container(scope);
         let Some(request) = itself.level else { return Ok(None) };
         match self.client.get(request(id, self.caller.id)).await {
@@ -393,7 +390,7 @@ impl Observer {
     async fn moved(&self, container: &Container, id: Option<u64>) -> Result<Found, ApiError> {
         let (_, itself) = kinds::container(container.scope);
         let Some(id) = id else { return Ok(Found::Not(Presence::Moved { to: None })) };
-        let raw = self.get_by_id(container, id).await?;
+        let raw = self.object_of(container, &id.to_string()).await?;
         if (itself.facts)(&raw).deleting.is_some() {
             let seen = self.seen(container, &raw);
             return self.with_level(container, seen).await.map(Found::Here);

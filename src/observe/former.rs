@@ -5,13 +5,14 @@
 //! redirect; former paths of groups are forgotten at once (beyond: groups, A.6). This module also
 //! lists the projects below a group, declared or not.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures_util::FutureExt as _;
 
 use super::{
-    Observer, ends_everything,
+    Observer, exist,
     find::{Found, Parsed, same},
+    or_cause,
 };
 use crate::{
     api::ApiError,
@@ -22,8 +23,6 @@ use crate::{
     kinds,
     level::MAINTAINER,
     live::{Collection, Presence, Project},
-    operation::{self, KeyFilter},
-    page::Rows,
     value::{Json, Object},
 };
 
@@ -113,8 +112,8 @@ impl Observer {
     /// The path in the object at `at`, which may also be an id.
     async fn path_of(&self, scope: Scope, at: &str) -> Result<Option<String>, ApiError> {
         let (_, itself) = kinds::container(scope);
-        let answer = self.client.get_known((itself.get)(at), &["id", itself.path]).await?;
-        Ok(answer.body[itself.path].as_str().map(str::to_owned))
+        let found = self.object(scope, at, None).await?;
+        Ok(found.get(itself.path).and_then(Json::as_str).map(str::to_owned))
     }
 
     /// The declared path of the container that must leave `path` first. It has left once it, and
@@ -333,31 +332,22 @@ impl Observer {
             return Ok(Err(Cause::new(why)));
         }
         let (_, itself) = kinds::container(Scope::Project);
-        let wanted = KeyFilter::keys(itself.looked_at.iter().map(|key| Cow::Borrowed(*key)));
-        let list = target.addressed(operation::GROUP_PROJECTS.request());
-        let list = list.query("include_subgroups", true).query("with_shared", false);
-        let list = list.query("order_by", "id").query("sort", "asc").keeping(wanted);
-        let rows = Rows::with_id(&["path_with_namespace"]);
+        let list = target.addressed(exist::all_in(Scope::Project));
+        let all = self.listed(Scope::Project, list, &exist::known_by(Scope::Project)).await;
+        let project = |raw: &Object| {
+            let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
+            let facts = (itself.facts)(raw);
+            // A project is declared, if at all, at the path without the deletion mark.
+            let path = match (&facts.deleting, facts.id) {
+                (Some(_), Some(id)) => unmarked_path(path, id),
+                _ => path,
+            };
+            Project { path: path.into(), facts }
+        };
         let below = format!("{}/", path.to_lowercase());
-        match self.client.list_known(list, rows).await {
-            Ok(projects) => Ok(Ok(projects
-                .iter()
-                .map(|raw| {
-                    let path = raw.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                    let facts = (itself.facts)(raw);
-                    // A project is declared, if at all, at the path without the deletion mark.
-                    let path = match (&facts.deleting, facts.id) {
-                        (Some(_), Some(id)) => unmarked_path(path, id),
-                        _ => path,
-                    };
-                    Project { path: path.into(), facts }
-                })
-                // Projects that are only shared with the group are elsewhere.
-                .filter(|project| project.path.to_lowercase().starts_with(&below))
-                .collect())),
-            Err(error) if ends_everything(&error) => Err(error),
-            Err(error) => Ok(Err(Cause::from(&error))),
-        }
+        // Projects that are only shared with the group are elsewhere.
+        let is_below = |project: &Project| project.path.to_lowercase().starts_with(&below);
+        Ok(or_cause(all)?.map(|all| all.iter().map(project).filter(is_below).collect()))
     }
 
     /// Adds the changes that bring the container to its declared path. `at` is its present path,

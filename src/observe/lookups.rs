@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Observer, memory};
+use super::{Observer, find, memory};
 use crate::{
     api::ApiError,
     desired::{DeclaredSection, State},
@@ -82,12 +82,11 @@ impl Observer {
                 Scope::Group => self.live_group_path(path).await?,
                 Scope::Project => self.live_project_path(path).await?,
             };
-            match self.client.get_known((itself.get)(&live), &["id", itself.path]).await {
-                Ok(answer) => {
-                    let is_named = answer.body[itself.path]
-                        .as_str()
-                        .is_some_and(|path| path.to_lowercase() == live.to_lowercase());
-                    Ok(answer.body["id"].as_u64().filter(|_| is_named))
+            match self.object(scope, &live, None).await {
+                Ok(found) => {
+                    let path = found.get(itself.path).and_then(Json::as_str);
+                    let is_named = path.is_some_and(|path| find::same(path, &live));
+                    Ok(found.get("id").and_then(Json::as_u64).filter(|_| is_named))
                 }
                 Err(error) if error.is_moved() => Ok(None),
                 Err(error) if error.is_not_found() && !error.is_unknown_route() => Ok(None),

@@ -175,16 +175,13 @@ impl Observer {
         };
         let (mut target, mut facts) = (target.clone(), facts.clone());
         if !objects.is_empty() || facts.arrival.is_some() || target.scope == Scope::Group {
-            match self.point_read(container, target.id).await {
+            match or_cause(self.point_read(container, target.id).await)? {
                 Ok(Found::Here(seen)) => {
                     (target, facts) = (seen.target.clone(), seen.facts.clone());
                     live.take_in(seen);
                 }
                 Ok(Found::Not(presence)) => return self.absent(container, presence).await,
-                Err(error) if ends_everything(&error) => return Err(error),
-                Err(error) => {
-                    return Ok(Live::of(Presence::Unreadable(Cause::from(&error)), self.now()));
-                }
+                Err(cause) => return Ok(Live::of(Presence::Unreadable(cause), self.now())),
             }
         }
         // Contents that have not arrived yet are not read.
@@ -215,13 +212,12 @@ impl Observer {
         found: Collection,
         live: &mut Live,
     ) -> Result<(), ApiError> {
-        let found = match self.names_in(section, &found).await {
+        let found = match or_cause(self.names_in(section, &found).await)? {
             Ok(names) => {
                 live.names.extend(names);
                 self.with_declared_names(section, found, &live.names)
             }
-            Err(error) if ends_everything(&error) => return Err(error),
-            Err(error) => Collection::Unreadable(Cause::from(&error)),
+            Err(cause) => Collection::Unreadable(cause),
         };
         live.sections.insert(section.of.section, found);
         Ok(())
@@ -241,14 +237,13 @@ impl Observer {
         container: &Container,
         found: Result<Found, ApiError>,
     ) -> Result<Live, ApiError> {
-        match found {
+        match or_cause(found)? {
             Ok(Found::Here(seen)) => {
                 let live = self.here(container, seen).await?;
                 self.unless_gone(container, live).await
             }
             Ok(Found::Not(presence)) => self.absent(container, presence).await,
-            Err(error) if ends_everything(&error) => Err(error),
-            Err(error) => Ok(Live::of(Presence::Unreadable(Cause::from(&error)), self.now())),
+            Err(cause) => Ok(Live::of(Presence::Unreadable(cause), self.now())),
         }
     }
 
@@ -259,11 +254,10 @@ impl Observer {
         if container.brought_in.is_none() || !live.sections.values().any(is_not_found) {
             return Ok(live);
         }
-        match self.read_by_path(container).await {
-            Ok(Found::Not(presence)) => Ok(Live::of(presence, self.now())),
-            Err(error) if ends_everything(&error) => Err(error),
-            Ok(Found::Here(_)) | Err(_) => Ok(live),
-        }
+        Ok(match or_cause(self.read_by_path(container).await)? {
+            Ok(Found::Not(presence)) => Live::of(presence, self.now()),
+            Ok(Found::Here(_)) | Err(_) => live,
+        })
     }
 
     /// The live state of a container that does not exist. The names in its sections are looked up
@@ -275,24 +269,21 @@ impl Observer {
         if let Some(fields) = container.create.fields().filter(|_| creates) {
             let (own, _) = kinds::container(container.scope);
             for (_, named, name) in forms::named_by(own, &fields.values()) {
-                match self.id(named, &name).await {
+                match or_cause(self.id(named, &name).await)? {
                     Ok(id) => live.names.insert(named, &name, id),
-                    Err(error) if ends_everything(&error) => return Err(error),
-                    Err(error) => {
+                    Err(cause) => {
                         let why = format!("could not look up `{}`", text::escape(&name));
-                        let presence = Presence::Unreadable(Cause::from(&error).context(why));
+                        let presence = Presence::Unreadable(cause.context(why));
                         return Ok(Live::of(presence, self.now()));
                     }
                 }
             }
         }
         for section in container.sections.iter().filter(|_| creates) {
-            match self.names_in(section, &Collection::Fresh).await {
+            match or_cause(self.names_in(section, &Collection::Fresh).await)? {
                 Ok(names) => live.names.extend(names),
-                Err(error) if ends_everything(&error) => return Err(error),
-                Err(error) => {
-                    let unread = Collection::Unreadable(Cause::from(&error));
-                    live.sections.insert(section.of.section, unread);
+                Err(cause) => {
+                    live.sections.insert(section.of.section, Collection::Unreadable(cause));
                 }
             }
         }
@@ -372,6 +363,14 @@ impl Live {
         self.sections.extend(object.map(|(name, part)| (name, Collection::One(Some(part)))));
         let within = seen.within.into_iter();
         self.sections.extend(within.map(|(name, rows)| (name, Collection::Within(rows))));
+    }
+}
+
+/// What was read, or why it was not. An error that every further read would share ends the run.
+fn or_cause<T>(read: Result<T, ApiError>) -> Result<Result<T, Cause>, ApiError> {
+    match read {
+        Err(error) if ends_everything(&error) => Err(error),
+        read => Ok(read.map_err(|error| Cause::from(&error))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Observer, ends_everything};
+use super::{Observer, or_cause};
 use crate::{
     api::ApiError,
     cause::Cause,
@@ -63,10 +63,7 @@ impl Observer {
             let version = answer.body["version"].as_str().and_then(|text| text.parse().ok());
             Ok(version.map_or(Known::Hidden, Known::Is))
         };
-        match self.memory.release.of("", look_up).await {
-            Err(error) if !ends_everything(&error) => Ok(Known::Hidden),
-            found => found,
-        }
+        Ok(or_cause(self.memory.release.of("", look_up).await)?.unwrap_or(Known::Hidden))
     }
 
     /// The live entries of a section. A section that was read already is not read again.
@@ -105,25 +102,16 @@ impl Observer {
     /// The access levels in the group above the container at `path`.
     async fn above(&self, path: &str) -> Result<Inherited, ApiError> {
         let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
-        match self.levels(group).await {
-            Err(error) if !ends_everything(&error) => Ok(Arc::default()),
-            found => found,
-        }
+        Ok(or_cause(self.levels(group).await)?.unwrap_or_default())
     }
 
     /// The object of the group above the container at `path`, read once for each group. If it
     /// cannot be read it is empty: its fields count as unknown.
     async fn group_above(&self, path: &str) -> Result<Arc<Object>, ApiError> {
         let Some((group, _)) = path.rsplit_once('/') else { return Ok(Arc::default()) };
-        let look_up = async || {
-            let (_, itself) = kinds::container(Scope::Group);
-            let answer = self.client.get_known((itself.get)(group), &["id", itself.path]).await?;
-            Ok(Arc::new(answer.object().cloned().unwrap_or_default()))
-        };
-        match self.memory.groups.of(&group.to_lowercase(), look_up).await {
-            Err(error) if !ends_everything(&error) => Ok(Arc::default()),
-            found => found,
-        }
+        let look_up = async || Ok(Arc::new(self.object(Scope::Group, group, None).await?));
+        let found = self.memory.groups.of(&group.to_lowercase(), look_up).await;
+        Ok(or_cause(found)?.unwrap_or_default())
     }
 
     /// The access levels in a group, with inherited ones, read once for each group.
@@ -154,11 +142,9 @@ impl Observer {
     /// How the caller gets access to a container.
     async fn own_access(&self, container: &Container, live: &Live) -> Result<OwnAccess, ApiError> {
         let own = |found: Result<BTreeMap<u64, u8>, ApiError>| match found {
-            Ok(levels) => Ok(Ok(levels.get(&self.caller.id).copied().unwrap_or(0))),
             // A member would see the group, so this means level 0.
             Err(error) if error.is_not_found() => Ok(Ok(0)),
-            Err(error) if ends_everything(&error) => Err(error),
-            Err(error) => Ok(Err(Cause::from(&error))),
+            found => or_cause(found.map(|all| all.get(&self.caller.id).copied().unwrap_or(0))),
         };
         let all = |found: Result<Inherited, ApiError>| own(found.map(|levels| (*levels).clone()));
         let path = self.live_path(&container.path).await?;

@@ -11,10 +11,9 @@ use std::{
 
 use futures_util::{StreamExt as _, stream};
 
-use super::{Observer, ends_everything, exist, find::Sender, keys};
+use super::{Observer, exist, find::Sender, keys, or_cause};
 use crate::{
     api::ApiError,
-    cause::Cause,
     desired::{Ask, Container, Exception, Member, Roster, Treatment},
     field::Scope,
     kinds,
@@ -70,14 +69,10 @@ impl Observer {
         let mut lists = stream::iter(lists).buffered(AT_ONCE);
         let mut rows = BTreeMap::new();
         while let Some((root, list)) = lists.next().await {
-            match list {
+            match or_cause(list)? {
                 Ok(Some(below)) => self.take(ask, below, &mut rows, &mut roster).await?,
                 Ok(None) => roster.nowhere.push(root),
-                Err(error) if ends_everything(&error) => return Err(error),
-                Err(error) => {
-                    let part = format!("{root}/**").into();
-                    roster.incomplete.push((part, Cause::from(&error)));
-                }
+                Err(cause) => roster.incomplete.push((format!("{root}/**").into(), cause)),
             }
         }
         *self.memory.rows() = Rows { by_path: rows, read_at };
@@ -133,10 +128,7 @@ impl Observer {
         roots: &mut Vec<(Scope, String)>,
         roster: &mut Roster,
     ) -> Result<(), ApiError> {
-        let list = operation::GROUP_LIST.request().query("top_level_only", true);
-        // Other callers only want the groups in which they are members.
-        let list = list.query("all_available", self.caller.administrator);
-        match self.listed(Scope::Group, list, wanted).await {
+        match or_cause(self.top_level(wanted).await)? {
             Ok(groups) => {
                 let (_, itself) = kinds::container(Scope::Group);
                 let paths = groups.iter().filter_map(|group| group.get(itself.path)?.as_str());
@@ -146,14 +138,10 @@ impl Observer {
                     globs.any(|(_, glob)| exist::may_be_in(glob, &home))
                 };
                 roots.extend(paths.filter(is_meant).map(|path| (scope, path.to_owned())));
-                Ok(())
             }
-            Err(error) if ends_everything(&error) => Err(error),
-            Err(error) => {
-                roster.incomplete.push(("**".into(), Cause::from(&error)));
-                Ok(())
-            }
+            Err(cause) => roster.incomplete.push(("**".into(), cause)),
         }
+        Ok(())
     }
 
     /// Everything of `scope` at and below `root`, if there is such a group or user.
@@ -165,14 +153,8 @@ impl Observer {
         wanted: &KeyFilter,
     ) -> Result<Option<Listed>, ApiError> {
         let below = |rows| Listed { scope, root: root.to_owned(), rows, is_personal: false };
-        let list = match scope {
-            Scope::Group => operation::GROUP_DESCENDANTS.request().query("all_available", true),
-            Scope::Project => operation::GROUP_PROJECTS
-                .request()
-                .query("include_subgroups", true)
-                .query("with_shared", false),
-        };
-        let mut rows = match self.listed(scope, list.arg("id", root), wanted).await {
+        let mut rows = match self.listed(scope, exist::all_in(scope).arg("id", root), wanted).await
+        {
             Ok(rows) => rows,
             Err(error) if error.is_not_found() => {
                 return self.elsewhere(scope, root, wanted).await;
@@ -244,14 +226,12 @@ impl Observer {
         });
         let mut levels = stream::iter(levels).buffered(AT_ONCE);
         while let Some((at, level)) = levels.next().await {
-            match level {
+            match or_cause(level)? {
                 Ok(level) => roster.members[at].exception = Exception::by_role(level),
-                Err(error) if ends_everything(&error) => return Err(error),
                 // Without the level it is unknown which of them are excluded.
-                Err(error) => {
+                Err(cause) => {
                     roster.members.truncate(start);
-                    let part = format!("{}/**", below.root).into();
-                    roster.incomplete.push((part, Cause::from(&error)));
+                    roster.incomplete.push((format!("{}/**", below.root).into(), cause));
                     return Ok(());
                 }
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future;
 
-use super::{Observer, ends_everything, questions};
+use super::{Observer, ends_everything, or_cause, questions};
 use crate::{
     api::ApiError,
     cause::Cause,
@@ -163,8 +163,7 @@ impl Observer {
     ) -> Result<Option<Vec<Object>>, ApiError> {
         let home = of.home;
         let Some(field) = parent.within else {
-            let query = home.query.iter();
-            let request = query.fold(request, |request, (name, value)| request.query(*name, value));
+            let request = home.listing(request);
             return Ok(Some(self.client.list_known(request, home.rows).await?.into_vec()));
         };
         let answer = self.client.get_known(request, &["id"]).await?;
@@ -184,9 +183,7 @@ impl Observer {
     ) -> Result<Collection, ApiError> {
         let home = section.of.home;
         let names: BTreeSet<&str> = section.names().collect();
-        let request = target.addressed(op.request());
-        let request =
-            home.query.iter().fold(request, |request, (name, value)| request.query(*name, value));
+        let request = home.listing(target.addressed(op.request()));
         let all = self.client.list_known(request, home.rows).await?;
         if let Some(key) = all.iter().find_map(|raw| section.of.mistyped(raw)) {
             return Ok(Collection::Unreadable(mistyped(section.of, key)));
@@ -249,16 +246,15 @@ impl Observer {
             return Ok(entries);
         };
         let request = target.addressed(beside.list.request());
-        match self.client.list_known(request, beside.rows).await {
-            Ok(others) => Ok(entries.map(|mut entry| {
+        Ok(match or_cause(self.client.list_known(request, beside.rows).await)? {
+            Ok(others) => entries.map(|mut entry| {
                 let value = (beside.value)(&entry, &others);
                 entry.fields.insert(beside.field.to_owned(), value);
                 entry
-            })),
-            Err(error) if ends_everything(&error) => Err(error),
+            }),
             // Without that list the field is unknown.
-            Err(_) => Ok(entries),
-        }
+            Err(_) => entries,
+        })
     }
 }
 

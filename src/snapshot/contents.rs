@@ -60,6 +60,12 @@ pub struct Failed {
     pub status: Option<u16>,
 }
 
+impl Failed {
+    pub(super) fn because(message: String) -> Self {
+        Self { message, ..Self::default() }
+    }
+}
+
 impl fmt::Display for Failed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.status {

@@ -93,8 +93,7 @@ impl Recorder {
             Ok(()) => {}
             // The run is over: the calling client must know, and stop.
             Err(error) if error.is_unauthorized() => {
-                let message = error.message().unwrap_or_default().to_owned();
-                let failed = Failed { message, ..Failed::default() };
+                let failed = Failed::because(error.message().unwrap_or_default().to_owned());
                 return Ok(refusal(401, &failed, &self.head));
             }
             Err(error) => {
@@ -145,8 +144,7 @@ impl Recorder {
         let failed = match self.client.get_known(request, &["id", itself.path]).await {
             Ok(answer) => {
                 let raw = answer.object().cloned().unwrap_or_default();
-                let withheld = self.add(scope, &raw, true, Some(at));
-                withheld.map(|why| Failed { message: why, ..Failed::default() })
+                self.add(scope, &raw, true, Some(at)).map(Failed::because)
             }
             Err(error) => Some(failed(error)?),
         };
@@ -191,8 +189,8 @@ impl Recorder {
                     ids.extend(row.get("id").and_then(Json::as_u64));
                     if let Some(why) = self.add(scope, row, false, None) {
                         let at = row.get(itself.path).and_then(Json::as_str).unwrap_or_default();
-                        let failed = Failed { message: why, ..Failed::default() };
-                        self.contents().missing.insert((scope, at.to_lowercase()), failed);
+                        let key = (scope, at.to_lowercase());
+                        self.contents().missing.insert(key, Failed::because(why));
                     }
                 }
                 Ok(ids)
@@ -245,8 +243,7 @@ impl Recorder {
                 Err(error) => Ok(Recorded::Failed(failed(error)?)),
             },
         };
-        let withheld = |why| Recorded::Failed(Failed { message: why, ..Failed::default() });
-        let kept = kept.unwrap_or_else(withheld);
+        let kept = kept.unwrap_or_else(|why| Recorded::Failed(Failed::because(why)));
         let mut contents = self.contents();
         if let Recorded::Entries(entries) = &kept {
             // Every member is a user.
@@ -304,8 +301,10 @@ impl Recorder {
     /// # Errors
     /// [`ApiError`] if all further requests would fail too.
     pub async fn all_sections(&self, desired: &Desired) -> Result<(), ApiError> {
-        self.look_for_all(self.sections(desired)).await?;
-        self.look_for_all(self.nested(desired)).await
+        for is_nested in [false, true] {
+            self.look_for_all(self.sections(desired, is_nested)).await?;
+        }
+        Ok(())
     }
 
     /// What was requested and could not be read, with reasons.
@@ -416,53 +415,40 @@ impl Recorder {
         }
     }
 
-    fn sections(&self, desired: &Desired) -> Vec<Request<Read>> {
+    /// Requests for the sections of declared containers: for those without parents, or for those
+    /// with parents, below each parent that was read.
+    fn sections(&self, desired: &Desired, are_nested: bool) -> Vec<Request<Read>> {
         let contents = self.contents();
         let mut requests = Vec::new();
         for container in &desired.containers {
             let Some(id) = contents.id(container.scope, &container.path) else { continue };
-            for section in kinds::sections(container.scope) {
-                let (Place::List(op) | Place::Optional(op)) = section.home.place else { continue };
-                if section.home.parent.is_none() {
-                    requests.push(all_of(section, op, id));
+            let all_of = |section: Section| match section.home.place {
+                Place::List(op) | Place::Optional(op) => {
+                    Some(section.home.listing(op.request().arg("id", id)))
                 }
-            }
-        }
-        requests
-    }
-
-    /// Requests for the sections with parents, below each parent that was read.
-    fn nested(&self, desired: &Desired) -> Vec<Request<Read>> {
-        let contents = self.contents();
-        let mut requests = Vec::new();
-        for container in &desired.containers {
-            let Some(id) = contents.id(container.scope, &container.path) else { continue };
+                _ => None,
+            };
             for section in kinds::sections(container.scope) {
-                let Some(parent) = section.home.parent else { continue };
-                let Some(of) = kinds::section(container.scope, parent.section) else { continue };
-                let (Place::List(op), Place::List(all)) = (section.home.place, of.home.place)
+                let parent = section.home.parent;
+                let Some(request) = all_of(section).filter(|_| parent.is_some() == are_nested)
                 else {
                     continue;
                 };
-                let all = Parsed::read(&all_of(of, all, id).target());
+                let Some(parent) = parent else {
+                    requests.push(request);
+                    continue;
+                };
+                let all = kinds::section(container.scope, parent.section).and_then(all_of);
+                let all = all.and_then(|all| Parsed::read(&all.target()));
                 let Some(Lookup::Json(all)) = all.map(|all| contents.answer(&all)) else {
                     continue;
                 };
-                let all = all.as_array().into_iter().flatten();
-                let ids = all.filter_map(|entry| entry["id"].as_u64());
-                requests
-                    .extend(ids.map(|entry| all_of(section, op, id).arg(parent.argument, entry)));
+                let ids = all.as_array().into_iter().flatten().filter_map(|row| row["id"].as_u64());
+                requests.extend(ids.map(|entry| request.clone().arg(parent.argument, entry)));
             }
         }
         requests
     }
-}
-
-/// The request for all entries of `section` in the container with this id.
-fn all_of(section: Section, op: Op<Read>, id: u64) -> Request<Read> {
-    let query = section.home.query.iter();
-    let request = op.request().arg("id", id);
-    query.fold(request, |request, (name, value)| request.query(*name, value))
 }
 
 /// The scope of the requested object, if the question is for a single one.
@@ -515,7 +501,7 @@ fn failed(error: ApiError) -> Result<Failed, ApiError> {
             request_id: error.request_id().map(str::to_owned),
             moved_to: error.moved_to(),
         },
-        _ => Failed { message: chain(&error), ..Failed::default() },
+        _ => Failed::because(chain(&error)),
     })
 }
 
