@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{AGAIN, Unusable};
 use crate::{
     address::Address,
     diff::{self, Action, Shown, ShownCall},
@@ -177,14 +178,16 @@ pub enum Sent {
 impl Step {
     /// The step as plans show it, without requests. An error if it names a section or an operation
     /// that undrift does not know.
-    pub(super) fn shown(&self) -> Result<diff::Step, Unknown> {
-        let section = match &self.section {
-            None => None,
-            Some(name) => {
-                let section = kinds::section(self.scope, name);
-                Some(section.ok_or_else(|| Unknown::Section(name.clone()))?.section)
-            }
+    pub(super) fn shown(&self) -> Result<diff::Step, Unusable> {
+        let known = |name: &String| {
+            let found = kinds::section(self.scope, name).map(|known| known.section);
+            found.ok_or_else(|| {
+                let what = format!("`{name}`, a section that undrift does not know");
+                let help = "pass the `--kinds` files that the plan was made with";
+                Unusable::new(format!("the saved plan is about {what}"), help)
+            })
         };
+        let section = self.section.as_ref().map(known).transpose()?;
         let address = Address { path: self.path.clone(), section, entry: self.entry.clone() };
         let changes = self.changes.iter().map(|change| {
             let Change { field, before, after, origin, .. } = change.clone();
@@ -199,9 +202,10 @@ impl Step {
 }
 
 impl Call {
-    fn shown(&self) -> Result<ShownCall, Unknown> {
+    fn shown(&self) -> Result<ShownCall, Unusable> {
         let Some(AnyOp::Write(op)) = operations::find(&self.operation) else {
-            return Err(Unknown::Operation(self.operation.clone()));
+            let what = format!("`{}`, an operation that undrift does not know", self.operation);
+            return Err(Unusable::new(format!("the saved plan sends {what}"), AGAIN));
         };
         Ok(ShownCall {
             operation: op.row().id,
@@ -213,10 +217,4 @@ impl Call {
             awaits: self.awaits,
         })
     }
-}
-
-/// A name in a file that undrift does not know.
-pub(super) enum Unknown {
-    Section(String),
-    Operation(String),
 }

@@ -15,7 +15,7 @@ mod form;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, fmt, str::FromStr as _};
+use std::{collections::BTreeSet, str::FromStr as _};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -32,7 +32,7 @@ use crate::{
     digest::{self, Key},
     value::Json,
 };
-use form::{Sent, Unknown};
+use form::Sent;
 
 /// The maximum size of a file, in bytes. The plan of a change to 10,000 projects takes a tenth of
 /// that.
@@ -60,7 +60,8 @@ pub struct Source {
 }
 
 /// Why a file is not applied.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
 pub struct Unusable {
     /// What is wrong with it.
     pub message: String,
@@ -71,12 +72,6 @@ pub struct Unusable {
 impl Unusable {
     fn new(message: impl Into<String>, help: &'static str) -> Self {
         Self { message: message.into(), help }
-    }
-}
-
-impl fmt::Display for Unusable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
     }
 }
 
@@ -167,18 +162,7 @@ impl SavedPlan {
         let paths: BTreeSet<_> = self.containers.iter().map(|one| one.path.as_str()).collect();
         let mut addresses = BTreeSet::new();
         for step in &self.steps {
-            let shown = step.shown().map_err(|unknown| match unknown {
-                Unknown::Section(name) => Unusable::new(
-                    format!(
-                        "the saved plan is about `{name}`, a section that undrift does not know"
-                    ),
-                    "pass the `--kinds` files that the plan was made with",
-                ),
-                Unknown::Operation(id) => Unusable::new(
-                    format!("the saved plan sends `{id}`, an operation that undrift does not know"),
-                    AGAIN,
-                ),
-            })?;
+            let shown = step.shown()?;
             if !paths.contains(&*step.path) || !addresses.insert(shown.address) {
                 return Err(damaged());
             }
