@@ -22,14 +22,10 @@ impl std::fmt::Debug for Key {
 impl Key {
     /// The key made from `secret`, of any length.
     pub fn new(secret: &Secret) -> Self {
-        // HMAC pads a short key with zeros and digests a key longer than a block.
-        let secret = secret.expose().as_bytes();
-        let mut block = [0; 64];
-        match block.get_mut(..secret.len()) {
-            Some(start) => start.copy_from_slice(secret),
-            None => block[..32].copy_from_slice(&Sha256::digest(secret)),
+        match Hmac::new_from_slice(secret.expose().as_bytes()) {
+            Ok(key) => Self(key),
+            Err(_) => unreachable!("HMAC takes keys of any length"),
         }
-        Self(Hmac::new(&block.into()))
     }
 
     /// Identifies the key. To find a key from its id, one must try all keys.
@@ -41,13 +37,13 @@ impl Key {
     pub fn of(&self, json: &Json) -> String {
         let mut mac = self.0.clone();
         mac.update(canonical(json).as_bytes());
-        hexadecimal(&mac.finalize().into_bytes())
+        format!("{:x}", mac.finalize().into_bytes())
     }
 }
 
 /// The SHA-256 of the canonical form of `json`, in lower-case hexadecimal digits.
 pub fn of(json: &Json) -> String {
-    hexadecimal(&Sha256::digest(canonical(json)))
+    format!("{:x}", Sha256::digest(canonical(json)))
 }
 
 /// The canonical text of `json`: keys in the order of their characters, without white space.
@@ -55,10 +51,6 @@ pub fn canonical(json: &Json) -> String {
     let mut sorted = json.clone();
     sorted.sort_all_objects();
     sorted.to_string()
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
