@@ -49,7 +49,7 @@ use std::{
 };
 
 use clap::{
-    Parser, Subcommand,
+    ColorChoice, Parser, Subcommand,
     error::{ContextKind, ContextValue},
 };
 
@@ -62,7 +62,7 @@ use crate::{
 use environment::Environment;
 use exit::{Exit, Failure, Outcome};
 use input::Folder;
-use output::{Colour, Output};
+use output::Output;
 use reports::{Done, ReportArgs, Reports};
 use signal::unless_signalled;
 
@@ -86,7 +86,7 @@ struct Cli {
         hide_possible_values = true
     )]
     #[arg(help_heading = "Output")]
-    color: Colour,
+    color: ColorChoice,
     /// Log to stderr; -vv logs every request [env: UNDRIFT_LOG]
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     verbose: u8,
@@ -218,7 +218,7 @@ fn without_command(error: &clap::Error, arguments: &[OsString], env: &Environmen
     let is_lost = error.print().is_err_and(|error| error.kind() != ErrorKind::BrokenPipe);
     let exit = Exit::Usage.when(error.use_stderr() || is_lost);
     if let Some(file) = misplaced_file(arguments).filter(|file| is_about(error, file)) {
-        Output::new(Colour::Auto, 0, false, env)
+        Output::new(ColorChoice::Auto, 0, false, env)
             .tell_failure(&Failure::reported(exit).help(equals_hint(file)));
     }
     exit

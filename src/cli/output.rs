@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use clap::ValueEnum;
+use clap::ColorChoice;
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
 use super::{
@@ -17,18 +17,6 @@ use crate::{diagnostic::Diagnostics, report::Style, secret::Secrets};
 
 /// The maximum length of an answer to a prompt, in bytes.
 const LONGEST_ANSWER: u64 = 1 << 10;
-
-/// When to use colours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Colour {
-    /// On a terminal, unless NO_COLOR or CI is set.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
 
 /// Removes secrets from text; it learns them when they are looked up. Clones share the secrets.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +54,7 @@ pub(super) struct Output {
 
 impl Output {
     /// Checks the streams and the environment.
-    pub(super) fn new(colour: Colour, verbose: u8, full: bool, env: &Environment) -> Self {
+    pub(super) fn new(colour: ColorChoice, verbose: u8, full: bool, env: &Environment) -> Self {
         let columns = env.get("COLUMNS").and_then(|columns| columns.parse().ok());
         let style = |terminal: bool| {
             let width = terminal.then(|| columns.or_else(terminal_width).unwrap_or(80));
@@ -212,12 +200,12 @@ fn is_yes(answer: &str) -> bool {
     matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// Whether to use colours on a stream.
-fn colours(colour: Colour, terminal: bool, env: &Environment) -> bool {
+/// Whether to use colours on a stream; by default on a terminal, unless NO_COLOR or CI is set.
+fn colours(colour: ColorChoice, terminal: bool, env: &Environment) -> bool {
     match colour {
-        Colour::Always => true,
-        Colour::Never => false,
-        Colour::Auto => {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => {
             terminal
                 && ["NO_COLOR", "CI"].iter().all(|name| env.get(name).is_none())
                 && env.get("TERM") != Some("dumb")
@@ -262,14 +250,14 @@ mod tests {
             Environment::default().with([(name.to_owned(), value.to_owned())])
         };
         for (colour, terminal, env, expected) in [
-            (Colour::Auto, true, Environment::default(), true),
-            (Colour::Auto, false, Environment::default(), false),
-            (Colour::Auto, true, env("NO_COLOR", "1"), false),
-            (Colour::Auto, true, env("NO_COLOR", ""), true),
-            (Colour::Auto, true, env("CI", "true"), false),
-            (Colour::Auto, true, env("TERM", "dumb"), false),
-            (Colour::Always, false, env("NO_COLOR", "1"), true),
-            (Colour::Never, true, Environment::default(), false),
+            (ColorChoice::Auto, true, Environment::default(), true),
+            (ColorChoice::Auto, false, Environment::default(), false),
+            (ColorChoice::Auto, true, env("NO_COLOR", "1"), false),
+            (ColorChoice::Auto, true, env("NO_COLOR", ""), true),
+            (ColorChoice::Auto, true, env("CI", "true"), false),
+            (ColorChoice::Auto, true, env("TERM", "dumb"), false),
+            (ColorChoice::Always, false, env("NO_COLOR", "1"), true),
+            (ColorChoice::Never, true, Environment::default(), false),
         ] {
             assert_eq!(colours(colour, terminal, &env), expected, "{colour:?} {terminal} {env:?}");
         }

@@ -161,13 +161,10 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        cli::{environment::Environment, output::Colour},
-        value::Json,
-    };
+    use crate::{cli::environment::Environment, value::Json};
 
     fn begin(path: &Path) -> Result<RunRecord, Failure> {
-        let output = Output::new(Colour::Never, 0, false, &Environment::default());
+        let output = Output::new(clap::ColorChoice::Never, 0, false, &Environment::default());
         RunRecord::begin(path, Job::default(), || Timestamp::UNIX_EPOCH, &output)
     }
 

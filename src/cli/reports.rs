@@ -360,11 +360,7 @@ mod tests {
     use std::sync::LazyLock;
 
     use super::*;
-    use crate::{
-        cli::{environment::Environment, output::Colour},
-        report::json::Checked,
-        value::Json,
-    };
+    use crate::{cli::environment::Environment, report::json::Checked, value::Json};
 
     fn reports(files: &[&Path]) -> Reports {
         let target = |path: &&Path| Target { format: Format::Json, file: Some(path.to_path_buf()) };
@@ -372,7 +368,7 @@ mod tests {
         Reports::new(
             Some((&ReportArgs { out, marker: None }, Sort::Check)),
             None,
-            &Output::new(Colour::Never, 0, false, &Environment::default()),
+            &Output::new(clap::ColorChoice::Never, 0, false, &Environment::default()),
         )
     }
 

@@ -230,7 +230,7 @@ impl Repository {
     }
 
     /// The entries of a list from git.
-    fn listed(&self, arguments: &[&str]) -> Result<Vec<String>, Error> {
+    fn listed<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Result<Vec<String>, Error> {
         let output = self.run(arguments)?;
         if !output.status.success() {
             return Err(unread(&output.stderr));
@@ -324,13 +324,8 @@ impl Repository {
 fn is_tracked(path: &Path) -> Result<bool, Error> {
     let Some(around) = path.parent().and_then(Repository::containing) else { return Ok(false) };
     let Ok(inner) = path.strip_prefix(&around.root) else { return Ok(false) };
-    let listed = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), inner.as_os_str()];
-    let output = around.run(listed)?;
-    if output.status.success() {
-        Ok(!output.stdout.is_empty())
-    } else {
-        Err(unread(&output.stderr))
-    }
+    let list = ["ls-files".as_ref(), "-z".as_ref(), "--".as_ref(), inner.as_os_str()];
+    Ok(!around.listed(&list)?.is_empty())
 }
 
 /// Whether a file may be a manifest or `undrift.yaml`; hidden files are neither.

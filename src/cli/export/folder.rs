@@ -78,8 +78,7 @@ pub(super) fn check_secrets(file: &Path, folder: &Path) -> Result<(), Failure> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.canonicalize().unwrap_or(path)
     };
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if absolute(parent.unwrap_or(Path::new("."))).starts_with(absolute(folder)) {
+    if absolute(folder_of(file)).starts_with(absolute(folder)) {
         let failure = Failure::usage("`--secrets` must not name a file among the manifests");
         return Err(failure.help("manifests are committed to Git, secrets must not be"));
     }
@@ -96,19 +95,15 @@ fn write_secrets(file: &Path, written: &Written) -> io::Result<()> {
     let lines =
         written.secrets.iter().map(|(name, value)| format!("{name}={}\n", quoted(value.expose())));
     let text: String = lines.collect();
-    let beside = file.with_extension("undrift-new");
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let _ = fs::remove_file(&beside);
-    let result = options.open(&beside).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    let result = result.and_then(|()| fs::rename(&beside, file));
-    if result.is_err() {
-        let _ = fs::remove_file(&beside);
-    }
-    result
+    // Nobody else can read a temporary file.
+    let mut beside = tempfile::NamedTempFile::new_in(folder_of(file))?;
+    beside.write_all(text.as_bytes())?;
+    beside.as_file().sync_all()?;
+    beside.persist(file)?;
+    Ok(())
+}
+
+fn folder_of(file: &Path) -> &Path {
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
 }

@@ -33,7 +33,7 @@ use crate::{
     api::{ApiError, ReadClient, WriteClient},
     apply::{Apply, TRUSTED},
     desired::{Acknowledgement, Moves},
-    field::Tier,
+    field::{Scope, Tier},
     kind::unmarked_path,
     level::OWNER,
     manifest::{self, Config, Surroundings},
@@ -84,9 +84,8 @@ pub(super) struct Args {
 }
 
 fn tier(text: &str) -> Result<Tier, String> {
-    let tiers = [Tier::Free, Tier::Premium, Tier::Ultimate];
-    let found = tiers.into_iter().find(|tier| tier.to_string() == text);
-    found.ok_or_else(|| "must be `free`, `premium` or `ultimate`".to_owned())
+    let found = serde_json::from_value(text.into());
+    found.map_err(|_| "must be `free`, `premium` or `ultimate`".to_owned())
 }
 
 /// Runs the command.
@@ -138,7 +137,7 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<Setup, Failure> {
     };
     let path = group.body["full_path"].as_str().unwrap_or(path).to_owned();
     let id = group.body["id"].as_u64().unwrap_or_default();
-    if !observer.caller().administrator && level(client, id, observer.caller().id).await? < OWNER {
+    if !observer.caller().administrator && observer.level(Scope::Group, id).await? < Some(OWNER) {
         let failure = Failure::usage(format!("the token is not an owner of the group `{shown}`"));
         return Err(failure.help("use a token with the role Owner in this group"));
     }
@@ -151,18 +150,6 @@ async fn prepare(args: &Args, observer: &Observer) -> Result<Setup, Failure> {
     let root = format!("{path}/{name}");
     let (user, attributes) = (args.user.clone(), args.attributes);
     Ok(Setup { root, user, tier: args.tier, release, attributes })
-}
-
-/// The caller's access level to a group.
-async fn level(client: &ReadClient, group: u64, user: u64) -> Result<u8, ApiError> {
-    let member = operation::GROUP_MEMBER_GET_ALL.request().arg("id", group).arg("user_id", user);
-    match client.get(member).await {
-        Ok(answer) => {
-            Ok(answer.body["access_level"].as_u64().and_then(|n| n.try_into().ok()).unwrap_or(0))
-        }
-        Err(error) if error.is_not_found() => Ok(0),
-        Err(error) => Err(error),
-    }
 }
 
 /// Something in a group, in a form that may be shown. The remains of an earlier selftest, which the

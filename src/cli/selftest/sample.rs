@@ -7,6 +7,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::{
     field::{Codec, Compare, Named, Readback, Route, Scope, Secrecy, Tier},
     kind::{Place, Section, Shape, Spec},
@@ -16,7 +18,8 @@ use crate::{
 };
 
 /// What is done to all objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Phase {
     /// They are created.
     Create,
@@ -33,11 +36,7 @@ impl Phase {
 
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Create => "create",
-            Self::Change => "change",
-            Self::Remove => "remove",
-        })
+        self.serialize(f)
     }
 }
 

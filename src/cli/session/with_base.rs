@@ -171,14 +171,7 @@ fn stricter(one: Limits, other: Limits) -> Limits {
 /// at once.
 fn outside(config: &Config, container: &Container) -> Option<Problem> {
     let (address, message) = config.outside(container)?;
-    Some(Problem {
-        address,
-        code: "outside",
-        message,
-        help: Some(format!(
-            "merge the change of `manages` in {} first, then declare this",
-            crate::manifest::config::FILE
-        )),
-        origin: container.origin.clone(),
-    })
+    let file = crate::manifest::config::FILE;
+    let help = format!("merge the change of `manages` in {file} first, then declare this");
+    Some(Problem::new(&address, "outside", message, help, &container.origin))
 }
