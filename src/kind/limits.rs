@@ -114,23 +114,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{
-        field::Compare,
-        kind::testing::{fields, live, section},
-        kinds,
-    };
-
-    /// What is sent of a limit is compared with what the response shows.
-    #[test]
-    fn requests_contain_the_comparable_form_of_every_limit() {
-        for section in kinds::everywhere() {
-            for spec in section.table().specs().iter().filter(|spec| spec.field.limits.is_some()) {
-                let Field { compare, names, names_entries, .. } = &spec.field;
-                let is_plain = names.is_none() && names_entries.is_none();
-                assert!(*compare != Compare::Rows && is_plain, "{} {}", section.section, spec.name);
-            }
-        }
-    }
+    use crate::kind::testing::{fields, live, section};
 
     #[test]
     fn only_a_limited_switch_that_was_off_is_turned_off_again() {

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::{
-    field::{KEYWORD, Scope, Stake, When},
+    field::{Compare, Field, KEYWORD, Scope, Stake, When},
     kind::{Effect, Section, stakes::changing, testing::object},
     kinds,
     value::Json,
@@ -175,5 +175,17 @@ fn properties_of_a_home_follow_from_its_operations() {
 fn an_empty_entry_has_nothing_confidential() {
     for section in Scope::ALL.into_iter().flat_map(kinds::sections) {
         assert_eq!(section.rules.confidential(&object(json!({}))), None, "{}", section.section);
+    }
+}
+
+/// `kind/limits` compares the value of a limit in a request with the one in the response.
+#[test]
+fn requests_contain_the_comparable_form_of_every_limit() {
+    for section in kinds::everywhere() {
+        for spec in section.table().specs().iter().filter(|spec| spec.field.limits.is_some()) {
+            let Field { compare, names, names_entries, .. } = &spec.field;
+            let is_plain = names.is_none() && names_entries.is_none();
+            assert!(*compare != Compare::Rows && is_plain, "{} {}", section.section, spec.name);
+        }
     }
 }
