@@ -292,7 +292,7 @@ fn an_interrupted_apply_finishes_its_calls_and_starts_no_more() {
 #[test]
 fn check_reports_faults_of_a_seed_too() {
     for (seed, says, code) in [
-        ("group: [{path: acme}]\n", "did you mean `groups`?", 3),
+        ("group: [{path: acme}]\n", "use `groups`", 3),
         ("groups: [acme]\n", "must be a mapping", 3),
         (
             "projects:\n  - {path: acme/shop, settings: {merge_metod: ff}}\n",
