@@ -66,7 +66,7 @@ impl Section {
                 report(Fault::error("value", field, message, help));
             }
             let is_branch = field == "name" && self.section.starts_with("protected_");
-            if is_branch && text.starts_with('^') || is_branch && text.ends_with('$') {
+            if is_branch && (text.starts_with('^') || text.ends_with('$')) {
                 let message =
                     format!("`{field}` is not a regular expression, and matches no branch or tag");
                 let help = "write `*` for any text, as in `release/*`";
