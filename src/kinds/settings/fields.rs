@@ -408,8 +408,8 @@ pub struct ExpirationPolicy {
     #[schemars(transform = field().limits("enabled").harmless(), range(min = 1), example = &10)]
     pub keep_n: Option<u32>,
     /// The minimum age of tags that are deleted.
-    #[schemars(transform = field().limits("enabled").harmless(), extend("enum" = ["7d", "14d", "30d", "60d", "90d"]))]
-    pub older_than: Option<String>,
+    #[schemars(transform = field().limits("enabled").harmless())]
+    pub older_than: Option<Age>,
     /// A regular expression for the tags that may be deleted; `.*` for all. Required if the policy
     /// is on.
     #[schemars(transform = field().nullable().has_to_limit("enabled").harmless(), example = &"^review-.*")]
@@ -421,6 +421,26 @@ pub struct ExpirationPolicy {
     /// A regular expression for the tags that are always kept.
     #[schemars(transform = field().nullable().limits("enabled").harmless(), example = &"^v.*")]
     pub name_regex_keep: Option<String>,
+}
+
+/// The age from which images are deleted.
+#[derive(JsonSchema)]
+pub enum Age {
+    /// A week.
+    #[schemars(rename = "7d")]
+    Week,
+    /// Two weeks.
+    #[schemars(rename = "14d")]
+    TwoWeeks,
+    /// A month.
+    #[schemars(rename = "30d")]
+    Month,
+    /// Two months.
+    #[schemars(rename = "60d")]
+    TwoMonths,
+    /// Three months.
+    #[schemars(rename = "90d")]
+    ThreeMonths,
 }
 
 /// How often the container registry is cleaned.
