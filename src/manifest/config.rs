@@ -197,9 +197,9 @@ pub struct Guards {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limit {
-    /// The maximum number of them.
+    /// The maximum number.
     pub count: Option<u32>,
-    /// The maximum share of them, from 0 to 1.
+    /// The maximum share, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub share: Option<f64>,
 }
