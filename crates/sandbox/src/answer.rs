@@ -151,6 +151,11 @@ impl Failure {
         Self::message(StatusCode::UNAUTHORIZED, "401 Unauthorized")
     }
 
+    /// 401 instead of 403, where the service hides what the caller lacks.
+    pub(crate) fn without_403(self) -> Self {
+        if self.status == StatusCode::FORBIDDEN { Self::unauthorized() } else { self }
+    }
+
     /// 403 without a reason.
     pub(crate) fn forbidden() -> Self {
         Self::message(StatusCode::FORBIDDEN, "403 Forbidden")
@@ -246,6 +251,13 @@ impl Complaints {
 /// Refuses what is wrong.
 pub(crate) fn refuse_if(wrong: bool, failure: impl FnOnce() -> Failure) -> Result<()> {
     if wrong { Err(failure()) } else { Ok(()) }
+}
+
+/// Adds a field to a body if it `is_shown`.
+pub(crate) fn set_if(body: &mut Value, is_shown: bool, name: &str, value: impl Into<Value>) {
+    if is_shown {
+        body[name] = value.into();
+    }
 }
 
 /// What is wrong with a number, which must be from 0 to `most`.

@@ -45,7 +45,8 @@ pub(crate) enum Need<'a> {
 }
 
 impl Need<'_> {
-    fn complaints(&self, params: &Params) -> Vec<String> {
+    /// What is wrong with it in a call.
+    pub(crate) fn complaints(&self, params: &Params) -> Vec<String> {
         let (Self::Sent(name) | Self::Filled(name) | Self::Listed(name)) = self else {
             let Self::OneOf(names) = self else { return Vec::new() };
             let none = !names.iter().any(|name| params.has(name));
@@ -70,7 +71,7 @@ impl Need<'_> {
 }
 
 /// The message if none of several parameters was sent.
-const NONE_SENT: &str = "are missing, at least one parameter must be provided";
+pub(crate) const NONE_SENT: &str = "are missing, at least one parameter must be provided";
 
 /// All parameters of a call. Those in the body win over those in the query.
 #[derive(Debug, Default)]

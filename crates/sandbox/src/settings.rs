@@ -12,7 +12,7 @@ use super::attributes::{
     PIPELINES_REMOVED, PUBLIC_LEVELS, RESTRICTED, Route, TABLE,
 };
 use super::clock;
-use super::params::{Params, flag, integer, number_of, text};
+use super::params::{Need, Params, flag, integer, number_of, text};
 use super::profile::Profile;
 use super::re2;
 use undrift_release::Release;
@@ -125,12 +125,7 @@ pub(crate) fn check_edit(params: &Params, edition: Edition) -> Result<()> {
         .copied()
         .filter(|name| accepted().any(|row| row.name == *name))
         .collect();
-    if !known.iter().any(|name| params.has(name)) {
-        complaints.push(format!(
-            "{} are missing, at least one parameter must be provided",
-            known.join(", ")
-        ));
-    }
+    complaints.extend(Need::OneOf(&known).complaints(params));
     refuse_if(!complaints.is_empty(), || Failure::parameters(&complaints))
 }
 
@@ -393,12 +388,9 @@ fn within(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
 
 /// Checks the length of a text.
 fn bounded(row: &Attribute, text: String, most: usize) -> Result<Value> {
-    if text.chars().count() > most {
-        return Err(Failure::model(
-            row.blamed(),
-            format!("is too long (maximum is {most} characters)"),
-        ));
-    }
+    refuse_if(text.chars().count() > most, || {
+        Failure::model(row.blamed(), format!("is too long (maximum is {most} characters)"))
+    })?;
     Ok(text.into())
 }
 

@@ -178,10 +178,7 @@ fn storage(call: &Call<'_>) -> Result<Answer> {
 fn secured(call: &Call<'_>) -> Result<Project> {
     refuse_if(!call.is_from(16, 11), Failure::no_route)?;
     let least = if call.writes { MAINTAINER } else { DEVELOPER };
-    let project = call.project_as(least).map_err(|failure| match failure.status {
-        StatusCode::FORBIDDEN => Failure::unauthorized(),
-        _ => failure,
-    })?;
+    let project = call.project_as(least).map_err(Failure::without_403)?;
     call.require_tier(Tier::Ultimate).map(|()| project)
 }
 

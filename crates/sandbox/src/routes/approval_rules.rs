@@ -65,9 +65,8 @@ fn json(call: &Call<'_>, rule: &ApprovalRule) -> Result<Value> {
         "protected_branches": branches,
         "applies_to_all_protected_branches": rule.all_branches,
     });
-    if rule.rule_type == REPORT || call.release() >= OBSERVED {
-        body["report_type"] = rule.report_type.clone().into();
-    }
+    let is_typed = rule.rule_type == REPORT || call.release() >= OBSERVED;
+    set_if(&mut body, is_typed, "report_type", rule.report_type.clone());
     Ok(body)
 }
 
@@ -120,14 +119,10 @@ fn show(call: &Call<'_>) -> Result<Answer> {
     Answer::ok(&json(call, &find(call, &project)?)?)
 }
 
-/// A list of ids; null is an empty list here. A value that is not a number becomes an id that does
-/// not exist.
+/// A list of ids; null is an empty list here.
 fn list_of_ids(call: &Call<'_>, name: &str) -> Result<Option<Vec<i64>>> {
-    if call.params.get(name).is_some_and(Value::is_null) {
-        return Ok(Some(Vec::new()));
-    }
-    let texts = call.params.texts(name)?;
-    Ok(texts.map(|texts| texts.iter().map(|text| text.parse().unwrap_or(0)).collect()))
+    let empty = call.params.get(name).is_some_and(Value::is_null).then(Vec::new);
+    Ok(call.params.integers(name)?.or(empty))
 }
 
 /// A list of ids under either of two names.

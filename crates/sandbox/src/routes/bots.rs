@@ -22,10 +22,7 @@ fn scope(call: &Call<'_>) -> Result<Scope> {
         true => Scope::group(call, OWNER),
         false => call.project_as(MAINTAINER).map(|project| Scope::Project(Box::new(project))),
     };
-    scope.map_err(|failure| match failure.status {
-        StatusCode::FORBIDDEN if !call.writes => Failure::unauthorized(),
-        _ => failure,
-    })
+    scope.map_err(|failure| if call.writes { failure } else { failure.without_403() })
 }
 
 /// Adds a bot that is a member with this level; returns its id.

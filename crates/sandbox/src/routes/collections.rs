@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::super::params::{flag, integer, number_of};
+use super::super::params::{NONE_SENT, flag, integer, number_of};
 use super::super::store::protection::Protection;
 use super::super::urls::{self, Reach};
 use super::super::view::{self, Extras};
@@ -268,22 +268,18 @@ pub(super) fn changed(
     call: &Call<'_>,
     list: &str,
     stored: Value,
-    row: impl Fn(i64, &Map<String, Value>) -> Result<Option<Value>>,
+    row: impl Fn(i64, &Value) -> Result<Option<Value>>,
 ) -> Result<Vec<Value>> {
     let mut all = stored.as_array().cloned().unwrap_or_default();
     let changes = match call.params.get(list) {
         None | Some(Value::Null) => return Ok(all),
-        Some(Value::Array(changes)) if changes.iter().all(Value::is_object) => changes.clone(),
+        Some(Value::Array(changes)) if changes.iter().all(Value::is_object) => changes,
         Some(_) => return Err(Failure::invalid(list)),
     };
-    for change in changes.iter().filter_map(Value::as_object) {
-        let read = |name: &str| {
-            change.get(name).map_or(Ok(None), |value| integer(&format!("{list}[{name}]"), value))
-        };
-        if let Some(id) = read("id")? {
+    for change in changes {
+        if let Some(id) = integer(&format!("{list}[id]"), &change["id"])? {
             let at = all.iter().position(|one| one["id"] == id).ok_or_else(Failure::no_record)?;
-            let destroy = change.get("_destroy").map_or(Ok(None), |on| flag("_destroy", on))?;
-            match destroy == Some(true) {
+            match flag("_destroy", &change["_destroy"])? == Some(true) {
                 true => drop(all.remove(at)),
                 false => all[at] = row(id, change)?.unwrap_or_default(),
             }
@@ -295,27 +291,20 @@ pub(super) fn changed(
 }
 
 /// One element of a list of grants; `None` if its user or group does not exist.
-fn grant(call: &Call<'_>, list: &str, id: i64, sent: &Map<String, Value>) -> Result<Option<Value>> {
-    let read = |name: &str| {
-        sent.get(name).map_or(Ok(None), |value| integer(&format!("{list}[{name}]"), value))
-    };
+fn grant(call: &Call<'_>, list: &str, id: i64, sent: &Value) -> Result<Option<Value>> {
+    let read = |name: &str| integer(&format!("{list}[{name}]"), &sent[name]);
     let (user, group) = (read("user_id")?, read("group_id")?);
-    let level = sent.get("access_level").map_or(Ok(None), |value| {
-        number_of(&format!("{list}[access_level]"), value, |level| {
-            [DEVELOPER, MAINTAINER, 60].contains(&level)
-        })
+    let level = number_of(&format!("{list}[access_level]"), &sent["access_level"], |level| {
+        [DEVELOPER, MAINTAINER, 60].contains(&level)
     })?;
     let description = match (user, group, level) {
         (Some(id), ..) => User::by_id(call.db, id)?.map(|user| user.name),
         (_, Some(id), _) => Namespace::by_id(call.db, id)?.map(|group| group.name),
         (.., Some(level)) => Some(grants::describe(level).to_owned()),
         _ => {
-            return Err(Failure::error(
-                StatusCode::BAD_REQUEST,
-                format!(
-                    "{list}[access_level], {list}[user_id], {list}[group_id] are missing, at least one parameter must be provided"
-                ),
-            ));
+            let names =
+                ["access_level", "user_id", "group_id"].map(|name| format!("{list}[{name}]"));
+            return Err(Failure::parameter(&names.join(", "), NONE_SENT));
         }
     };
     let Some(description) = description else { return Ok(None) };
@@ -413,12 +402,7 @@ const CHECKS: Collection = Collection {
         Field::new("shared_secret", Form::Text),
     ],
     is_shown: false,
-    scope: |_, call| {
-        Scope::project(call, MAINTAINER).map_err(|failure| match failure.status {
-            StatusCode::FORBIDDEN => Failure::unauthorized(),
-            _ => failure,
-        })
-    },
+    scope: |_, call| Scope::project(call, MAINTAINER).map_err(Failure::without_403),
     settle: |_, _, row, stored| {
         let mut wrong = Vec::new();
         for (field, words) in [("name", "Name"), ("external_url", "External url")] {
@@ -454,8 +438,6 @@ fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
         "external_url": row.value("external_url"),
         "protected_branches": branches.collect::<Vec<_>>(),
     });
-    if call.release() >= OBSERVED {
-        body["hmac"] = (!row.text("shared_secret").is_empty()).into();
-    }
+    set_if(&mut body, call.release() >= OBSERVED, "hmac", !row.text("shared_secret").is_empty());
     Ok(body)
 }

@@ -156,10 +156,9 @@ pub(super) fn is_any_marked(
 /// A marked one may be removed at once by a call with its full path. A top-level group may not.
 fn check_permanent(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
     let path = call.params.text("full_path")?;
-    if it.is_group() && it.above.is_empty() {
-        let text = "`permanently_remove` option is only available for subgroups.";
-        return Err(Failure::refused(text));
-    }
+    refuse_if(it.is_group() && it.above.is_empty(), || {
+        Failure::refused("`permanently_remove` option is only available for subgroups.")
+    })?;
     refuse_if(!it.marked, || it.refused("must be marked for deletion first."))?;
     refuse_if(path.as_deref() != Some(it.full_path), || {
         let what = it.words[1];
@@ -195,9 +194,8 @@ fn restore(call: &Call<'_>, it: &Deleted<'_>) -> Result<()> {
                         WHERE own.id = ?1 AND other.id <> ?1 AND other.name = ?2)",
         it.table
     );
-    if call.one(&sql, params![it.id, name])? {
-        let text = format!("{whose}Name has already been taken");
-        return Err(Failure::refused(text));
-    }
+    refuse_if(call.one(&sql, params![it.id, name])?, || {
+        Failure::refused(format!("{whose}Name has already been taken"))
+    })?;
     it.save(call, &name, &path, None)
 }

@@ -2,6 +2,7 @@
 
 use super::super::settings;
 use super::super::store::project::{Import, NewProject};
+use super::group_rules::rank;
 use super::prelude::*;
 use super::project_rules::{self, Requested};
 use super::projects;
@@ -117,7 +118,6 @@ fn target(call: &Call<'_>, user: i64) -> Result<Namespace> {
 
 /// The less visible of a visibility and that of a group.
 fn lower<'a>(visibility: &'a str, namespace: &'a Namespace) -> &'a str {
-    let rank = |wanted: &str| VISIBILITIES.iter().position(|known| *known == wanted);
     match namespace.is_group() && rank(&namespace.visibility) < rank(visibility) {
         true => &namespace.visibility,
         false => visibility,

@@ -36,9 +36,7 @@ pub(super) fn json(call: &Call<'_>, grant: &Grant) -> Result<Value> {
         "access_level": level,
         "access_level_description": name.unwrap_or_default(),
     });
-    if takes_keys(grant.action) && call.is_from(16, 0) {
-        body["deploy_key_id"] = key.into();
-    }
+    set_if(&mut body, takes_keys(grant.action) && call.is_from(16, 0), "deploy_key_id", key);
     if call.tier() >= Tier::Premium {
         body["user_id"] = user.into();
         body["group_id"] = group.into();
@@ -102,7 +100,7 @@ pub(super) fn changes(
     let mut changes = Vec::new();
     for (action, list) in lists {
         let elements = list.and_then(Value::as_array).into_iter().flatten();
-        for element in elements.filter_map(Value::as_object) {
+        for element in elements {
             changes.push(change(call, action, element)?);
         }
     }
@@ -121,17 +119,16 @@ fn is_list(value: &Value) -> bool {
 
 /// Reads one element. If it has several grantees, the first in this order counts; without one, the
 /// grant is for a level.
-fn change(call: &Call<'_>, action: Action, element: &Map<String, Value>) -> Result<Change> {
+fn change(call: &Call<'_>, action: Action, element: &Value) -> Result<Change> {
     let list = list_name(action);
     let name = |key: &str| format!("{list}[{key}]");
-    let read = |key: &str| element.get(key).map_or(Ok(None), |value| integer(&name(key), value));
-    let level = element.get("access_level").map_or(Ok(None), |value| {
-        number_of(&name("access_level"), value, |level| is_grantable(action, level))
-    })?;
+    let read = |key: &str| integer(&name(key), &element[key]);
+    let grantable = |level| is_grantable(action, level);
+    let level = number_of(&name("access_level"), &element["access_level"], grantable)?;
     let [user, group, key] = [read("user_id")?, read("group_id")?, read("deploy_key_id")?];
     let key = key.filter(|_| takes_keys(action) && call.is_from(17, 5));
     let to = user.map(Grantee::User).or(group.map(Grantee::Group)).or(key.map(Grantee::Key));
-    let destroy = element.get("_destroy").map_or(Ok(None), |on| flag(&name("_destroy"), on))?;
+    let destroy = flag(&name("_destroy"), &element["_destroy"])?;
     Ok(Change { action, id: read("id")?, destroy: destroy == Some(true), level, to })
 }
 

@@ -68,10 +68,9 @@ fn check_transfer(call: &Call<'_>, group: &Namespace, parent: Option<&Namespace>
     if parent.is_some_and(|parent| parent.traversal.starts_with(&group.traversal)) {
         return Err(refused("Cannot transfer group to one of its subgroup."));
     }
-    if group_rules::is_taken(call, parent, &group.path, Some(group.id))? {
-        let text = "The parent group already has a subgroup or a project with the same path.";
-        return Err(refused(text));
-    }
+    refuse_if(group_rules::is_taken(call, parent, &group.path, Some(group.id))?, || {
+        refused("The parent group already has a subgroup or a project with the same path.")
+    })?;
     match parent {
         Some(parent) if group_rules::has_child_named(call, parent, &group.name, None)? => {
             Err(refused("Validation failed: Name has already been taken"))

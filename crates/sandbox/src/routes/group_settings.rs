@@ -322,8 +322,7 @@ fn defaults(call: &Call<'_>) -> Result<Option<Value>> {
         let mut levels = Vec::new();
         for (number, row) in rows.iter().enumerate() {
             let place = format!("{place}[{number}][access_level]");
-            let level = integer(&place, row.get("access_level").unwrap_or(&Value::Null))?;
-            match level {
+            match integer(&place, &row["access_level"])? {
                 Some(level) if [NO_ONE, DEVELOPER, MAINTAINER].contains(&level) => {
                     levels.push(json!({ "access_level": level }));
                 }
@@ -366,9 +365,7 @@ fn protection(number: i64) -> Value {
         "allowed_to_push": [{ "access_level": push }], "allow_force_push": force,
         "allowed_to_merge": [{ "access_level": merge }], "developer_can_initial_push": initial,
     });
-    if [0, 4].contains(&number) {
-        body["code_owner_approval_required"] = false.into();
-    }
+    set_if(&mut body, [0, 4].contains(&number), "code_owner_approval_required", false);
     body
 }
 

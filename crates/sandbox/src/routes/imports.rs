@@ -306,12 +306,9 @@ fn gists(call: &Call<'_>) -> Result<Answer> {
     if token.trim().is_empty() || token.starts_with("invalid") {
         return Err(errors(StatusCode::UNAUTHORIZED, DENIED));
     }
-    if token.starts_with("rate-limited") {
-        return Err(errors(
-            StatusCode::TOO_MANY_REQUESTS,
-            "The rate limit of the external host was exceeded",
-        ));
-    }
+    refuse_if(token.starts_with("rate-limited"), || {
+        errors(StatusCode::TOO_MANY_REQUESTS, "The rate limit of the external host was exceeded")
+    })?;
     if !call.take_lease(&format!("gists of user {user}"), call.service.profile.import_delay)? {
         return Err(errors(StatusCode::UNPROCESSABLE_ENTITY, "Import already in progress"));
     }

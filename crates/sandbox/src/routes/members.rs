@@ -136,9 +136,8 @@ impl Member {
         if call.is_from(16, 9) && call.is_administrator() {
             body["email"] = self.user.email.as_str().into();
         }
-        if call.release() >= OBSERVED && call.tier() >= Tier::Premium {
-            body["membership_state"] = self.state.as_str().into();
-        }
+        let has_state = call.release() >= OBSERVED && call.tier() >= Tier::Premium;
+        set_if(&mut body, has_state, "membership_state", self.state.as_str());
         Ok(body)
     }
 }
@@ -194,9 +193,7 @@ fn filtered(call: &Call<'_>, mut members: Vec<Member>) -> Result<Answer> {
     });
     page::list_of(call, &members, |member| {
         let mut body = member.json(call)?;
-        if seats {
-            body["is_using_seat"] = (member.is_active() && !member.user.bot).into();
-        }
+        set_if(&mut body, seats, "is_using_seat", member.is_active() && !member.user.bot);
         Ok(Cow::Owned(body))
     })
 }
@@ -403,12 +400,9 @@ pub(super) fn set_one(
     level: i64,
     expires_at: Option<&str>,
 ) -> Result<()> {
-    if user.bot {
-        return Err(Failure::model(
-            "user",
-            "project bots cannot be added to other groups / projects",
-        ));
-    }
+    refuse_if(user.bot, || {
+        Failure::model("user", "project bots cannot be added to other groups / projects")
+    })?;
     check_inherited(call, scope, user.id, level)?;
     if let Some(member) = Member::one(call, scope, user.id)? {
         return member.change(call, level, expires_at);

@@ -80,9 +80,7 @@ impl Membership {
                 "integer_value": self.access_level,
             },
         });
-        if call.release() >= OBSERVED {
-            body["access_level"]["custom_role"] = Value::Null;
-        }
+        set_if(&mut body["access_level"], call.release() >= OBSERVED, "custom_role", Value::Null);
         body
     }
 

@@ -7,7 +7,7 @@ pub(super) use undrift_release::Release;
 
 pub(super) use super::super::access::{DEVELOPER, GUEST, MAINTAINER, OWNER, REPORTER, ids};
 pub(super) use super::super::answer::{
-    Answer, Complaints, Failure, Result, number_fault, refuse_if,
+    Answer, Complaints, Failure, Result, number_fault, refuse_if, set_if,
 };
 pub(super) use super::super::attributes::{Route as Accepts, Tier, VISIBILITIES};
 pub(super) use super::super::call::Call;

@@ -414,10 +414,9 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
     }
     let updated = [time(call, "updated_after")?, time(call, "updated_before")?];
     if call.is_from(15, 10) && updated.iter().any(Option::is_some) {
-        if params.text("order_by")?.as_deref() != Some("updated_at") {
-            let text = "`updated_at` filter and `updated_at` sorting must be paired";
-            return Err(Failure::bad_request(text));
-        }
+        refuse_if(params.text("order_by")?.as_deref() != Some("updated_at"), || {
+            Failure::bad_request("`updated_at` filter and `updated_at` sorting must be paired")
+        })?;
         let [after, before] = updated;
         query.and("(:updated_after IS NULL OR p.updated_at > :updated_after)");
         query.and("(:updated_before IS NULL OR p.updated_at < :updated_before)");

@@ -4,6 +4,7 @@ use super::super::settings;
 use super::super::store::project::{Import, NewProject};
 use super::super::view::{self, Extras};
 use super::approvals::{self, BEFORE_MERGE};
+use super::group_rules::rank;
 use super::members;
 use super::prelude::*;
 use super::project_rules::{self, Requested};
@@ -369,7 +370,6 @@ pub(crate) fn taken(
 
 /// Refuses a visibility above the group's.
 pub(crate) fn check_visibility(namespace: &Namespace, visibility: &str) -> Result<()> {
-    let rank = |wanted: &str| VISIBILITIES.iter().position(|known| *known == wanted);
     if namespace.is_group() && rank(visibility) > rank(&namespace.visibility) {
         let text = format!("{visibility} is not allowed in a {} group.", namespace.visibility);
         return Err(Failure::model("visibility_level", text));

@@ -234,16 +234,13 @@ pub(super) fn protect_default(call: &Call<'_>, project: i64, due_at: Option<&str
 
 /// How default branches in a namespace are protected: as set in the group, or else in the service.
 fn default_level(call: &Call<'_>, namespace: &Namespace) -> Result<i64> {
-    let own = match namespace.is_group() {
-        true => {
-            OF_GROUPS.set(call.db, namespace.id)?.get(BRANCH_PROTECTION).and_then(Value::as_i64)
-        }
-        false => None,
-    };
-    match own {
-        Some(level) => Ok(level),
-        None => Ok(instance::setting(call, BRANCH_PROTECTION)?.as_i64().unwrap_or(0)),
+    if namespace.is_group()
+        && let Some(own) = OF_GROUPS.set(call.db, namespace.id)?.remove(BRANCH_PROTECTION)
+        && let Some(level) = own.as_i64()
+    {
+        return Ok(level);
     }
+    Ok(instance::setting(call, BRANCH_PROTECTION)?.as_i64().unwrap_or(0))
 }
 
 /// The flags of a branch in the list of branches: whether it is protected, and whether developers

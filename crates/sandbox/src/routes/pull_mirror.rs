@@ -58,12 +58,7 @@ fn body(project: &Project, attributes: &Map<String, Value>) -> Value {
 fn update(call: &Call<'_>) -> Result<Answer> {
     call.user()?;
     let params = &call.params;
-    if !KNOWN.iter().any(|name| params.has(name)) {
-        return Err(Failure::parameter(
-            &KNOWN.join(", "),
-            "are missing, at least one parameter must be provided",
-        ));
-    }
+    params.require_any(&KNOWN)?;
     check_exclusive(params)?;
     let project = project(call)?;
     let mut attributes = project.attributes(call.db)?;

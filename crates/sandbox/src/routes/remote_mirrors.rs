@@ -59,9 +59,7 @@ fn json(mut body: Value, call: &Call<'_>, mirror: &Record) -> Value {
         body.retain(|name, _| !["created_at", "updated_at"].contains(&&**name));
     }
     body["url"] = masked(mirror.text("url")).into();
-    if call.release() >= OBSERVED {
-        body["host_keys"] = json!([]);
-    }
+    set_if(&mut body, call.release() >= OBSERVED, "host_keys", json!([]));
     body
 }
 

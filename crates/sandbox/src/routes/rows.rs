@@ -250,14 +250,14 @@ impl Field {
             Form::Texts => params.texts(name)?.unwrap_or_default().into(),
             Form::Ids => params.integers(name)?.unwrap_or_default().into(),
             Form::Rows(keys, alone) => {
-                let row = |id, said: &Map<String, Value>| {
+                let row = |id, said: &Value| {
                     let mut row = json!({"id": if id == 0 { next_grant(call)? } else { id }});
-                    keys.iter().for_each(|key| row[*key] = said.get(*key).cloned().into());
+                    keys.iter().for_each(|key| row[*key] = said[*key].clone());
                     Ok(Some(row))
                 };
                 let mut rows = changed(call, name, stored.cloned().unwrap_or_default(), row)?;
                 if let (None, Some(level)) = (stored, params.get(alone)) {
-                    rows.extend(row(0, &Map::from_iter([(keys[0].to_owned(), level.clone())]))?);
+                    rows.extend(row(0, &json!({ keys[0]: level }))?);
                 }
                 rows.into()
             }
@@ -568,9 +568,7 @@ impl Collection {
             if let Form::Named(of) = field.form {
                 let id = row.value(field.name);
                 body[field.shown] = of.shown(call, &id)?;
-                if field.name == self.key {
-                    body[self.key] = id;
-                }
+                set_if(&mut body, field.name == self.key, self.key, id);
             }
         }
         Ok(body)

@@ -128,9 +128,7 @@ fn share(call: &Call<'_>) -> Result<Answer> {
         "group_access": invitation.level,
         "expires_at": invitation.expires_at,
     });
-    if has_roles(call) {
-        body["member_role_id"] = Value::Null;
-    }
+    set_if(&mut body, has_roles(call), "member_role_id", Value::Null);
     Answer::created(&body)
 }
 

@@ -35,9 +35,7 @@ pub(super) fn json(call: &Call<'_>, token: &Token) -> Value {
         "active": is_active(call, token),
         "expires_at": token.expires_at,
     });
-    if call.release() >= OBSERVED {
-        body["description"] = Value::Null;
-    }
+    set_if(&mut body, call.release() >= OBSERVED, "description", Value::Null);
     body
 }
 
@@ -69,10 +67,9 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value> {
     if scopes.iter().any(|scope| !SCOPES.split(' ').any(|known| known == scope)) {
         return Err(Failure::no_valid_value("scopes"));
     }
-    if scopes.is_empty() {
-        let text = "Scopes can't be blank";
-        return Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, text));
-    }
+    refuse_if(scopes.is_empty(), || {
+        Failure::message(StatusCode::UNPROCESSABLE_ENTITY, "Scopes can't be blank")
+    })?;
     let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
     let secret = format!("sandbox-{}", call.random_hex());
     let (scopes, end) = (scopes.join(","), expires_at.as_deref());

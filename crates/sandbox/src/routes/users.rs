@@ -124,9 +124,7 @@ fn public(call: &Call<'_>, user: &User, in_brief: bool) -> Result<Value> {
     extend(&mut body, more);
     let own = call.caller.as_ref().is_some_and(|caller| caller.id == user.id);
     let seen = user.state == ACTIVE || call.is_administrator();
-    if own || seen {
-        body["created_at"] = user.created_at.as_str().into();
-    }
+    set_if(&mut body, own || seen, "created_at", user.created_at.as_str());
     if seen && !own {
         extend(&mut body, json!({ "followers": 0, "following": 0, "is_followed": false }));
     }
@@ -328,11 +326,9 @@ const ACTS: [(&str, [Outcome; 4]); 6] = [
 fn set_state(call: &Call<'_>, act: &str) -> Result<Answer> {
     let caller = call.administrator()?;
     let user = call.named_user()?;
-    if act == "block" && user.id == caller.id {
-        return Err(Failure::forbidden_because(
-            "The API initiating user cannot be blocked by the API",
-        ));
-    }
+    refuse_if(act == "block" && user.id == caller.id, || {
+        Failure::forbidden_because("The API initiating user cannot be blocked by the API")
+    })?;
     if act == "deactivate" && user.state == ACTIVE && last_activity(call, &user)?.is_some() {
         let text = "The user you are trying to deactivate has been active in the past 90 days and cannot be deactivated";
         return Err(Failure::message(StatusCode::FORBIDDEN, text));

@@ -51,12 +51,8 @@ fn json(variable: &Record, call: &Call<'_>) -> Value {
     for name in FLAGS.into_iter().chain([ENVIRONMENT]) {
         body[name] = variable.value(name);
     }
-    if call.is_from(16, 2) {
-        body["description"] = variable.value("description");
-    }
-    if call.is_from(17, 4) {
-        body["hidden"] = variable.is_set("hidden").into();
-    }
+    set_if(&mut body, call.is_from(16, 2), "description", variable.value("description"));
+    set_if(&mut body, call.is_from(17, 4), "hidden", variable.is_set("hidden"));
     body
 }
 

@@ -4,6 +4,7 @@ use rusqlite::{Connection, Result, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::super::answer::set_if;
 use super::super::call::Call;
 use super::super::profile::OBSERVED;
 use super::stored::{Stored as _, run, stored};
@@ -114,12 +115,8 @@ impl User {
             "avatar_url": self.avatar_url(&call.base),
             "web_url": format!("{}/{}", call.base, self.username),
         });
-        if call.is_from(16, 5) {
-            body["locked"] = false.into();
-        }
-        if call.release() >= OBSERVED {
-            body["public_email"] = self.public_email.clone().into();
-        }
+        set_if(&mut body, call.is_from(16, 5), "locked", false);
+        set_if(&mut body, call.release() >= OBSERVED, "public_email", self.public_email.clone());
         body
     }
 
