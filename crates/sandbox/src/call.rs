@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, Params as Bound, Row, ToSql, 
 use serde_json::Value;
 
 use super::access::{self, GUEST, Memberships, OWNER, REPORTER, Token};
-use super::answer::{Failure, Result, refuse_if};
+use super::answer::{Answer, Failure, Result, refuse_if};
 use super::attributes::{Edition, Tier};
 use super::clock;
 use super::closed::Closed;
@@ -19,7 +19,7 @@ use super::params::Params;
 use super::routes::group_settings::{self, ARCHIVED};
 use super::store::namespace::Namespace;
 use super::store::project::Project;
-use super::store::stored::rows;
+use super::store::stored::{Stored, rows};
 use super::store::user::User;
 use super::{Service, settings::Rights};
 use undrift_release::Release;
@@ -177,6 +177,13 @@ impl Call<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Removes a row, unless it was `changed` after the time in the call.
+    pub(crate) fn remove(&self, row: &impl Stored, changed: &str) -> Result<Answer> {
+        self.check_unmodified(changed)?;
+        row.remove(self.db)?;
+        Ok(Answer::no_content())
     }
 
     /// The user in `:user_id`, by id or name.

@@ -189,6 +189,21 @@ impl Params {
         self.get(name).map_or(Ok(None), |value| integer(name, value))
     }
 
+    /// A time. `None` if absent or null.
+    pub(crate) fn time(&self, name: &str) -> Result<Option<jiff::Timestamp>> {
+        let time = self.text(name)?.map(|text| text.parse()).transpose();
+        time.map_err(|_| Failure::invalid(name))
+    }
+
+    /// The items of an array. `None` if absent or null.
+    pub(crate) fn array(&self, name: &str) -> Result<Option<&Vec<Value>>> {
+        match self.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Array(items)) => Ok(Some(items)),
+            Some(_) => Err(Failure::invalid(name)),
+        }
+    }
+
     /// A list of integers: an array, or one text with commas. Anything else becomes 0, an id that
     /// does not exist.
     pub(crate) fn integers(&self, name: &str) -> Result<Option<Vec<i64>>> {

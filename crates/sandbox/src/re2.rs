@@ -58,6 +58,7 @@ impl<'a> Reader<'a> {
         Err(format!("{words}: {}", &self.whole[start..self.at]))
     }
 
+    /// Reads the whole text. It is long because all operators share the state of repetitions.
     fn read(&mut self) -> Read {
         // The largest repetition before each open group.
         let mut groups: Vec<u64> = Vec::new();

@@ -54,6 +54,11 @@ impl Scope {
         }
     }
 
+    /// The id of a project; `None` for a group.
+    pub(crate) fn project_id(&self) -> Option<i64> {
+        self.either(Some(self.id()), None)
+    }
+
     pub(crate) fn holder(&self) -> Holder {
         match self {
             Self::Group(group) => Holder::Group(group.id),

@@ -317,36 +317,19 @@ fn nulled(row: &Attribute, value: &Value) -> Result<Option<Value>> {
 pub(crate) fn plain(row: &Attribute, name: &str, value: &Value) -> Result<Option<Value>> {
     Ok(match row.kind {
         Kind::Flag => flag(name, value)?.map(Value::Bool),
-        Kind::Text(most) => match text(name, value)? {
-            Some(text) => Some(bounded(row, text, most)?),
-            None => Some(row.preset.clone()),
-        },
-        Kind::Pattern(most) => match text(name, value)? {
-            Some(text) => match re2::refusal(&text) {
-                Some(refusal) => return Err(Failure::model(row.blamed(), refusal)),
-                None => Some(bounded(row, text, most)?),
-            },
-            None => Some(Value::Null),
-        },
-        Kind::File(most) => match text(name, value)? {
-            Some(text) if text.starts_with('/') || text.contains("..") => {
-                let complaint = "cannot include leading slash or directory traversal.";
-                return Err(Failure::model(row.blamed(), complaint));
+        Kind::Text(most) | Kind::Pattern(most) | Kind::File(most) | Kind::Name(most) => {
+            match (row.kind, text(name, value)?) {
+                (Kind::Name(_), None) => None,
+                (Kind::Name(_), Some(text)) if text.is_empty() => None,
+                (Kind::Text(_), None) => Some(row.preset.clone()),
+                (_, None) => Some(Value::Null),
+                (_, Some(text)) => Some(bounded(row, text, most)?),
             }
-            Some(text) => Some(bounded(row, text, most)?),
-            None => Some(Value::Null),
-        },
-        Kind::Name(most) => match text(name, value)?.filter(|text| !text.is_empty()) {
-            Some(text) => Some(bounded(row, text, most)?),
-            None => None,
-        },
-        Kind::Number(bounds) => {
-            integer(name, value)?.map(|number| within(row, number, bounds)).transpose()?
         }
-        Kind::Count(bounds) => Some(match integer(name, value)? {
-            Some(number) => within(row, number, bounds)?,
-            None => Value::Null,
-        }),
+        Kind::Number(bounds) | Kind::Count(bounds) => match integer(name, value)? {
+            Some(number) => Some(within(row, number, bounds)?),
+            None => matches!(row.kind, Kind::Count(_)).then_some(Value::Null),
+        },
         Kind::OneOf(values) => match text(name, value)? {
             Some(text) if !values.contains(&text.as_str()) => {
                 return Err(Failure::no_valid_value(name));
@@ -386,12 +369,21 @@ fn within(row: &Attribute, number: i64, bounds: Bounds) -> Result<Value> {
     Err(Failure::model(row.blamed(), text))
 }
 
-/// Checks the length of a text.
+/// A text without a fault of its form, and of at most `most` characters.
 fn bounded(row: &Attribute, text: String, most: usize) -> Result<Value> {
-    refuse_if(text.chars().count() > most, || {
-        Failure::model(row.blamed(), format!("is too long (maximum is {most} characters)"))
-    })?;
-    Ok(text.into())
+    let is_outside = text.starts_with('/') || text.contains("..");
+    let fault = match row.kind {
+        Kind::Pattern(_) => re2::refusal(&text),
+        Kind::File(_) => {
+            is_outside.then(|| "cannot include leading slash or directory traversal.".to_owned())
+        }
+        _ => None,
+    };
+    let too_long = || format!("is too long (maximum is {most} characters)");
+    match fault.or_else(|| (text.chars().count() > most).then(too_long)) {
+        Some(fault) => Err(Failure::model(row.blamed(), fault)),
+        None => Ok(text.into()),
+    }
 }
 
 /// The parts of a token's subject: at least the path of the project, which comes first.

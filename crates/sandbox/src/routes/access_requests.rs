@@ -23,11 +23,10 @@ fn check_manager(call: &Call<'_>, scope: &Scope) -> Result<()> {
 
 /// When a user asked for access, if at all.
 fn asked_at(call: &Call<'_>, scope: &Scope, user: i64) -> Result<Option<String>> {
-    let sql = format!(
-        "SELECT requested_at FROM access_requests WHERE {} = ?1 AND user_id = ?2",
-        scope.column()
-    );
-    call.maybe(&sql, [scope.id(), user])
+    let (column, id) = scope.holder().key();
+    let sql =
+        format!("SELECT requested_at FROM access_requests WHERE {column} = ?1 AND user_id = ?2");
+    call.maybe(&sql, [id, user])
 }
 
 fn forget(call: &Call<'_>, scope: &Scope, user: i64) -> Result<()> {
@@ -43,9 +42,9 @@ fn json(call: &Call<'_>, user: &User, requested_at: &str) -> Value {
 
 fn list(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     check_manager(call, scope)?;
+    let column = scope.column();
     let sql = format!(
-        "SELECT user_id, requested_at FROM access_requests WHERE {} = ?1 ORDER BY id",
-        scope.column()
+        "SELECT user_id, requested_at FROM access_requests WHERE {column} = ?1 ORDER BY id"
     );
     let mut all = Vec::new();
     for (id, requested_at) in call.rows::<(i64, String)>(&sql, [scope.id()])? {
@@ -69,9 +68,9 @@ fn ask(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     if asked_at(call, scope, user.id)?.is_some() {
         return Err(Failure::model("user_id", "already exists in source"));
     }
+    let column = scope.column();
     let sql = format!(
-        "INSERT INTO access_requests ({}, user_id, requested_at) VALUES (?1, ?2, ?3)",
-        scope.column()
+        "INSERT INTO access_requests ({column}, user_id, requested_at) VALUES (?1, ?2, ?3)"
     );
     call.run(&sql, params![scope.id(), user.id, call.now()])?;
     Answer::created(&json(call, user, call.now()))

@@ -29,12 +29,7 @@ fn users(call: &Call<'_>) -> Result<Answer> {
     let skipped = call.params.integers("skip_users")?.unwrap_or_default();
     let all: Vec<Value> = members::users(call, &Scope::Project(Box::new(project)))?
         .iter()
-        .filter(|user| {
-            let named = [&user.username, &user.name]
-                .iter()
-                .any(|text| text.to_lowercase().contains(&search));
-            named && !skipped.contains(&user.id)
-        })
+        .filter(|user| user.is_named(&search) && !skipped.contains(&user.id))
         .map(|user| user.brief(call))
         .collect();
     page::list(call, &all)
@@ -48,7 +43,7 @@ fn starrers(call: &Call<'_>) -> Result<Answer> {
     let starred = |user, row: &Row<'_>| Ok((user, row.get::<_, String>(User::WIDTH)?));
     let mut all = Vec::new();
     for (user, since) in User::list_with(call.db, "s.starred_since", rest, [project.id], starred)? {
-        if [&user.username, &user.name].iter().any(|text| text.to_lowercase().contains(&search)) {
+        if user.is_named(&search) {
             all.push(json!({ "starred_since": since, "user": user.brief(call) }));
         }
     }

@@ -296,7 +296,5 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = changeable(call)?;
     let rule = find(call, &project)?;
-    call.check_unmodified(&rule.updated_at)?;
-    rule.remove(call.db)?;
-    Ok(Answer::no_content())
+    call.remove(&rule, &rule.updated_at)
 }

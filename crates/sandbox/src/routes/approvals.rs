@@ -292,9 +292,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     state.check("reset_approvals_on_push is disabled")?;
     save(call, Holder::Project(project.id), &state.settings)?;
     if call.params.has(BEFORE_MERGE) {
-        let Some(count) = call.params.integer(BEFORE_MERGE)? else {
-            return Err(Failure::model(BEFORE_MERGE, "is not a number"));
-        };
+        let not_a_number = || Failure::model(BEFORE_MERGE, "is not a number");
+        let count = call.params.integer(BEFORE_MERGE)?.ok_or_else(not_a_number)?;
         let mut attributes = project.attributes(call.db)?;
         let former = attributes.insert(BEFORE_MERGE.to_owned(), count.into());
         project.save_attributes(call.db, &attributes, call.now())?;

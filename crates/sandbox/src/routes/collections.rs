@@ -271,11 +271,8 @@ pub(super) fn changed(
     row: impl Fn(i64, &Value) -> Result<Option<Value>>,
 ) -> Result<Vec<Value>> {
     let mut all = stored.as_array().cloned().unwrap_or_default();
-    let changes = match call.params.get(list) {
-        None | Some(Value::Null) => return Ok(all),
-        Some(Value::Array(changes)) if changes.iter().all(Value::is_object) => changes,
-        Some(_) => return Err(Failure::invalid(list)),
-    };
+    let Some(changes) = call.params.array(list)? else { return Ok(all) };
+    refuse_if(!changes.iter().all(Value::is_object), || Failure::invalid(list))?;
     for change in changes {
         if let Some(id) = integer(&format!("{list}[id]"), &change["id"])? {
             let at = all.iter().position(|one| one["id"] == id).ok_or_else(Failure::no_record)?;

@@ -90,11 +90,8 @@ impl<'a> Deleted<'a> {
 
     /// Sets its name and path, and sets or removes the mark.
     fn save(&self, call: &Call<'_>, name: &str, path: &str, day: Option<&str>) -> Result<()> {
-        let sql = format!(
-            "UPDATE {} SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1",
-            self.table
-        );
-        call.run(&sql, params![self.id, name, path, day])?;
+        let set = "SET name = ?2, path = ?3, marked_for_deletion_on = ?4 WHERE id = ?1";
+        call.run(&format!("UPDATE {} {set}", self.table), params![self.id, name, path, day])?;
         if self.is_group() {
             let group = Namespace::by_id(call.db, self.id)?;
             return group.map_or(Ok(()), |group| group_moves::rename_below(call, &group));

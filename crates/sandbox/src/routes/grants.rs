@@ -226,6 +226,13 @@ impl Plan {
         Ok(())
     }
 
+    /// 422 with all faults, as sentences.
+    pub(super) fn check_faults(&self) -> Result<()> {
+        refuse_if(!self.complaints.is_empty(), || {
+            Failure::message(StatusCode::UNPROCESSABLE_ENTITY, self.complaints.clone())
+        })
+    }
+
     /// Stores the changes of a protection.
     pub(super) fn apply(&self, call: &Call<'_>, branch: i64) -> Result<()> {
         for id in &self.revoked {

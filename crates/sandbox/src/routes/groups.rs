@@ -237,11 +237,8 @@ fn respond(
             Some("similarity") if !search.is_empty() => "length(n.name)",
             _ => "n.name COLLATE NOCASE",
         };
-    let direction = if call.params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("desc") {
-        "DESC"
-    } else {
-        "ASC"
-    };
+    let descends = call.params.one_of("sort", &["asc", "desc"])?.as_deref() == Some("desc");
+    let direction = if descends { "DESC" } else { "ASC" };
     let rest = format!("WHERE n.kind = 'group' ORDER BY {column} {direction}, n.id");
     let mut all = Vec::new();
     for group in Namespace::list(call.db, &rest, [])? {

@@ -62,11 +62,7 @@ impl Secrets {
 
     /// The secrets in a call, by key.
     pub(super) fn sent(&self, params: &Params) -> Result<Vec<(String, Value)>> {
-        let items = match params.get(self.name) {
-            None | Some(Value::Null) => return Ok(Vec::new()),
-            Some(Value::Array(items)) => items,
-            Some(_) => return Err(Failure::invalid(self.name)),
-        };
+        let Some(items) = params.array(self.name)? else { return Ok(Vec::new()) };
         let mut missing = Vec::new();
         for (at, item) in items.iter().enumerate() {
             let members = item.as_object().ok_or_else(|| Failure::invalid(self.name))?;

@@ -139,11 +139,8 @@ fn take(hook: &mut Record, call: &Call<'_>, scope: &Scope, params: &Params) -> R
         refuse_if(on.is_none() && flag.null == OnNull::Unsaved, || Failure::not_null(flag.name))?;
         hook.set(flag.name, on);
     }
-    for text in texts(call).filter(|text| params.has(text.0)) {
-        hook.set(text.0, params.text(text.0)?);
-    }
-    if params.has(FILTER) {
-        hook.set(FILTER, params.text(FILTER)?);
+    for name in texts(call).map(|text| text.0).chain([FILTER]).filter(|name| params.has(name)) {
+        hook.set(name, params.text(name)?);
     }
     if has_strategy(call)
         && let Some(strategy) = params.one_of(STRATEGY, &STRATEGIES)?

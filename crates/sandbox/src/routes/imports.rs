@@ -87,9 +87,8 @@ fn extgit(call: &Call<'_>) -> Result<Answer> {
     let host = host.split_once("://").map_or(host.as_str(), |(_, host)| host);
     let name = call.params.text("new_name")?.unwrap_or_else(|| format!("repository-{repository}"));
     let namespace = namespace(call, &target, StatusCode::UNPROCESSABLE_ENTITY)?;
-    let source = format!("{host}/{repository}");
-    let project =
-        import(call, user.id, &namespace, [&name, &project_rules::path_from(&name)], &source)?;
+    let (path, source) = (project_rules::path_from(&name), format!("{host}/{repository}"));
+    let project = import(call, user.id, &namespace, [&name, &path], &source)?;
     Answer::created(&result(&project))
 }
 
@@ -106,19 +105,14 @@ fn require(call: &Call<'_>, names: &[&str]) -> Result<()> {
 
 /// Checks what else to import; there is nothing to import from, so nothing happens.
 fn check_stages(call: &Call<'_>) -> Result<()> {
-    let stages = match call.params.get("optional_stages") {
-        None | Some(Value::Null) => return Ok(()),
-        Some(Value::Object(stages)) => stages,
-        Some(_) => return Err(Failure::invalid("optional_stages")),
-    };
+    let stages = call.params.get("optional_stages").unwrap_or(&Value::Null);
+    refuse_if(!stages.is_object() && !stages.is_null(), || Failure::invalid("optional_stages"))?;
     for stage in [
         "single_endpoint_issue_events_import",
         "single_endpoint_notes_import",
         "attachments_import",
     ] {
-        if let Some(value) = stages.get(stage) {
-            flag(&format!("optional_stages[{stage}]"), value)?;
-        }
+        flag(&format!("optional_stages[{stage}]"), &stages[stage])?;
     }
     Ok(())
 }
@@ -151,13 +145,8 @@ fn extserver(call: &Call<'_>) -> Result<Answer> {
             None => Namespace::of_user(call.db, user.id)?
                 .ok_or_else(|| Failure::not_found("Namespace"))?,
         };
-    let project = import(
-        call,
-        user.id,
-        &namespace,
-        [&name, &project_rules::path_from(&name)],
-        &format!("{key}/{repository}"),
-    )?;
+    let (path, source) = (project_rules::path_from(&name), format!("{key}/{repository}"));
+    let project = import(call, user.id, &namespace, [&name, &path], &source)?;
     Answer::created(&result(&project))
 }
 
@@ -187,12 +176,9 @@ fn is_reachable(url: &str) -> bool {
 /// The target, in which the caller must be allowed to create projects. Both imports refuse with
 /// different statuses.
 fn namespace(call: &Call<'_>, path: &str, refusal: StatusCode) -> Result<Namespace> {
-    let found = Namespace::by_path(call.db, path.trim_matches('/'))?.ok_or_else(|| {
-        errors(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "Namespace or group to import repository into does not exist.",
-        )
-    })?;
+    let text = "Namespace or group to import repository into does not exist.";
+    let found = Namespace::by_path(call.db, path.trim_matches('/'))?
+        .ok_or_else(|| errors(StatusCode::UNPROCESSABLE_ENTITY, text))?;
     if call.level_in_group(&found)? < importer(call) {
         return Err(errors(refusal, "You don't have permissions to import this project"));
     }

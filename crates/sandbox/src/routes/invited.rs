@@ -22,12 +22,8 @@ fn find(call: &Call<'_>, select: &str, id: i64) -> Result<Vec<i64>> {
     call.many(&sql, params![id, call.today()])
 }
 
-fn from(call: &Call<'_>, major: u16, minor: u16) -> Result<()> {
-    if call.is_from(major, minor) { Ok(()) } else { Err(Failure::no_route()) }
-}
-
 fn inviting(call: &Call<'_>) -> Result<Answer> {
-    from(call, 17, 2)?;
+    refuse_if(!call.is_from(17, 2), Failure::no_route)?;
     let group = call.group()?;
     let select = "SELECT group_id FROM shares WHERE invited_id = ?1 AND group_id IS NOT NULL";
     groups::among(call, &find(call, select, group.id)?)
@@ -56,14 +52,14 @@ fn related(
 }
 
 fn invited_to_group(call: &Call<'_>) -> Result<Answer> {
-    from(call, 17, 4)?;
+    refuse_if(!call.is_from(17, 4), Failure::no_route)?;
     let group = call.group()?;
     let own = invited(call, Holder::Group(group.id))?;
     groups::among(call, &related(call, own, &group, true)?)
 }
 
 fn invited_to_project(call: &Call<'_>) -> Result<Answer> {
-    from(call, 17, 4)?;
+    refuse_if(!call.is_from(17, 4), Failure::no_route)?;
     let project = call.project()?;
     let own = invited(call, Holder::Project(project.id))?;
     let found = related(call, own, &project.namespace, false)?;

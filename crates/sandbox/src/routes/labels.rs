@@ -50,11 +50,7 @@ fn labels(call: &Call<'_>, place: &Scope, with_above: bool) -> Result<Vec<Label>
     if !with_above {
         groups.drain(..groups.len().saturating_sub(1));
     }
-    let projects: &[i64] = match place {
-        Scope::Project(project) => &[project.id],
-        Scope::Group(_) => &[],
-    };
-    Ok(Label::of(call.db, projects, &groups)?)
+    Ok(Label::of(call.db, place.project_id().as_slice(), &groups)?)
 }
 
 /// Whether a project has neither issues nor merge requests, so that nothing can have a label.
@@ -220,10 +216,8 @@ fn create(call: &Call<'_>, place: &Scope) -> Result<Answer> {
     if labels(call, place, true)?.iter().any(|label| label.title == title) {
         return Err(Failure::conflict("Label already exists"));
     }
-    let (project_id, group_id) = match place {
-        Scope::Project(project) => (Some(project.id), None),
-        Scope::Group(group) => (None, Some(group.id)),
-    };
+    let project_id = place.project_id();
+    let group_id = project_id.is_none().then(|| place.id());
     let mut label = Label {
         id: 0,
         project_id,
@@ -300,9 +294,7 @@ fn remove(call: &Call<'_>, place: &Scope) -> Result<Answer> {
         Scope::Group(_) => call.group_as(REPORTER).map(drop)?,
     }
     let label = named_to_change(call, place)?;
-    call.check_unmodified(&label.updated_at)?;
-    label.remove(call.db)?;
-    Ok(Answer::no_content())
+    call.remove(&label, &label.updated_at)
 }
 
 /// Turns a project's label into one of its group; it absorbs those of the group's other projects

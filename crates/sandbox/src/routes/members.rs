@@ -109,14 +109,10 @@ impl Member {
 
     /// The groups invited here and above, with the maximum levels of the invitations.
     fn invitations(call: &Call<'_>, scope: &Scope, groups: &[i64]) -> Result<Vec<(i64, i64)>> {
-        let project = match scope {
-            Scope::Project(project) => Some(project.id),
-            Scope::Group(_) => None,
-        };
         let sql = "SELECT invited_id, access_level FROM shares
              WHERE (project_id = ?1 OR group_id IN (SELECT value FROM json_each(?2)))
                AND (expires_at IS NULL OR expires_at >= ?3)";
-        call.rows(sql, params![project, Value::from(groups).to_string(), call.today()])
+        call.rows(sql, params![scope.project_id(), Value::from(groups).to_string(), call.today()])
     }
 
     fn change(&self, call: &Call<'_>, level: i64, expires_at: Option<&str>) -> Result<()> {

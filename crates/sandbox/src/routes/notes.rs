@@ -5,8 +5,6 @@
 //! Everybody who can read a merge request may comment on it. Notes that a caller may not read are
 //! removed from a list after paging, so pages are short without any sign of it.
 
-use jiff::Timestamp;
-
 use super::super::clock;
 use super::super::page::{Items, Page};
 use super::super::store::merge_request::{Listing, MergeRequest, Note};
@@ -188,10 +186,7 @@ fn without_commands(body: &str) -> (String, Vec<&str>) {
 
 /// The creation time of the note: owners may set it.
 fn wanted_time(call: &Call<'_>, level: i64) -> Result<Option<String>> {
-    const NAME: &str = "created_at";
-    let Some(text) = call.params.text(NAME)? else { return Ok(None) };
-    let time: Timestamp = text.parse().map_err(|_| Failure::invalid(NAME))?;
-    Ok((level >= OWNER).then(|| clock::spell(time)))
+    Ok(call.params.time("created_at")?.filter(|_| level >= OWNER).map(clock::spell))
 }
 
 /// Commands are not stored, and have no effect here; a body with only commands makes no note.
@@ -238,7 +233,5 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let (_, note) = Place::own(call)?;
-    call.check_unmodified(&note.updated_at)?;
-    note.remove(call.db)?;
-    Ok(Answer::no_content())
+    call.remove(&note, &note.updated_at)
 }

@@ -174,11 +174,7 @@ fn whole_ref(call: &Call<'_>, project: &Project, name: &str) -> Result<Option<St
 
 /// Sets inputs by name; `destroy` removes one.
 fn take_inputs(call: &Call<'_>, schedule: &mut Record) -> Result<()> {
-    let sent = match call.params.get(INPUTS) {
-        None | Some(Value::Null) => return Ok(()),
-        Some(Value::Array(sent)) => sent,
-        Some(_) => return Err(Failure::invalid(INPUTS)),
-    };
+    let Some(sent) = call.params.array(INPUTS)? else { return Ok(()) };
     let mut all = list_of(schedule, INPUTS);
     for (at, input) in sent.iter().enumerate() {
         let missing: Vec<String> = ["name", "value"]

@@ -437,13 +437,7 @@ fn narrow_all_projects(call: &Call<'_>, query: &mut Query) -> Result<()> {
 }
 
 fn time(call: &Call<'_>, name: &'static str) -> Result<Option<String>> {
-    match call.params.text(name)? {
-        None => Ok(None),
-        Some(text) => {
-            let time: jiff::Timestamp = text.parse().map_err(|_| Failure::invalid(name))?;
-            Ok(Some(super::super::clock::spell(time)))
-        }
-    }
+    Ok(call.params.time(name)?.map(super::super::clock::spell))
 }
 
 fn rendered(call: &Call<'_>, query: &Query, projects: &[Project]) -> Result<Items> {

@@ -134,7 +134,8 @@ fn create_for_user(call: &Call<'_>) -> Result<Answer> {
     saved(call, StatusCode::CREATED, id)
 }
 
-/// Creates a project from parameters, after all checks except those of the caller's rights.
+/// Creates a project from parameters, after all checks except those of the caller's rights. It is
+/// long because the steps need one another's results, in the order of the service's refusals.
 pub(crate) fn insert(
     call: &Call<'_>,
     accepts: Accepts,
@@ -408,7 +409,8 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     saved(call, StatusCode::OK, project.id)
 }
 
-/// Stores the changes in the parameters.
+/// Stores the changes in the parameters. It is long because the first refusal must be the service's,
+/// so checks and changes alternate.
 pub(crate) fn edit(call: &Call<'_>, project: &Project, params: &Params) -> Result<()> {
     let given = |name: &str, own: &str| match params.has(name) {
         true => Ok::<_, Failure>(params.text(name)?.unwrap_or_default()),

@@ -126,7 +126,7 @@ fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protec
     if name.trim().is_empty() {
         plan.complaints.insert(0, "Name can't be blank".to_owned());
     }
-    refuse(&plan)?;
+    plan.check_faults()?;
     protection::forget_due(call.db, project.id, &name, call.now())?;
     let new = Protection {
         project_id: project.id,
@@ -139,13 +139,6 @@ fn protect(call: &Call<'_>, project: &Project, params: &Params) -> Result<Protec
     };
     new.insert(call.db)?;
     Protection::named(call.db, project.id, &name, call.now())?.ok_or_else(Failure::no_record)
-}
-
-/// 422 with all faults, as sentences.
-fn refuse(plan: &Plan) -> Result<()> {
-    refuse_if(!plan.complaints.is_empty(), || {
-        Failure::message(StatusCode::UNPROCESSABLE_ENTITY, plan.complaints.clone())
-    })
 }
 
 /// Adds a protected branch of a seed, replacing one that the service added.
@@ -172,7 +165,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     let code_owners = params.flag(CODE_OWNERS)?;
     let mut protection = changeable(call, &project)?;
     let plan = Plan::new(call, &project, &protection.grants, &changes)?;
-    refuse(&plan)?;
+    plan.check_faults()?;
     plan.apply(call, protection.id)?;
     protection.allow_force_push = force_push.unwrap_or(protection.allow_force_push);
     if licensed {
@@ -196,9 +189,7 @@ fn refuse_blank<'a>(params: &Params, mut names: impl Iterator<Item = &'a str>) -
 
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let protection = changeable(call, &readable(call)?)?;
-    call.check_unmodified(&protection.updated_at)?;
-    protection.remove(call.db)?;
-    Ok(Answer::no_content())
+    call.remove(&protection, &protection.updated_at)
 }
 
 /// Protects the default branch of a project that just got its first one, as its namespace requires,

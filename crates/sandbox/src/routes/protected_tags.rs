@@ -55,9 +55,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     if ProtectedTag::named(call.db, project.id, &name)?.is_some() {
         plan.complaints.insert(0, "Name has already been taken".to_owned());
     }
-    if !plan.complaints.is_empty() {
-        return Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, plan.complaints));
-    }
+    plan.check_faults()?;
     let new = ProtectedTag {
         id: 0,
         project_id: project.id,
@@ -73,7 +71,5 @@ fn create(call: &Call<'_>) -> Result<Answer> {
 fn remove(call: &Call<'_>) -> Result<Answer> {
     let project = writable(call)?;
     let tag = named(call, project.id)?;
-    call.check_unmodified(&tag.updated_at)?;
-    tag.remove(call.db)?;
-    Ok(Answer::no_content())
+    call.remove(&tag, &tag.updated_at)
 }

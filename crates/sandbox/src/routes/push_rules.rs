@@ -63,10 +63,7 @@ const RULES: Records = Records("push_rules");
 /// A push rule as the service shows it; that of a group does not name its group.
 fn json(rule: &Record, call: &Call<'_>, scope: &Scope) -> Value {
     let mut body = json!({ "id": rule.id, "created_at": rule.created_at });
-    let project = match scope {
-        Scope::Project(project) => Some(project.id),
-        Scope::Group(_) => None,
-    };
+    let project = scope.project_id();
     if let Some(project) = project {
         body["project_id"] = project.into();
     }

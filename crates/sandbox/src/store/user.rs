@@ -75,14 +75,17 @@ impl User {
         }
     }
 
+    /// Whether one of the names contains this text, in lower case.
+    pub(crate) fn is_named(&self, text: &str) -> bool {
+        [&self.username, &self.name].iter().any(|name| name.to_lowercase().contains(text))
+    }
+
     /// Whether a search for this text, in lower case, finds the user: by a part of the names, or by
     /// the whole e-mail address. Only administrators find private addresses.
     pub(crate) fn is_found_by(&self, text: &str, by_private_address: bool) -> bool {
         let address = Some(&self.email).filter(|_| by_private_address);
-        [&self.username, &self.name].iter().any(|name| name.to_lowercase().contains(text))
-            || address
-                .or(self.public_email.as_ref())
-                .is_some_and(|known| known.to_lowercase() == text)
+        let address = address.or(self.public_email.as_ref());
+        self.is_named(text) || address.is_some_and(|known| known.to_lowercase() == text)
     }
 
     /// Inserts a user, who becomes a member wherever the address was invited. All users except bots
