@@ -206,6 +206,11 @@ impl Failure {
         Self::error(StatusCode::UNPROCESSABLE_ENTITY, text)
     }
 
+    /// 422 from the application.
+    pub(crate) fn invalid_record(text: impl Into<Value>) -> Self {
+        Self::message(StatusCode::UNPROCESSABLE_ENTITY, text)
+    }
+
     /// 409 with a text.
     pub(crate) fn conflict(text: &str) -> Self {
         Self::message(StatusCode::CONFLICT, text)

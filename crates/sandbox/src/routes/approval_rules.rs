@@ -99,10 +99,6 @@ fn find(call: &Call<'_>, project: &Project) -> Result<ApprovalRule> {
 }
 
 /// A rule as it was stored, with its users and groups sorted.
-fn saved(call: &Call<'_>, rule: &ApprovalRule) -> Result<ApprovalRule> {
-    stored(call, rule.project_id, rule.id)
-}
-
 fn stored(call: &Call<'_>, project: i64, id: i64) -> Result<ApprovalRule> {
     let mut all = ApprovalRule::all(call.db, project)?.into_iter();
     all.find(|rule| rule.id == id).ok_or_else(Failure::no_record)
@@ -265,7 +261,7 @@ fn create(call: &Call<'_>) -> Result<Answer> {
     rule.groups = wanted_groups(call)?.unwrap_or_default();
     check(call, &rule)?;
     rule.save(call.db)?;
-    Answer::created(&json(call, &saved(call, &rule)?)?)
+    Answer::created(&json(call, &stored(call, project.id, rule.id)?)?)
 }
 
 /// Lists that are not sent stay unchanged. Groups that the caller does not see stay, unless the
@@ -290,7 +286,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
     }
     check(call, &rule)?;
     rule.save(call.db)?;
-    Answer::ok(&json(call, &saved(call, &rule)?)?)
+    Answer::ok(&json(call, &stored(call, project.id, rule.id)?)?)
 }
 
 fn remove(call: &Call<'_>) -> Result<Answer> {

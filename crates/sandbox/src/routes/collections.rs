@@ -231,8 +231,7 @@ const COUNT: &str = "required_approval_count";
 fn settle_protected(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> Result<()> {
     let count = call.params.integer(COUNT)?;
     if count.is_some_and(|count| count > 0) && call.release() >= OBSERVED {
-        return Err(Failure::message(
-            StatusCode::UNPROCESSABLE_ENTITY,
+        return Err(Failure::invalid_record(
             "Parameter 'required_approval_count' is deprecated and shouldn't be used. See https://gitlab.com/groups/gitlab-org/-/epics/9662",
         ));
     }
@@ -250,12 +249,9 @@ fn settle_protected(call: &Call<'_>, row: &mut Record, stored: &[Record]) -> Res
     row.set(COUNT, count.or(before).unwrap_or(0));
     for list in [LEVELS, RULES] {
         let changed = changed(call, list, row.value(list), |id, sent| grant(call, list, id, sent))?;
-        if list == LEVELS && changed.is_empty() {
-            return Err(Failure::message(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "Deploy access levels is too short (minimum is 1 character)",
-            ));
-        }
+        refuse_if(list == LEVELS && changed.is_empty(), || {
+            Failure::invalid_record("Deploy access levels is too short (minimum is 1 character)")
+        })?;
         row.set(list, changed);
     }
     Ok(())
@@ -409,7 +405,7 @@ const CHECKS: Collection = Collection {
                 wrong.push(format!("{words} has already been taken"));
             }
         }
-        refuse_if(!wrong.is_empty(), || Failure::message(StatusCode::UNPROCESSABLE_ENTITY, wrong))
+        refuse_if(!wrong.is_empty(), || Failure::invalid_record(wrong))
     },
     json: |_, call, scope, row| check(call, scope, row),
     ..Collection::new("/projects/{id}/external_status_checks")

@@ -228,9 +228,8 @@ impl Plan {
 
     /// 422 with all faults, as sentences.
     pub(super) fn check_faults(&self) -> Result<()> {
-        refuse_if(!self.complaints.is_empty(), || {
-            Failure::message(StatusCode::UNPROCESSABLE_ENTITY, self.complaints.clone())
-        })
+        let is_faulty = !self.complaints.is_empty();
+        refuse_if(is_faulty, || Failure::invalid_record(self.complaints.clone()))
     }
 
     /// Stores the changes of a protection.

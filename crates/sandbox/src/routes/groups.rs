@@ -358,7 +358,7 @@ fn update(call: &Call<'_>) -> Result<Answer> {
 fn set_archived(call: &Call<'_>, archived: bool) -> Result<Answer> {
     refuse_if(call.release() < OBSERVED, Failure::no_route)?;
     let group = call.group_as(OWNER)?;
-    let refused = |text: &str| Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, text));
+    let refused = |text: &str| Err(Failure::invalid_record(text));
     match (archived, OF_GROUPS.is_on(call.db, group.id, ARCHIVED)?) {
         (true, true) => return refused("Group is already archived!"),
         (false, false) => return refused("Group is already unarchived!"),

@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 
+use http::Method;
 use rusqlite::Row;
 
 use super::super::access::level_name;
@@ -22,14 +23,10 @@ pub(super) const ROUTES: &[Route] = &[
     put("/groups/{id}/members/{user_id}/approve", approve),
     post("/groups/{id}/members/approve_all", approve_all),
     get("/groups/{id}/pending_members", pending),
-    post("/groups/{id}/members/{user_id}/override", |call| {
-        set_override(call, StatusCode::CREATED, true)
-    }),
+    post("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
     // The reference's example uses PUT, its declaration POST.
-    put("/groups/{id}/members/{user_id}/override", |call| set_override(call, StatusCode::OK, true)),
-    delete("/groups/{id}/members/{user_id}/override", |call| {
-        set_override(call, StatusCode::OK, false)
-    }),
+    put("/groups/{id}/members/{user_id}/override", |call| set_override(call, true)),
+    delete("/groups/{id}/members/{user_id}/override", |call| set_override(call, false)),
 ];
 
 /// The condition for memberships `m` below the group with the traversals from `?1` to `?2`.
@@ -276,7 +273,7 @@ fn set_state(call: &Call<'_>) -> Result<Answer> {
     let user = User::by_id(call.db, call.segment_id("user_id")?)?
         .ok_or_else(|| Failure::not_found("User"))?;
     match change_state(call, &group, Some(user.id), &state)? {
-        0 => Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, "No memberships found")),
+        0 => Err(Failure::invalid_record("No memberships found")),
         _ => Answer::ok(&json!({ "success": true })),
     }
 }
@@ -375,7 +372,7 @@ impl Pending {
     }
 }
 
-fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer> {
+fn set_override(call: &Call<'_>, on: bool) -> Result<Answer> {
     let group = call.group_as(OWNER)?;
     let user = call.segment_id("user_id")?;
     refuse_if(call.service.profile.override_needs_directory, Failure::forbidden)?;
@@ -383,5 +380,5 @@ fn set_override(call: &Call<'_>, status: StatusCode, on: bool) -> Result<Answer>
     refuse_if(call.run(sql, params![group.id, user, on])? == 0, Failure::no_record)?;
     let mut body = Member::existing(call, &Scope::Group(Box::new(group)), user)?.json(call)?;
     body["override"] = on.into();
-    Answer::with(status, &body)
+    if call.method == Method::POST { Answer::created(&body) } else { Answer::ok(&body) }
 }

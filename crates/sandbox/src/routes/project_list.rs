@@ -259,14 +259,13 @@ pub(crate) fn respond(call: &Call<'_>, mut query: Query) -> Result<Answer> {
     let order = match order_by.as_str() {
         // Among names that contain a text, the shortest is the most similar.
         "similarity" if call.params.has("search") => "length(p.name), p.id DESC".to_owned(),
-        // Projects are never created in the past, so order by id, which has an index.
-        "id" | "created_at" => format!("p.id {direction}"),
         column @ ("name" | "path") => {
             format!("p.{column} COLLATE NOCASE {direction}, p.id {direction}")
         }
         column @ ("updated_at" | "last_activity_at") => {
             format!("p.{column} {direction}, p.id {direction}")
         }
+        // Projects are never created in the past, so order by id, which has an index.
         _ => format!("p.id {direction}"),
     };
     // One more row shows whether another page follows.

@@ -383,8 +383,7 @@ fn check_import_url(url: Option<&str>) -> Result<()> {
     let known =
         |url: &str| ["http://", "https://", "git://"].iter().any(|scheme| url.starts_with(scheme));
     match url {
-        Some(url) if !known(url) => Err(Failure::message(
-            StatusCode::UNPROCESSABLE_ENTITY,
+        Some(url) if !known(url) => Err(Failure::invalid_record(
             "Unable to access repository with the URL and credentials provided",
         )),
         _ => Ok(()),

@@ -174,7 +174,7 @@ fn create(call: &Call<'_>, scope: &Scope) -> Result<Answer> {
     if find(call, scope)?.is_some() {
         let text = scope.either("Project push rule exists", "Group push rule exists, try updating");
         return Err(match call.service.profile.later_errors {
-            true => Failure::message(StatusCode::UNPROCESSABLE_ENTITY, text),
+            true => Failure::invalid_record(text),
             false => Failure::unprocessable(text),
         });
     }

@@ -187,9 +187,7 @@ fn import_members(call: &Call<'_>) -> Result<Answer> {
     let project = call.writable_project_as(MAINTAINER)?;
     let source = call.visible_project(call.segment("project_id"))?;
     refuse_if(call.level_in(&source)? < MAINTAINER, || Failure::forbidden_because("Project"))?;
-    if source.id == project.id {
-        return Err(Failure::message(StatusCode::UNPROCESSABLE_ENTITY, "Import failed"));
-    }
+    refuse_if(source.id == project.id, || Failure::invalid_record("Import failed"))?;
     let sql = "INSERT INTO members (project_id, user_id, access_level, expires_at, created_at, created_by)
          SELECT ?1, m.user_id, min(m.access_level, ?3), m.expires_at, ?4, ?5
          FROM members m JOIN users u ON u.id = m.user_id WHERE m.project_id = ?2 AND u.bot = 0

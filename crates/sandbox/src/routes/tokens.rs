@@ -67,9 +67,7 @@ pub(super) fn issue(call: &Call<'_>, user: i64) -> Result<Value> {
     if scopes.iter().any(|scope| !SCOPES.split(' ').any(|known| known == scope)) {
         return Err(Failure::no_valid_value("scopes"));
     }
-    refuse_if(scopes.is_empty(), || {
-        Failure::message(StatusCode::UNPROCESSABLE_ENTITY, "Scopes can't be blank")
-    })?;
+    refuse_if(scopes.is_empty(), || Failure::invalid_record("Scopes can't be blank"))?;
     let expires_at = call.params.date("expires_at")?.flatten().map(|day| day.to_string());
     let secret = format!("sandbox-{}", call.random_hex());
     let (scopes, end) = (scopes.join(","), expires_at.as_deref());
