@@ -211,20 +211,22 @@ impl Scope {
     /// Every scope, in the order of reports.
     pub const ALL: [Self; 2] = [Self::Group, Self::Project];
 
+    /// What is for this scope, of one thing for groups and one for projects.
+    pub const fn of<T: Copy>(self, group: T, project: T) -> T {
+        match self {
+            Self::Group => group,
+            Self::Project => project,
+        }
+    }
+
     /// The noun, which is also in the paths of operations.
     pub const fn noun(self) -> &'static str {
-        match self {
-            Self::Group => "group",
-            Self::Project => "project",
-        }
+        self.of("group", "project")
     }
 
     /// The `kind` of its documents.
     pub const fn document(self) -> &'static str {
-        match self {
-            Self::Group => "Group",
-            Self::Project => "Project",
-        }
+        self.of("Group", "Project")
     }
 }
 

@@ -23,6 +23,7 @@ use super::{
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
     address::{Address, Selector},
+    api::ApiError,
     apply,
     desired::{Container, Desired},
     diagnostic::{Diagnostic, Diagnostics, FileName},
@@ -155,42 +156,55 @@ async fn look(
 }
 
 async fn differences(args: &Args, session: &Session, cx: &Context) -> Result<Found, Failure> {
-    let Session { desired, observer, settings, .. } = session;
+    let observer = &session.observer;
     let words = export::Settings::plain(observer.caller().clone(), observer.release().await?);
-    let declared: BTreeMap<_, _> =
-        desired.containers.iter().map(|container| (&container.path, container)).collect();
-    let whole = desired.containers.iter().map(|container| export::everything(container, &words));
-    let whole: Vec<Container> = whole.collect();
-    let progress = Progress::reading(whole.len(), &cx.output);
-    let found = Mutex::new(Found::default());
-    let each = async |container: &Container, mut live: Live| {
-        let container = declared[&container.path];
-        let plan = apply::plan(observer, container, &mut live, settings).await?;
-        let names = observer.called(Estate::ids(container.scope, &live)).await?;
-        let said = Excerpt::of(container.scope, &container.path, &live, &names, &words);
-        let seen =
-            Compared { container, plan: &plan, live: &live, names: &names, words: said.as_ref() };
-        let (goals, refused) = absorb::drift(&seen, &args.addresses);
+    let containers: Vec<_> = session.desired.containers.iter().collect();
+    let mut found = Found::default();
+    let each = |seen: &Compared<'_>| {
+        let (goals, refused) = absorb::drift(seen, &args.addresses);
         let is_left = |address: &Address| {
             args.addresses.iter().any(|selector| selector.matches(address))
                 && !goals.iter().any(|goal| goal.address == *address)
         };
-        let unlisted = plan.notes.iter().filter(|note| note.reason == Reason::Unlisted);
+        let unlisted = seen.plan.notes.iter().filter(|note| note.reason == Reason::Unlisted);
         let unlisted = unlisted.map(|note| &note.address).filter(|address| is_left(address));
-        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
         found.unlisted.extend(unlisted.cloned());
-        found.addresses.extend(absorb::addresses(&seen));
+        found.addresses.extend(absorb::addresses(seen));
         found.goals.extend(goals);
         found.refused.extend(refused);
-        progress.step(&container.path);
-        Ok(())
     };
-    observer.all(&whole.iter().collect::<Vec<_>>(), session.ahead, each).await?;
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    compare(session, &containers, (export::everything, &words), cx, each).await?;
     found.goals.sort_by(|a, b| a.address.cmp(&b.address));
     found.refused.sort_by(|a, b| a.address.cmp(&b.address));
     found.unlisted.sort();
     Ok(found)
+}
+
+/// Reads `containers` as far as `widened`, and passes each comparison to `each`. The settings are
+/// those of an export.
+pub(super) async fn compare(
+    session: &Session,
+    containers: &[&Container],
+    (widened, words): (fn(&Container, &export::Settings) -> Container, &export::Settings),
+    cx: &Context,
+    each: impl FnMut(&Compared<'_>),
+) -> Result<(), ApiError> {
+    let Session { observer, settings, .. } = session;
+    let declared: BTreeMap<_, _> = containers.iter().map(|own| (&own.path, *own)).collect();
+    let whole: Vec<Container> = containers.iter().map(|own| widened(own, words)).collect();
+    let progress = Progress::reading(whole.len(), &cx.output);
+    let each = Mutex::new(each);
+    let look = async |container: &Container, mut live: Live| {
+        let container = declared[&container.path];
+        let plan = &apply::plan(observer, container, &mut live, settings).await?;
+        let names = &observer.called(Estate::ids(container.scope, &live)).await?;
+        let said = Excerpt::of(container.scope, &container.path, &live, names, words);
+        let seen = Compared { container, plan, live: &live, names, words: said.as_ref() };
+        (each.lock().unwrap_or_else(PoisonError::into_inner))(&seen);
+        progress.step(&container.path);
+        Ok(())
+    };
+    observer.all(&whole.iter().collect::<Vec<_>>(), session.ahead, look).await
 }
 
 /// Reports what cannot be absorbed, and why.

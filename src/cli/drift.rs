@@ -4,15 +4,11 @@ use super::{
     Context,
     exit::{Exit, Failure},
     reports::{Done, ReportArgs, Reports},
-    session::{LiveArgs, Opening, Session, SessionArgs},
+    session::{LiveArgs, Opening, SessionArgs},
 };
 use crate::{
     plan::{Plan, Strictness},
-    report::{
-        json::{Planned, Sort},
-        model::Content,
-        terminal::{self, Title},
-    },
+    report::{json::Sort, terminal::Title},
 };
 
 /// The options of `drift`.
@@ -41,20 +37,16 @@ enum Strict {
 /// Runs the command.
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Result<Done, Failure> {
     let session = Opening::of(&args.session).from(args.live.source()).open(reports, cx).await?;
-    let planned = session.plan(cx).await.map(|plan| finish(&args, plan, &session, reports, cx));
+    let planned = session.plan(cx).await.map(|mut plan| {
+        // Guards are only for writes, and nothing is written.
+        plan.refusals.clear();
+        session.report(&plan, (Sort::Drift, Title::Drift), exit(&args, &plan), reports, cx)
+    });
     session.close().await;
     planned
 }
 
-fn finish(
-    args: &Args,
-    mut plan: Plan,
-    session: &Session,
-    reports: &mut Reports,
-    cx: &Context,
-) -> Done {
-    // Guards are only for writes, and nothing is written.
-    plan.refusals.clear();
+fn exit(args: &Args, plan: &Plan) -> Exit {
     // A declared container that does not exist is a difference.
     let (missing, problems): (Vec<_>, Vec<_>) =
         plan.problems.iter().partition(|problem| problem.is_missing());
@@ -64,13 +56,9 @@ fn finish(
         Some(Strict::Unverified) => Strictness::Unverified,
     };
     let differs = plan.differs(strictness) || !missing.is_empty();
-    let exit = Exit::first_of([
+    Exit::first_of([
         Exit::Usage.when(!problems.is_empty()),
         Exit::Incomplete.when(!plan.incomplete.is_empty()),
         Exit::Differences.when(differs),
-    ]);
-    let (style, secrets) = (cx.output.style, &*session.settings.secrets);
-    let text = || terminal::plan(&plan, &session.run, Title::Drift, style, secrets);
-    let planned = Planned::new(&session.run, &plan);
-    reports.finish(Sort::Drift, exit, Content::Planned(&planned), text, None)
+    ])
 }

@@ -53,6 +53,8 @@ use clap::{
     error::{ContextKind, ContextValue},
 };
 
+use tokio::runtime::Builder;
+
 use crate::{
     diagnostic::Diagnostics,
     kinds,
@@ -182,7 +184,10 @@ fn run(arguments: Vec<OsString>, env: Environment) -> Exit {
         .and_then(|()| describe(&cli.kinds, manifests.as_deref(), &mut reports, &cx))
         .and_then(|()| reports.begin())
         .and_then(|()| ready())
-        .and_then(|()| dispatch(cli.command, &mut reports, &cx));
+        .and_then(|()| {
+            let runtime = Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(dispatch(cli.command, &mut reports, &cx))
+        });
     reports.end(outcome)
 }
 
@@ -249,10 +254,7 @@ impl Command {
 
     /// The file for a record of the run, if there is one.
     fn record(&self) -> Option<&Path> {
-        match self {
-            Self::Apply(args) => args.record.as_deref(),
-            _ => None,
-        }
+        if let Self::Apply(args) = self { args.record.as_deref() } else { None }
     }
 
     /// The targets and the sort of its reports, if it makes any.
@@ -267,34 +269,28 @@ impl Command {
     }
 }
 
-fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+async fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outcome {
+    let output = &cx.output;
     match command {
         Command::Check(args) => check::run(&args, reports, cx).map(Done::exit),
         Command::Plan(args) => {
-            let planned = unless_signalled(&cx.output, plan::run(args, reports, cx));
-            runtime.block_on(planned).map(Done::exit)
+            unless_signalled(output, plan::run(args, reports, cx)).await.map(Done::exit)
         }
-        Command::Apply(args) => runtime.block_on(apply::run(args, reports, cx)).map(Done::exit),
+        Command::Apply(args) => apply::run(args, reports, cx).await.map(Done::exit),
         Command::Drift(args) => {
-            let planned = unless_signalled(&cx.output, drift::run(args, reports, cx));
-            runtime.block_on(planned).map(Done::exit)
+            unless_signalled(output, drift::run(args, reports, cx)).await.map(Done::exit)
         }
-        Command::Snapshot(args) => {
-            runtime.block_on(unless_signalled(&cx.output, snapshot::run(args, reports, cx)))
-        }
-        Command::Export(args) => {
-            runtime.block_on(unless_signalled(&cx.output, export::run(args, reports, cx)))
-        }
-        Command::Absorb(args) => runtime.block_on(absorb::run(args, reports, cx)),
+        Command::Snapshot(args) => unless_signalled(output, snapshot::run(args, reports, cx)).await,
+        Command::Export(args) => unless_signalled(output, export::run(args, reports, cx)).await,
+        Command::Absorb(args) => absorb::run(args, reports, cx).await,
         Command::New(args) => new::run(&args, cx),
-        Command::Explain(args) => runtime.block_on(explain::run(args, reports, cx)),
+        Command::Explain(args) => explain::run(args, reports, cx).await,
         Command::Show(args) => show::run(&args, cx),
-        Command::Comment(args) => runtime.block_on(comment::run(args, cx)),
-        Command::Call(args) => runtime.block_on(call::run(args, cx)),
-        Command::Selftest(args) => runtime.block_on(selftest::run(args, reports, cx)),
+        Command::Comment(args) => comment::run(args, cx).await,
+        Command::Call(args) => call::run(args, cx).await,
+        Command::Selftest(args) => selftest::run(args, reports, cx).await,
         #[cfg(feature = "sandbox")]
-        Command::Sandbox(args) => runtime.block_on(sandbox::run(args, cx)),
+        Command::Sandbox(args) => sandbox::run(args, cx).await,
         Command::Schema(args) => schema::run(&args, cx),
         Command::Completions(args) => pages::completions(&args, cx),
         Command::Man(args) => pages::man(&args, cx),

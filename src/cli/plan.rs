@@ -8,15 +8,11 @@ use super::{
     exit::{Exit, Failure},
     reports::{Done, ReportArgs, Reports},
     saved::Target,
-    session::{ChangeArgs, LiveArgs, Opening, Session, SessionArgs, Use},
+    session::{ChangeArgs, LiveArgs, Opening, SessionArgs, Use},
 };
 use crate::{
     plan::{Plan, Strictness},
-    report::{
-        json::{Planned, Sort},
-        model::Content,
-        terminal::{self, Title},
-    },
+    report::{json::Sort, terminal::Title},
 };
 
 /// The options of `plan`.
@@ -63,29 +59,19 @@ pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Resu
         if let Some(target) = target {
             target.write(&plan, &session, (&args.session, &args.changes), cx)?;
         }
-        Ok(finish(&args, &plan, &session, reports, cx))
+        Ok(session.report(&plan, (Sort::Plan, Title::Plan), exit(&args, &plan), reports, cx))
     });
     session.close().await;
     planned
 }
 
-fn finish(
-    args: &Args,
-    plan: &Plan,
-    session: &Session,
-    reports: &mut Reports,
-    cx: &Context,
-) -> Done {
+fn exit(args: &Args, plan: &Plan) -> Exit {
     // With a base, earlier differences are not the branch's.
     let differs = match plan.base {
         Some(_) => plan.own().next().is_some(),
         None => plan.differs(Strictness::Declared),
     };
-    let exit = Exit::first_of([blocked(plan), Exit::Differences.when(args.exit_code && differs)]);
-    let (style, secrets) = (cx.output.style, &*session.settings.secrets);
-    let text = || terminal::plan(plan, &session.run, Title::Plan, style, secrets);
-    let planned = Planned::new(&session.run, plan);
-    reports.finish(Sort::Plan, exit, Content::Planned(&planned), text, None)
+    Exit::first_of([blocked(plan), Exit::Differences.when(args.exit_code && differs)])
 }
 
 /// The exit code for what blocks a plan, or makes it incomplete.

@@ -32,20 +32,16 @@ impl Capability {
     /// and before the steps that take it away.
     pub const fn reason(self, scope: Scope) -> &'static str {
         match self {
-            Self::Exists => match scope {
-                Scope::Group => "the group must exist",
-                Scope::Project => "the project must exist",
-            },
+            Self::Exists => scope.of("the group must exist", "the project must exist"),
             Self::Writable => "an archived project cannot be changed",
             Self::Ci => "CI/CD must be on",
             Self::Branch => "the repository must have a branch",
             Self::People => "whom a rule names must have access",
             Self::Owner => "the new owner comes before the old one goes",
             Self::OwnAccess => "the token's owner needs this access until then",
-            Self::InPlace => match scope {
-                Scope::Group => "the group must be in its place",
-                Scope::Project => "the project must be in its place",
-            },
+            Self::InPlace => {
+                scope.of("the group must be in its place", "the project must be in its place")
+            }
         }
     }
 }

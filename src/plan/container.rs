@@ -103,10 +103,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
 
 pub(super) fn missing(declared: &Container, address: &Address, unselected: bool) -> Problem {
     let noun = declared.scope.noun();
-    let code = match declared.scope {
-        Scope::Group => "missing-group",
-        Scope::Project => "missing-project",
-    };
+    let code = declared.scope.of("missing-group", "missing-project");
     let help = if unselected {
         format!("select it as a whole to create it: `--only {}`", address.path)
     } else {
@@ -151,10 +148,7 @@ fn moved(declared: &Container, address: &Address, to: Option<&str>) -> Problem {
             (format!("the {noun} `{}` was renamed", address.path), "write its new path".to_owned())
         }
     };
-    let code = match declared.scope {
-        Scope::Group => "moved-group",
-        Scope::Project => "moved-project",
-    };
+    let code = declared.scope.of("moved-group", "moved-project");
     Problem::new(address, code, message, help, &declared.origin)
 }
 

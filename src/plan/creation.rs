@@ -70,7 +70,6 @@ impl Planning<'_> {
         let mut fields = self.created_with(create);
         let mut waiting = BTreeMap::new();
         for (name, (section, field)) in &fields {
-            self.fits(*section, name, field, plan)?;
             waiting.extend(self.bound(*section, name, field, plan)?.map(|why| (*name, why)));
         }
         let notes = waiting.into_iter().filter_map(|(name, why)| {
@@ -130,30 +129,8 @@ impl Planning<'_> {
         own_fields.chain(along).collect()
     }
 
-    /// Refuses fields that the service's release lacks.
-    fn fits(
-        &self,
-        section: Section,
-        name: &str,
-        field: &Sourced<Value>,
-        plan: &mut ContainerPlan,
-    ) -> Result<(), Box<Problem>> {
-        match diff::fit(section, name, &field.value, self.context.release) {
-            Support::Depends => plan.findings.ask(Question::Release),
-            Support::Unfit(unfit) => {
-                let address = match section.shape {
-                    Shape::Container => self.address.clone(),
-                    _ => self.address.section(section.section),
-                };
-                return Err(Box::new(unfit.problem(address, field.origin.clone())));
-            }
-            Support::Fits | Support::Local => {}
-        }
-        Ok(())
-    }
-
-    /// Refuses values that the group above prevents; returns why a field waits for that group, if
-    /// so.
+    /// Refuses fields that the service's release lacks, and values that the group above prevents;
+    /// returns why a field waits for that group, if so.
     fn bound(
         &self,
         section: Section,
@@ -161,10 +138,18 @@ impl Planning<'_> {
         field: &Sourced<Value>,
         plan: &mut ContainerPlan,
     ) -> Result<Option<String>, Box<Problem>> {
-        let own = section.field(name);
-        match diff::bound(own, name, &field.value, self.context, &mut plan.findings) {
+        let (at, context) = (self.address.section(section.section), self.context);
+        match diff::fit(section, name, &field.value, context.release) {
+            Support::Depends => plan.findings.ask(Question::Release),
+            Support::Unfit(unfit) => {
+                let is_own = section.shape == Shape::Container;
+                let at = if is_own { self.address.clone() } else { at };
+                return Err(Box::new(unfit.problem(at, field.origin.clone())));
+            }
+            Support::Fits | Support::Local => {}
+        }
+        match diff::bound(section.field(name), name, &field.value, context, &mut plan.findings) {
             Some(Limit::Refused(message, help)) => {
-                let at = self.address.section(section.section);
                 Err(Box::new(Problem::new(&at, "too-visible", message, help, &field.origin)))
             }
             Some(Limit::Waits(why)) => Ok(Some(why)),

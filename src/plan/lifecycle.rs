@@ -193,15 +193,11 @@ pub(super) fn closed_to_moves(declared: &Container, address: &Address, from: &st
 
 pub(super) fn deleting(declared: &Container, address: &Address, since: Option<&str>) -> Problem {
     let since = since.map_or_else(String::new, |day| format!(" since {}", escape(day)));
-    let (code, restore) = match declared.scope {
-        Scope::Group => ("deleting-group", "group-restore"),
-        Scope::Project => ("deleting-project", "project-restore"),
-    };
-    let message =
-        format!("the {} `{}` is marked for deletion{since}", declared.scope.noun(), address.path);
+    let (noun, path) = (declared.scope.noun(), &address.path);
+    let code = declared.scope.of("deleting-group", "deleting-project");
+    let message = format!("the {noun} `{path}` is marked for deletion{since}");
     let help = format!(
-        "let an owner restore it (`undrift call {restore} id={}`), or remove its manifest",
-        address.path
+        "let an owner restore it (`undrift call {noun}-restore id={path}`), or remove its manifest"
     );
     Problem::new(address, code, message, help, &declared.origin)
 }

@@ -7,28 +7,24 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use super::{Args, found, nothing_written, tell_unread};
 use crate::{
     absorb::{self, Absorbed, Compared, Contents, Failed, Goal, Mode, Refusal},
-    address::Selector,
-    apply,
+    address::{Address, Selector},
     cli::{
         Context,
-        absorb::{reload, shown},
+        absorb::{compare, reload, shown},
         exit::{Exit, Failure, Outcome},
-        progress::Progress,
         reports::Reports,
         session::{Manifests, Opening, Session, SessionArgs, usable},
         write_files,
     },
     desired::{Container, Desired},
     diagnostic::FileName,
-    export::{self, Estate, Excerpt, Settings},
+    export::{self, Estate, Settings},
     field::Scope,
-    live::Live,
     manifest::{self, Surroundings},
     text::{count, escape},
     yaml::write::{self, Item},
@@ -187,15 +183,13 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
         desired = texts.desired()?;
     }
     let lower = |container: &Container| container.path.to_lowercase();
-    let containers: Vec<(&Container, bool)> = desired
-        .containers
-        .iter()
-        .filter(|container| selected.contains_key(lower(container).as_str()))
-        .map(|container| (container, new.contains(lower(container).as_str())))
-        .collect();
+    let containers = desired.containers.iter();
+    let containers = containers.filter(|own| selected.contains_key(lower(own).as_str()));
+    let containers: Vec<&Container> = containers.collect();
+    let is_new = |container: &Container| new.contains(lower(container).as_str());
     let mut estate = Estate::new(settings.clone(), existing.deleting.clone());
     let Sorted { additions, changes, mut refused } =
-        sort(&containers, &settings, &mut estate, session, cx).await?;
+        sort(&containers, is_new, &settings, &mut estate, session, cx).await?;
     let is_read = tell_unread(&mut estate, args, cx)?;
     let (added, additions) = texts.edited(&desired, additions, &mut refused)?;
     texts.take(added);
@@ -213,47 +207,33 @@ async fn update(mut texts: Texts<'_>, mut desired: Desired, session: &Session) -
     Ok(Exit::Incomplete.when(!is_read || !refused.is_empty()))
 }
 
-/// Reads `containers`, which may be new, and sorts their differences from the manifests.
+/// Reads `containers`, and sorts their differences from the manifests.
 async fn sort(
-    containers: &[(&Container, bool)],
+    containers: &[&Container],
+    is_new: impl Fn(&Container) -> bool,
     settings: &Settings,
     estate: &mut Estate,
     session: &Session,
     cx: &Context,
 ) -> Result<Sorted, Failure> {
-    let observer = &session.observer;
     let chosen = ["**", "**#*/**"].map(Selector::parse).into_iter().flatten().collect::<Vec<_>>();
-    let declared: BTreeMap<_, _> =
-        containers.iter().map(|(own, is_new)| (&own.path, (*own, *is_new))).collect();
-    let whole: Vec<Container> =
-        containers.iter().map(|(own, _)| export::whole(own, settings)).collect();
-    let progress = Progress::reading(whole.len(), &cx.output);
-    let sorted = Mutex::new((Sorted::default(), estate));
-    let each = async |container: &Container, mut live: Live| {
-        let (container, is_new) = declared[&container.path];
-        let plan = apply::plan(observer, container, &mut live, &session.settings).await?;
-        let names = observer.called(Estate::ids(container.scope, &live)).await?;
-        let words = Excerpt::of(container.scope, &container.path, &live, &names, settings);
-        let (plan, live, names) = (&plan, &live, &names);
-        let seen = Compared { container, plan, live, names, words: words.as_ref() };
-        let is_meant = |address: &crate::address::Address| settings.holds(address);
-        let (goals, refused) = absorb::drift(&seen, &chosen);
+    let is_meant = |address: &Address| settings.holds(address);
+    let mut sorted = Sorted::default();
+    let each = |seen: &Compared<'_>| {
+        let Compared { container, live, names, .. } = seen;
+        let (goals, refused) = absorb::drift(seen, &chosen);
         let goals = goals.into_iter().filter(|goal| is_meant(&goal.address));
         let (found, changes): (Vec<_>, Vec<_>) =
             goals.partition(|goal| goal.is_addition(container));
-        let (sorted, estate) = &mut *sorted.lock().unwrap_or_else(PoisonError::into_inner);
         estate.add(container.scope, &container.path, live, names);
-        sorted.additions.extend(absorb::lacking(&seen, is_new));
+        sorted.additions.extend(absorb::lacking(seen, is_new(container)));
         sorted.additions.extend(found);
         sorted.changes.extend(changes);
         // The estate reports sections that were not read.
         let refused = refused.into_iter().filter(|it| !it.is_unread && is_meant(&it.address));
         sorted.refused.extend(refused);
-        progress.step(&container.path);
-        Ok(())
     };
-    observer.all(&whole.iter().collect::<Vec<_>>(), session.ahead, each).await?;
-    let (mut sorted, _) = sorted.into_inner().unwrap_or_else(PoisonError::into_inner);
+    compare(session, containers, (export::whole, settings), cx, each).await?;
     sorted.additions.sort_by(|a, b| a.address.cmp(&b.address));
     sorted.changes.sort_by(|a, b| a.address.cmp(&b.address));
     sorted.refused.sort_by(|a, b| a.address.cmp(&b.address));

@@ -23,7 +23,7 @@ use tempfile::TempDir;
 
 use super::{
     Context,
-    connect::{self, ConnectArgs},
+    connect::{self, ConnectArgs, Embedded},
     exit::{Exit, Failure, Outcome},
     reports::{self, Reports},
     session::{Manifests, Opening, Session, SessionArgs},
@@ -92,9 +92,9 @@ fn tier(text: &str) -> Result<Tier, String> {
 pub(super) async fn run(args: Args, reports: &mut Reports, cx: &Context) -> Outcome {
     let tester = Tester::new(args.connect.clone())?;
     let setup = {
-        let end = tester.connect(cx).await?;
-        let found = prepare(&args, &end.observer).await;
-        connect::stop(end.embedded).await;
+        let (observer, embedded) = tester.connect(cx).await?;
+        let found = prepare(&args, &observer).await;
+        connect::stop(embedded).await;
         found?
     };
     cx.output.tell(&format!("everything happens in `{}`\n", escape(&setup.root)));
@@ -262,12 +262,6 @@ struct Tester {
     stop: Arc<Stop>,
 }
 
-/// A connection outside a session.
-struct End {
-    observer: Observer,
-    embedded: Option<connect::Embedded>,
-}
-
 impl Tester {
     fn new(connect: ConnectArgs) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir();
@@ -276,15 +270,15 @@ impl Tester {
         Ok(Self { connect, folder, stop: Arc::default() })
     }
 
-    async fn connect(&self, cx: &Context) -> Result<End, Failure> {
+    /// Connects outside a session.
+    async fn connect(&self, cx: &Context) -> Result<(Observer, Option<Embedded>), Failure> {
         let (root, config) = (Path::new("."), Config::default());
         let endpoint = self.connect.endpoint(root, &config, &cx.env, &cx.output).await?;
         let secrets = Secrets::new(root.to_owned(), endpoint.environment.clone());
         let secrets = Arc::new(endpoint.apart_from(secrets));
         cx.output.redactor().learn(Arc::clone(&secrets));
         let client = self.connect.client(&endpoint, &config, secrets)?;
-        let observer = Observer::connect(client).await?;
-        Ok(End { observer, embedded: endpoint.embedded })
+        Ok((Observer::connect(client).await?, endpoint.embedded))
     }
 
     /// Runs all phases, unless interrupted.
@@ -347,31 +341,26 @@ impl Tester {
     async fn clean(&self, setup: &Setup, cx: &Context) -> bool {
         let root = escape(&setup.root);
         let cleaned = match self.connect(cx).await {
-            Ok(end) => {
-                let cleaned = remove(&end.observer, &setup.root).await.map_err(Failure::from);
-                connect::stop(end.embedded).await;
+            Ok((observer, embedded)) => {
+                let cleaned = remove(&observer, &setup.root).await.map_err(Failure::from);
+                connect::stop(embedded).await;
                 cleaned
             }
             Err(failure) => Err(failure),
         };
-        match cleaned {
-            Ok(Remains::Nothing) => true,
+        let (is_clean, state) = match cleaned {
+            Ok(Remains::Nothing) => return true,
             Ok(Remains::Marked) => {
-                cx.output.tell(&format!(
-                    "`{root}` is marked for deletion; the service deletes it by itself\n"
-                ));
-                true
+                (true, "is marked for deletion; the service deletes it by itself")
             }
-            Ok(Remains::All) => {
-                cx.output.tell(&format!("`{root}` is still there; delete it by hand\n"));
-                false
-            }
+            Ok(Remains::All) => (false, "is still there; delete it by hand"),
             Err(failure) => {
                 cx.output.tell_failure(&failure);
-                cx.output.tell(&format!("`{root}` may still be there; delete it by hand\n"));
-                false
+                (false, "may still be there; delete it by hand")
             }
-        }
+        };
+        cx.output.tell(&format!("`{root}` {state}\n"));
+        is_clean
     }
 }
 

@@ -16,8 +16,9 @@ use jiff::civil::Date;
 use super::{
     Context,
     connect::{self, Embedded},
-    exit::Failure,
+    exit::{Exit, Failure},
     progress::Progress,
+    reports::{Done, Reports},
 };
 pub(super) use args::{ChangeArgs, SessionArgs, selects_something};
 pub(super) use manifests::{Manifests, usable};
@@ -32,7 +33,12 @@ use crate::{
     live::Live,
     observe::Observer,
     plan::{self, Extent, Plan},
-    report::Run,
+    report::{
+        Run,
+        json::{Planned, Sort},
+        model::Content,
+        terminal::{self, Title},
+    },
     snapshot::Recorder,
 };
 use with_base::Compared;
@@ -136,6 +142,21 @@ impl Session {
         self.observer.all(&containers, 1, each).await?;
         let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         found.ok_or_else(|| Failure::usage("nothing is selected"))
+    }
+
+    /// Reports `plan`, which is not applied.
+    pub(super) fn report(
+        &self,
+        plan: &Plan,
+        (sort, title): (Sort, Title),
+        exit: Exit,
+        reports: &mut Reports,
+        cx: &Context,
+    ) -> Done {
+        let (style, secrets) = (cx.output.style, &*self.settings.secrets);
+        let text = || terminal::plan(plan, &self.run, title, style, secrets);
+        let planned = Planned::new(&self.run, plan);
+        reports.finish(sort, exit, Content::Planned(&planned), text, None)
     }
 
     /// Refuses to apply with a token that cannot write.

@@ -29,10 +29,7 @@ impl Reader<'_, '_> {
         document: &Node,
         refused: &Refused,
     ) -> Option<Container> {
-        let layer = match scope {
-            Scope::Group => Layer::Group,
-            Scope::Project => Layer::Project,
-        };
+        let layer = scope.of(Layer::Group, Layer::Project);
         let (key, node) = document.get("path")?;
         let path = Sourced { value: node.text()?.into(), origin: self.origin(key, layer) };
         let body = self.body(scope, layer, document, refused);
