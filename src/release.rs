@@ -16,6 +16,11 @@ pub enum Known {
 }
 
 impl Known {
+    /// The release, if it is known.
+    pub const fn release(self) -> Option<Release> {
+        if let Self::Is(release) = self { Some(release) } else { None }
+    }
+
     /// Whether the release of the service is known and at least `release`.
     pub fn has(self, release: Release) -> bool {
         matches!(self, Self::Is(known) if known >= release)

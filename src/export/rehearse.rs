@@ -88,10 +88,7 @@ fn seed(documents: &[Document], release: Known) -> Vec<Item> {
     let projects = projects.into_iter().map(|(_, items)| (items, None)).collect();
     let lists =
         [list("users", users.collect()), list("groups", groups), list("projects", projects)];
-    let release = match release {
-        Known::Is(release) => Some(Item::value("release", release.to_string())),
-        Known::NotAsked | Known::Hidden => None,
-    };
+    let release = release.release().map(|release| Item::value("release", release.to_string()));
     std::iter::once(Item::value("tier", tier.to_string()))
         .chain(release)
         .chain(lists.into_iter().flatten())

@@ -75,36 +75,24 @@ pub enum Unable {
 impl Unable {
     /// A user, group or project that does not exist.
     pub fn unknown(named: Named, name: &str, field: &str) -> Self {
-        let (code, help) = match named {
-            Named::User => (
-                "unknown-user",
-                "correct the username, or create the user first; only administrators find blocked users",
-            ),
-            Named::Group => (
-                "unknown-group",
-                "correct the path, create the group first, or use a token that sees it",
-            ),
-            Named::Project => (
-                "unknown-project",
-                "correct the path, create the project first, or use a token that sees it",
-            ),
+        let (code, noun) = match named {
+            Named::User => ("unknown-user", named.noun()),
+            Named::Group => ("unknown-group", named.noun()),
+            Named::Project => ("unknown-project", named.noun()),
         };
-        Self::Because {
-            code,
-            message: format!("the service has no {} `{}`", named.noun(), text::escape(name)),
-            help: help.to_owned(),
-            field: field.to_owned(),
-        }
+        let help = match named {
+            Named::User => "correct the username, or create the user first; only administrators find blocked users".to_owned(),
+            _ => format!("correct the path, create the {noun} first, or use a token that sees it"),
+        };
+        let message = format!("the service has no {noun} `{}`", text::escape(name));
+        Self::Because { code, message, help, field: field.to_owned() }
     }
 
     /// An entry of another section that is neither live nor declared.
     pub fn no_entry(section: &str, name: &str, field: &str) -> Self {
-        Self::Because {
-            code: "unknown-entry",
-            message: format!("nothing in `{section}` is called `{}`", text::escape(name)),
-            help: format!("correct the name, or declare it under `{section}` too"),
-            field: field.to_owned(),
-        }
+        let message = format!("nothing in `{section}` is called `{}`", text::escape(name));
+        let help = format!("correct the name, or declare it under `{section}` too");
+        Self::Because { code: "unknown-entry", message, help, field: field.to_owned() }
     }
 }
 

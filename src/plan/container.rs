@@ -26,7 +26,8 @@ use crate::{
 };
 
 /// Plans one container. If [`Findings::questions`](diff::Findings::questions) is not empty, the
-/// plan is not complete: answer them and call again.
+/// plan is not complete: answer them and call again. Every presence is told apart here, so the
+/// function is long.
 pub fn container(declared: &Container, live: &Live, settings: &Settings) -> ContainerPlan {
     let mut plan = ContainerPlan::default();
     let address = declared.address();
@@ -65,8 +66,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
             // Only an administrator sees every group and user.
             if !settings.caller.administrator {
                 let reason = Cause::new(missing_namespace(declared, &address, group).message);
-                plan.closed = Some(reason.clone());
-                plan.findings.incomplete.push(Incomplete { address, reason });
+                plan.leave_unread(address, reason);
             }
         }
         Presence::Missing(_) | Presence::NoNamespace(_) | Presence::Moved { .. }
@@ -88,10 +88,7 @@ pub fn container(declared: &Container, live: &Live, settings: &Settings) -> Cont
         Presence::Moved { to } => plan.close(moved(declared, &address, to.as_deref())),
         Presence::Twice { at, other } => plan.close(twice(declared, &address, at, other)),
         Presence::Halfway { from, at } => plan.close(halfway(declared, &address, from, at)),
-        Presence::Unreadable(reason) => {
-            plan.closed = Some(reason.clone());
-            plan.findings.incomplete.push(Incomplete { address, reason: reason.clone() });
-        }
+        Presence::Unreadable(reason) => plan.leave_unread(address, reason.clone()),
     }
     if declared.is_watched || settings.held_until(&declared.address()).is_some() {
         plan.findings.watched.append(&mut plan.findings.steps);
@@ -396,9 +393,7 @@ impl Planning<'_> {
             Arrival::Running => {
                 let running = Cause::new("its contents are still being imported").transient();
                 let reason = running.help("run again when they are there");
-                plan.closed = Some(reason.clone());
-                let address = self.address.clone();
-                plan.findings.incomplete.push(Incomplete { address, reason });
+                plan.leave_unread(self.address.clone(), reason);
             }
             Arrival::Failed(why) => {
                 plan.close(import_failed(self.declared, self.address, why.as_deref()));

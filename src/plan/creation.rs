@@ -10,7 +10,7 @@ use super::{
 use crate::{
     desired::{Creation, Declared, DeclaredSection, Entry},
     diff::{self, Action, Context, Incomplete, Limit, Note, Problem, Reason, Step, Support},
-    kind::{Call, Capability, Effect, Job, Section, Shape, calls::Act, forms},
+    kind::{Call, Capability, Effect, Section, Shape, calls::Act, forms},
     kinds,
     live::{Collection, Question},
     origin::Sourced,
@@ -171,23 +171,11 @@ impl Planning<'_> {
         values: &Fields,
         fields: &BTreeMap<&str, (Section, Sourced<Value>)>,
     ) -> Result<Vec<Call>, Box<Problem>> {
-        let (own, _) = kinds::container(self.declared.scope);
-        let job = Job {
-            is_alone: true,
-            section: own,
-            target: self.context.target,
-            names: self.context.names,
-            release: self.context.release,
-            act: Act::Create(values),
-        };
         let at = |name: &str| {
             let origin = fields.get(name).map(|(_, field)| &field.origin);
             origin.unwrap_or(&self.declared.origin).clone()
         };
-        let mut calls = own.rules.calls(&job).map_err(|unable| {
-            let problem = diff::problem(unable, self.address, at);
-            Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
-        })?;
+        let mut calls = self.own_calls(Act::Create(values), self.context.target, at)?;
         for (neutral, name) in &self.settings.hosts {
             for call in &mut calls {
                 call.request = call.request.clone().rename(neutral, name);

@@ -171,7 +171,7 @@ fn refusal(guard: Guard, step: &Step, reason: String) -> Refusal {
 /// Refuses to leave a container without an owner, and to remove the caller's own access.
 fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_>) -> Findings {
     let mut findings = Findings::default();
-    let changes: Vec<_> = steps.iter().flat_map(accesses).collect();
+    let changes: Vec<_> = steps.iter().flat_map(|step| accesses(step, false)).collect();
     let caller = context.caller;
     for change in &changes {
         let is_own = change.who == Some(caller.id);
@@ -210,7 +210,7 @@ fn access(steps: &[Step], live: &Live, declared: &Container, context: Context<'_
 fn own_shares(steps: &[Step], live: &Live, declared: &Container, context: Context<'_>) -> Findings {
     let mut findings = Findings::default();
     let caller = context.caller;
-    let changes: Vec<_> = steps.iter().flat_map(shares).collect();
+    let changes: Vec<_> = steps.iter().flat_map(|step| accesses(step, true)).collect();
     let is_lower = |change: &&Access<'_>| change.after < change.before;
     let Some(first) = changes.iter().find(is_lower) else { return findings };
     if caller.administrator || context.personal_owner == Some(caller.id) {
@@ -266,17 +266,6 @@ fn of_unknown_people(step: &Step, caller: &Caller) -> Option<Refusal> {
     Some(refusal(Guard::OwnAccess, step, reason))
 }
 
-fn shares(step: &Step) -> impl Iterator<Item = Access<'_>> {
-    step.effects.iter().filter_map(move |effect| match effect {
-        Effect::Share { group: Some(group), before, after, ends } => {
-            // A replacement of a share needs the access that goes with it.
-            let after = if *ends || step.replaces { 0 } else { *after };
-            Some(Access { step, who: Some(*group), before: *before, after })
-        }
-        _ => None,
-    })
-}
-
 /// The groups that the container is shared with, and their levels.
 fn shared(live: &Live, declared: &Container) -> impl Iterator<Item = (u64, u8)> {
     effects_as_is(live, declared).filter_map(|effect| match effect {
@@ -297,14 +286,20 @@ fn effects_as_is(live: &Live, declared: &Container) -> impl Iterator<Item = Effe
     })
 }
 
-fn accesses(step: &Step) -> impl Iterator<Item = Access<'_>> {
-    step.effects.iter().filter_map(move |effect| match effect {
-        Effect::Access { user, before, after, ends } => {
-            // Access with an end date counts as gone.
-            let after = if *ends { 0 } else { *after };
-            Some(Access { step, who: *user, before: *before, after })
-        }
-        _ => None,
+/// The changes of access in a step: of groups `by_share`, or of users.
+fn accesses(step: &Step, by_share: bool) -> impl Iterator<Item = Access<'_>> {
+    step.effects.iter().filter_map(move |effect| {
+        // Access with an end date counts as gone, and a replaced share takes it away for a while.
+        let (who, before, after, is_gone) = match effect {
+            Effect::Share { group: Some(group), before, after, ends } if by_share => {
+                (Some(*group), before, after, *ends || step.replaces)
+            }
+            Effect::Access { user, before, after, ends } if !by_share => {
+                (*user, before, after, *ends)
+            }
+            _ => return None,
+        };
+        Some(Access { step, who, before: *before, after: if is_gone { 0 } else { *after } })
     })
 }
 

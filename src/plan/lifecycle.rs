@@ -10,10 +10,10 @@ use crate::{
     address::Address,
     cause::Cause,
     desired::{Container, PROJECTS, Unlisted},
-    diff::{self, Action, Change, Incomplete, Note, Problem, Reason, Shown, Step},
+    diff::{self, Action, Change, Context, Incomplete, Note, Problem, Reason, Shown, Step},
     field::Scope,
     kind::{
-        Capability, Effect, Facts, Former, Job, Namespace, NamespaceOwner, Target,
+        Call, Capability, Effect, Facts, Former, Job, Namespace, NamespaceOwner, Target,
         calls::{Act, Lifecycle},
     },
     kinds,
@@ -139,17 +139,25 @@ impl Planning<'_> {
         origin: &Origin,
         changes: Vec<Change>,
     ) -> Result<Step, Box<Problem>> {
-        let (section, _) = kinds::container(self.declared.scope);
-        let names = self.context.names;
-        let release = self.context.release;
-        let job =
-            Job { is_alone: true, section, target, names, release, act: Act::Container(turn) };
-        let sends = section.rules.calls(&job).map_err(|unable| {
-            let problem = diff::problem(unable, self.address, |_| origin.clone());
-            Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
-        })?;
+        let sends = self.own_calls(Act::Container(turn), target, |_| origin.clone())?;
         let (scope, address) = (self.declared.scope, self.address.clone());
         Ok(Step::new(scope, address, Action::Update, origin.clone(), changes, sends))
+    }
+
+    /// The calls that do `act` to the container itself. `at` is where a field is declared.
+    pub(super) fn own_calls(
+        &self,
+        act: Act<'_>,
+        target: &Target,
+        at: impl Fn(&str) -> Origin,
+    ) -> Result<Vec<Call>, Box<Problem>> {
+        let (section, _) = kinds::container(self.declared.scope);
+        let Context { names, release, .. } = self.context;
+        let job = Job { is_alone: true, section, target, names, release, act };
+        section.rules.calls(&job).map_err(|unable| {
+            let problem = diff::problem(unable, self.address, at);
+            Box::new(problem.unwrap_or_else(|| missing(self.declared, self.address, false)))
+        })
     }
 }
 

@@ -388,21 +388,15 @@ impl ContainerPlan {
             let whole = self.closed.clone().or_else(unread);
             return whole.or_else(|| address.section.map(|_| Cause::new("not read")));
         }
-        let ambiguous = self
-            .incomplete
-            .iter()
-            .find(|scope| scope.address == *address)
-            .map(|scope| scope.reason.clone());
-        let broken = || {
-            self.problems
-                .iter()
-                .find(|problem| problem.address == *address)
-                .map(|p| Cause::new(p.message.clone()))
-        };
+        if let Some(ambiguous) = self.incomplete.iter().find(|scope| scope.address == *address) {
+            return Some(ambiguous.reason.clone());
+        }
+        if let Some(broken) = self.problems.iter().find(|problem| problem.address == *address) {
+            return Some(Cause::new(broken.message.clone()));
+        }
         let lacking = self.noted(step, &Reason::NotReturned);
-        let lacking = (!lacking.is_empty())
-            .then(|| Cause::new(format!("the service's answer lacks {}", text::listed(&lacking))));
-        ambiguous.or_else(broken).or(lacking)
+        (!lacking.is_empty())
+            .then(|| Cause::new(format!("the service's answer lacks {}", text::listed(&lacking))))
     }
 
     /// Whether the object of `step` was compared. Then only its [certain](Step::certain) part is
@@ -465,6 +459,12 @@ impl ContainerPlan {
             fields: Vec::new(),
             origin: Some(declared.origin.clone()),
         });
+    }
+
+    /// Plans nothing, because what is at `address` could not be read for `reason`.
+    fn leave_unread(&mut self, address: Address, reason: Cause) {
+        self.closed = Some(reason.clone());
+        self.findings.incomplete.push(Incomplete { address, reason });
     }
 
     /// Plans nothing, because of `problem`.

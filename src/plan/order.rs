@@ -17,6 +17,7 @@ use crate::{
     field::Scope,
     kind::{Capability, Effect, visibility_rank},
     kinds,
+    level::OWNER,
     live::Caller,
     operation::Request,
     steps,
@@ -79,10 +80,16 @@ impl Placed {
                 Effect::Provides(capability) => provides.push(*capability),
                 Effect::Takes(capability) => takes.push(*capability),
                 Effect::Access { user, before, after, ends } => {
+                    let stays = if *ends { 0 } else { *after };
+                    for (capability, was, is) in [
+                        (Capability::People, *before > 0, *after > 0),
+                        (Capability::Owner, *before >= OWNER, stays >= OWNER),
+                    ] {
+                        provides.extend((is && !was).then_some(capability));
+                        takes.extend((was && !is).then_some(capability));
+                    }
                     let is_own = *user == Some(caller.id);
-                    of_people(*before, *after, &mut provides, &mut takes);
-                    let after = if *ends { 0 } else { *after };
-                    of_owners(is_own, *before, after, &mut provides, &mut takes);
+                    takes.extend((is_own && stays < *before).then_some(Capability::OwnAccess));
                 }
                 Effect::Share { .. }
                 | Effect::Visibility { .. }
@@ -103,33 +110,6 @@ impl Placed {
         let needs = section.map_or(&[][..], |section| section.home.needs);
         let rank = rank(&step, &provides, &takes);
         Self { step, rank, provides, takes, needs }
-    }
-}
-
-fn of_people(before: u8, after: u8, provides: &mut Vec<Capability>, takes: &mut Vec<Capability>) {
-    match (before, after) {
-        (0, 1..) => provides.push(Capability::People),
-        (1.., 0) => takes.push(Capability::People),
-        _ => {}
-    }
-}
-
-fn of_owners(
-    is_own: bool,
-    before: u8,
-    after: u8,
-    provides: &mut Vec<Capability>,
-    takes: &mut Vec<Capability>,
-) {
-    use crate::level::OWNER;
-    if before < OWNER && after == OWNER {
-        provides.push(Capability::Owner);
-    }
-    if before == OWNER && after < OWNER {
-        takes.push(Capability::Owner);
-    }
-    if is_own && after < before {
-        takes.push(Capability::OwnAccess);
     }
 }
 

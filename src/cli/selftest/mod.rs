@@ -194,7 +194,7 @@ async fn expected(
     cx: &Context,
 ) -> Result<Option<Findings>, Failure> {
     use crate::{
-        release::{Known, REFERENCE},
+        release::REFERENCE,
         sandbox::{self, Data, Seed},
     };
     let users: Vec<_> =
@@ -203,10 +203,7 @@ async fn expected(
     let mut paths: Vec<_> = path.match_indices('/').map(|(at, _)| &path[..at]).collect();
     paths.push(path);
     let groups: Vec<_> = paths.iter().map(|path| serde_json::json!({"path": path})).collect();
-    let release = match setup.release {
-        Known::Is(release) => release.max(REFERENCE),
-        Known::Hidden | Known::NotAsked => REFERENCE,
-    };
+    let release = setup.release.release().map_or(REFERENCE, |release| release.max(REFERENCE));
     let seed = serde_json::json!({
         "tier": setup.tier.to_string(), "release": release.to_string(),
         "users": users, "groups": groups,

@@ -17,7 +17,6 @@ use crate::{
     field::Scope,
     kinds,
     plan::Plan,
-    release::Known,
     text::{self, count},
 };
 
@@ -223,10 +222,8 @@ impl Report<'_> {
     }
 
     fn head(&self) -> String {
-        let release = match self.setup.release {
-            Known::Is(release) => release.to_string(),
-            Known::Hidden | Known::NotAsked => "unknown".to_owned(),
-        };
+        let release = self.setup.release.release();
+        let release = release.map_or("unknown".to_owned(), |release| release.to_string());
         let mut text = format!(
             "undrift {} selftest: service of release {release}, tier {}\n",
             env!("CARGO_PKG_VERSION"),

@@ -278,10 +278,7 @@ impl Setup {
 
     /// Whether the service's release has the field.
     fn has(&self, spec: &Spec) -> bool {
-        let release = match self.release {
-            Known::Is(release) => release,
-            Known::Hidden | Known::NotAsked => REFERENCE,
-        };
+        let release = self.release.release().unwrap_or(REFERENCE);
         spec.field.since.is_none_or(|since| since <= release)
     }
 

@@ -224,14 +224,9 @@ impl Check<'_> {
                 "choose another name, and put the service's name into `send_as` and `read_as`";
             self.fault(format!("{at}/name"), format!("every entry has a key `{name}`"), help);
         }
-        if let Some(other) = &field.reset_by {
-            self.known(format!("{at}/reset_by"), other);
-        }
-        if let Some(other) = &field.not_with {
-            self.known(format!("{at}/not_with"), other);
-        }
-        if let Some(switch) = &field.limits {
-            self.known(format!("{at}/limits"), switch);
+        let Field { reset_by, not_with, limits, .. } = field;
+        for (key, other) in [("reset_by", reset_by), ("not_with", not_with), ("limits", limits)] {
+            other.iter().for_each(|other| self.known(format!("{at}/{key}"), other));
         }
         self.value(at, field);
         self.grants(at, field);
