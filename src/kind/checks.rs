@@ -83,23 +83,17 @@ impl Section {
             let is_url = matches!(spec.field.compare, Compare::Url | Compare::Location);
             let is_trimmed = is_url || spec.field.trimmed;
             if is_trimmed && value.text().is_some_and(|text| text.trim() != text) {
-                report(Fault::error(
-                    "blank",
-                    field,
-                    format!("`{}` must not start or end with white space", spec.name),
-                    "take it away: the service does, and shows another value",
-                ));
+                let message = format!("`{}` must not start or end with white space", spec.name);
+                let help = "take it away: the service does, and shows another value";
+                report(Fault::error("blank", field, message, help));
             }
             let other = spec.field.not_with.as_deref();
             if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
                 && [value, twin].into_iter().all(is_on)
             {
-                report(Fault::error(
-                    "exclusive",
-                    field,
-                    format!("`{}` and `{other}` cannot be combined", spec.name),
-                    "leave one of them out: the service refuses both together",
-                ));
+                let message = format!("`{}` and `{other}` cannot be combined", spec.name);
+                let help = "leave one of them out: the service refuses both together";
+                report(Fault::error("exclusive", field, message, help));
             }
         }
         let mut reported = None;

@@ -155,12 +155,10 @@ impl Rules for ApprovalRules {
         }
         let is_for_all = declared.get(ALL).and_then(Value::flag) == Some(true);
         if names_branches(declared) && is_for_all {
-            report(Fault::error(
-                "needless-branches",
-                BRANCHES,
-                format!("a rule that is for all protected branches (`{ALL}`) cannot name some"),
-                "leave one of the two out",
-            ));
+            let message =
+                format!("a rule that is for all protected branches (`{ALL}`) cannot name some");
+            let help = "leave one of the two out";
+            report(Fault::error("needless-branches", BRANCHES, message, help));
         }
     }
 }

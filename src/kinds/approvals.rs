@@ -61,11 +61,14 @@ impl Rules for Settings {
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let is_on = |name| declared.get(name).and_then(Value::flag) == Some(true);
         if is_on("reset_approvals_on_push") && is_on("selective_code_owner_removals") {
+            let message = "a push takes back either all approvals or some of them";
+            let help =
+                "switch off one of `reset_approvals_on_push` and `selective_code_owner_removals`";
             report(Fault::error(
                 "approvals-conflict",
                 "selective_code_owner_removals",
-                "a push takes back either all approvals or some of them",
-                "switch off one of `reset_approvals_on_push` and `selective_code_owner_removals`",
+                message,
+                help,
             ));
         }
     }

@@ -190,12 +190,9 @@ impl Rules for Hooks {
         let url = declared.get("url").and_then(Value::text).map(|url| ("url", url));
         for (field, url) in url.into_iter().chain(previously) {
             let Err(why) = valid_url(url) else { continue };
-            report(Fault::error(
-                "hook-url",
-                field,
-                format!("the URL of a hook {why}"),
-                "write it as `https://HOST/PATH`",
-            ));
+            let message = format!("the URL of a hook {why}");
+            let help = "write it as `https://HOST/PATH`";
+            report(Fault::error("hook-url", field, message, help));
         }
     }
 }

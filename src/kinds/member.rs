@@ -134,12 +134,10 @@ impl Rules for Members {
             && Level::parse(level).is_some_and(|level| level.number == MINIMAL)
             && (job.target.scope == Scope::Project || job.target.path.contains('/'))
         {
-            return Err(Unable::Because {
-                code: "minimal-access",
-                message: "only a top-level group has members with minimal access".into(),
-                help: "write `guest` or more, or declare it in the top-level group".into(),
-                field: "access_level".into(),
-            });
+            let message = "only a top-level group has members with minimal access".to_owned();
+            let help = "write `guest` or more, or declare it in the top-level group".to_owned();
+            let (code, field) = ("minimal-access", "access_level".to_owned());
+            return Err(Unable::Because { code, message, help, field });
         }
         let (declared, user, changed) = match job.act {
             Act::Remove(_) | Act::Container(_) => return job.plain(),
@@ -210,12 +208,9 @@ pub(super) fn ends(before: &Object, after: &Object) -> bool {
 pub(super) fn check_day(declared: &Fields, report: &mut dyn FnMut(Fault)) {
     let date = declared.get("expires_at").and_then(Value::text);
     if date.is_some_and(|date| date.parse::<Date>().is_err()) {
-        report(Fault::error(
-            "date",
-            "expires_at",
-            "there is no such day",
-            "write a day of the calendar as YYYY-MM-DD",
-        ));
+        let message = "there is no such day";
+        let help = "write a day of the calendar as YYYY-MM-DD";
+        report(Fault::error("date", "expires_at", message, help));
     }
 }
 

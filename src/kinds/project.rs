@@ -100,14 +100,11 @@ impl Rules for Project {
         let Some(settings) = super::settings::KIND.in_scope(Scope::Project) else { return };
         for (name, _, most, limit) in needs::exceeding(settings, known) {
             if declared.contains_key(most) && !declared.contains_key(name) {
-                report(Fault::error(
-                    "too-visible",
-                    most,
-                    format!(
-                        "a new project has `{name}: enabled`, which may not show more than `{most}`"
-                    ),
-                    format!("declare `{name}: {}` too", plain_text(&limit)),
-                ));
+                let message = format!(
+                    "a new project has `{name}: enabled`, which may not show more than `{most}`"
+                );
+                let help = format!("declare `{name}: {}` too", plain_text(&limit));
+                report(Fault::error("too-visible", most, message, help));
             }
         }
     }
@@ -243,12 +240,9 @@ fn check_create(declared: &Fields, report: &mut dyn FnMut(Fault)) {
         if declared.contains_key(name)
             && declared.get("use_custom_template").and_then(Value::flag) != Some(true)
         {
-            report(Fault::error(
-                "create-conflict",
-                name,
-                format!("`{name}` works only for a custom template"),
-                "add `use_custom_template: true` below `create:`",
-            ));
+            let message = format!("`{name}` works only for a custom template");
+            let help = "add `use_custom_template: true` below `create:`";
+            report(Fault::error("create-conflict", name, message, help));
         }
     }
 }

@@ -87,12 +87,9 @@ impl Rules for ProtectedBranches {
             row.get("access_level").and_then(Level::parse).is_some_and(|level| level.number == 0)
         };
         if rows.and_then(Json::as_array).is_some_and(|rows| rows.iter().any(is_nobody)) {
-            report(Fault::error(
-                "unprotect-nobody",
-                "allowed_to_unprotect",
-                "`no_access` is no level for who may unprotect: the service refuses it",
-                "write `admin` to leave it to administrators",
-            ));
+            let message = "`no_access` is no level for who may unprotect: the service refuses it";
+            let help = "write `admin` to leave it to administrators";
+            report(Fault::error("unprotect-nobody", "allowed_to_unprotect", message, help));
         }
     }
 
@@ -135,14 +132,11 @@ impl ProtectedBranches {
         if !is_locked_out {
             return Ok(());
         }
-        Err(Unable::Because {
-            code: "locked-out",
-            message: format!(
-                "those who may unprotect the branch {what} not include the token's user, and the service then refuses this"
-            ),
-            help: "add the token's user, or a level that it has, to `allowed_to_unprotect`; what is protected so already, one of those named there has to change".into(),
-            field: UNPROTECT.into(),
-        })
+        let message = format!(
+            "those who may unprotect the branch {what} not include the token's user, and the service then refuses this"
+        );
+        let help = "add the token's user, or a level that it has, to `allowed_to_unprotect`; what is protected so already, one of those named there has to change".to_owned();
+        Err(Unable::Because { code: "locked-out", message, help, field: UNPROTECT.to_owned() })
     }
 }
 

@@ -104,21 +104,15 @@ impl Rules for Settings {
     fn check(&self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         let config = declared.get("ci_config_path").and_then(Value::text);
         if config.is_some_and(|path| path.starts_with('/') || path.contains("..")) {
-            report(Fault::error(
-                "path",
-                "ci_config_path",
-                "`ci_config_path` must not start with `/`, nor have `..` in it",
-                "write the path as seen from the top of the repository",
-            ));
+            let message = "`ci_config_path` must not start with `/`, nor have `..` in it";
+            let help = "write the path as seen from the top of the repository";
+            report(Fault::error("path", "ci_config_path", message, help));
         }
         let import = declared.get("import_url").and_then(Value::text);
         if written && import.is_some_and(has_user) {
-            report(Fault::error(
-                "literal-secret",
-                "import_url",
-                "an `import_url` with credentials must be a reference to a secret",
-                "put the whole address into an environment variable and write `{env: NAME}`",
-            ));
+            let message = "an `import_url` with credentials must be a reference to a secret";
+            let help = "put the whole address into an environment variable and write `{env: NAME}`";
+            report(Fault::error("literal-secret", "import_url", message, help));
         }
     }
 

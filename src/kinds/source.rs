@@ -205,12 +205,9 @@ pub(super) fn check(table: &'static Table, declared: &Fields, report: &mut dyn F
         sources.into_iter().filter_map(|(field, how)| Some((field?, how))).collect();
     for pair in sources.windows(2) {
         let ((_, first), (field, second)) = (pair[0], pair[1]);
-        report(Fault::error(
-            "create-conflict",
-            field,
-            format!("a project is not created both {second} and {first}"),
-            "keep one source of its contents",
-        ));
+        let message = format!("a project is not created both {second} and {first}");
+        let help = "keep one source of its contents";
+        report(Fault::error("create-conflict", field, message, help));
     }
 }
 

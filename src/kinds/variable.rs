@@ -122,23 +122,16 @@ const HEEDS_FILTER: Release = Release::new(16, 9);
 const HIDDEN: &str = "masked_and_hidden";
 
 fn stays_hidden(field: &str) -> Unable {
-    Unable::Because {
-        code: "hidden-variable",
-        message: "the variable is hidden, which the service never takes back".into(),
-        help: "declare it as hidden, or remove it with `state: absent` and add it anew".into(),
-        field: field.into(),
-    }
+    let message = "the variable is hidden, which the service never takes back".to_owned();
+    let help = "declare it as hidden, or remove it with `state: absent` and add it anew".to_owned();
+    Unable::Because { code: "hidden-variable", message, help, field: field.to_owned() }
 }
 
 fn may_be_shown() -> Unable {
-    Unable::Because {
-        code: "release",
-        message: format!(
-            "`{HIDDEN}` needs release 17.4 or later, and the service does not tell its own"
-        ),
-        help: "set `service.release` in undrift.yaml".into(),
-        field: HIDDEN.into(),
-    }
+    let message =
+        format!("`{HIDDEN}` needs release 17.4 or later, and the service does not tell its own");
+    let help = "set `service.release` in undrift.yaml".to_owned();
+    Unable::Because { code: "release", message, help, field: HIDDEN.to_owned() }
 }
 
 struct Variables;
@@ -192,36 +185,25 @@ impl Rules for Variables {
         if let Some(value) = value.filter(|_| flag("masked") || flag(HIDDEN))
             && let Err(why) = maskable(value, flag("raw"))
         {
-            report(Fault::error(
-                "masked-value",
-                "value",
-                format!("a masked value {why}"),
-                "change the value, or leave `masked` out: the service refuses it",
-            ));
+            let message = format!("a masked value {why}");
+            let help = "change the value, or leave `masked` out: the service refuses it";
+            report(Fault::error("masked-value", "value", message, help));
         }
         let is_off = |name| declared.get(name).and_then(Value::flag) == Some(false);
         if flag(HIDDEN) && is_off("masked") {
-            report(Fault::error(
-                "hidden-variable",
-                "masked",
-                "a hidden variable is masked too",
-                "leave out `masked`",
-            ));
+            let message = "a hidden variable is masked too";
+            let help = "leave out `masked`";
+            report(Fault::error("hidden-variable", "masked", message, help));
         }
         let is_written = written && value.is_some_and(|value| !value.is_empty());
         let named = ["masked", HIDDEN, "protected"].into_iter().find(|name| flag(name));
         if let Some(flag) = named.filter(|_| is_written) {
-            report(Fault {
-                severity: Severity::Warning,
-                ..Fault::error(
-                    "literal-secret",
-                    "value",
-                    format!("the value of a {flag} variable is written in plain text"),
-                    format!(
-                        "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
-                    ),
-                )
-            });
+            let message = format!("the value of a {flag} variable is written in plain text");
+            let help = format!(
+                "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
+            );
+            let fault = Fault::error("literal-secret", "value", message, help);
+            report(Fault { severity: Severity::Warning, ..fault });
         }
     }
 }
