@@ -33,7 +33,8 @@ const CRON_FIELDS: [(&str, u32, u32); 5] = [
 
 impl Section {
     /// Checks a declared entry without the service: its fields, and the
-    /// [rules](super::Rules::check) of its kind.
+    /// [rules](super::Rules::check) of its kind. The function is long because it lists checks that
+    /// do not depend on each other.
     pub fn check(self, declared: &Fields, written: bool, report: &mut dyn FnMut(Fault)) {
         for spec in self.table().specs() {
             let Some(value) = declared.get(&spec.name) else { continue };

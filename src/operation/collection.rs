@@ -189,7 +189,8 @@ fn id(scope: Scope, noun: &str, verb: &str) -> String {
 }
 
 impl Collection {
-    /// Makes the operations. They live as long as the program, so each collection is made once.
+    /// Makes the operations. They live as long as the program, so each collection is made once. All
+    /// of them stand side by side, so the function is long.
     pub fn operations(&self) -> Operations {
         let entry = kept([self.entry]);
         let noun = self.noun;

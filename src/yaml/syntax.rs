@@ -17,7 +17,7 @@ pub(super) const fn is_tab(kind: &ErrorKind) -> bool {
 }
 
 /// The message for a syntax error, and its usual cause. Messages of the parser do not quote the
-/// text either.
+/// text either. One message for each kind of error makes the function long.
 pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
     const BRACKET: Option<&str> = Some("close the bracket, or put a text that holds one in quotes");
     const COMMA: Option<&str> = Some(
