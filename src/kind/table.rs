@@ -249,6 +249,18 @@ mod tests {
     }
 
     #[test]
+    fn a_list_that_may_be_null_is_a_list_and_a_text_is_none() {
+        for (kind, expected) in [
+            (serde_json::json!("array"), true),
+            (serde_json::json!(["array", "null"]), true),
+            (serde_json::json!(["string", "null"]), false),
+            (serde_json::json!("string"), false),
+        ] {
+            assert_eq!(is_list(&serde_json::json!({"type": kind})), expected, "{kind}");
+        }
+    }
+
+    #[test]
     fn a_shown_part_depends_on_the_visibility() {
         let shows = serde_json::json!(Field { stake: Stake::Shows, ..field() });
         let nothing = serde_json::json!(field());

@@ -199,6 +199,25 @@ fn lists_replace_or_change_lower_layers() {
 }
 
 #[test]
+fn a_list_and_a_change_of_equal_rank_are_ambiguous() {
+    let list = |glob| defaults(glob, "settings: {topics: [a]}");
+    let change = |glob| defaults(glob, "settings: {topics: {add: [b]}}");
+    for rules in [list("acme/**") + &change("**/shop"), change("acme/**") + &list("**/shop")] {
+        let said = said(&format!("{rules}---\nkind: Project\npath: acme/shop\n"));
+        assert!(said.iter().any(|fault| fault.starts_with("ambiguous-layers")), "{said:?}");
+    }
+}
+
+#[test]
+fn an_entry_of_two_layers_of_equal_rank_has_the_place_of_the_first() {
+    let rules = defaults("acme/**", "variables: [{key: A, value: a}]")
+        + &defaults("**/shop", "variables: [{key: A, protected: true}]");
+    let text = format!("{rules}---\nkind: Project\npath: acme/shop\n");
+    let entry = containers(&text)[0].section("variables").unwrap().entries[0].clone();
+    assert_eq!((entry.origin.line, entry.values().len()), (4, 4), "{entry:?}");
+}
+
+#[test]
 fn conditions_stay_conditions() {
     let of = |document: &str| settings("", document)["topics"].clone();
     assert_eq!(
