@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     desired::{Creation, Declared, Unlisted, testing::shop},
     diff::Action,
-    kind::Target,
+    kind::{Former, Target},
     live::{
         Presence,
         testing::{here, here_reading},
@@ -476,5 +476,51 @@ fn a_missing_or_needless_part_of_the_project_is_left_as_a_whole() {
         let planned = container(&rest, &live, &settings);
         let planned: Vec<_> = planned.steps.iter().map(|step| step.address.to_string()).collect();
         assert_eq!(planned, ["acme/shop#settings"], "{rule}");
+    }
+}
+
+/// The base keeps the project archived, so it has no plan for its entries.
+#[test]
+fn a_creation_is_a_change_unless_the_base_declares_the_entry_present() {
+    let declare = |archived: bool, entry: Option<Json>| {
+        let variables = Json::from_iter(entry);
+        shop(&json!({"archived": {"archived": archived}, "variables": variables}), Unlisted::Report)
+    };
+    let head = declare(false, Some(variable("K", "a")));
+    let there = json!({"archived": {"archived": true}, "variables": []});
+    let mut live = here_reading(&head, &there, &|_| true);
+    if let Presence::Here(_, facts) = &mut live.presence {
+        facts.archived = true;
+    }
+    let absent = json!({"key": "K", "environment_scope": "*", "state": "absent"});
+    for (base, label) in [
+        (Some(variable("K", "a")), "Drift"),
+        (Some(variable("K", "b")), "Both"),
+        (Some(absent), "Change"),
+        (None, "Change"),
+    ] {
+        let found = labelled(&declare(true, base), &head, &live);
+        let creation = found.iter().find(|line| line.contains("variables/K"));
+        assert_eq!(creation, Some(&format!("acme/shop#variables/K@* {label}")), "{found:?}");
+    }
+}
+
+/// The base would move it too, but only since the branch says where it was.
+#[test]
+fn a_move_is_drift_only_if_the_base_declares_the_former_path() {
+    let declare = |former: &[&str]| {
+        let mut own = shop(&json!({}), Unlisted::Report);
+        own.life.previously =
+            former.iter().map(|path| crate::desired::testing::former(path)).collect();
+        own
+    };
+    let head = declare(&["acme/old"]);
+    let mut live = here(&head, &json!({}));
+    if let Presence::Here(target, _) = &mut live.presence {
+        target.former =
+            Some(Former { path: "acme/old".into(), transfers: false, renames: true, name: None });
+    }
+    for (former, label) in [(&["acme/old"][..], "Drift"), (&[], "Change")] {
+        assert_eq!(labelled(&declare(former), &head, &live), [format!("acme/shop {label}")]);
     }
 }
