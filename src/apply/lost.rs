@@ -222,7 +222,8 @@ mod tests {
         live::testing::{caller, here},
         operation::{
             HOOK_CREATE, HOOK_UPDATE, Op, PROJECT_ARCHIVE, PROJECT_CREATE, PROJECT_FORK,
-            PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE, VARIABLE_CREATE,
+            PROJECT_TRANSFER, PROJECT_UPDATE, PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE,
+            VARIABLE_CREATE,
         },
         plan::{self, Settings},
         value::Json,
@@ -288,6 +289,27 @@ mod tests {
         ] {
             let found = [0, 1, 2].map(|at| of_replacement(&own, at, left.as_ref()));
             assert_eq!(found, [removed, added, restored], "{left:?}");
+        }
+    }
+
+    /// A container is renamed and then moved.
+    #[test]
+    fn a_call_of_a_move_was_carried_out_unless_it_is_left() {
+        use CallState::{Applied, NotApplied};
+        let shop = shop(&json!({}), Unlisted::Report);
+        let step = |ops: &[Op<Write>]| {
+            let sends = ops.iter().map(|op| Call::from(op.request().arg("id", 1))).collect();
+            let (address, origin) = (shop.address(), shop.origin.clone());
+            Step::new(shop.scope, address, Action::Update, origin, Vec::new(), sends)
+        };
+        let own = step(&[PROJECT_UPDATE, PROJECT_TRANSFER]);
+        for (left, renamed, moved) in [
+            (Some(own.clone()), NotApplied, NotApplied),
+            (Some(step(&[PROJECT_TRANSFER])), Applied, NotApplied),
+            (None, Applied, Applied),
+        ] {
+            let found = [0, 1].map(|at| of_move(&own, at, left.as_ref()));
+            assert_eq!(found, [renamed, moved], "{left:?}");
         }
     }
 

@@ -349,6 +349,23 @@ fn a_creation_waits_until_its_name_is_free() {
     }
 }
 
+#[test]
+fn a_step_that_takes_a_path_follows_the_move_that_frees_it_once() {
+    let [up, other] = ["acme/up", "acme/other"];
+    for (known, expected) in
+        [(None, vec![up]), (Some(up), vec![up]), (Some(other), vec![other, up])]
+    {
+        let edge = |path: &str| Edge { address: Address::container(path.into()), reason: "known" };
+        let moves = itself(Scope::Project, up, Vec::new());
+        let takes = itself(Scope::Project, "acme/new", vec![Effect::Follows(up.into())]);
+        let mut steps = [moves, Step { after: known.map(edge).into_iter().collect(), ..takes }];
+        assert!(connect(&mut steps).is_empty());
+        assert_eq!(edges(&steps)[1], expected, "{known:?}");
+        let problems = connect(&mut steps[1..]);
+        assert!(problems.is_empty(), "it follows already");
+    }
+}
+
 /// Until a project has moved, the service shows it by its former path.
 #[test]
 fn requests_that_name_a_moving_project_wait_for_the_move() {

@@ -1,9 +1,11 @@
 //! What does not match after a run, from what was made up to be there.
 
+use futures_util::FutureExt;
 use serde_json::json;
 
 use super::*;
 use crate::{
+    api::ApiError,
     apply::{
         Outcome,
         run::{
@@ -15,6 +17,7 @@ use crate::{
     diff::{Action, Change, Shown},
     kind::{Capability, Effect},
     live::{Collection, Presence, testing::here},
+    operation::HOOK_CREATE,
 };
 
 /// How the steps of a run ended, with nothing that does not match.
@@ -24,6 +27,22 @@ fn ends(run: &Run<'_, impl FnMut(Event)>, outcomes: &[Outcome]) -> Ended {
         run.end(&mut ended, step, outcome.clone());
     }
     ended
+}
+
+/// After an error that ends the run, only what was heard from the writes themselves counts.
+#[test]
+fn nothing_is_read_after_an_error_that_ends_the_run() {
+    let container = declared();
+    let live = here(&container, &before());
+    let steps = look(&container, &live, &[]).plan.findings.steps;
+    with_run(&container, steps, &live, |run| {
+        let mut ended = ends(run, &[Outcome::Done, Outcome::Done]);
+        ended.progress.sent = true;
+        run.steps.iter().for_each(|step| run.known.borrow_mut().doubt(step, &container));
+        ended.error = Some(ApiError::answered(HOOK_CREATE.row(), 401));
+        run.verify(&mut ended).now_or_never().expect("nothing is read");
+        assert_eq!(ended.mismatches, []);
+    });
 }
 
 /// What differs afterwards: by whom depends on how the step there ended.
