@@ -493,6 +493,11 @@ fn kinds_of_every_shape_are_compared() {
     assert_eq!(steps_of("variables", &bare, &json!([])), ["missing-field"]);
     assert_eq!(steps_of("variables", &bare, &everywhere), none);
 
+    // With a field that a create must send.
+    let period = json!([{"freeze_start": "0 23 * * 5", "freeze_end": "0 8 * * 1"}]);
+    let create = "Create 0 23 * * 5@0 8 * * 1: cron_timezone freeze_end freeze_start by POST";
+    assert_eq!(steps_of("freeze_periods", &period, &json!([])), [create]);
+
     // Without an edit operation.
     let share = |level: &str| json!([{"group": "acme/kids", "group_access": level}]);
     let there = json!([{"group_id": 5, "group_full_path": "Acme/Kids", "group_access_level": 10, "expires_at": null}]);
