@@ -66,8 +66,8 @@ impl Section {
                 let help = "write `ssh://git@HOST/PATH` for `git@HOST:PATH`";
                 report(Fault::error("value", field, message, help));
             }
-            let is_branch = field == "name"
-                && ["protected_branches", "protected_tags"].contains(&&*self.section);
+            let is_branch =
+                field == "name" && ["protected_branches", "protected_tags"].contains(&self.section);
             if is_branch && (text.starts_with('^') || text.ends_with('$')) {
                 let message =
                     format!("`{field}` is not a regular expression, and matches no branch or tag");

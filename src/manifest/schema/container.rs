@@ -14,7 +14,7 @@ use crate::{
 /// The old form of `unlisted: {projects: ...}` of a group.
 pub(in crate::manifest) const OLD_UNLISTED: &str = "undeclared_projects";
 
-/// What a schema is for.
+/// The use of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// Checking one of several documents that are merged: required fields are optional.
@@ -101,7 +101,7 @@ fn list(of: Section, to: Use) -> Json {
     let mut fields = fields(of, to);
     // Editors would insert a default into every new entry.
     let state = format!(
-        "Whether the {} must exist (default: `present`). An `absent` one needs only its identity. An `unmanaged` one is somebody else's: it is neither created, changed, removed nor reported, and `*` in its identity stands for any text.",
+        "Whether the {} must exist (default: `present`). An `absent` one needs only its identity. An `unmanaged` one is managed elsewhere: it is not created, changed, removed or reported, and `*` in its identity matches any text.",
         of.noun
     );
     let states = ["present", "absent", "unmanaged"];

@@ -77,7 +77,7 @@ pub(super) fn open(schema: &mut Json) {
     }
 }
 
-/// What an entry may also hold, and what may stand in place of a value: names with what they mean.
+/// Keys that any entry may have, and forms that may replace a value, with descriptions.
 pub(super) fn in_values() -> Json {
     json!({"properties": part("in_values")})
 }

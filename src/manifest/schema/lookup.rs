@@ -15,7 +15,7 @@ use crate::{
 /// The description of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The kinds of documents in which that is so; none for what any entry or value may hold.
+    /// The kinds of documents that have it; empty for keys of any entry or value.
     pub kinds: Vec<DocumentKind>,
     /// The name with its parents; empty for a kind itself.
     pub name: String,
@@ -46,7 +46,7 @@ pub fn known(name: &str) -> Vec<Known> {
     };
     let mut once: Vec<Known> = Vec::new();
     for next in all {
-        match once.iter_mut().find(|one| one.says_the_same(&next)) {
+        match once.iter_mut().find(|one| one.has_equal_text(&next)) {
             Some(one) => one.kinds.extend(next.kinds),
             None => once.push(next),
         }
@@ -57,7 +57,7 @@ pub fn known(name: &str) -> Vec<Known> {
     once
 }
 
-/// What `name` is in any entry or value.
+/// The description of `name` as a key of any entry or value.
 fn in_values(name: &str) -> Option<Known> {
     let schema = layers::in_values();
     let property = schema["properties"].get(name)?;
@@ -86,7 +86,7 @@ impl Known {
         labels
     }
 
-    fn says_the_same(&self, other: &Self) -> bool {
+    fn has_equal_text(&self, other: &Self) -> bool {
         (&self.described, &self.needs, &self.within)
             == (&other.described, &other.needs, &other.within)
     }

@@ -38,7 +38,7 @@ use container::Use;
 pub(super) struct Checker {
     /// The schema.
     pub(super) schema: Json,
-    /// What checks against it.
+    /// Its validator.
     pub(super) validator: Validator,
 }
 
@@ -217,8 +217,7 @@ pub fn manifest() -> Json {
     published("manifest", schema)
 }
 
-/// What any document but `Acknowledge` may hold, and what may stand in any entry or in place of any
-/// value: names with what they mean.
+/// Keys of any document except `Acknowledge`; keys of any entry and forms that may replace a value.
 pub fn shared() -> [Json; 2] {
     let mut keys = json!({"properties": layers::keys(Use::Reading)});
     keys["properties"]["ignore_layers"] = layers::ignore(&[]);
@@ -229,7 +228,7 @@ pub fn shared() -> [Json; 2] {
 /// The description of `kind`.
 const KIND: &str = "What the document declares.";
 
-/// The property `kind` of a document that is a `name`.
+/// The property `kind` of a document of the kind `name`.
 fn kind(name: &str) -> Json {
     json!({"type": "string", "enum": [name], "description": KIND})
 }
