@@ -197,8 +197,9 @@ impl Diagnostics {
         sorted
     }
 
-    /// All diagnostics as text for people, each followed by an empty line. Many of one code are
-    /// shown as the first one with the places of others, unless the style is full.
+    /// All diagnostics as text for people, each followed by an empty line. Unless the style is full,
+    /// many of one code are shown as the first one with the places of others; and if that is still
+    /// more than a screen, the later ones without the text of their lines.
     pub fn render(&self, style: Style) -> String {
         let sorted = self.sorted();
         let mut alike: BTreeMap<(Severity, &str), Vec<&Diagnostic>> = BTreeMap::new();
@@ -206,15 +207,25 @@ impl Diagnostics {
             alike.entry((diagnostic.severity, diagnostic.code)).or_default().push(diagnostic);
         }
         alike.retain(|_, all| all.len() > render::SHOWN && !style.full);
-        let texts = sorted.into_iter().filter_map(|diagnostic| {
+        let shown = sorted.into_iter().filter_map(|diagnostic| {
             let rest = match alike.get(&(diagnostic.severity, diagnostic.code)) {
                 None => &[],
                 Some(all) if std::ptr::eq(all[0], diagnostic) => &all[1..],
                 Some(_) => return None,
             };
-            Some(render::render(diagnostic, rest, style) + "\n\n")
+            Some((diagnostic, rest, render::render(diagnostic, rest, style) + "\n\n"))
         });
-        texts.collect()
+        let shown: Vec<_> = shown.collect();
+        let lines: usize = shown.iter().map(|(_, _, text)| text.lines().count()).sum();
+        if style.full || lines <= render::SCREEN {
+            return shown.into_iter().map(|(_, _, text)| text).collect();
+        }
+        let mut lines = 0;
+        let texts = shown.into_iter().map(|(diagnostic, rest, text)| {
+            lines += text.lines().count();
+            if lines <= render::SCREEN / 2 { text } else { render::in_brief(diagnostic, rest) }
+        });
+        texts.collect::<String>() + "(--full shows the lines of all)\n\n"
     }
 
     /// `2 errors, 1 warning`, with the number for each frequent code; `None` if there are none.

@@ -28,6 +28,23 @@ impl Default for Style {
 /// is, with the places of the next two.
 pub(super) const SHOWN: usize = 3;
 
+/// The number of lines that is read without scrolling.
+pub(super) const SCREEN: usize = 60;
+
+/// One diagnostic without the text of its line, and the number of others of its code.
+pub(super) fn in_brief(diagnostic: &Diagnostic, rest: &[&Diagnostic]) -> String {
+    let Diagnostic { severity, code, message, .. } = diagnostic;
+    let severity = match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let place = diagnostic.place.as_ref().map_or_else(String::new, |place| format!("{place}: "));
+    let more = if rest.is_empty() { String::new() } else { format!(" (and {} more)", rest.len()) };
+    let help = diagnostic.help.as_ref();
+    let help = help.map_or_else(String::new, |help| format!("  = help: {}\n", escape(help)));
+    format!("{severity}[{code}]: {}{}{more}\n{help}", escape(&place), escape(message))
+}
+
 /// One diagnostic, and the others of its code, without a final line feed.
 pub(super) fn render(diagnostic: &Diagnostic, rest: &[&Diagnostic], style: Style) -> String {
     let level = match diagnostic.severity {

@@ -218,6 +218,31 @@ fn many_of_one_code_are_one() {
     assert_eq!(full.matches("warning[type]").count(), 800);
 }
 
+#[test]
+fn more_than_a_screen_is_shown_without_the_later_lines() {
+    let source = Source::new("a.yaml", "a: x\n");
+    let code = |n: u32| {
+        let mut place = source.place(&(3..4));
+        place.spot.as_mut().unwrap().line = n;
+        let code: &'static str = format!("code-{n}").leak();
+        Diagnostic::error(code, format!("wrong {n}")).at(place).help(format!("mend {n}"))
+    };
+    let mut all: Diagnostics = (1..=12).map(code).collect();
+    all.extend((1..=9).map(|_| code(13)));
+    let text = all.render(Style::default());
+    assert!(text.lines().count() <= render::SCREEN, "{text}");
+    for n in 1..=13 {
+        assert!(
+            text.contains(&format!("wrong {n}")) && text.contains(&format!("= help: mend {n}"))
+        );
+    }
+    assert!(text.contains("1 | a: x") && !text.contains("12 | a: x"), "{text}");
+    assert!(text.contains("\nerror[code-13]: a.yaml:13:4: wrong 13 (and 8 more)\n"), "{text}");
+    assert!(text.ends_with("\n(--full shows the lines of all)\n\n"), "{text}");
+    let full = all.render(Style { full: true, ..Style::default() });
+    assert_eq!(full.matches("a: x").count(), 21);
+}
+
 /// A rule has the same fault for each project that it includes.
 #[test]
 fn equal_faults_at_one_place_are_shown_once() {
