@@ -197,16 +197,17 @@ proptest! {
     }
 }
 
+/// The `x` of `a: x`, as if it stood at `line`.
+fn place(line: u32) -> Place {
+    let mut place = Source::new("a.yaml", "a: x\n").place(&(3..4));
+    place.spot.as_mut().unwrap().line = line;
+    place
+}
+
 /// 800 diagnostics of one code are one, with the places of the first three; those of other codes
 /// are shown in full.
 #[test]
 fn many_of_one_code_are_one() {
-    let source = Source::new("a.yaml", "a: x\n");
-    let place = |line: u32| {
-        let mut place = source.place(&(3..4));
-        place.spot.as_mut().unwrap().line = line;
-        place
-    };
     let alike = |n: u32| Diagnostic::warning("type", "wrong").at(place(n)).help("mend it");
     let mut all: Diagnostics = (1..=800).map(alike).collect();
     all.push(Diagnostic::error("choice", "other").at(place(3)));
@@ -220,12 +221,9 @@ fn many_of_one_code_are_one() {
 
 #[test]
 fn more_than_a_screen_is_shown_without_the_later_lines() {
-    let source = Source::new("a.yaml", "a: x\n");
     let code = |n: u32| {
-        let mut place = source.place(&(3..4));
-        place.spot.as_mut().unwrap().line = n;
         let code: &'static str = format!("code-{n}").leak();
-        Diagnostic::error(code, format!("wrong {n}")).at(place).help(format!("mend {n}"))
+        Diagnostic::error(code, format!("wrong {n}")).at(place(n)).help(format!("mend {n}"))
     };
     let mut all: Diagnostics = (1..=12).map(code).collect();
     all.extend((1..=9).map(|_| code(13)));
