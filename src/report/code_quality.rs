@@ -196,7 +196,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::apply::{Outcome, StepResult};
     use crate::diff::Reason;
+    use crate::origin::Origin;
     use crate::report::{
         json::Planned,
         model::{Content, State},
@@ -288,6 +290,33 @@ mod tests {
         let rest = findings(&["acme/b", "acme/c"]);
         assert_eq!(of(&rest, "fingerprint"), of(&all, "fingerprint"));
         assert_ne!(of(&alone, "fingerprint"), of(&all, "fingerprint"));
+    }
+
+    #[test]
+    fn failures_of_one_rule_are_one_finding_at_its_line() {
+        let mut world = World::new();
+        let mut like = world.plan.steps.remove(0);
+        let rule = Origin { file: "rules.yaml".into(), line: 7, ..like.origin.clone() };
+        like.changes.truncate(1);
+        like.changes[0].origin = Some(rule);
+        let at = |(line, path): (u32, &str)| {
+            let mut step = like.clone();
+            step.address.path = path.into();
+            step.origin = Origin { file: "projects.yaml".into(), line, ..step.origin };
+            step
+        };
+        world.plan.steps = [(1, "acme/a"), (2, "acme/b"), (3, "acme/c")].map(at).into();
+        let failed = |step: &Step| StepResult {
+            scope: step.scope,
+            address: step.address.clone(),
+            action: step.action,
+            outcome: Outcome::Failed("project-update: answered 422: is not allowed".into()),
+        };
+        world.applied.steps = world.plan.steps.iter().map(failed).collect();
+        let mut list = list(&world.written("apply", written));
+        list.retain(|issue| issue["check_name"] == "undrift/not-applied");
+        assert_eq!(list.len(), 1, "{list:#?}");
+        assert_eq!(list[0]["location"], json!({"path": "rules.yaml", "lines": {"begin": 7}}));
     }
 
     #[test]

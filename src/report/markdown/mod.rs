@@ -17,7 +17,7 @@ use super::{
     marker::Marker,
     model::{
         Group, Item, Part, Report, StepItem,
-        fold::{Folded, by_container, same},
+        fold::{Folded, by_container, gathered, same},
         item::acknowledgement,
         note::{grouped, object as about},
         step::{Row, firsts, object, remarks, rows_of, sign},
@@ -42,6 +42,8 @@ const BUDGET: Room = Room { bytes: 60_000, lines: 200 };
 const LINES: usize = 40;
 /// How many groups and projects with the same change, or objects of a note, are named.
 const NAMED: usize = 20;
+/// How many items with the same code are listed, unless each needs an acknowledgement.
+const ALIKE: usize = 10;
 
 /// `report` as a comment with `marker`, without `secrets`.
 pub fn report(report: &Report<'_>, marker: &Marker, secrets: &Secrets) -> String {
@@ -91,9 +93,21 @@ fn items_of(page: &mut Page, items: &[Item<'_>], wanted: impl Fn(Group) -> bool,
     for of_group in items.chunk_by(|a, b| a.group == b.group) {
         let Some(first) = of_group.first().filter(|item| wanted(item.group)) else { continue };
         let head = format!("**{}**\n\n", first.group.title());
-        let all = same(of_group, false, Item::gist).into_iter();
-        let left = page.list(&head, all.map(|(item, others)| listed(item, &others, ink)), "\n");
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut is_shown = |item: &Item<'_>| {
+            let seen = seen.entry(item.code).or_default();
+            *seen += 1;
+            *seen <= ALIKE || item.refusal.is_some()
+        };
+        let mut all = same(of_group, false, Item::gist);
+        let rest: Vec<_> = all.extract_if(.., |(item, _)| !is_shown(item)).collect();
+        let all = all.into_iter().map(|(item, others)| listed(item, &others, ink));
+        let left = page.list(&head, all, "\n");
         more(page, left, "entry");
+        for of_code in gathered(&rest, |(item, _)| item.code) {
+            let number: usize = of_code.iter().map(|(_, others)| 1 + others.len()).sum();
+            page.say(&format!("… and {number} more with the code `{}`\n\n", of_code[0].0.code));
+        }
     }
 }
 

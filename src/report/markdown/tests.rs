@@ -5,6 +5,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::*;
 use crate::{
+    diagnostic::Diagnostic,
     report::{
         json::{Outcomes, Planned, Sort},
         model::{Content, State},
@@ -39,6 +40,21 @@ fn a_refusal_is_acknowledged_by_a_document() {
     });
     assert_eq!(crate::yaml::parse(&text).documents[0].to_json(), wanted, "{text}");
     assert!(world.written("plan", written).contains(&text), "{text}");
+}
+
+/// What follows them is not pushed out of the comment.
+#[test]
+fn many_items_with_one_code_are_counted() {
+    let mut world = World::new();
+    let missing = |at: usize| {
+        let name = char::from_u32(0x4e00 + at as u32).unwrap();
+        Diagnostic::error("missing-secret", format!("no value for `TOKEN_{name}`"))
+    };
+    world.diagnostics.extend((0..ALIKE + 30).map(missing));
+    let text = world.written("plan", written);
+    assert_eq!(text.matches("no value for").count(), ALIKE, "{text}");
+    assert!(text.contains("… and 30 more with the code `missing-secret`"), "{text}");
+    assert!(text.contains("unknown field `visiblity`"), "{text}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::{
     address::Address,
     desired::Guard,
     diagnostic::{Diagnostic, Place, Severity},
-    diff::Refusal,
+    diff::{Refusal, Step},
     origin::Origin,
     plan::{Acknowledged, Plan},
     report::json::Outcomes,
@@ -256,7 +256,7 @@ const fn code_of(guard: Guard) -> &'static str {
 
 fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
     let origins: BTreeMap<_, _> =
-        outcomes.plan.steps.iter().map(|step| (&step.address, &step.origin)).collect();
+        outcomes.plan.steps.iter().map(|step| (&step.address, declared_at(step))).collect();
     let origin = |address: &Address| origins.get(address).copied();
     let failed = outcomes.applied.steps.iter().filter(|step| !step.outcome.is_success());
     let failed = failed.map(|step| {
@@ -298,6 +298,14 @@ fn of_outcomes<'a>(outcomes: &'a Outcomes<'a>) -> Vec<Item<'a>> {
         }
     });
     ended_by.chain(failed).chain(mismatches).chain(left_out).collect()
+}
+
+/// Where a step is declared: the line of its changes if they share one, such as that of a rule.
+fn declared_at(step: &Step) -> &Origin {
+    let mut origins = step.changes.iter().filter_map(|change| change.origin.as_ref());
+    let first = origins.next().unwrap_or(&step.origin);
+    let is_one = |origin: &Origin| (&origin.file, origin.line) == (&first.file, first.line);
+    if origins.all(is_one) { first } else { &step.origin }
 }
 
 fn of_diagnostic(diagnostic: &Diagnostic) -> Item<'_> {
