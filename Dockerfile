@@ -6,7 +6,7 @@
 # Without the embedded service: --build-arg CARGO_ARGS=--no-default-features
 
 FROM rust:1.90-alpine AS build
-# For SQLite and for the cryptography, which are C.
+# For SQLite, the cryptography and the allocator, which are C.
 RUN apk add --no-cache gcc musl-dev
 WORKDIR /source
 COPY . .

@@ -70,7 +70,7 @@ use signal::unless_signalled;
 
 /// Keep GitLab projects configured as declared in Git
 #[derive(Debug, Parser)]
-#[command(name = "undrift", version, after_help = AFTER_HELP.as_str(), max_term_width = 100)]
+#[command(name = "undrift", version = VERSION.as_str(), after_help = AFTER_HELP.as_str(), max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -96,6 +96,12 @@ struct Cli {
     #[arg(long, global = true, help_heading = "Output")]
     full: bool,
 }
+
+/// What `--version` says: `.ci/release` also gives the commit.
+static VERSION: LazyLock<String> = LazyLock::new(|| match option_env!("UNDRIFT_COMMIT") {
+    Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
+    None => env!("CARGO_PKG_VERSION").to_owned(),
+});
 
 /// Examples for a newcomer, and the exit codes.
 static AFTER_HELP: LazyLock<String> =
