@@ -15,7 +15,9 @@ mod view;
 use std::{fmt, ops::Range};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::text::MASK;
 
 pub use known::MARK;
 pub use lookup::{Missing, Secrets};
@@ -44,13 +46,75 @@ impl fmt::Debug for Secret {
 }
 
 /// The source of a secret, as manifests write it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Reference {
     /// `{env: NAME}`: an environment variable.
     Env(String),
     /// `{file: PATH}`: a file in the manifest folder, without one trailing newline.
     File(String),
+    /// `{text: '...'}`: a text with secrets in it, such as a URL with a password.
+    #[schemars(skip)]
+    Text(Vec<Piece>),
+}
+
+/// A piece of a text with secrets in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Piece {
+    /// Text that may be shown.
+    Shown(String),
+    /// A secret; never a text.
+    Secret(Reference),
+}
+
+impl Reference {
+    /// The variable or file `name`, if `from` is `env` or `file`.
+    pub fn of(from: &str, name: String) -> Option<Self> {
+        match from {
+            "env" => Some(Self::Env(name)),
+            "file" => Some(Self::File(name)),
+            _ => None,
+        }
+    }
+
+    /// The variables and files that it consists of: one, except for a text.
+    pub fn sources(&self) -> Vec<&Self> {
+        let Self::Text(pieces) = self else { return vec![self] };
+        let sources = pieces.iter().filter_map(|piece| match piece {
+            Piece::Secret(source) => Some(source),
+            Piece::Shown(_) => None,
+        });
+        sources.collect()
+    }
+
+    /// The text with [`MASK`] for each secret, if it is a text.
+    pub fn masked(&self) -> Option<String> {
+        let Self::Text(pieces) = self else { return None };
+        Some(pieces.iter().map(Piece::masked).collect())
+    }
+}
+
+impl Piece {
+    fn masked(&self) -> &str {
+        match self {
+            Self::Shown(text) => text,
+            Self::Secret(_) => MASK,
+        }
+    }
+}
+
+/// Whether the piece at `at` is in the user, the password or the query of a URL.
+fn is_encoded(pieces: &[Piece], at: usize) -> bool {
+    let [before, after] = [&pieces[..at], &pieces[at + 1..]]
+        .map(|pieces| pieces.iter().map(Piece::masked).collect::<String>());
+    let Some((_, before)) = before.split_once("://") else { return false };
+    let is_end = |c: char| "/?#".contains(c);
+    let is_user = !before.contains(is_end)
+        && after.split(is_end).next().is_some_and(|authority| authority.contains('@'));
+    is_user || before.contains('?')
 }
 
 impl fmt::Display for Reference {
@@ -58,6 +122,10 @@ impl fmt::Display for Reference {
         match self {
             Self::Env(name) => write!(f, "env:{name}"),
             Self::File(path) => write!(f, "file:{path}"),
+            Self::Text(pieces) => pieces.iter().try_for_each(|piece| match piece {
+                Piece::Shown(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
+                Piece::Secret(source) => write!(f, "{{{source}}}"),
+            }),
         }
     }
 }

@@ -55,6 +55,15 @@ impl Value {
         self.plain().and_then(Json::as_array)
     }
 
+    /// The environment variables and files that it needs.
+    pub fn sources(&self) -> Vec<Reference> {
+        match self {
+            Self::Plain(_) => Vec::new(),
+            Self::Secret(reference) => reference.sources().into_iter().cloned().collect(),
+            Self::File(path) => vec![Reference::File(path.clone())],
+        }
+    }
+
     /// Whether it is `null`.
     pub fn is_null(&self) -> bool {
         self.plain().is_some_and(Json::is_null)

@@ -57,6 +57,9 @@ pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan
     if step.replaces {
         return of_replacement(step, at, left);
     }
+    if renews(step) {
+        return CallState::Unknown(Cause::new("the old object and the new one look the same"));
+    }
     if step.address.section.is_none() && step.action == Action::Update {
         return of_move(step, at, left);
     }
@@ -78,6 +81,12 @@ pub(super) fn standing(scope: Scope, step: &Step, at: usize, now: &ContainerPlan
         (Action::Create, None) if creates => of_new_container(scope, step, at, now),
         (Action::Create | Action::Delete, None) => CallState::Applied,
     }
+}
+
+/// Whether `step` adds its object a second time before it removes the old one.
+fn renews(step: &Step) -> bool {
+    let first = step.requests().next();
+    step.action == Action::Update && first.is_some_and(|first| first.again() == Again::Second)
 }
 
 /// A replacement: a missing object is still to be created, an unchanged one is still to be
@@ -221,9 +230,9 @@ mod tests {
         kind::Call,
         live::testing::{caller, here},
         operation::{
-            HOOK_CREATE, HOOK_UPDATE, Op, PROJECT_ARCHIVE, PROJECT_CREATE, PROJECT_FORK,
-            PROJECT_TRANSFER, PROJECT_UPDATE, PROTECTED_BRANCH_CREATE, PROTECTED_BRANCH_DELETE,
-            VARIABLE_CREATE,
+            HOOK_CREATE, HOOK_DELETE, HOOK_UPDATE, Op, PROJECT_ARCHIVE, PROJECT_CREATE,
+            PROJECT_FORK, PROJECT_TRANSFER, PROJECT_UPDATE, PROTECTED_BRANCH_CREATE,
+            PROTECTED_BRANCH_DELETE, VARIABLE_CREATE,
         },
         plan::{self, Settings},
         value::Json,
@@ -352,6 +361,23 @@ mod tests {
         assert_eq!(of_new_container(shop.scope, &step, 0, &now), CallState::Applied);
         let later = of_new_container(shop.scope, &step, 1, &now);
         assert!(matches!(later, CallState::Unknown(_)), "{later:?}");
+    }
+
+    /// Otherwise the old object would be removed although no new one is there.
+    #[test]
+    fn the_outcome_of_an_addition_beside_an_equal_object_is_unknown() {
+        let shop = shop(&json!({}), Unlisted::Report);
+        let sends = vec![Call::from(HOOK_CREATE.request()), Call::from(HOOK_DELETE.request())];
+        let address = shop.address().section("hooks").entry("x");
+        let changes = vec![Change::new("url", Shown::Hidden, Shown::Hidden, None)];
+        let step =
+            Step::new(shop.scope, address, Action::Update, shop.origin.clone(), changes, sends);
+        let settings = Settings::of(caller(), Arc::default(), &Desired::default());
+        let now = plan::container(&shop, &here(&shop, &json!({})), &settings);
+        for at in [0, 1] {
+            let standing = standing(shop.scope, &step, at, &now);
+            assert!(matches!(standing, CallState::Unknown(_)), "{at}: {standing:?}");
+        }
     }
 
     #[test]

@@ -313,6 +313,7 @@ fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session)
         let is_it = |shown: &Shown| match shown {
             Shown::Secret(written) => *written == reference.to_string(),
             Shown::File(path) => Reference::File(path.clone()) == reference,
+            Shown::Value(text) => text.as_str().map(str::to_owned) == reference.masked(),
             _ => false,
         };
         let change = step.changes.iter().find(|change| is_it(&change.after));

@@ -4,6 +4,7 @@ use crate::{secret::Reference, value::Value};
 
 const PLAIN: u8 = 0;
 const SECRET_ENV: u8 = 1;
+const SECRET_TEXT: u8 = 4;
 const SECRET_FILE: u8 = 2;
 const FILE: u8 = 3;
 
@@ -49,6 +50,10 @@ impl Packer {
             Value::Plain(json) => self.tagged(PLAIN, &json.to_string()),
             Value::Secret(Reference::Env(name)) => self.tagged(SECRET_ENV, name),
             Value::Secret(Reference::File(path)) => self.tagged(SECRET_FILE, path),
+            Value::Secret(text @ Reference::Text(_)) => {
+                let json = serde_json::to_string(text).expect("a reference is JSON");
+                self.tagged(SECRET_TEXT, &json);
+            }
             Value::File(path) => self.tagged(FILE, path),
         }
     }
@@ -99,13 +104,16 @@ impl<'p> Unpacker<'p> {
 
     /// Whether the next value is neither a secret nor a file.
     pub(super) fn is_plain(&self) -> bool {
-        !matches!(self.0, [SECRET_ENV | SECRET_FILE | FILE, ..])
+        !matches!(self.0, [SECRET_ENV | SECRET_FILE | SECRET_TEXT | FILE, ..])
     }
 
     pub(super) fn value(&mut self) -> Value {
         match (self.byte(), self.text()) {
             (SECRET_ENV, name) => Value::Secret(Reference::Env(name.to_owned())),
             (SECRET_FILE, path) => Value::Secret(Reference::File(path.to_owned())),
+            (SECRET_TEXT, json) => Value::Secret(
+                serde_json::from_str(json).expect("what was packed as a reference is one"),
+            ),
             (FILE, path) => Value::File(path.to_owned()),
             (_, json) => {
                 Value::Plain(serde_json::from_str(json).expect("what was packed as JSON is JSON"))
@@ -120,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::value::Json;
+    use crate::{secret::Piece, value::Json};
 
     fn json() -> impl Strategy<Value = Json> {
         let leaf = prop_oneof![
@@ -145,6 +153,10 @@ mod tests {
             json().prop_map(Value::Plain),
             ".*".prop_map(|name| Value::Secret(Reference::Env(name))),
             ".*".prop_map(|path| Value::Secret(Reference::File(path))),
+            (".*", ".*").prop_map(|(text, name)| {
+                let source = Piece::Secret(Reference::Env(name));
+                Value::Secret(Reference::Text(vec![Piece::Shown(text), source]))
+            }),
             ".*".prop_map(Value::File),
         ]
     }

@@ -15,7 +15,7 @@ use crate::{
     address::Address,
     cause::Cause,
     desired::{Entry, State},
-    field::{Accepted, Field, Readback, Tier},
+    field::{Accepted, Compare, Field, Readback, Tier},
     kind::{
         Call, Effect, Identity, Job, LiveEntry, Section, Spec, Unable,
         calls::Act,
@@ -27,7 +27,7 @@ use crate::{
     level::Level,
     live::Question,
     origin::Origin,
-    secret::Reference,
+    secret::{Reference, Secret},
     text,
     value::{Fields, Json, Object, Value},
 };
@@ -107,19 +107,27 @@ impl<'a> Comparing<'a> {
         self.section.field(name)
     }
 
-    /// `value` for comparison only, with the secret if it is set.
-    fn exposed<'v>(&self, value: &'v Value) -> Cow<'v, Value> {
-        let secret = match value {
-            Value::Secret(reference) => self.context.secrets.get(reference),
-            Value::Plain(_) | Value::File(_) => None,
-        };
-        secret.map_or(Cow::Borrowed(value), |secret| Cow::Owned(secret.expose().into()))
+    /// `value` for comparison only, with the secret if it is set, or if it makes no difference.
+    fn exposed<'v>(&self, name: &str, value: &'v Value) -> Cow<'v, Value> {
+        let Value::Secret(reference) = value else { return Cow::Borrowed(value) };
+        let secret = self.context.secrets.get(reference).map(Secret::expose);
+        let is_apart = |text: &String| !text::location(text).contains(text::MASK);
+        let of_url = || reference.masked().filter(is_apart);
+        let compare = self.field(name).compare;
+        match secret {
+            Some(secret) => Cow::Owned(secret.into()),
+            None if compare == Compare::Location => {
+                of_url().map_or(Cow::Borrowed(value), |url| Cow::Owned(Json::from(url).into()))
+            }
+            None => Cow::Borrowed(value),
+        }
     }
 
     /// All fields for comparison only, with the secrets that are set.
     fn all_exposed(&self) -> Fields {
-        let exposed =
-            |(name, value): (&String, &Value)| (name.clone(), self.exposed(value).into_owned());
+        let exposed = |(name, value): (&String, &Value)| {
+            (name.clone(), self.exposed(name, value).into_owned())
+        };
         self.declared.iter().map(exposed).collect()
     }
 
@@ -130,8 +138,10 @@ impl<'a> Comparing<'a> {
 
     /// Whether its identity contains a secret that is not set.
     pub(super) fn is_unknown(&self) -> bool {
-        let is_missing = |value: &Value| matches!(*self.exposed(value), Value::Secret(_));
-        self.section.identity.iter().filter_map(|name| self.declared.get(*name)).any(is_missing)
+        let is_missing =
+            |(name, value): (_, &Value)| matches!(*self.exposed(name, value), Value::Secret(_));
+        let identity = self.section.identity.iter();
+        identity.filter_map(|name| Some((*name, self.declared.get(*name)?))).any(is_missing)
     }
 
     /// Whether its identity contains a secret.
@@ -236,14 +246,15 @@ impl<'a> Comparing<'a> {
             return;
         }
         let missing = self.declared.iter().filter_map(|(name, value)| {
-            let reference = match value {
-                Value::Secret(reference) => Some(reference.clone())
-                    .filter(|reference| self.context.secrets.get(reference).is_none()),
-                Value::File(path) => Some(Reference::File(path.clone()))
-                    .filter(|file| self.context.secrets.why_missing(file).is_some()),
-                Value::Plain(_) => None,
+            let secrets = self.context.secrets;
+            let is_missing = |source: &Reference| match value {
+                Value::File(_) => secrets.why_missing(source).is_some(),
+                Value::Secret(_) | Value::Plain(_) => secrets.get(source).is_none(),
             };
-            Some((name.clone(), reference?.to_string()))
+            Some((
+                name.clone(),
+                value.sources().iter().find(|source| is_missing(source))?.to_string(),
+            ))
         });
         let (fields, references): (Vec<_>, Vec<_>) = missing.unzip();
         if !fields.is_empty() {
@@ -403,6 +414,9 @@ impl<'a> Comparing<'a> {
                 continue;
             }
             match compared {
+                Compared::Same if resend && self.is_renewed(name, value) => {
+                    changes.push(self.change(name, Some(live)));
+                }
                 Compared::Same | Compared::Local | Compared::SecretMissing => {}
                 Compared::Differs => changes.push(self.change(name, Some(live))),
                 Compared::NotReadable if resend => changes.push(self.change(name, Some(live))),
@@ -420,6 +434,11 @@ impl<'a> Comparing<'a> {
             findings.notes.push(self.note(Reason::NotReturned, not_returned));
         }
         changes
+    }
+
+    /// Whether only another entry can get the secret in `value`.
+    fn is_renewed(&self, name: &str, value: &Value) -> bool {
+        matches!(value, Value::Secret(_)) && self.field(name).is_renewed()
     }
 
     /// Plans an entry that is not live.
@@ -545,7 +564,7 @@ impl<'a> Comparing<'a> {
         if !is_readable(field) || forms::is_hidden(field, live) {
             return Compared::NotReadable;
         }
-        let declared = match &*self.exposed(value) {
+        let declared = match &*self.exposed(name, value) {
             Value::Plain(declared) => {
                 forms::comparable(self.spec(name), declared, self.context.names)
             }

@@ -159,6 +159,9 @@ impl Job<'_> {
             Act::Remove(live) => vec![self.remove(live)?.into()],
             Act::Container(_) => return Err(Unable::Needless),
             Act::Change(declared, live, changed) => match self.section.home.change {
+                Change::Edit(_) if self.has_new_secret(declared, changed) => {
+                    self.renew(declared, live)?
+                }
                 Change::Edit(op) | Change::EditOrReplace(op) => {
                     self.edit(op, declared, live, changed)?
                 }
@@ -278,6 +281,33 @@ impl Job<'_> {
             add(new)?.into(),
             Call { restores: true, ..add(current_body)?.into() },
         ])
+    }
+
+    /// Whether a secret has to be sent again that no edit can change.
+    fn has_new_secret(&self, declared: &Fields, changed: &[&str]) -> bool {
+        changed.iter().any(|name| {
+            matches!(declared.get(*name), Some(Value::Secret(_)))
+                && self.section.field(name).is_renewed()
+        })
+    }
+
+    /// The requests that add the entry with its present secrets, and then remove the old one.
+    /// Undeclared fields keep their live values.
+    fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
+        let is_kept = |spec: &&Spec| {
+            spec.field.accepted.on(Route::Create) && !declared.contains_key(&spec.name)
+        };
+        if let Some(lacking) = forms::lacking(self.section, live, is_kept) {
+            let cause = format!("{lacking}, which a new {} would not have", self.section.noun);
+            return Err(Unable::Unseen(Cause::new(cause)));
+        }
+        let kept = live.fields.iter().filter(|(_, value)| !value.is_null());
+        let mut new: Fields =
+            kept.map(|(name, value)| (name.clone(), value.clone().into())).collect();
+        new.extend(declared.clone());
+        let what = "it is added again, and then the old one is removed";
+        let add = Call { side_effect: Some(what), ..self.create(&new)?.into() };
+        Ok(vec![add, self.remove(live)?.into()])
     }
 
     /// Marks the secret fields of the body and those with ids of named things.

@@ -506,12 +506,13 @@ impl Section {
     }
 
     /// The live entry in comparable form, from the service's object `raw`. It keeps the `wanted`
-    /// fields, the identity and the fields that every edit repeats. An entry that is changed by
-    /// replacement keeps all fields, because it is added again with all of them; so does a part of
-    /// an object, which is small.
+    /// fields, the identity and the fields that every edit repeats. An entry that may be replaced
+    /// keeps all fields, because it is added again with all of them; so does a part of an object,
+    /// which is small.
     pub fn read(self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
         let mut fields = Object::new();
-        let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_));
+        let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_))
+            || self.table().specs().iter().any(|spec| spec.field.is_renewed());
         let is_whole = is_replaced || matches!(self.home.place, Place::Part { .. });
         let also: Vec<&str> = self.table().needed_with(wanted).collect();
         for spec in self.table().specs() {

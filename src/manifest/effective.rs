@@ -214,6 +214,7 @@ fn written(value: &Value) -> Json {
         Value::Plain(json) => json.clone(),
         Value::Secret(Reference::Env(name)) => reference("env", name),
         Value::Secret(Reference::File(path)) | Value::File(path) => reference("file", path),
+        Value::Secret(text @ Reference::Text(_)) => reference("text", &text.to_string()),
     }
 }
 

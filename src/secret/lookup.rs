@@ -9,7 +9,15 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::{Allowed, Reference, Secret, is_reserved, known::Known, names::TOKEN_NAMES, struck};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::{
+    Allowed, Piece, Reference, Secret, is_encoded, is_reserved, known::Known, names::TOKEN_NAMES,
+    struck,
+};
+
+/// The characters that a secret in a URL must not contain.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The maximum size of a file that a manifest refers to, in MiB.
 const MAX_FILE: u64 = 1;
@@ -212,7 +220,32 @@ impl Secrets {
         if is_own { Err(Missing::OwnToken(reference.clone())) } else { Ok(secret) }
     }
 
-    fn read(&self, reference: &Reference) -> Result<Secret, Missing> {
+    /// The text of `pieces`. Inside a URL, secrets are percent-encoded where it needs that.
+    fn compose(&mut self, pieces: &[Piece]) -> Result<Secret, Missing> {
+        let mut text = String::new();
+        for (at, piece) in pieces.iter().enumerate() {
+            let source = match piece {
+                Piece::Shown(shown) => {
+                    text += shown;
+                    continue;
+                }
+                Piece::Secret(source) => source,
+            };
+            self.resolve([source]);
+            let Some(found) = self.found.get(source) else { continue };
+            let secret = found.clone()?;
+            if is_encoded(pieces, at) {
+                let encoded = utf8_percent_encode(secret.expose(), ESCAPED).to_string();
+                text += &encoded;
+                self.also_redact(Secret(encoded));
+            } else {
+                text += secret.expose();
+            }
+        }
+        Ok(Secret(text))
+    }
+
+    fn read(&mut self, reference: &Reference) -> Result<Secret, Missing> {
         match reference {
             Reference::Env(name) => {
                 self.check_name(name)?;
@@ -229,6 +262,7 @@ impl Secrets {
                     .map_or(text.as_str(), |t| t.strip_suffix('\r').unwrap_or(t));
                 Ok(Secret::new(text))
             }
+            Reference::Text(pieces) => self.compose(pieces),
         }
     }
 
@@ -328,6 +362,45 @@ mod tests {
             pairs.iter().map(|(n, _)| Reference::Env((*n).to_owned())).collect();
         secrets.resolve(&references);
         secrets
+    }
+
+    #[test]
+    fn a_text_is_composed_and_encoded_where_a_url_needs_it() {
+        let token = Reference::Env("TOKEN".into());
+        let text = |before: &str, after: &str| {
+            let [before, after] = [before, after].map(|text| Piece::Shown(text.into()));
+            Reference::Text(vec![before, Piece::Secret(token.clone()), after])
+        };
+        for (before, after, is_encoded) in [
+            ("https://bot:", "@h/x", true),
+            ("https://", ":@h", true),
+            ("https://h/x?token=", "&a=b", true),
+            ("https://h/x?a=b", "", true),
+            ("https://", "/x@y", false),
+            ("https://h/", "/x", false),
+            ("https://h/in/", "?a=b@c", false),
+            ("bot:", "@h/x", false),
+        ] {
+            let mut secrets = secrets(&[("TOKEN", "s3cret/@value")]);
+            let reference = text(before, after);
+            secrets.resolve([&reference]);
+            let value = if is_encoded { "s3cret%2F%40value" } else { "s3cret/@value" };
+            let whole = format!("{before}{value}{after}");
+            assert_eq!(secrets.get(&reference).map(Secret::expose), Some(&*whole), "{reference}");
+            let told = secrets.redact(&format!("{value} is told"));
+            assert_eq!(told, format!("{MARK} is told"), "{reference}");
+        }
+        let mut none = secrets(&[]);
+        let reference = text("https://bot:", "@h/x");
+        none.resolve([&reference]);
+        assert_eq!(none.why_missing(&reference), Some(&Missing::Env("TOKEN".into())));
+        let mut reserved = Secrets::new("/nowhere", [("CI_JOB_TOKEN".into(), "x".into())]);
+        let reference = Reference::Text(vec![Piece::Secret(Reference::Env("CI_JOB_TOKEN".into()))]);
+        reserved.resolve([&reference]);
+        assert_eq!(
+            reserved.why_missing(&reference),
+            Some(&Missing::Reserved("CI_JOB_TOKEN".into()))
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 use undrift::{
     address::Selector,
     apply::MismatchReason,
+    diff::Shown,
     plan::Plan,
     release::{REFERENCE, Release},
     sandbox::{Fault, Misfortune, Profile},
@@ -275,4 +276,44 @@ async fn a_planner_is_a_member_and_an_invited_group_may_plan() {
         world.declare(&[shop(level)]);
         world.converge(level).await;
     }
+}
+
+/// No edit changes the credential of a mirror, and no answer shows it.
+#[tokio::test]
+async fn a_credential_in_a_text_is_renewed_by_a_new_mirror() {
+    let mut world = at(LATER).await;
+    let url = "https://bot:{token}@git.example.org/{path}.git";
+    let body = json!({
+        "params": {"token": {"env": "MIRROR_TOKEN"}},
+        "remote_mirrors": [{"url": {"text": url}, "enabled": true}],
+    });
+    world.declare(&[project("acme/shop", body)]);
+    world.set("MIRROR_TOKEN", "first/secret@value");
+    world.converge("created").await;
+    let first = world.get("/projects/acme%2Fshop/remote_mirrors").await;
+    let put = json!({"only_protected_branches": true});
+    let path = format!("/projects/acme%2Fshop/remote_mirrors/{}", first[0]["id"]);
+    world.call("PUT", &path, Some(put)).await;
+
+    world.set("MIRROR_TOKEN", "second/secret@value");
+    assert!(world.plan().await.steps.is_empty(), "what is never shown never differs");
+    world.tweak =
+        |settings| settings.resend = vec![Selector::parse("**#remote_mirrors/*").unwrap()];
+    let plan = world.plan().await;
+    let [step] = &plan.steps[..] else { panic!("{plan:#?}") };
+    assert_eq!(step.address.entry.as_deref(), Some("https://git.example.org/acme/shop.git"));
+    assert_eq!(
+        step.changes[0].after,
+        Shown::Value("https://bot:***@git.example.org/acme/shop.git".into())
+    );
+    assert_eq!(
+        step.sends.iter().map(|call| call.request.operation.id).collect::<Vec<_>>(),
+        ["push-mirror-create", "push-mirror-delete"]
+    );
+    let applied = world.apply().await.applied.unwrap();
+    assert!(applied.is_complete(), "{:#?}", applied.steps);
+    let second = world.get("/projects/acme%2Fshop/remote_mirrors").await;
+    assert_eq!(second.as_array().map(Vec::len), Some(1), "{second}");
+    assert_ne!(second[0]["id"], first[0]["id"]);
+    assert_eq!(second[0]["only_protected_branches"], true, "undeclared, and kept");
 }

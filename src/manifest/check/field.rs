@@ -191,26 +191,31 @@ impl Check<'_> {
 
     /// Checks of a secret or a file that need no access to it.
     fn reference(&mut self, spec: &Spec, field: &Sourced<Value>) {
-        let (name, at) = (&spec.name, Spot::key(&field.origin));
-        match &field.value {
-            Value::Secret(Reference::Env(variable)) if !is_variable(variable) => {
+        for source in field.value.sources() {
+            self.source(&spec.name, &source, Spot::key(&field.origin));
+        }
+    }
+
+    fn source(&mut self, name: &str, source: &Reference, at: Spot) {
+        match source {
+            Reference::Env(variable) if !is_variable(variable) => {
                 let message = format!("`{name}` names no environment variable");
                 let wrong = self.faults.error("reference", message, at);
                 wrong.help("names are made of letters, digits and `_`, and do not start with a digit; the secret itself never stands here");
             }
-            Value::Secret(Reference::Env(variable)) if is_reserved(variable) => {
+            Reference::Env(variable) if is_reserved(variable) => {
                 let message = format!(
                     "`{variable}` belongs to the CI system or to undrift and must not be a value"
                 );
                 let reserved = self.faults.error("reserved-variable", message, at);
                 reserved.help("create a secret for this purpose and give it a name of its own");
             }
-            Value::Secret(Reference::File(path)) | Value::File(path) if !is_below(path) => {
+            Reference::File(path) if !is_below(path) => {
                 let message = format!("`{name}` names no file inside the manifest folder");
                 let wrong = self.faults.error("reference", message, at);
                 wrong.help("write a relative path without `..`");
             }
-            Value::Secret(_) | Value::File(_) | Value::Plain(_) => {}
+            Reference::Env(_) | Reference::File(_) | Reference::Text(_) => {}
         }
     }
 

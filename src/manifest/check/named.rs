@@ -12,24 +12,23 @@ impl Check<'_> {
     pub(super) fn named_files(&mut self, container: &Container) {
         let Some(files) = &self.context.files else { return };
         for (address, origin, value) in container.named() {
-            let (path, is_secret) = match &value {
-                Value::File(path) => (path, false),
-                Value::Secret(Reference::File(path)) => (path, true),
-                Value::Secret(Reference::Env(_)) | Value::Plain(_) => continue,
-            };
-            // A file outside the folder is reported as another error.
-            let why = files.read_file(path).err().filter(|_| is_below(path));
-            let (Some(why), at) = (why, Spot::key(&origin)) else { continue };
-            let missing = if is_secret {
-                self.faults.warning("missing-file", why.to_string(), at)
-            } else {
-                self.faults.error("missing-file", why.to_string(), at)
-            };
-            missing.label(address.to_string());
-            if is_secret {
-                missing.help(
-                    "correct the path, or make sure that the file is there when `apply` runs",
-                );
+            let is_secret = matches!(value, Value::Secret(_));
+            for source in value.sources() {
+                let Reference::File(path) = source else { continue };
+                // A file outside the folder is reported as another error.
+                let why = files.read_file(&path).err().filter(|_| is_below(&path));
+                let (Some(why), at) = (why, Spot::key(&origin)) else { continue };
+                let missing = if is_secret {
+                    self.faults.warning("missing-file", why.to_string(), at)
+                } else {
+                    self.faults.error("missing-file", why.to_string(), at)
+                };
+                missing.label(address.to_string());
+                if is_secret {
+                    missing.help(
+                        "correct the path, or make sure that the file is there when `apply` runs",
+                    );
+                }
             }
         }
     }

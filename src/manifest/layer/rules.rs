@@ -18,6 +18,7 @@ use crate::{
     },
     origin::{Origin, Sourced},
     text::nearest,
+    value::Value,
 };
 
 /// All rules.
@@ -57,7 +58,7 @@ pub(super) struct Layers<'r> {
     /// Their positions in all rules.
     indices: Vec<usize>,
     /// The parameters for templates, including those of the document itself.
-    pub(super) params: BTreeMap<Arc<str>, Sourced<Arc<str>>>,
+    pub(super) params: BTreeMap<Arc<str>, Sourced<Value>>,
     /// The parameters that profiles need and nobody gives, which is reported.
     pub(super) missed: BTreeSet<Arc<str>>,
 }
@@ -418,15 +419,15 @@ fn params(
     own: &Body,
     path: &str,
     faults: &mut Faults,
-) -> BTreeMap<Arc<str>, Sourced<Arc<str>>> {
-    let mut claims: BTreeMap<&Arc<str>, Claim<Arc<str>>> = BTreeMap::new();
+) -> BTreeMap<Arc<str>, Sourced<Value>> {
+    let mut claims: BTreeMap<&Arc<str>, Claim<Value>> = BTreeMap::new();
     let layers = rules.iter().map(|(rank, rule)| (*rank, &rule.body)).chain([(usize::MAX, own)]);
     for (rank, body) in layers {
         for (name, value) in &body.params {
             Claim::add(claims.entry(name), rank, value);
         }
     }
-    let param = |(name, claim): (&Arc<str>, Claim<Arc<str>>)| {
+    let param = |(name, claim): (&Arc<str>, Claim<Value>)| {
         if let Some(other) = &claim.other {
             ambiguous(name, path, &claim.value.origin, other, faults);
         }

@@ -1,8 +1,9 @@
 //! Templates: `{text: 'https://{name}.example.org:{port}'}`.
 //!
-//! `{name}` is replaced by a parameter; `{{` and `}}` are braces. There are no functions,
-//! conditions, secrets or environment variables. If the field does not accept text, the result is
-//! read as a number or a boolean.
+//! `{name}` is replaced by a parameter; `{{` and `}}` are braces. There are no functions and no
+//! conditions. If the field does not accept text, the result is read as a number or a boolean.
+//! `{env:NAME}`, `{file:PATH}`, and parameters that are references stay secrets, so they are only
+//! for fields that take a reference.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,9 +12,11 @@ use std::{
 
 use super::rules::{FEW, Layers};
 use crate::{
+    field::Secrecy,
     kind::{Section, forms, is_list},
     manifest::read::layers::BUILT_IN,
     origin::Sourced,
+    secret::{Piece, Reference},
     text::{is_name, nearest},
     value::{Json, Value},
 };
@@ -22,7 +25,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Words<'w> {
     path: &'w str,
-    params: &'w BTreeMap<Arc<str>, Sourced<Arc<str>>>,
+    params: &'w BTreeMap<Arc<str>, Sourced<Value>>,
     missed: &'w BTreeSet<Arc<str>>,
 }
 
@@ -57,31 +60,43 @@ impl<'w> Words<'w> {
     }
 
     /// The value of the parameter `name`.
-    fn word(&self, name: &str) -> Option<String> {
+    fn word(&self, name: &str) -> Option<Piece> {
         let (group, own) = self.path.rsplit_once('/').unwrap_or(("", self.path));
-        match name {
-            "path" => Some(self.path.to_owned()),
-            "name" => Some(own.to_owned()),
-            "group" => Some(group.to_owned()).filter(|group| !group.is_empty()),
-            "path_slug" => Some(slug(self.path)),
-            other => self.params.get(other).map(|param| param.value.to_string()),
-        }
+        let shown = match name {
+            "path" => self.path.to_owned(),
+            "name" => own.to_owned(),
+            "group" if group.is_empty() => return None,
+            "group" => group.to_owned(),
+            "path_slug" => slug(self.path),
+            other => {
+                let source = other.split_once(':');
+                let source = source.and_then(|(from, name)| Reference::of(from, name.to_owned()));
+                return match source {
+                    Some(source) => Some(Piece::Secret(source)),
+                    None => Some(match &self.params.get(other)?.value {
+                        Value::Secret(source) => Piece::Secret(source.clone()),
+                        value => Piece::Shown(value.text().unwrap_or_default().to_owned()),
+                    }),
+                };
+            }
+        };
+        Some(Piece::Shown(shown))
     }
 
     /// The text of `template` with its parameters filled in.
     ///
     /// # Errors
     /// If a parameter is missing, or a brace is not part of a parameter.
-    pub(super) fn fill(&self, template: &str) -> Result<String, Unfilled> {
-        let mut filled = String::with_capacity(template.len());
+    pub(super) fn fill(&self, template: &str) -> Result<Value, Unfilled> {
+        let mut filled = Filled::default();
         let mut rest = template;
         while let Some(at) = rest.find(['{', '}']) {
-            filled += &rest[..at];
+            filled.push(Piece::Shown(rest[..at].to_owned()));
             let brace = &rest[at..=at];
             rest = &rest[at + 1..];
             if let Some(after) = rest.strip_prefix(brace) {
                 self.expression(brace, after)?;
-                filled += brace;
+                filled.push(Piece::Shown(brace.to_owned()));
                 rest = after;
                 continue;
             }
@@ -93,10 +108,11 @@ impl<'w> Words<'w> {
                     "write `{{` and `}}` for braces; `{name}` fills in what it names".into(),
                 ));
             };
-            filled += &self.word(name).ok_or_else(|| self.unknown(name))?;
+            filled.push(self.word(name).ok_or_else(|| self.unknown(name))?);
             rest = after;
         }
-        Ok(filled + rest)
+        filled.push(Piece::Shown(rest.to_owned()));
+        Ok(filled.value())
     }
 
     /// Refuses `{{ name }}` where `{name}` stands for something.
@@ -118,9 +134,7 @@ impl<'w> Words<'w> {
         }
         let known = BUILT_IN.into_iter().chain(self.params.keys().take(FEW).map(|name| &**name));
         let help = match nearest(name, known) {
-            _ if name.starts_with("env") => {
-                "a text holds no secret: write `{env: NAME}` as the whole value".into()
-            }
+            _ if name.starts_with("env") => "write `{env:NAME}` for an environment variable".into(),
             Some(near) => format!("did you mean `{{{near}}}`?"),
             None => "give it in `params:`, or write `{{` for a brace".into(),
         };
@@ -142,6 +156,18 @@ impl<'w> Words<'w> {
         let (Some(spec), Value::Plain(json)) = (of.table().get(name), &mut *value) else {
             return Ok(());
         };
+        if let Some(template) = template(&spec.schema, json)
+            && spec.field.secrecy != Secrecy::Open
+        {
+            *value = self.fill(template)?;
+            return match (spec.field.secrecy, &*value) {
+                (Secrecy::Reference, Value::Plain(_)) => Err(Unfilled::new(
+                    "this text refers to no secret".into(),
+                    "write `{env: NAME}`, or `{env:NAME}` in the text".into(),
+                )),
+                _ => Ok(()),
+            };
+        }
         self.fill_in(&spec.schema, json)?;
         forms::normalise(spec, value);
         Ok(())
@@ -149,7 +175,12 @@ impl<'w> Words<'w> {
 
     fn fill_in(&self, schema: &Json, json: &mut Json) -> Result<(), Unfilled> {
         if let Some(template) = template(schema, json) {
-            *json = read_as(schema, self.fill(template)?);
+            let Value::Plain(Json::String(text)) = self.fill(template)? else {
+                let message = "a secret is filled in where none can stand".to_owned();
+                let help = "a secret may only be in a field that also takes `{env: NAME}`";
+                return Err(Unfilled::new(message, help.into()));
+            };
+            *json = read_as(schema, text);
             return Ok(());
         }
         match json {
@@ -173,6 +204,29 @@ impl<'w> Words<'w> {
             Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
         }
         Ok(())
+    }
+}
+
+/// A text that is being filled in.
+#[derive(Default)]
+struct Filled(Vec<Piece>);
+
+impl Filled {
+    fn push(&mut self, piece: Piece) {
+        match (self.0.last_mut(), piece) {
+            (Some(Piece::Shown(text)), Piece::Shown(more)) => *text += &more,
+            (_, Piece::Shown(text)) if text.is_empty() => {}
+            (_, piece) => self.0.push(piece),
+        }
+    }
+
+    fn value(mut self) -> Value {
+        match &mut self.0[..] {
+            [] => "".into(),
+            [Piece::Shown(text)] => Json::from(std::mem::take(text)).into(),
+            [Piece::Secret(source)] => Value::Secret(source.clone()),
+            _ => Value::Secret(Reference::Text(self.0)),
+        }
     }
 }
 
@@ -228,7 +282,7 @@ mod tests {
     use super::*;
     use crate::origin::{Layer, Origin};
 
-    fn params(given: &[(&str, &str)]) -> BTreeMap<Arc<str>, Sourced<Arc<str>>> {
+    fn params(given: &[(&str, &str)]) -> BTreeMap<Arc<str>, Sourced<Value>> {
         let origin = || Origin { file: "a.yaml".into(), line: 1, column: 1, layer: Layer::Project };
         let param = |(name, value): &(&str, &str)| {
             ((*name).into(), Sourced { value: (*value).into(), origin: origin() })
@@ -256,8 +310,28 @@ mod tests {
             ("{brace}", "{port}"),
             ("ä{port}ö", "ä8080ö"),
         ] {
-            assert_eq!(words.fill(template).as_deref(), Ok(filled), "{template}");
+            assert_eq!(words.fill(template), Ok(filled.into()), "{template}");
         }
+    }
+
+    #[test]
+    fn a_secret_stays_a_reference() {
+        let mut layers = Layers::default();
+        layers.params = params(&[("user", "bot")]);
+        let token = Reference::Env("TOKEN".into());
+        let mut secret = layers.params["user"].clone();
+        secret.value = Value::Secret(token.clone());
+        layers.params.insert("token".into(), secret);
+        let words = Words::new("acme/shop", &layers);
+        for alone in ["{token}", "{env:TOKEN}"] {
+            assert_eq!(words.fill(alone), Ok(Value::Secret(token.clone())), "{alone}");
+        }
+        let template = "https://{user}:{token}@git/{path}/{{}}";
+        let Ok(Value::Secret(filled)) = words.fill(template) else { panic!("no secret") };
+        assert_eq!(filled.masked().unwrap(), "https://bot:***@git/acme/shop/{}");
+        let written = filled.to_string();
+        assert_eq!(written, "https://bot:{env:TOKEN}@git/acme/shop/{{}}");
+        assert_eq!(words.fill(&written), Ok(Value::Secret(filled)), "it can be written again");
     }
 
     #[test]

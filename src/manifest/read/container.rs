@@ -292,16 +292,16 @@ fn policy(node: &Node) -> Unlisted {
 
 /// The value of a field, which may be a reference to a secret or to a file.
 fn field_value(spec: &Spec, node: &Node) -> Value {
-    if let [(key, value)] = node.entries()
-        && let Some(text) = value.text()
-        && (spec.field.upload || spec.field.secrecy != Secrecy::Open)
-    {
-        match key.name.as_str() {
-            "file" if spec.field.upload => return Value::File(text.to_owned()),
-            "env" => return Value::Secret(Reference::Env(text.to_owned())),
-            "file" => return Value::Secret(Reference::File(text.to_owned())),
-            _ => {}
-        }
+    let takes_reference = spec.field.upload || spec.field.secrecy != Secrecy::Open;
+    match reference(node).filter(|_| takes_reference) {
+        Some(Reference::File(path)) if spec.field.upload => Value::File(path),
+        Some(reference) => Value::Secret(reference),
+        None => node.to_json().into(),
     }
-    node.to_json().into()
+}
+
+/// `{env: NAME}` or `{file: PATH}`.
+pub(super) fn reference(node: &Node) -> Option<Reference> {
+    let [(key, value)] = node.entries() else { return None };
+    Reference::of(&key.name, value.text()?.to_owned())
 }

@@ -75,7 +75,7 @@ pub(in crate::manifest) struct Body {
     /// The profiles that it uses.
     pub(in crate::manifest) uses: Option<Uses>,
     /// The parameters for templates, by name.
-    pub(in crate::manifest) params: BTreeMap<Arc<str>, Sourced<Arc<str>>>,
+    pub(in crate::manifest) params: BTreeMap<Arc<str>, Sourced<Value>>,
     /// The sections for which lower layers are ignored.
     pub(in crate::manifest) ignores: Vec<&'static str>,
     /// Whether the container is only compared and reported.

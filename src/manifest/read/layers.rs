@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Document, Reader, Refused,
+    container::reference,
     document::{Body, Holds, Rule, Uses},
 };
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
     manifest::schema::INCLUDE,
     origin::{Layer, Sourced},
     text::is_name,
+    value::Value,
     yaml::{Data, Key, Node},
 };
 
@@ -88,13 +90,14 @@ impl Reader<'_, '_> {
         Uses { origin: self.origin(key, layer), is_added: added.is_some(), names }
     }
 
-    fn params(&mut self, node: &Node, layer: Layer) -> BTreeMap<Arc<str>, Sourced<Arc<str>>> {
+    fn params(&mut self, node: &Node, layer: Layer) -> BTreeMap<Arc<str>, Sourced<Value>> {
         let mut params = BTreeMap::new();
         for (key, node) in node.entries() {
-            let value = match &node.data {
-                Data::Text(text) => text.as_str().into(),
-                Data::Bool(_) | Data::Number(_) => node.to_json().to_string().into(),
-                Data::Null | Data::List(_) | Data::Map(_) | Data::Unreadable => continue,
+            let value = match (&node.data, reference(node)) {
+                (_, Some(reference)) => Value::Secret(reference),
+                (Data::Text(text), _) => text.as_str().into(),
+                (Data::Bool(_) | Data::Number(_), _) => node.to_json().to_string().as_str().into(),
+                (Data::Null | Data::List(_) | Data::Map(_) | Data::Unreadable, _) => continue,
             };
             if BUILT_IN.contains(&key.name.as_str()) || !is_name(&key.name) {
                 let message = "a parameter cannot have this name";

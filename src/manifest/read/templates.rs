@@ -6,6 +6,7 @@
 //! value itself. Schemas see a tree without templates, with the items of such a list form as a
 //! plain list. The result of a template is checked when it is filled in.
 
+use super::container::reference;
 use crate::{
     field::Scope,
     kind::{Section, Shape, forms, is_list},
@@ -67,6 +68,10 @@ pub(super) fn closed(document: &Node, scope: Scope, added: bool) -> Option<Node>
             Some(items) => list(node, items, &Json::Null),
             None => SchemaNode::Same,
         },
+        None if key.name == "params" => map(node, |_, param| match reference(param) {
+            Some(_) => SchemaNode::Open,
+            None => SchemaNode::Same,
+        }),
         None => SchemaNode::Same,
     };
     match map(document, seen) {

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::{container::Use, part};
 use crate::{
-    field::{Field, Secrecy},
+    schema,
+    secret::Reference,
     value::{Json, Object},
 };
 
@@ -15,10 +16,10 @@ pub(in crate::manifest) const INCLUDE: &str = "include";
 /// The keys of any document that concern other layers, except `ignore_layers`.
 pub(super) fn keys(to: Use) -> Object {
     let mut keys = part("any");
-    if to == Use::Editing
-        && let Some(uses) = keys.get_mut("uses")
-    {
-        open(uses);
+    if to == Use::Editing {
+        open(&mut keys["uses"]);
+        let param = &mut keys["params"]["additionalProperties"];
+        *param = json!({"anyOf": [param.take(), schema::of::<Reference>().to_value()]});
     }
     keys
 }
@@ -35,9 +36,6 @@ pub(super) fn ignore(sections: &[&str]) -> Json {
 /// Adds the forms that may replace a value to the schema of a field: `{text: ...}` for a text or
 /// number; `{add: [...]}`, `{remove: [...]}` and conditions for a list.
 pub(super) fn open(schema: &mut Json) {
-    if Field::of(schema).secrecy == Secrecy::Reference {
-        return;
-    }
     if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
         properties.values_mut().for_each(open);
         return;
