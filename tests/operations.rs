@@ -293,7 +293,10 @@ fn request_bodies_have_the_fields_of_the_kinds() {
         ["filter", "environment_scope", "value", "variable_type", "protected", "masked", "raw"]
     );
     let secrets: BTreeSet<_> = rows().flat_map(|row| named(row, |p| p.secret)).collect();
-    assert_eq!(secrets, BTreeSet::from(["import_url", "personal_access_token", "token"]));
+    assert_eq!(
+        secrets,
+        BTreeSet::from(["import_url", "personal_access_token", "shared_secret", "token"])
+    );
     let files: BTreeSet<_> = rows().flat_map(|row| named(row, |p| p.value == Type::File)).collect();
     assert_eq!(files, BTreeSet::from(["avatar", "file"]));
 }

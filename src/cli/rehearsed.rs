@@ -27,7 +27,7 @@ pub(super) use by_data::collections;
 mod by_data {
     use crate::{
         field::{Accepted, Named, Scope, Tier},
-        kind::{Change, Create, HandlePlace, Home, Place, Section, Spec},
+        kind::{Change, Create, Handle, HandlePlace, Home, Place, Section, Spec},
         kinds,
         level::MAINTAINER,
         operation::Method,
@@ -40,7 +40,7 @@ mod by_data {
             (_, Create::With(create)) if home.parent.is_some_and(|of| of.within.is_some()) => {
                 Some(create.row().path)
             }
-            (Place::List(list), _) => Some(list.row().path),
+            (Place::List(read) | Place::Optional(read), _) => Some(read.row().path),
             _ => None,
         }
     }
@@ -66,7 +66,6 @@ mod by_data {
         let identity: Vec<_> = of.identity.iter().copied().filter(|name| !above(name)).collect();
         let own = identity.iter().filter(|_| !is_put);
         let required: Vec<_> = own.chain(of.required).copied().collect();
-        let handle = home.handle.first()?;
         let segments = path(home)?.split('/').map(|segment| match segment.strip_prefix(':') {
             Some(name) => format!("{{{name}}}"),
             None => segment.to_owned(),
@@ -74,10 +73,9 @@ mod by_data {
         let mut told = Collection::new(segments.collect::<Vec<_>>().join("/").leak());
         told.below = home.parent.map_or("", |parent| parent.argument);
         told.within = home.parent.and_then(|parent| parent.within).unwrap_or_default();
-        if let HandlePlace::Path(name) = handle.place {
-            told.entry = name;
+        if let Some(Handle { field, place: HandlePlace::Path(name) }) = home.handle.first() {
+            (told.key, told.entry) = (field, name);
         }
-        told.key = handle.field;
         told.reads = home.seen_from.into();
         told.writes = home.seen_from.max(MAINTAINER).into();
         told.required = all(&required);
@@ -89,7 +87,11 @@ mod by_data {
         told.shows = shows.collect::<Vec<_>>().leak();
         told.is_put = is_put;
         told.is_edited = !matches!(home.change, Change::Replace);
-        if let Place::List(list) = home.place {
+        told.is_patched =
+            matches!(home.change, Change::Edit(op) if op.row().method == Method::Patch);
+        told.is_document = matches!(home.place, Place::Optional(_));
+        if let Place::List(list) | Place::Optional(list) = home.place {
+            told.unpaged = list.row().unpaged;
             (told.tier, told.since) = (tier(list.row().tier), list.row().since);
         }
         Some(told)

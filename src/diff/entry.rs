@@ -654,6 +654,7 @@ mod tests {
             "members.user",
             "shares.group",
             "hooks.previously",
+            "job_token_allowlist.project",
             "pipeline_schedule_variables.schedule",
         ];
         assert_eq!(found, steering);

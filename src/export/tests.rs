@@ -340,7 +340,7 @@ fn the_seed_has_the_release_and_the_groups_that_are_not_exported() {
     let seed = texts(&written)["sandbox.yaml"];
     assert_eq!(
         seed,
-        "tier: premium\nrelease: '18.2'\ngroups:\n  - {path: acme, visibility: public}\n  - {path: acme/web, visibility: public}\n"
+        "tier: ultimate\nrelease: '18.2'\ngroups:\n  - {path: acme, visibility: public}\n  - {path: acme/web, visibility: public}\n"
     );
 }
 

@@ -143,6 +143,8 @@ pub struct Home {
     /// The values that an entry of the list has if it belongs to the container itself: some lists also
     /// show inherited entries.
     pub inherited_unless: &'static [(&'static str, Json)],
+    /// Whether the list also shows the container itself.
+    pub lists_itself: bool,
     /// A field that another list shows. That list is read only if the field is declared.
     pub side_list: Option<&'static SideList>,
     /// Fields of the response that [`Rules`] and [`SideList::value`] read and that are not in the
@@ -172,6 +174,7 @@ impl Home {
         needs: &[],
         query: &[],
         inherited_unless: &[],
+        lists_itself: false,
         side_list: None,
         response_fields: &[],
     };

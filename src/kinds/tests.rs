@@ -17,7 +17,10 @@ fn from_strict_to_lax(stake: &Stake, schema: &Json) -> Vec<Json> {
         Stake::Weakens(When::On) => vec![json!(false), json!(true)],
         Stake::Weakens(When::Lower) => vec![json!(3), json!(2), json!(0)],
         Stake::Weakens(When::Higher) => vec![json!(0), json!(2), json!(3)],
-        Stake::Weakens(When::Changed | When::Cleared) => vec![json!("^a$"), json!("")],
+        Stake::Weakens(When::Changed | When::Cleared) => {
+            let example = schema["examples"].get(0).cloned();
+            vec![example.unwrap_or(json!("^a$")), json!("")]
+        }
         Stake::Weakens(When::Wider) => {
             vec![json!("10.0.0.1"), json!("10.0.0.2, 10.0.0.1"), json!("")]
         }
@@ -119,13 +122,14 @@ fn fields_that_sound_like_protections_are_guarded() {
         "secret",
         "verification",
     ];
-    const HARMLESS: [&str; 6] = [
+    const HARMLESS: [&str; 7] = [
         "ci_forward_deployment_rollback_allowed",
         "lock_math_rendering_limits_enabled",
         "only_mirror_protected_branches",
         "mirror_branch_regex",
         "approval_rules",
         "allowed",
+        "shared_secret",
     ];
     let mut found = Vec::new();
     for section in kinds::everywhere() {

@@ -188,8 +188,11 @@ impl Observer {
         if let Some(key) = all.iter().find_map(|raw| section.of.mistyped(raw)) {
             return Ok(Collection::Unreadable(mistyped(section.of, key)));
         }
+        let is_itself =
+            |raw: &Object| home.lists_itself && raw.get("id") == target.id.map(Json::from).as_ref();
         let all = all.filter_map(|raw| {
-            (!home.is_inherited(&raw)).then(|| section.of.read(&raw, &|name| names.contains(name)))
+            (!home.is_inherited(&raw) && !is_itself(&raw))
+                .then(|| section.of.read(&raw, &|name| names.contains(name)))
         });
         self.with_beside(section, target, all).await.map(Collection::Complete)
     }

@@ -124,9 +124,13 @@ pub struct Collection {
     pub query: Vec<Parameter>,
     /// Parameters of the edit request that are not fields of manifests.
     pub edit_parameters: Vec<Parameter>,
-    /// Whether entries are edited by PUT.
-    pub is_edited: bool,
-    /// Whether the PUT that edits an entry also creates it.
+    /// The method of the edit, if entries can be edited.
+    pub edit: Option<Method>,
+    /// Whether one entry can be read.
+    pub read_alone: bool,
+    /// Whether it is a single object instead, which is read and edited at the path.
+    pub is_document: bool,
+    /// Whether the edit of an entry also creates it.
     pub is_put: bool,
     /// The action that must precede the removal of an entry.
     pub before_removal: Option<&'static str>,
@@ -145,18 +149,18 @@ pub struct Collection {
 }
 
 /// The operations of a collection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Operations {
     /// Reads all entries.
     pub list: Op<Read>,
-    /// Reads one entry, if there is a list request.
-    pub get: Option<Op<Read>>,
+    /// The reads that only this collection has: of all entries, and of one.
+    pub reads: Vec<Op<Read>>,
     /// Creates an entry. The same as `edit` if the edit creates entries.
     pub create: Op<Write>,
     /// Edits an entry, if the service can.
     pub edit: Option<Op<Write>>,
-    /// Removes an entry.
-    pub delete: Op<Write>,
+    /// Removes an entry, if it is not a single object.
+    pub delete: Option<Op<Write>>,
     /// Precedes the removal of an entry.
     pub before_removal: Option<Op<Write>>,
 }
@@ -164,11 +168,10 @@ pub struct Operations {
 impl Operations {
     /// All of them.
     pub fn all(&self) -> impl Iterator<Item = AnyOp> {
-        let list = self.get.map(|_| self.list);
-        let reads = [list, self.get].into_iter().flatten().map(AnyOp::Read);
+        let reads = self.reads.iter().copied().map(AnyOp::Read);
         let is_edit = |op: Op<Write>| op.row() == self.create.row();
         let create = Some(self.create).filter(|_| !self.edit.is_some_and(is_edit));
-        let writes = [create, self.edit, self.before_removal, Some(self.delete)];
+        let writes = [create, self.edit, self.before_removal, self.delete];
         reads.chain(writes.into_iter().flatten().map(AnyOp::Write))
     }
 }
@@ -192,10 +195,14 @@ impl Collection {
     /// Makes the operations. They live as long as the program, so each collection is made once. All
     /// of them stand side by side, so the function is long.
     pub fn operations(&self) -> Operations {
-        let entry = kept([self.entry]);
+        let entry = (!self.is_document).then(|| kept([self.entry]));
         let noun = self.noun;
         let of_group = self.below.scope == Scope::Group;
-        let one = if of_group { format!("a group's {noun}") } else { text::with_article(noun) };
+        let one = match of_group {
+            true => format!("a group's {noun}"),
+            false if self.is_document => format!("the {noun}"),
+            false => text::with_article(noun),
+        };
         let all = if of_group { "a group's " } else { "" }.to_owned() + &text::plural(noun);
         let new = text::with_article(noun) + if of_group { " of a group" } else { "" };
         let row = |verb, method, purpose: String, answer, entry: Option<_>, more: &[_]| {
@@ -220,36 +227,45 @@ impl Collection {
             None,
             &[query, List::Named("paging")],
         );
-        let get = row("get", Method::Get, format!("get {one}"), Answer::One, Some(entry), &[]);
+        let get = row("get", Method::Get, format!("get {one}"), Answer::One, entry, &[]);
         let again = if self.is_unique { Again::Refused } else { Again::Second };
         let create = || {
             let purpose = format!("create {new}");
             let row = row("create", Method::Post, purpose, Answer::One, None, &[]);
             self.write(fields(row, Route::Create).again(again))
         };
-        let edit = || {
+        let edit = |method| {
             let beside = kept(self.edit_parameters.iter().copied());
             let purpose = format!("edit {one}");
-            let row = row("edit", Method::Put, purpose, Answer::One, Some(entry), &[beside]);
+            let row = row("edit", method, purpose, Answer::One, entry, &[beside]);
             self.write(fields(row, Route::Edit))
         };
         let before_removal = |act: &'static str| {
             let purpose = format!("{act} {one}");
-            let row = row(act, Method::Post, purpose, Answer::Unsaid, Some(entry), &[]);
+            let row = row(act, Method::Post, purpose, Answer::Unsaid, entry, &[]);
             let path = String::leak(format!("{}/{act}", row.path));
             write(Operation { path, ..row.again(Again::Same) })
         };
         let before_removal = self.before_removal.map(before_removal);
         let purpose = format!("delete {one}");
-        let delete = row("delete", Method::Delete, purpose, Answer::Nothing, Some(entry), &[]);
-        let edit = self.is_edited.then(edit);
+        let delete = row("delete", Method::Delete, purpose, Answer::Nothing, entry, &[]);
+        let edit = self.edit.map(edit);
         let list = Operation { unpaged: self.unpaged, ..list };
+        let (list, get) = match self.is_document {
+            true => (get, None),
+            false => (list, Some(get).filter(|_| self.read_alone)),
+        };
+        let list = self.read.unwrap_or_else(|| read(list));
+        let reads = match self.read {
+            Some(_) => Vec::new(),
+            None => std::iter::once(list).chain(get.map(read)).collect(),
+        };
         Operations {
-            list: self.read.unwrap_or_else(|| read(list)),
-            get: self.read.is_none().then(|| read(get)),
-            create: edit.filter(|_| self.is_put).unwrap_or_else(create),
+            list,
+            reads,
+            create: edit.filter(|_| self.is_put || self.is_document).unwrap_or_else(create),
             edit,
-            delete: write(delete),
+            delete: (!self.is_document).then(|| write(delete)),
             before_removal,
         }
     }

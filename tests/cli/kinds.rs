@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::{front, harness::Place, sandbox::Server};
 
-const DESCRIPTION: &str = "section: milestones
-noun: milestone
-about: A goal of issues and merge requests.
+const DESCRIPTION: &str = "section: goals
+noun: goal
+about: A goal of a team.
 identity: [title]
 removal: nothing
 fields:
@@ -19,30 +19,30 @@ fields:
   - {name: description, about: What it is for., type: text, weakens: never, nullable: true}
   - {name: due_date, about: The day on which it ends., type: date, weakens: never, nullable: true}
 homes:
-  - path: /projects/:id/milestones
+  - path: /projects/:id/goals
 ";
 
-const RELEASE: &str = "kind: Project\npath: acme/shop\nmilestones:\n  - {title: '1.0', description: The first one, due_date: 2099-01-31}\n";
+const RELEASE: &str = "kind: Project\npath: acme/shop\ngoals:\n  - {title: '1.0', description: The first one, due_date: 2099-01-31}\n";
 
-/// The sandbox with a collection that it does not have: the milestones of one project.
+/// The sandbox with a collection that it does not have: the goals of one project.
 struct Service {
     url: String,
-    milestones: Arc<Mutex<BTreeMap<u64, Value>>>,
+    goals: Arc<Mutex<BTreeMap<u64, Value>>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Service {
     fn before(sandbox: &str) -> Self {
-        let milestones: Arc<Mutex<BTreeMap<u64, Value>>> = Arc::default();
+        let goals: Arc<Mutex<BTreeMap<u64, Value>>> = Arc::default();
         let requests: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (kept, heard) = (Arc::clone(&milestones), Arc::clone(&requests));
+        let (kept, heard) = (Arc::clone(&goals), Arc::clone(&requests));
         let url = front::before(sandbox, move |request, body| {
             heard.lock().unwrap().push(request.to_owned());
-            let (_, rest) = request.split_once("/milestones")?;
+            let (_, rest) = request.split_once("/goals")?;
             let id = rest.strip_prefix('/').map(|id| id.parse().unwrap());
             Some(answer(request, id, body, &mut kept.lock().unwrap()))
         });
-        Self { url, milestones, requests }
+        Self { url, goals, requests }
     }
 
     /// The writes since the last call.
@@ -52,29 +52,24 @@ impl Service {
     }
 }
 
-fn answer(
-    request: &str,
-    id: Option<u64>,
-    body: Value,
-    milestones: &mut BTreeMap<u64, Value>,
-) -> String {
+fn answer(request: &str, id: Option<u64>, body: Value, goals: &mut BTreeMap<u64, Value>) -> String {
     let method = request.split(' ').next().unwrap();
-    let set = |milestone: &mut Value, body: Value| {
-        milestone.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
-        milestone.clone()
+    let set = |goal: &mut Value, body: Value| {
+        goal.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+        goal.clone()
     };
     let (status, found) = match (method, id) {
-        ("GET", None) => ("200 OK", milestones.values().cloned().collect()),
+        ("GET", None) => ("200 OK", goals.values().cloned().collect()),
         ("POST", None) => {
-            let id = milestones.keys().last().map_or(1, |last| last + 1);
-            let milestone = milestones.entry(id).or_insert_with(
+            let id = goals.keys().last().map_or(1, |last| last + 1);
+            let goal = goals.entry(id).or_insert_with(
                 || json!({"id": id, "created_at": "2026-01-01T00:00:00.000Z", "due_date": null}),
             );
-            ("201 Created", set(milestone, body))
+            ("201 Created", set(goal, body))
         }
-        ("PUT", Some(id)) => ("200 OK", set(milestones.get_mut(&id).unwrap(), body)),
+        ("PUT", Some(id)) => ("200 OK", set(goals.get_mut(&id).unwrap(), body)),
         ("DELETE", Some(id)) => {
-            milestones.remove(&id);
+            goals.remove(&id);
             ("204 No Content", Value::Null)
         }
         _ => panic!("unexpected: {request}"),
@@ -89,38 +84,38 @@ fn answer(
 #[test]
 fn a_described_collection_is_planned_applied_and_exported_as_any_other() {
     let place = Place::new()
-        .file("kinds/milestones.yaml", DESCRIPTION)
+        .file("kinds/goals.yaml", DESCRIPTION)
         .file("m/shop.yaml", RELEASE)
         .file("seed.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n");
     let place = place.env("UNDRIFT_SANDBOX_TOKEN", "a-token").env("UNDRIFT_TOKEN", "a-token");
     let server = Server::start(&place, "--seed seed.yaml");
     let service = Service::before(&server.url);
     let run = |arguments: &str| {
-        place.run(&format!("{arguments} --kinds kinds/milestones.yaml --url {}", service.url))
+        place.run(&format!("{arguments} --kinds kinds/goals.yaml --url {}", service.url))
     };
-    let milestone = |id: u64| service.milestones.lock().unwrap().get(&id).cloned();
+    let goal = |id: u64| service.goals.lock().unwrap().get(&id).cloned();
 
     insta::assert_snapshot!(run("plan m --exit-code").replace(&service.url, "[URL]"));
     assert_eq!(service.writes(), [] as [String; 0], "planning writes nothing");
     let applied = run("apply m --yes");
     assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
-    assert_eq!(service.writes(), ["POST /api/v4/projects/1/milestones"]);
-    assert_eq!(milestone(1).unwrap()["due_date"], "2099-01-31");
+    assert_eq!(service.writes(), ["POST /api/v4/projects/1/goals"]);
+    assert_eq!(goal(1).unwrap()["due_date"], "2099-01-31");
     assert!(run("drift m").ends_with("---- exit code 0\n"));
 
-    service.milestones.lock().unwrap().get_mut(&1).unwrap()["due_date"] = "2098-01-31".into();
+    service.goals.lock().unwrap().get_mut(&1).unwrap()["due_date"] = "2098-01-31".into();
     assert!(run("drift m").ends_with("---- exit code 2\n"));
     assert!(run("apply m --yes").ends_with("---- exit code 0\n"));
-    assert_eq!(service.writes(), ["PUT /api/v4/projects/1/milestones/1"]);
-    assert_eq!(milestone(1).unwrap()["due_date"], "2099-01-31");
+    assert_eq!(service.writes(), ["PUT /api/v4/projects/1/goals/1"]);
+    assert_eq!(goal(1).unwrap()["due_date"], "2099-01-31");
 
     let exported = run("export acme -d out");
     assert!(exported.ends_with("---- exit code 0\n"), "{exported}");
     let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
-    assert!(written.contains("milestones:") && written.contains("2099-01-31"), "{written}");
+    assert!(written.contains("goals:") && written.contains("2099-01-31"), "{written}");
     assert!(run("plan out --exit-code").ends_with("---- exit code 0\n"));
     let unknown = place.run("check out");
-    assert!(unknown.contains("milestones") && unknown.ends_with("---- exit code 3\n"));
+    assert!(unknown.contains("goals") && unknown.ends_with("---- exit code 3\n"));
 
     place.write("m/shop.yaml", &RELEASE.replace("2099-01-31", "2099-01-31, state: absent"));
     let wrong = run("plan m");
@@ -130,32 +125,32 @@ fn a_described_collection_is_planned_applied_and_exported_as_any_other() {
         &RELEASE.replace("description: The first one, due_date: 2099-01-31", "state: absent"),
     );
     let refused = run("apply m --yes");
-    assert!(refused.contains("removals:acme/shop#milestones"), "{refused}");
-    assert!(refused.ends_with("---- exit code 4\n") && milestone(1).is_some(), "{refused}");
-    let removed = run("apply m --yes --ack removals:acme/shop#milestones");
+    assert!(refused.contains("removals:acme/shop#goals"), "{refused}");
+    assert!(refused.ends_with("---- exit code 4\n") && goal(1).is_some(), "{refused}");
+    let removed = run("apply m --yes --ack removals:acme/shop#goals");
     assert!(removed.ends_with("---- exit code 0\n"), "{removed}");
-    assert_eq!(service.writes(), ["DELETE /api/v4/projects/1/milestones/1"]);
-    let listed = run("call milestone-list id=acme/shop");
+    assert_eq!(service.writes(), ["DELETE /api/v4/projects/1/goals/1"]);
+    let listed = run("call goal-list id=acme/shop");
     assert!(listed.contains("---- stdout\n[]\n"), "{listed}");
     server.end("-TERM");
 }
 
 #[test]
 fn schemas_and_lists_of_operations_have_described_kinds() {
-    let place = Place::new().file("kinds/milestones.yaml", DESCRIPTION);
-    let with = |arguments: &str| place.run(&format!("{arguments} --kinds kinds/milestones.yaml"));
-    assert!(with("schema manifest").contains("A goal of issues and merge requests."));
-    assert!(!place.run("schema manifest").contains("A goal of issues"));
-    assert!(with("call --list").contains("milestone-delete"));
-    assert!(with("completions bash").contains("milestone-delete"));
-    insta::assert_snapshot!(with("call milestone-edit --help"));
+    let place = Place::new().file("kinds/goals.yaml", DESCRIPTION);
+    let with = |arguments: &str| place.run(&format!("{arguments} --kinds kinds/goals.yaml"));
+    assert!(with("schema manifest").contains("A goal of a team."));
+    assert!(!place.run("schema manifest").contains("A goal of a team"));
+    assert!(with("call --list").contains("goal-delete"));
+    assert!(with("completions bash").contains("goal-delete"));
+    insta::assert_snapshot!(with("call goal-edit --help"));
 }
 
 #[test]
 fn faults_of_a_description_are_reported_with_their_places() {
     let place = Place::new().file("m/shop.yaml", "kind: Project\npath: acme/shop\n");
     let wrong = "section: labels
-noun: milestone
+noun: goal
 about: A goal of issues and merge requests.
 identity: [name]
 removal: nothing
@@ -177,7 +172,7 @@ homes:
         .map(|name| place.run(&format!("check m --kinds kinds/{name}.yaml")));
     insta::assert_snapshot!(story.join("\n"));
     let twice = place.run("check m --kinds kinds/good.yaml --kinds kinds/good.yaml");
-    assert!(twice.contains("there is a section `milestones` already"), "{twice}");
+    assert!(twice.contains("there is a section `goals` already"), "{twice}");
     let reports = place.run("check m --kinds kinds/two.yaml --out json=-");
     assert!(
         reports.contains("\"code\":\"document\"") || reports.contains("\"code\": \"document\""),
@@ -280,10 +275,56 @@ gates: [{name: south, height: 1}]
     let text = std::fs::read_to_string(place.path().join("m/all.yaml")).unwrap();
     assert!(text.contains("height: 7"), "{absorbed}\n{text}");
     // The sandbox has its own version of these.
-    place.write("kinds/gates.yaml", DESCRIPTION);
-    place.write("m/all.yaml", RELEASE);
+    let own = DESCRIPTION.replace("title", "key").replace("/goals", "/custom_attributes");
+    place.write(
+        "kinds/gates.yaml",
+        &own.replace("removal: nothing", "removal: nothing\ncreate: put\nentry: {field: key}"),
+    );
+    place.write("m/all.yaml", "kind: Project\npath: acme/shop\ngoals: []\n");
     let own = run("apply m --yes");
     assert!(!own.contains("rehearsed") && own.ends_with("---- exit code 0\n"), "{own}");
+}
+
+/// A single object is edited at its path, and has no entries.
+#[test]
+fn a_described_document_is_rehearsed() {
+    let town = "section: town
+noun: town
+about: What is around a project.
+document: true
+removal: nothing
+edit: patch
+fields:
+  - name: walls
+    about: How strong they are.
+    type: word
+    weakens: when_later
+    words: [{word: stone, about: Strong.}, {word: wood, about: Weak.}]
+  - {name: mayor, about: Who leads it., type: text, weakens: never}
+homes: [{path: '/projects/:id/town'}]
+";
+    let place = Place::new()
+        .file("kinds/town.yaml", town)
+        .file("m/sandbox.yaml", "groups: [{path: acme}]\nprojects: [{path: acme/shop}]\n")
+        .file("m/all.yaml", "kind: Project\npath: acme/shop\ntown: {walls: stone, mayor: Ada}\n");
+    let run =
+        |arguments: &str| place.run(&format!("{arguments} --kinds kinds/town.yaml --sandbox=s.db"));
+    let applied = run("apply m --yes");
+    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    assert!(run("drift m").ends_with("---- exit code 0\n"));
+    place.write("m/all.yaml", "kind: Project\npath: acme/shop\ntown: {walls: wood}\n");
+    let refused = run("apply m --yes");
+    assert!(refused.contains("would lower `walls` from stone to wood"), "{refused}");
+    let applied = run("apply m --yes --ack protection:**");
+    assert!(applied.ends_with("---- exit code 0\n"), "{applied}");
+    let exported = run("export acme -d out");
+    let written = std::fs::read_to_string(place.path().join("out/acme.yaml")).unwrap();
+    assert!(
+        written.contains("walls: wood") && written.contains("mayor: Ada"),
+        "{exported}{written}"
+    );
+    let listed = run("call --list");
+    assert!(listed.contains("town-edit") && !listed.contains("town-delete"), "{listed}");
 }
 
 /// An entry that the service adds by PUT is named in the path, for collections of the sandbox and

@@ -250,9 +250,17 @@ impl Setup {
         let named = named.filter_map(|name| section.table().get(name));
         // An identifying field of a higher tier has a default.
         let named = named.filter(|spec| spec.field.tier <= self.tier);
+        if !section.table().specs().iter().any(|spec| self.has(spec)) {
+            return Err("is of a later release".to_owned());
+        }
         let mut fields = Object::new();
         for spec in named {
-            fields.insert(spec.name.clone(), self.sample(spec, Phase::Create)?);
+            let value = match spec.field.names {
+                // Another project than the one that names it.
+                Some(Named::Project) => format!("{}/{PEER}/archived", self.root).into(),
+                _ => self.sample(spec, Phase::Create)?,
+            };
+            fields.insert(spec.name.clone(), value);
         }
         if let Some(spec) = changing {
             let value = self.sample(spec, phase)?;
@@ -310,6 +318,10 @@ impl Setup {
         if spec.field.compare == Compare::Ref {
             // A short name would be looked up among the existing branches.
             return Ok("refs/heads/main".into());
+        }
+        if spec.name == "repository_path_pattern" {
+            // It starts with the path of the project.
+            return Ok(serde_json::json!({"text": "{path}/*"}));
         }
         let is_other = phase == Phase::Change;
         if let Some([first, other]) = pair(spec) {
@@ -418,7 +430,7 @@ mod tests {
             root: "acme/void/x".to_owned(),
             user,
             tier,
-            release: Known::Hidden,
+            release: Known::Is("18.9".parse().unwrap()),
             attributes: false,
         }
     }
@@ -437,11 +449,10 @@ mod tests {
             let (all, left_out) = setup(user, tier).extent();
             assert_eq!(all.len() + left_out.len(), tried().count());
             let reasons: BTreeSet<_> = left_out.into_iter().map(|left| left.why).collect();
-            let expected = user.is_none().then(|| "needs `--user`".to_owned());
-            let expected = expected
-                .into_iter()
-                .chain((tier == Tier::Free).then(|| "needs the tier premium".to_owned()));
-            assert_eq!(reasons, expected.collect());
+            let of_tiers = ["needs the tier premium", "needs the tier ultimate"];
+            let of_tiers = of_tiers.into_iter().filter(|_| tier == Tier::Free);
+            let expected = user.is_none().then_some("needs `--user`").into_iter().chain(of_tiers);
+            assert_eq!(reasons, expected.map(str::to_owned).collect());
         }
     }
 

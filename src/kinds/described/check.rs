@@ -76,6 +76,7 @@ pub(super) fn check(
     check.section(known, reserved);
     check.removal();
     check.creation();
+    check.document();
     check.names();
     check.below();
     for (at, field) in description.fields.iter().enumerate() {
@@ -87,7 +88,7 @@ pub(super) fn check(
 
 /// The fault of a path that is not that of a collection.
 pub(super) fn no_path(at: String, why: NoPath) -> Fault {
-    let help = "write a path such as `/projects/:id/milestones`";
+    let help = "write a path such as `/projects/:id/feature_flags`";
     Fault { at, message: format!("the path {why}"), help }
 }
 
@@ -122,9 +123,32 @@ impl Check<'_> {
                 .find(|field| field.read_as.as_deref().unwrap_or(&field.name) == name)
         });
         let is_named = named.is_some_and(|field| [field.name.as_str()] == identity[..]);
-        if !is_named || *edit == Edit::Replace {
-            let help = "give `entry: {field: …}` the one field of `identity`, and leave out `edit: replace`";
+        if !is_named || *edit != Edit::Put {
+            let help = "give `entry: {field: …}` the one field of `identity`, and leave out `edit`";
             self.fault("create", "a request for a new entry needs its path", help);
+        }
+    }
+
+    /// A document has no entries; other descriptions identify theirs.
+    fn document(&mut self) {
+        let of = self.description;
+        if !of.document {
+            if of.identity.is_empty() {
+                let help = "name the fields, or write `document: true` for a single object";
+                self.fault("identity", "no field identifies an entry", help);
+            }
+            return;
+        }
+        let has_entries = !of.identity.is_empty()
+            || of.name_field.is_some()
+            || of.below.is_some()
+            || of.before_removal.is_some()
+            || of.removal != Removal::Nothing
+            || of.create == Create::Put
+            || of.edit == Edit::Replace;
+        if has_entries || self.has(Value::Grants) {
+            let help = "remove `identity`, `name_field`, `below`, `before_removal`, `create` and fields of type `grants`, and write `removal: nothing`";
+            self.fault("document", "a document has no entries", help);
         }
     }
 
@@ -264,6 +288,8 @@ impl Check<'_> {
         only("weakens", flag, &[Value::Boolean], "only for the type `boolean`");
         let height = matches!(field.weakens, Weakens::WhenLower | Weakens::WhenHigher);
         only("weakens", height, &number, "only for the type `integer`");
+        let is_later = field.weakens == Weakens::WhenLater;
+        only("weakens", is_later, &[Value::Word], "only for the type `word`");
         only("nullable", field.nullable, &nullable, to_null);
         only(
             "names",

@@ -16,17 +16,21 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct Description {
     /// The name of the section in manifests.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"milestones")]
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"feature_flags")]
     pub section: String,
     /// The noun for one entry. The operations of `undrift call` are named after it.
-    #[schemars(regex(pattern = "^[a-z][a-z0-9]*( [a-z0-9]+)*$"), example = &"milestone")]
+    #[schemars(regex(pattern = "^[a-z][a-z0-9]*( [a-z0-9]+)*$"), example = &"feature flag")]
     pub noun: String,
     /// What an entry is, in a sentence.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"), example = &"A time in which nothing is deployed.")]
     pub about: String,
     /// The fields that identify an entry, in the order in which addresses show them.
-    #[schemars(length(min = 1))]
+    #[serde(default)]
     pub identity: Vec<String>,
+    /// Whether it is a single object that always exists, instead of a collection: it has no
+    /// `identity`, and is only read and edited (default: `false`).
+    #[serde(default)]
+    pub document: bool,
     /// The field with the name that the service stores. An entry is found by this name first, then
     /// by its identity.
     pub name_field: Option<String>,
@@ -35,8 +39,8 @@ pub struct Description {
     pub required: Vec<String>,
     /// What guards check when an entry is removed. Must be `access` if a field is a `level`.
     pub removal: Removal,
-    /// Boolean fields that give access. The guard `protection` also asks before an entry with one
-    /// of them is created.
+    /// Fields that give access if they are set and not `false`. The guard `protection` also asks
+    /// before an entry with one of them is created.
     #[serde(default)]
     pub grants: Vec<String>,
     /// Whether the service refuses a second entry with the same identity (default: `false`).
@@ -50,6 +54,9 @@ pub struct Description {
     /// the feature is off (default: `false`).
     #[serde(default)]
     pub denies_with_401: bool,
+    /// Whether the service has a request for a single entry (default: `true`).
+    #[serde(default = "is_usual")]
+    pub read_alone: bool,
     /// How an entry is created (default: `post`).
     #[serde(default)]
     pub create: Create,
@@ -91,21 +98,25 @@ pub enum Weakens {
     WhenLower,
     /// A number becomes higher.
     WhenHigher,
+    /// A word changes to one that is later in `words`, or is cleared.
+    WhenLater,
     /// The value changes.
     WhenChanged,
     /// More people get a grant. All entries for the same thing are judged together.
     WhenWider,
 }
 
-impl From<Weakens> for Stake {
-    fn from(weakens: Weakens) -> Self {
-        Self::Weakens(match weakens {
+impl From<&Field> for Stake {
+    fn from(field: &Field) -> Self {
+        let words = || field.words.iter().map(|word| word.word.clone().into()).collect();
+        Self::Weakens(match field.weakens {
             Weakens::Never => return Self::Nothing,
             Weakens::WhenWider => return Self::ByKind,
             Weakens::WhenOff => When::Off,
             Weakens::WhenOn => When::On,
             Weakens::WhenLower => When::Lower,
             Weakens::WhenHigher => When::Higher,
+            Weakens::WhenLater => When::Later(words()),
             Weakens::WhenChanged => When::Changed,
         })
     }
@@ -129,6 +140,8 @@ pub enum Edit {
     /// By PUT, with the fields that change.
     #[default]
     Put,
+    /// By PATCH, with the fields that change.
+    Patch,
     /// The service has no edit: the entry is removed and added again.
     Replace,
 }
@@ -142,7 +155,7 @@ pub struct Entry {
     pub field: Option<String>,
     /// The name of this path argument in the documentation of the service (default: the noun and
     /// `_id`).
-    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"milestone_id")]
+    #[schemars(regex(pattern = "^[a-z][a-z0-9_]*$"), example = &"feature_flag_id")]
     pub argument: Option<String>,
     /// What it is, in a sentence.
     #[schemars(regex(pattern = r"^\S[^\n]*\.$"))]
@@ -167,7 +180,7 @@ pub struct ParentSection {
 pub struct Home {
     /// The path of the collection: `/projects/:id/` or `/groups/:id/`, followed by plain names.
     /// `:entry` between two of them stands for an entry of the section in `below`.
-    #[schemars(example = &"/projects/:id/milestones")]
+    #[schemars(example = &"/projects/:id/feature_flags")]
     pub path: String,
     /// The field of the parent entry's object that contains the whole list, if the service has no
     /// request for the list.
@@ -177,11 +190,14 @@ pub struct Home {
     /// For lists that also show inherited entries: the value that an entry has if it belongs to the
     /// project or group itself.
     pub inherited_unless: Option<FieldValue>,
+    /// Whether the list also shows the project or group itself (default: `false`).
+    #[serde(default)]
+    pub lists_itself: bool,
     /// Query parameters of the list request.
     #[serde(default)]
     pub query: Vec<QueryParameter>,
     /// Whether the list has pages (default: `true`). Otherwise one response contains all of it.
-    #[serde(default = "is_paged")]
+    #[serde(default = "is_usual")]
     pub paged: bool,
     /// The lowest role to which the service shows every entry (default: `maintainer`).
     #[serde(default)]
@@ -198,7 +214,7 @@ pub struct Home {
     pub since: Option<Release>,
 }
 
-const fn is_paged() -> bool {
+const fn is_usual() -> bool {
     true
 }
 

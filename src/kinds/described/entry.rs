@@ -8,14 +8,16 @@ use crate::{
     kind::{CRON, TIME_ZONE},
     kinds::protected_branch::Grant,
     level::Level,
+    release::Release,
     schema::{self, TextOrSecret},
     secret::Reference,
     value::{Json, Object},
 };
 
-/// The schema of an entry.
-pub(super) fn schema(description: &Description) -> Json {
+/// The schema of an entry, in a collection that the service has `since` a release.
+pub(super) fn schema(description: &Description, since: Option<Release>) -> Json {
     let of = |field: &Field| {
+        let field = &Field { since: field.since.or(since), ..field.clone() };
         let mut property = property(field);
         if description.below.as_ref().is_some_and(|below| below.field == field.name) {
             // The path contains the id of the parent.
@@ -25,13 +27,17 @@ pub(super) fn schema(description: &Description) -> Json {
         (field.name.clone(), property)
     };
     let properties: Object = description.fields.iter().map(of).collect();
-    json!({
+    let mut schema = json!({
         "description": description.about,
         "type": "object",
         "properties": properties,
         "required": description.identity,
         "additionalProperties": false,
-    })
+    });
+    if description.document {
+        schema["minProperties"] = 1.into();
+    }
+    schema
 }
 
 /// The schema of a field.
@@ -140,7 +146,7 @@ fn treatment(field: &Field) -> field::Field {
         only: field.only,
         stake: match field.value {
             Value::Level => Stake::Access,
-            _ => field.weakens.into(),
+            _ => field.into(),
         },
         codec: if field.value == Value::Level { Codec::Level } else { Codec::Same },
         limits: field

@@ -21,7 +21,7 @@ use crate::{
     kinds::{Registry, member, protected_branch::effects},
     level::{Level, MAINTAINER},
     operation::{
-        Op, Parameter, Read, Type,
+        Method, Op, Parameter, Read, Type,
         collection::{self, Collection, NoPath, Operations, SubPath},
     },
     page::Rows,
@@ -51,7 +51,7 @@ pub(super) fn make(description: &Description, known: &Registry) -> Result<Descri
     let kind = Kind {
         section: keep(&description.section),
         noun: keep(&description.noun),
-        shape: Shape::List,
+        shape: if description.document { Shape::Mapping } else { Shape::List },
         identity: keep_all(&description.identity),
         required: keep_all(&description.required),
         removal: if lets.is_empty() { description.removal } else { Removal::ByKind },
@@ -59,7 +59,7 @@ pub(super) fn make(description: &Description, known: &Registry) -> Result<Descri
         rules: Box::leak(Box::new(DescribedRules {
             noun: keep(&description.noun),
             name_field,
-            pattern: keep(&description.identity[0]),
+            pattern: description.identity.first().map_or("", |name| keep(name)),
             lets: lets.leak(),
             grants: keep_all(&description.grants),
             level: level.map(|field| keep(&field.name)),
@@ -166,7 +166,13 @@ fn collection(
         edit_parameters: edit_parameters
             .map(|p| collection::edit_parameter(keep(&p.name), keep(&p.about)))
             .collect(),
-        is_edited: description.edit == Edit::Put,
+        edit: match description.edit {
+            Edit::Put => Some(Method::Put),
+            Edit::Patch => Some(Method::Patch),
+            Edit::Replace => None,
+        },
+        read_alone: description.read_alone,
+        is_document: description.document,
         is_put: description.create == Creation::Put,
         before_removal: description.before_removal.as_deref().map(keep),
         is_unique: description.unique,
@@ -187,6 +193,7 @@ fn query(parameter: &QueryParameter) -> Parameter {
     collection::query_parameter(keep(&parameter.name), value, keep(&parameter.about))
 }
 
+/// Where the collection is in one scope. All of it stands side by side, so the function is long.
 fn of_scope(
     description: &Description,
     home: &Collected,
@@ -195,7 +202,7 @@ fn of_scope(
     operations: &Operations,
 ) -> Home {
     let table: &'static Table =
-        Box::leak(Box::new(Table::of_scope(entry::schema(description), scope)));
+        Box::leak(Box::new(Table::of_scope(entry::schema(description, home.since), scope)));
     let parent = above.map(|above| above.parent);
     let field = keep(description.entry.field.as_deref().unwrap_or("id"));
     let argument = keep(&argument(description));
@@ -215,18 +222,25 @@ fn of_scope(
     let query = home.query.iter();
     let query = query.map(|p| (keep(&p.name), keep(&forms::plain_text(&p.value.0))));
     let named = parent.map(|parent| Handle::path(parent.argument, parent.argument));
-    let handles = std::iter::once(Handle::path(field, argument)).chain(named);
+    let handle = (!description.document).then(|| Handle::path(field, argument));
+    let handles = handle.into_iter().chain(named);
     Home {
         scope,
         fields: Box::leak(Box::new(table)),
-        place: Place::List(operations.list),
+        place: match description.document {
+            true => Place::Optional(operations.list),
+            false => Place::List(operations.list),
+        },
         parent,
         create: Create::With(operations.create),
         change: operations.edit.map_or(Change::Replace, Change::Edit),
-        delete: Some(operations.delete),
+        delete: operations.delete,
         acts: operations.before_removal.into_iter().collect::<Vec<_>>().leak(),
         handle: handles.collect::<Vec<_>>().leak(),
-        rows: Rows { keys: vec![field].leak(), also: also.collect::<Vec<_>>().leak() },
+        rows: Rows {
+            keys: handle.map(|_| field).into_iter().collect::<Vec<_>>().leak(),
+            also: also.collect::<Vec<_>>().leak(),
+        },
         seen_from: home
             .seen_from
             .as_ref()
@@ -238,6 +252,7 @@ fn of_scope(
             None => &[],
         },
         closed_by: home.closed_by.iter().map(|name| keep(name)).collect::<Vec<_>>().leak(),
+        lists_itself: home.lists_itself,
         query: query.collect::<Vec<_>>().leak(),
         inherited_unless,
         ..Home::PLAIN
@@ -272,7 +287,7 @@ impl Rules for DescribedRules {
 
     fn effects(&self, _: Option<u64>, before: &Object, after: &Object) -> Vec<Effect> {
         let is_new = before.is_empty();
-        let given = |name: &&&str| is_new && after.get(**name).is_some_and(|is_on| *is_on == true);
+        let given = |name: &&&str| is_new && after.get(**name).is_some_and(|given| *given != false);
         let how = |name: &&str| format!("add a {} with `{name}`", self.noun);
         let given = self.grants.iter().filter(given).map(|name| Effect::Weakens(how(name)));
         let lists: Vec<_> = self.lets.iter().map(|(list, _)| *list).collect();

@@ -149,6 +149,10 @@ mod tests {
             }
             "shares" => row.path.starts_with("/projects/:id/share"),
             "pipeline_schedule_variables" => row.path.contains("_schedule_id/variables"),
+            "job_token_scope"
+            | "job_token_allowlist"
+            | "package_protection_rules"
+            | "registry_protection_rules" => row.fields.is_some_and(|((_, of), _)| of == section),
             section => {
                 let below = format!("/projects/:id/{section}");
                 row.path.starts_with(&below) && !row.path.contains("_schedule_id/variables")

@@ -11,7 +11,9 @@ pub(crate) fn badges(path: &str) -> Collection {
         read: None,
         query: vec![query_parameter("own", Type::Boolean, "Whether own ones count.")],
         edit_parameters: Vec::new(),
-        is_edited: true,
+        edit: Some(Method::Put),
+        read_alone: true,
+        is_document: false,
         is_put: false,
         before_removal: None,
         is_unique: false,
@@ -44,9 +46,9 @@ fn a_collection_has_five_operations_and_reads_only_with_get() {
         ]
     );
     assert_eq!(made.create.row().again, Again::Second);
-    assert!(made.create.row().shows && !made.delete.row().shows);
+    assert!(made.create.row().shows && !made.delete.unwrap().row().shows);
     assert!(rows.iter().all(|(_, row)| row.tier == Tier::Premium && row.since.is_some()));
-    let only_added = Collection { is_edited: false, is_unique: true, ..badges("/projects/:id/x") };
+    let only_added = Collection { edit: None, is_unique: true, ..badges("/projects/:id/x") };
     let made = only_added.operations();
     assert_eq!((made.all().count(), made.create.row().again), (4, Again::Refused));
     assert_eq!(made.create.row().id, "odd-badge-create");

@@ -1,10 +1,12 @@
 //! Plain collections of projects and groups, which the reference leaves out: milestones,
-//! environments, their protection, deploy tokens and external status checks.
+//! environments, their protection, deploy tokens, external status checks, rules that protect packages and
+//! container repositories, agents of clusters, and whose jobs reach a project.
 
 use sha2::{Digest, Sha256};
 
 use super::super::params::{NONE_SENT, flag, integer, number_of};
 use super::super::store::protection::Protection;
+use super::super::store::record::Records;
 use super::super::urls::{self, Reach};
 use super::super::view::{self, Extras};
 use super::grants;
@@ -20,6 +22,11 @@ pub(super) const COLLECTIONS: &[Collection] = &[
     TOKENS,
     GROUP_TOKENS,
     CHECKS,
+    PACKAGE_RULES,
+    REPOSITORY_RULES,
+    AGENTS,
+    JOB_TOKENS,
+    ALLOWED,
 ];
 
 pub(super) const ROUTES: &[Route] =
@@ -434,3 +441,150 @@ fn check(call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
     set_if(&mut body, call.release() >= OBSERVED, "hmac", !row.text("shared_secret").is_empty());
     Ok(body)
 }
+
+const LEVEL_WORDS: &[&str] = &["maintainer", "owner", "admin"];
+const PUSH: &str = "minimum_access_level_for_push";
+const DELETE: &str = "minimum_access_level_for_delete";
+const PATH: &str = "repository_path_pattern";
+
+const PACKAGE_RULES: Collection = Collection {
+    reads: MAINTAINER,
+    since: Some(Release::new(17, 6)),
+    required: &["package_name_pattern", "package_type"],
+    unique: &["package_name_pattern", "package_type"],
+    fields: &[
+        Field::new("package_name_pattern", Form::Text),
+        Field::new("package_type", Form::Text),
+        Field::new(PUSH, Form::Word(LEVEL_WORDS)),
+        Field {
+            since: Some(Release::new(17, 11)),
+            ..Field::new(DELETE, Form::Word(LEVEL_WORDS.split_at(1).1))
+        },
+    ],
+    is_shown: false,
+    is_patched: true,
+    unpaged: true,
+    settle: |of, _, row, stored| settle_rule(of, row, stored),
+    rows: Records("package_rules"),
+    json: |of, call, scope, row| rule(of, call, scope, row),
+    ..Collection::new("/projects/{id}/packages/protection/rules")
+};
+
+const REPOSITORY_RULES: Collection = Collection {
+    path: "/projects/{id}/registry/protection/repository/rules",
+    since: Some(Release::new(17, 8)),
+    required: &[PATH],
+    unique: &[PATH],
+    fields: &[
+        Field::new(PATH, Form::Text),
+        Field::new(PUSH, Form::Word(LEVEL_WORDS)),
+        Field::new(DELETE, Form::Word(LEVEL_WORDS)),
+    ],
+    settle: |of, call, row, stored| {
+        let own = call.project()?.full_path.to_lowercase();
+        refuse_if(!row.text(PATH).starts_with(&own), || {
+            unprocessable("Repository path pattern should start with the project's full path")
+        })?;
+        settle_rule(of, row, stored)
+    },
+    rows: Records("registry_rules"),
+    ..PACKAGE_RULES
+};
+
+fn unprocessable(words: &str) -> Failure {
+    Failure::invalid_record(json!({ "error": [words] }))
+}
+
+/// A rule has a level, and no other rule has the same pattern.
+fn settle_rule(of: &Collection, row: &Record, stored: &[Record]) -> Result<()> {
+    refuse_if([PUSH, DELETE].iter().all(|level| row.text(level).is_empty()), || {
+        unprocessable("A rule must have at least a minimum access role for push or delete.")
+    })?;
+    of.check_unique(row, stored).map_err(|_| {
+        let name = of.unique[0].replace('_', " ");
+        unprocessable(&format!("{}{} has already been taken", name[..1].to_uppercase(), &name[1..]))
+    })
+}
+
+fn rule(of: &Collection, call: &Call<'_>, scope: &Scope, row: &Record) -> Result<Value> {
+    let mut body = of.plain(call, row);
+    body["project_id"] = scope.id().into();
+    Ok(body)
+}
+
+/// From the documentation, not tried.
+const AGENTS: Collection = Collection {
+    entry: "agent_id",
+    reads: DEVELOPER,
+    required: &["name"],
+    unique: &["name"],
+    fields: &[Field::new("name", Form::Text)],
+    is_edited: false,
+    json: |of, call, scope, row| {
+        let mut body = of.plain(call, row);
+        body["config_project"] = json!({ "id": scope.id() });
+        Ok(body)
+    },
+    ..Collection::new("/projects/{id}/cluster_agents")
+};
+
+const JOB_TOKENS: Collection = Collection {
+    reads: MAINTAINER,
+    since: Some(Release::new(16, 3)),
+    fields: &[Field {
+        shown: "inbound_enabled",
+        preset: "true",
+        ..Field::new("enabled", Form::Flag)
+    }],
+    is_document: true,
+    is_patched: true,
+    is_silent: true,
+    settle: |_, call, row, _| {
+        call.params.require(&["enabled"])?;
+        refuse_if(row.value("enabled").is_null(), || Failure::empty("enabled"))
+    },
+    json: |of, call, _, row| {
+        let inbound = of.plain(call, row)["inbound_enabled"].take();
+        Ok(json!({ "inbound_enabled": inbound, "outbound_enabled": false }))
+    },
+    ..Collection::new("/projects/{id}/job_token_scope")
+};
+
+const TARGET: &str = "target_project_id";
+
+/// The projects whose jobs reach a project: itself, and others.
+const ALLOWED: Collection = Collection {
+    entry: TARGET,
+    key: TARGET,
+    reads: MAINTAINER,
+    since: Some(Release::new(16, 3)),
+    required: &[TARGET],
+    fields: &[Field::new(TARGET, Form::Integer)],
+    is_shown: false,
+    is_edited: false,
+    inherited: |_, call, scope| {
+        let mut itself = Record::new(call.now());
+        itself.set(TARGET, scope.id());
+        Ok(vec![itself])
+    },
+    settle: |_, call, row, stored| {
+        let target = row.value(TARGET);
+        let known = Project::by_id(call.db, target.as_i64().unwrap_or_default())?;
+        refuse_if(known.is_none(), || Failure::not_found("target_project_id not found Not Found"))?;
+        refuse_if(stored.iter().any(|other| other.value(TARGET) == target), || {
+            Failure::refused("This project is already in the job token allowlist.")
+        })
+    },
+    rows: Records("job_token_allowlist"),
+    missing: || Failure::refused("Target project is not in the job token scope"),
+    json: |_, call, scope, row| {
+        let target = row.value(TARGET);
+        if call.writes {
+            return Ok(json!({ "source_project_id": scope.id(), TARGET: target }));
+        }
+        let project = Project::by_id(call.db, target.as_i64().unwrap_or_default())?;
+        let (project, wanted) = (project.ok_or_else(Failure::no_record)?, Extras::of(call)?);
+        view::value(|text| view::simple(call, &project, wanted, text))
+    },
+    ..Collection::new("/projects/{id}/job_token_scope/allowlist")
+};

@@ -25,10 +25,6 @@ pub(super) const ROUTES: &[Route] = &[
     get("/projects/{id}/runners", |call| nothing(call, call.project_as(MAINTAINER).map(drop))),
     get("/projects/{id}/services", |call| unpaged(call.project_as(MAINTAINER).map(drop))),
     get("/projects/{id}/triggers", |call| nothing(call, call.project_as(MAINTAINER).map(drop))),
-    get("/projects/{id}/job_token_scope", |call| {
-        call.project_as(MAINTAINER)?;
-        Answer::ok(&json!({ "inbound_enabled": true, "outbound_enabled": false }))
-    }),
     // All others get 403.
     get("/projects/{id}/uploads", |call| nothing(call, call.project_with(MAINTAINER).map(drop))),
     // Other places.

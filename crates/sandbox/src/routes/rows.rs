@@ -298,6 +298,14 @@ pub struct Collection {
     pub is_shown: bool,
     /// Whether entries can be edited.
     pub is_edited: bool,
+    /// Whether an edit is a PATCH.
+    pub is_patched: bool,
+    /// Whether one answer has the whole list.
+    pub unpaged: bool,
+    /// Whether it is a single object that always exists, read and edited at the path.
+    pub is_document: bool,
+    /// Whether an edit answers 204.
+    pub is_silent: bool,
     /// Whether an edit creates a missing entry with the name in its path; nothing else creates one.
     pub is_put: bool,
     /// The table of its rows, named after the end of its path.
@@ -315,6 +323,8 @@ pub struct Collection {
     pub(super) settle: Settle,
     /// Why a row cannot be removed, if so.
     pub(super) kept: fn(&Record) -> Option<Failure>,
+    /// The answer about an entry that does not exist.
+    pub(super) missing: fn() -> Failure,
     pub(super) json: fn(&Self, &Call<'_>, &Scope, &Record) -> Result<Value>,
 }
 
@@ -350,6 +360,10 @@ impl Collection {
             shows: &[],
             is_shown: true,
             is_edited: true,
+            is_patched: false,
+            unpaged: false,
+            is_document: false,
+            is_silent: false,
             is_put: false,
             rows: Records(path.split_at(above.len()).1),
             scope: |of, call| of.place(call, if call.writes { of.writes } else { of.reads }),
@@ -358,21 +372,27 @@ impl Collection {
             inherited: |_, _, _| Ok(Vec::new()),
             settle: |of, _, row, stored| of.check_unique(row, stored),
             kept: |_| None,
+            missing: Failure::no_record,
             json: |of, call, _, row| of.with_names(call, row),
         }
     }
 
     fn routes(&'static self) -> impl Iterator<Item = Route> {
-        let one: &'static str = format!("{}/{{{}}}", self.path, self.entry).leak();
+        let is_list = !self.is_document;
+        let one = match is_list {
+            true => format!("{}/{{{}}}", self.path, self.entry).leak(),
+            false => self.path,
+        };
+        let edit = if self.is_patched { Method::PATCH } else { Method::PUT };
         let route = move |is_there: bool, method, path, verb| {
             is_there.then_some(Route { method, path, handler: Handler::Row(self, verb) })
         };
         [
-            route(self.within.is_empty(), Method::GET, self.path, Verb::List),
-            route(!self.is_put, Method::POST, self.path, Verb::Create),
+            route(is_list && self.within.is_empty(), Method::GET, self.path, Verb::List),
+            route(is_list && !self.is_put, Method::POST, self.path, Verb::Create),
             route(self.is_shown, Method::GET, one, Verb::Show),
-            route(self.is_edited, Method::PUT, one, Verb::Update),
-            route(true, Method::DELETE, one, Verb::Remove),
+            route(self.is_edited, edit, one, Verb::Update),
+            route(is_list, Method::DELETE, one, Verb::Remove),
         ]
         .into_iter()
         .flatten()
@@ -409,7 +429,7 @@ impl Collection {
                     found => found?,
                 };
                 self.save(call, &scope, &mut row)?;
-                Answer::ok(&body(&row)?)
+                if self.is_silent { Ok(Answer::no_content()) } else { Answer::ok(&body(&row)?) }
             }
             Verb::Remove => {
                 let row = self.find(call, &scope)?;
@@ -481,7 +501,10 @@ impl Collection {
         self.fields.iter().find(is_it)
     }
 
-    fn pick(&self, call: &Call<'_>, rows: Vec<Record>) -> Result<Record> {
+    fn pick(&self, call: &Call<'_>, mut rows: Vec<Record>) -> Result<Record> {
+        if self.is_document {
+            return Ok(rows.pop().unwrap_or_else(|| Record::new(call.now())));
+        }
         let named = call.segment(self.entry);
         let is_it = |value: &Value| match value.as_i64() {
             Some(id) => named.parse() == Ok(id),
@@ -494,7 +517,7 @@ impl Collection {
                 rows.into_iter().find(|row| row.id == id)
             }
         };
-        found.ok_or_else(Failure::no_record)
+        found.ok_or_else(self.missing)
     }
 
     /// All rows shown here, in the order of the list.
@@ -524,7 +547,10 @@ impl Collection {
             }
         }
         let all = all.iter().map(|row| (self.json)(self, call, scope, row));
-        page::each(call, all)
+        match self.unpaged {
+            true => Answer::ok(&all.collect::<Result<Vec<_>>>()?),
+            false => page::each(call, all),
+        }
     }
 
     pub(super) fn save(&self, call: &Call<'_>, scope: &Scope, row: &mut Record) -> Result<()> {
@@ -550,7 +576,7 @@ impl Collection {
         Ok(())
     }
 
-    fn check_unique(&self, row: &Record, stored: &[Record]) -> Result<()> {
+    pub(super) fn check_unique(&self, row: &Record, stored: &[Record]) -> Result<()> {
         let Some(first) = self.unique.first() else { return Ok(()) };
         let is_same = |other: &Record| {
             self.unique.iter().all(|name| other.settings.get(*name) == row.settings.get(*name))

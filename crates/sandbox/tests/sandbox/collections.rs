@@ -255,6 +255,116 @@ async fn status_checks_and_documents_of_a_project() {
 }
 
 #[tokio::test]
+async fn rules_for_packages_and_repositories_have_a_level() {
+    let (world, rule) = (at(OBSERVED).await, fact("protection-rules"));
+    let (packages, one) = ("packages/protection/rules", "packages/protection/rules/1");
+    let registry = "registry/protection/repository/rules";
+    let new = json!({"package_name_pattern": "@a/*", "package_type": "npm"});
+    let (push, delete) = ("minimum_access_level_for_push", "minimum_access_level_for_delete");
+    let mut with = new.clone();
+    with[push] = "maintainer".into();
+    let taken = json!({"error": ["Package name pattern has already been taken"]});
+    world
+        .check(vec![
+            (rule, "mia", "POST", below(packages), new, 422, NO),
+            (
+                rule,
+                "mia",
+                "POST",
+                below(packages),
+                with.clone(),
+                201,
+                json!({push: "maintainer", delete: null}),
+            ),
+            (rule, "mia", "POST", below(packages), with, 422, json!({ "message": taken })),
+            (rule, "mia", "PATCH", below(one), json!({delete: "maintainer"}), 400, NO),
+            (rule, "mia", "PATCH", below(one), json!({push: null}), 422, NO),
+            (
+                rule,
+                "mia",
+                "PATCH",
+                below(one),
+                json!({delete: "owner"}),
+                200,
+                json!({push: "maintainer", delete: "owner"}),
+            ),
+            (rule, "mia", "PUT", below(one), json!({push: "owner"}), 404, NO),
+            (rule, "mia", "GET", below(one), NO, 404, NO),
+            (
+                rule,
+                "mia",
+                "GET",
+                below("packages/protection/rules?per_page=0"),
+                NO,
+                200,
+                json!([{"id": 1}]),
+            ),
+            (rule, "dan", "GET", below(packages), NO, 403, NO),
+            (
+                rule,
+                "mia",
+                "POST",
+                below(registry),
+                json!({"repository_path_pattern": "other/*", push: "owner"}),
+                422,
+                NO,
+            ),
+            (
+                rule,
+                "mia",
+                "POST",
+                below(registry),
+                json!({"repository_path_pattern": "acme/shop/*", push: "owner"}),
+                201,
+                NO,
+            ),
+            (rule, "mia", "DELETE", below(one), NO, 204, NO),
+        ])
+        .await;
+    for (release, path) in [(Release::new(17, 5), packages), (Release::new(17, 7), registry)] {
+        assert_eq!(at(release).await.get("mia", below(path)).await.status, 404, "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn job_tokens_of_listed_projects_reach_a_project() {
+    let (world, rule) = (at(OBSERVED).await, fact("job-token-scope"));
+    let (scope, list) = ("job_token_scope", "job_token_scope/allowlist");
+    let entry = |id: u64| json!({"target_project_id": id});
+    world
+        .check(vec![
+            (
+                rule,
+                "mia",
+                "GET",
+                below(scope),
+                NO,
+                200,
+                json!({"inbound_enabled": true, "outbound_enabled": false}),
+            ),
+            (rule, "mia", "PATCH", below(scope), json!({}), 400, NO),
+            (rule, "mia", "PATCH", below(scope), json!({"enabled": false}), 204, NO),
+            (rule, "mia", "GET", below(scope), NO, 200, json!({"inbound_enabled": false})),
+            (rule, "dan", "GET", below(scope), NO, 403, NO),
+            (
+                rule,
+                "mia",
+                "POST",
+                below(list),
+                entry(2),
+                201,
+                json!({"source_project_id": 1, "target_project_id": 2}),
+            ),
+            (rule, "mia", "POST", below(list), entry(2), 400, NO),
+            (rule, "mia", "POST", below(list), entry(99), 404, NO),
+            (rule, "mia", "GET", below(list), NO, 200, json!([{"id": 1}, {"id": 2}])),
+            (rule, "mia", "DELETE", below("job_token_scope/allowlist/2"), NO, 204, NO),
+            (rule, "mia", "DELETE", below("job_token_scope/allowlist/2"), NO, 400, NO),
+        ])
+        .await;
+}
+
+#[tokio::test]
 async fn only_personal_tokens_show_addresses() {
     let world = at(OBSERVED).await;
     let body = json!({"name": "a", "scopes": ["api"], "access_level": 30});
