@@ -81,7 +81,8 @@ impl Apply<'_> {
             .iter()
             .filter_map(|container| Some((container, by_container.get(&*container.path)?)));
         let mut running = FuturesUnordered::new();
-        let mut ended: Vec<Ended> = Vec::new();
+        // Only the results of a container that ended are kept.
+        let (mut results, mut applied) = (BTreeMap::new(), Applied::default());
         let mut next = waiting.next();
         while next.is_some() || !running.is_empty() {
             tokio::select! {
@@ -92,18 +93,16 @@ impl Apply<'_> {
                     }
                     next = waiting.next();
                 }
-                Some(run) = running.next(), if !running.is_empty() => ended.push(run),
+                Some(run) = running.next(), if !running.is_empty() => {
+                    let Ended { results: of_run, mismatches, error, .. } = run;
+                    results.extend(of_run);
+                    applied.mismatches.extend(mismatches);
+                    let error = error.filter(|error| !error.is_interrupted());
+                    applied.ended_by = applied.ended_by.or(error);
+                }
             }
         }
-        let mut results = BTreeMap::new();
-        let mut applied =
-            Applied { interrupted: self.writer.reads().is_interrupted(), ..Applied::default() };
-        for run in ended {
-            results.extend(run.results);
-            applied.mismatches.extend(run.mismatches);
-            applied.ended_by =
-                applied.ended_by.or(run.error.filter(|error| !error.is_interrupted()));
-        }
+        applied.interrupted = self.writer.reads().is_interrupted();
         applied.mismatches.sort();
         applied.steps = plan.steps().filter_map(|step| results.remove(&step.address)).collect();
         applied

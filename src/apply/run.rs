@@ -106,8 +106,15 @@ struct Look {
     times: Times,
     /// What is left to do.
     plan: ContainerPlan,
-    /// The same without steps that only resend fields on request.
-    seen: ContainerPlan,
+    /// The same without steps that only resend fields on request, if any were requested.
+    visible: Option<ContainerPlan>,
+}
+
+impl Look {
+    /// What is visibly left to do.
+    fn seen(&self) -> &ContainerPlan {
+        self.visible.as_ref().unwrap_or(&self.plan)
+    }
 }
 
 impl<'a, F: FnMut(Event)> Run<'a, F> {
@@ -398,8 +405,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
     async fn look_at(&self, mut live: Live) -> Result<Look, ApiError> {
         let settings = self.settings();
         let plan = super::plan(self.apply.observer, &self.container, &mut live, &settings).await?;
-        let seen = self.seen(&live, settings);
-        Ok(Look { times: live.times, plan, seen })
+        let visible = (!settings.resend.is_empty()).then(|| self.seen(&live, settings));
+        Ok(Look { times: live.times, plan, visible })
     }
 
     fn settings(&self) -> Settings {

@@ -240,10 +240,11 @@ impl Known {
                 }
                 // Another step may be writing to it, and this answer may be older.
                 Place::In(_) | Place::Part { .. } if !is_new => continue,
-                Place::In(_) | Place::Part { .. } => section
-                    .of
-                    .read_within(body, &|name| section.names().any(|other| other == name))
-                    .map(Collection::Within),
+                Place::In(_) | Place::Part { .. } => {
+                    let names: BTreeSet<_> = section.names().collect();
+                    let within = section.of.read_within(body, &|name| names.contains(name));
+                    within.map(Collection::Within)
+                }
                 // A new container has no entries.
                 Place::List(_) | Place::Optional(_) if is_new => Some(Collection::Fresh),
                 Place::List(_) | Place::Optional(_) | Place::Container(_) => continue,
@@ -261,7 +262,8 @@ impl Known {
 }
 
 fn read(section: &DeclaredSection, body: &Object) -> LiveEntry {
-    section.of.read(body, &|name| section.names().any(|other| other == name))
+    let names: BTreeSet<_> = section.names().collect();
+    section.of.read(body, &|name| names.contains(name))
 }
 
 /// Whether an answer shows as much as a reading: the identity, and every declared field that the

@@ -130,6 +130,6 @@ pub(super) fn settings() -> Settings {
 pub(super) fn look(container: &Container, live: &Live, resend: &[&str]) -> Look {
     let resend = resend.iter().map(|at| Selector::parse(at).unwrap()).collect();
     let plan = plan::container(container, live, &Settings { resend, ..settings() });
-    let seen = plan::container(container, live, &settings());
-    Look { times: Times::at(LOOKED), plan, seen }
+    let visible = Some(plan::container(container, live, &settings()));
+    Look { times: Times::at(LOOKED), plan, visible }
 }

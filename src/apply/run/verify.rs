@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::{Ended, Look, Run, closes};
+use super::{Ended, Run, closes};
 use crate::{
     address::Address,
     apply::{Event, Mismatch, MismatchReason},
@@ -36,7 +36,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
         };
         ended.mismatches = match look {
             Err(error) => vec![unread(container.clone(), Cause::from(&error))],
-            Ok(Look { seen: left, .. }) => self.mismatches(&left, ended),
+            Ok(look) => self.mismatches(look.seen(), ended),
         };
         if sent {
             let mismatches = ended.mismatches.clone();

@@ -58,7 +58,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// What happens after the answer `null`: usually nothing was saved, but sometimes it was.
     fn after_null(&self, walk: Walk, look: Result<&Look, &ApiError>) -> (Walk, Option<Next>) {
         let found =
-            look.map(|look| standing(self.container.scope, &walk.step, walk.at, &look.seen));
+            look.map(|look| standing(self.container.scope, &walk.step, walk.at, look.seen()));
         if matches!(found, Ok(CallState::Applied)) {
             return self.on_with_next_call(walk);
         }
@@ -82,12 +82,12 @@ impl<F: FnMut(Event)> Run<'_, F> {
         look: Result<&Look, &ApiError>,
     ) -> (Walk, Option<Next>) {
         let standing =
-            look.map(|look| standing(self.container.scope, &walk.step, walk.at, &look.seen)).ok();
+            look.map(|look| standing(self.container.scope, &walk.step, walk.at, look.seen())).ok();
         let ends = look.err().filter(|error| ends_everything(error)).cloned();
         let failed = |cause| Some(Next::Ended(Outcome::Failed(cause), ends.clone()));
         let restores = walk.step.sends.get(walk.at).is_some_and(|call| call.restores);
         let is_met = |step: &Step| {
-            look.is_ok_and(|look| look.seen.steps.iter().all(|left| left.address != step.address))
+            look.is_ok_and(|look| look.seen().steps.iter().all(|left| left.address != step.address))
         };
         match (standing, walk.resent) {
             // What was to be put back was removed, and somebody else added it as declared.
@@ -233,7 +233,7 @@ impl<F: FnMut(Event)> Run<'_, F> {
     /// nothing visible, so it may be sent again.
     fn found(&self, walk: &Walk, request: &Request<Write>, look: &Look) -> CallState {
         let asked = || look.plan.steps.iter().any(|now| walk.step.is_as(now));
-        match standing(self.container.scope, &walk.step, walk.at, &look.seen) {
+        match standing(self.container.scope, &walk.step, walk.at, look.seen()) {
             CallState::Unknown(_) if request.again() == Again::Same && asked() => {
                 CallState::NotApplied
             }
