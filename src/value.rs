@@ -4,9 +4,9 @@
 //! references until a request is sent, so values can be shown, compared and stored safely. A field
 //! that is left out is not managed; `null` is a value.
 
-use std::collections::BTreeMap;
+use std::{fmt, ops::Index};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::secret::Reference;
 
@@ -16,8 +16,142 @@ pub type Json = serde_json::Value;
 /// A JSON object of the service.
 pub type Object = serde_json::Map<String, Json>;
 
-/// Values by name, in the order of their names.
-pub type Fields = BTreeMap<String, Value>;
+/// Values by name, in the order of their names. They are few, and plans keep and copy many of them:
+/// a tree would take a kilobyte for one value.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Fields(Vec<(String, Value)>);
+
+impl Fields {
+    /// No values.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(other, _)| other.as_str().cmp(name))
+    }
+
+    /// The value of `name`.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.place(name).ok().map(|at| &self.0[at].1)
+    }
+
+    /// The value of `name`, to be changed.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
+        self.place(name).ok().map(|at| &mut self.0[at].1)
+    }
+
+    /// Whether there is a value of `name`.
+    pub fn contains_key(&self, name: &str) -> bool {
+        self.place(name).is_ok()
+    }
+
+    /// Sets the value of `name`.
+    pub fn insert(&mut self, name: String, value: Value) {
+        match self.place(&name) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (name, value)),
+        }
+    }
+
+    /// Removes and returns the value of `name`.
+    pub fn remove(&mut self, name: &str) -> Option<Value> {
+        self.place(name).ok().map(|at| self.0.remove(at).1)
+    }
+
+    /// Keeps the values for which `is_kept` is true.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&str, &Value) -> bool) {
+        self.0.retain(|(name, value)| is_kept(name, value));
+    }
+
+    /// Frees the room for more.
+    pub fn shrink(&mut self) {
+        self.0.shrink_to_fit();
+    }
+
+    /// Whether there are no values.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names and values.
+    pub fn iter(&self) -> Iter<'_> {
+        self.0.iter().map(|(name, value)| (name, value))
+    }
+
+    /// The names.
+    pub fn keys(&self) -> impl Iterator<Item = &String> + Clone {
+        self.iter().map(|(name, _)| name)
+    }
+
+    /// The values.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.iter().map(|(_, value)| value)
+    }
+}
+
+type Iter<'f> = std::iter::Map<
+    std::slice::Iter<'f, (String, Value)>,
+    fn(&'f (String, Value)) -> (&'f String, &'f Value),
+>;
+
+impl<'f> IntoIterator for &'f Fields {
+    type Item = (&'f String, &'f Value);
+    type IntoIter = Iter<'f>;
+
+    fn into_iter(self) -> Iter<'f> {
+        self.iter()
+    }
+}
+
+impl Extend<(String, Value)> for Fields {
+    fn extend<I: IntoIterator<Item = (String, Value)>>(&mut self, fields: I) {
+        fields.into_iter().for_each(|(name, value)| self.insert(name, value));
+    }
+}
+
+impl FromIterator<(String, Value)> for Fields {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(fields: I) -> Self {
+        let mut all = Self::new();
+        all.extend(fields);
+        all
+    }
+}
+
+impl<const N: usize> From<[(String, Value); N]> for Fields {
+    fn from(fields: [(String, Value); N]) -> Self {
+        fields.into_iter().collect()
+    }
+}
+
+impl IntoIterator for Fields {
+    type Item = (String, Value);
+    type IntoIter = std::vec::IntoIter<(String, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl Index<&str> for Fields {
+    type Output = Value;
+
+    fn index(&self, name: &str) -> &Value {
+        self.get(name).expect("the field is there")
+    }
+}
+
+impl fmt::Debug for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
 
 /// One value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -79,5 +213,29 @@ impl From<Json> for Value {
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
         Self::Plain(text.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn fields_are_an_ordered_map(written in prop::collection::vec(("[a-f]", any::<u8>()), 0..9), name in "[a-f]") {
+            let written = written.into_iter().map(|(name, number)| (name, Value::Plain(number.into())));
+            let (mut map, mut fields) = (BTreeMap::new(), Fields::new());
+            map.extend(written.clone());
+            fields.extend(written);
+            prop_assert!(fields.iter().eq(&map));
+            prop_assert_eq!(fields.get(&name), map.get(&name));
+            prop_assert_eq!(fields.remove(&name), map.remove(&name));
+            prop_assert!(fields.clone().into_iter().eq(map));
+            prop_assert!(!fields.contains_key(&name));
+        }
     }
 }

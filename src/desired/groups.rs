@@ -1,14 +1,17 @@
 //! The declared settings of groups. Plans for the groups and projects below use them instead of the
 //! live settings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::Container;
 use crate::{field::Scope, kinds::settings};
 
-/// The declared settings of groups.
+/// The declared settings of groups. The plan of each container gets a clone.
 #[derive(Clone, Debug, Default)]
-pub struct Groups(BTreeMap<String, BTreeSet<String>>);
+pub struct Groups(Arc<BTreeMap<String, BTreeSet<String>>>);
 
 impl Groups {
     /// Of the groups among `containers`.
@@ -19,7 +22,7 @@ impl Groups {
             let names = entry.fields.iter().map(|(name, _)| name.to_owned()).collect();
             Some((group.path.to_lowercase(), names))
         });
-        Self(said.collect())
+        Self(Arc::new(said.collect()))
     }
 
     /// Whether a group above `path` declares the setting `name`.

@@ -48,7 +48,7 @@ pub enum Shown {
 }
 
 /// A field that differs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
     /// Its name in the manifest.
     #[serde(serialize_with = "kinds::serialize_name")]
@@ -73,7 +73,7 @@ impl Change {
 }
 
 /// A step that comes first, with the reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Edge {
     /// The step that comes first. A section stands for all its steps that come earlier in the plan.
     pub address: Address,
@@ -83,7 +83,7 @@ pub struct Edge {
 }
 
 /// One object to create, change or remove.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Step {
     /// Whether it concerns a group or a project, also for something inside one.
     pub scope: Scope,
@@ -93,7 +93,7 @@ pub struct Step {
     pub action: Action,
     /// Whether the object is removed and added anew, because the service cannot edit it; it is gone
     /// for a moment.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
     /// The condition of a possible step: its object can be read only after an earlier step, and it
     /// may then prove unnecessary or a smaller change.
@@ -114,7 +114,7 @@ pub struct Step {
     /// The calls, in order.
     pub calls: Vec<ShownCall>,
     /// The steps that come first, with reasons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Edge>,
     /// The calls in the form in which they are sent. They hold secret references, and live values
     /// that are not shown.
@@ -164,6 +164,15 @@ impl Step {
     #[must_use]
     pub fn of(self, live: &LiveEntry) -> Self {
         Self { live: Some(Sealed(live.clone())), ..self }
+    }
+
+    /// Frees the room for more in its lists: plans keep many steps.
+    pub(crate) fn shrink(&mut self) {
+        self.changes.shrink_to_fit();
+        self.effects.shrink_to_fit();
+        self.after.shrink_to_fit();
+        self.calls.iter_mut().for_each(|call| call.fields.shrink_to_fit());
+        self.sends.iter_mut().for_each(|call| call.request.shrink());
     }
 
     /// Whether it differed before the reviewed branch.
@@ -260,7 +269,7 @@ impl std::fmt::Debug for Sealed {
 }
 
 /// A call in a form that may be shown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Call")]
 pub struct ShownCall {
     /// The id of the operation.
@@ -272,21 +281,17 @@ pub struct ShownCall {
     /// The path and the query below `/api/v4`.
     pub path: String,
     /// The names of the fields in its body.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        serialize_with = "kinds::serialize_names"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
     pub fields: Vec<String>,
     /// Whether it is sent only if the call before it failed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub restores: bool,
     /// Whether it is sent only if the call before it turned on a switch and the answer lacks the
     /// limit of that switch.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub undoes: bool,
     /// Whether it waits for the import of the contents.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub awaits: bool,
 }
 

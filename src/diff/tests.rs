@@ -262,7 +262,7 @@ fn in_release(declared: &Json, live: Option<Json>, release: Known) -> Vec<String
     let steps = found.steps.iter().map(|step| {
         let changed: Vec<_> = step.changes.iter().map(|change| &*change.field).collect();
         let sent = step.sends[0].request.body_fields().cloned().unwrap_or_default();
-        let sent: Vec<_> = sent.into_keys().collect();
+        let sent: Vec<_> = sent.keys().cloned().collect();
         format!("{:?} {}: {}", step.action, changed.join(" "), sent.join(" "))
     });
     questions.chain(problems).chain(steps).collect()

@@ -286,7 +286,7 @@ impl Job<'_> {
     /// Whether a secret has to be sent again that no edit can change.
     fn has_new_secret(&self, declared: &Fields, changed: &[&str]) -> bool {
         changed.iter().any(|name| {
-            matches!(declared.get(*name), Some(Value::Secret(_)))
+            matches!(declared.get(name), Some(Value::Secret(_)))
                 && self.section.field(name).is_renewed()
         })
     }

@@ -26,7 +26,7 @@ pub enum SwitchState {
 /// The state of the field that `field` needs. `live` is `None` if the entry is still to be created.
 pub fn switch_state(field: &Field, declared: &Fields, live: Option<&LiveEntry>) -> SwitchState {
     let Some(needs) = &field.needs else { return SwitchState::Ready };
-    let wanted = declared.get(&*needs.switch).map(|value| value.plain().is_some_and(is_off));
+    let wanted = declared.get(&needs.switch).map(|value| value.plain().is_some_and(is_off));
     let found = live.and_then(|live| live.fields.get(&*needs.switch)).map(is_off);
     match (wanted, found) {
         (Some(true), _) | (None, Some(true)) => SwitchState::Off,

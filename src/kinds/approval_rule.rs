@@ -124,9 +124,10 @@ impl Rules for ApprovalRules {
             Act::Change(declared, live, changed) if names_branches(declared) => {
                 // An edit repeats the live value, so the rule would still apply to all of them.
                 let mut declared = declared.clone();
-                let is_shown = declared.insert(ALL.to_owned(), Json::Bool(false).into()).is_some();
-                let narrows = !is_shown && live.fields.get(ALL) == Some(&Json::Bool(true));
+                let narrows =
+                    !declared.contains_key(ALL) && live.fields.get(ALL) == Some(&Json::Bool(true));
                 let side_effect = narrows.then_some(NARROWS);
+                declared.insert(ALL.to_owned(), Json::Bool(false).into());
                 let calls = Job { act: Act::Change(&declared, live, changed), ..*job }.plain()?;
                 calls.into_iter().map(|call| Call { side_effect, ..call }).collect()
             }
@@ -144,7 +145,7 @@ impl Rules for ApprovalRules {
 
     fn check(&self, declared: &Fields, _written: bool, report: &mut dyn FnMut(Fault)) {
         let has = |list: &&str| {
-            let names = declared.get(*list).and_then(Value::list);
+            let names = declared.get(list).and_then(Value::list);
             names.is_some_and(|names| !names.is_empty())
         };
         if let Some(list) = ["users", "groups"].into_iter().find(has).filter(|_| is_any(declared)) {
@@ -242,7 +243,9 @@ fn with_type(request: Request<Write>) -> Request<Write> {
         return request;
     }
     let mut body = request.body_fields().cloned().unwrap_or_default();
-    body.entry("rule_type".to_owned()).or_insert_with(|| "regular".into());
+    if !body.contains_key("rule_type") {
+        body.insert("rule_type".to_owned(), "regular".into());
+    }
     request.fields(body)
 }
 

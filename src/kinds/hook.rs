@@ -266,9 +266,7 @@ mod tests {
         declared.insert("token".into(), secret());
         let put = |body| HOOK_UPDATE.request().arg("id", 7).arg("hook_id", 3).fields(body);
         let mut body = fields(raw.clone());
-        body.retain(|name, _| {
-            !["id", "confidential_note_events", "created_at"].contains(&name.as_str())
-        });
+        body.retain(|name, _| !["id", "confidential_note_events", "created_at"].contains(&name));
         body.insert("push_events".into(), Json::from(false).into());
         body.insert("name".into(), "ci".into());
         let edit = update(section("hooks"), &declared, raw.clone(), &["push_events"]);

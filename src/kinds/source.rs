@@ -185,10 +185,10 @@ fn is_from(declared: &Fields, prefix: &str) -> bool {
 /// accepts.
 pub(super) fn check(table: &'static Table, declared: &Fields, report: &mut dyn FnMut(Fault)) {
     let is_on = |name: &&str| declared[*name].flag() == Some(true);
-    let is_there = |name: &&'static str| declared.contains_key(*name);
+    let is_there = |name: &&'static str| declared.contains_key(name);
     let host = |prefix: &str| -> Option<&'static str> {
         let mut names = table.specs().iter().map(|spec| spec.name.as_str());
-        names.find(|name| name.starts_with(prefix) && declared.contains_key(*name))
+        names.find(|name| name.starts_with(prefix) && declared.contains_key(name))
     };
     let sources = [
         (Some("import_url").filter(is_there), "from `import_url`"),

@@ -173,6 +173,15 @@ impl<E> Request<E> {
         self
     }
 
+    /// Frees the room for more in its lists.
+    pub(crate) fn shrink(&mut self) {
+        self.arguments.shrink_to_fit();
+        self.sensitive.shrink_to_fit();
+        if let Body::Json(fields) | Body::Multipart(fields) = &mut self.body {
+            fields.shrink();
+        }
+    }
+
     /// Also sends these live values. Values of [`fields`](Self::fields) take precedence.
     pub fn repeating(mut self, live: Object) -> Self {
         self.repeated = Sealed(live.into_iter().collect());

@@ -30,7 +30,7 @@ use std::{
 
 use jiff::civil::Date;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
 pub use base::{Adopted, Base, Comparison, Rest, left};
@@ -112,22 +112,21 @@ impl Settings {
 }
 
 /// The whole plan.
-#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(bound(deserialize = "'de: 'static"))]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Plan {
     /// The results, ordered by address; steps of one container are in an order that respects the
     /// edges.
     #[serde(flatten)]
     pub findings: Findings,
     /// The refusals that were acknowledged.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub acknowledged: Vec<Acknowledged>,
     /// How many projects were read, declared or included by a rule.
     pub projects: usize,
     /// How many groups were read, declared or included by a rule.
     pub groups: usize,
     /// How many containers match a rule but stay out, by reason.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub exceptions: BTreeMap<Exception, usize>,
     /// What `--limit` left out.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -208,7 +207,8 @@ impl Plan {
     }
 
     /// Adds the plan of one more container, and its live state.
-    pub fn add(&mut self, container: &Container, plan: ContainerPlan, live: Live) {
+    pub fn add(&mut self, container: &Container, mut plan: ContainerPlan, live: Live) {
+        plan.findings.steps.iter_mut().for_each(Step::shrink);
         match container.scope {
             Scope::Group => self.groups += 1,
             Scope::Project => self.projects += 1,
@@ -223,38 +223,13 @@ impl Plan {
         self.findings.extend(plan.findings);
     }
 
-    /// The plans of several runs as one, each for a part of the groups and projects.
-    #[must_use]
-    pub fn joined(parts: impl IntoIterator<Item = Self>) -> Self {
-        let mut all = Self::default();
-        for part in parts {
-            all.findings.extend(part.findings);
-            all.acknowledged.extend(part.acknowledged);
-            all.projects += part.projects;
-            all.groups += part.groups;
-            for (exception, number) in part.exceptions {
-                *all.exceptions.entry(exception).or_default() += number;
-            }
-            all.limited = match (all.limited, part.limited) {
-                (Some(one), Some(other)) => {
-                    Some(Limited { to: one.to + other.to, left_out: one.left_out + other.left_out })
-                }
-                (one, other) => one.or(other),
-            };
-            match (&mut all.base, part.base) {
-                (Some(all), Some(part)) => all.extend(part),
-                (base, part) => *base = base.take().or(part),
-            }
-        }
-        all.in_order()
-    }
-
     /// Sorts everything, so that the order does not depend on which container was read first. Keeps
     /// only the part within `extent`, and adds what no single container shows.
     #[must_use]
     pub fn sorted(mut self, extent: &Extent) -> Self {
-        // The order of a container's steps respects the edges; the sort is stable.
-        self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
+        // The order of a container's steps respects the edges; the sort is stable. It needs no
+        // second copy of them.
+        self.findings.steps.sort_by_cached_key(|step| step.address.path.clone());
         self.findings.problems.extend(connect::connect(&mut self.findings.steps));
         if let Some(most) = extent.limit {
             self.limit(most.get());
@@ -262,12 +237,6 @@ impl Plan {
         self.findings.refusals.extend(guard::whole(&self.findings.steps));
         let reach = self.brought_in.refusals(&self.findings.steps, &extent.reach);
         self.findings.refusals.extend(reach);
-        self.in_order()
-    }
-
-    fn in_order(mut self) -> Self {
-        // The order of a container's steps respects the edges; the sort is stable.
-        self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.watched.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.held.sort();
         self.findings.notes.sort();

@@ -343,7 +343,7 @@ fn build<E: Copy>(op: Op<E>, given: Vec<Arg>) -> Request<E> {
             },
         }
     }
-    if body.is_empty() { request } else { request.fields(Fields::from(body)) }
+    if body.is_empty() { request } else { request.fields(body.into_iter().collect()) }
 }
 
 /// A value in the form of a path or a query; several are separated by commas.
@@ -358,7 +358,7 @@ fn in_address(value: &Value) -> String {
 
 /// The references in a request that must be resolved before it is sent.
 pub(super) fn references<E>(request: &Request<E>) -> BTreeSet<&Reference> {
-    let values = request.body_fields().into_iter().flat_map(|fields| fields.values());
+    let values = request.body_fields().into_iter().flat_map(Fields::values);
     values
         .filter_map(
             |value| if let Value::Secret(reference) = value { Some(reference) } else { None },
