@@ -121,6 +121,24 @@ impl ReadClient {
         self.core.a_minute()
     }
 
+    /// How many requests were sent, retries included.
+    pub fn sent(&self) -> u64 {
+        self.counts().values().map(|count| count.calls).sum()
+    }
+
+    /// How many minutes `requests` take, if the service announced a limit. One minute's requests are
+    /// sent at once; each further one takes a minute.
+    pub fn minutes_for(&self, requests: u64) -> Option<u64> {
+        self.a_minute().map(|a_minute| requests.saturating_sub(1) / a_minute.max(1))
+    }
+
+    /// How many minutes are left with `done` of `total` done, if the service announced a limit and
+    /// the rest needs as many requests each as were sent after the first `before`.
+    pub fn minutes_left(&self, before: u64, done: usize, total: usize) -> Option<u64> {
+        let (done, rest) = (done as u64, total.saturating_sub(done) as u64);
+        self.minutes_for((self.sent() - before).saturating_mul(rest).checked_div(done)?)
+    }
+
     /// Reads one object that must exist.
     ///
     /// # Errors

@@ -192,7 +192,7 @@ pub(super) async fn compare(
     let Session { observer, settings, .. } = session;
     let declared: BTreeMap<_, _> = containers.iter().map(|own| (&own.path, *own)).collect();
     let whole: Vec<Container> = containers.iter().map(|own| widened(own, words)).collect();
-    let progress = Progress::reading(whole.len(), &cx.output);
+    let progress = Progress::reading(whole.iter(), observer.client(), &cx.output);
     let each = Mutex::new(each);
     let look = async |container: &Container, mut live: Live| {
         let container = declared[&container.path];

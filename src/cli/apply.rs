@@ -340,7 +340,7 @@ async fn carry_out(
     )?;
     record.changes_begin();
     let writer = WriteClient::new(session.observer.client().clone());
-    let progress = Progress::applying(plan.steps().count(), &cx.output);
+    let progress = Progress::applying(plan.steps().count(), session.observer.client(), &cx.output);
     let apply = Apply {
         desired: &session.to_apply(),
         observer: &session.observer,

@@ -189,7 +189,7 @@ async fn read(
     if containers.is_empty() {
         return Err(Failure::usage("`--only` and `--exclude` select nothing"));
     }
-    let progress = Progress::reading(containers.len(), &cx.output);
+    let progress = Progress::reading(containers.iter(), observer.client(), &cx.output);
     let found = Mutex::new((Estate::new(settings, existing.deleting), LiveStates::new()));
     let each = async |container: &Container, mut live: Live| {
         let names = observer.called(Estate::ids(container.scope, &live)).await?;

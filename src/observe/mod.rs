@@ -107,6 +107,16 @@ impl Observer {
         &self.client
     }
 
+    /// About how many requests it takes to read `containers`: one for each declared section that is
+    /// not in the container's own object, and one for each hundred of those.
+    pub fn requests_for<'c>(containers: impl ExactSizeIterator<Item = &'c Container>) -> u64 {
+        let pages = containers.len() / 100;
+        let of = |container: &Container| {
+            container.sections.iter().filter(|section| !section.of.is_in_object()).count()
+        };
+        (pages + containers.map(of).sum::<usize>()) as u64
+    }
+
     /// Reads `containers`, `ahead` of them at a time, and hands each one over as soon as it is
     /// complete, in any order.
     ///

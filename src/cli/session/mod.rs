@@ -88,7 +88,9 @@ impl Session {
     /// If all further requests would fail too.
     pub(super) async fn plan(&self, cx: &Context) -> Result<Plan, Failure> {
         let containers: Vec<&Container> = self.desired.containers.iter().collect();
-        let progress = Progress::reading(containers.len(), &cx.output);
+        let client = self.observer.client();
+        let each = containers.iter().copied();
+        let progress = Progress::reading(each, client, &cx.output);
         let mut plan = Plan::of_roster(self.beside.roster.clone());
         if self.beside.remembers {
             plan = plan.remembering();
@@ -121,7 +123,7 @@ impl Session {
             cx.output.tell(&preflight::reach(&self.run.caller));
         }
         self.compared.iter().for_each(|compared| compared.mark(&mut plan, &self.acknowledged));
-        Ok(plan.estimated(self.observer.client().a_minute()))
+        Ok(plan.estimated(client.a_minute()))
     }
 
     /// Reads and plans the one selected group or project, and returns both.
