@@ -1,37 +1,33 @@
-//! Measures undrift for an organisation of any size: calls, time, processor time and memory.
+//! Measures undrift beside the least program that does the same job (`bare`), in the same run.
 //!
 //! ```text
-//! cargo run --release --example bench -- --projects 1000 --latency 20
+//! cargo run --release --example bench                                # all rows of `figures.tsv`
+//! cargo run --release --example bench -- unchanged-2000-20ms-16      # one row of any size
 //! ```
 //!
-//! It starts the sandbox as a separate process, creates a group and users through the API, writes
-//! manifests for the requested number of projects (10 settings, 5 variables, 3 members, 2 hooks and
-//! a push rule each), applies them, and plans again without changes. Each phase is a separate
-//! process, so processor time and peak memory (Linux only) are those of the command line, including
-//! start-up and reading of the manifests. Calls are counted in the sandbox's log of requests.
+//! A row is a job, a number of projects and, if wanted, the latency of the service with the number
+//! of requests in flight. Each project has 10 settings, 5 variables, 3 members, 2 hooks and a push
+//! rule; 10 of them are in each file. `apply` finds the projects there with nothing in them. The
+//! sandbox, undrift and the bare program are processes of their own, so processor time and peak
+//! memory (Linux only) are those of whole programs, including start-up. Calls are counted in the
+//! sandbox's log of requests.
 //!
-//! `--filled` starts with a sandbox that already has the projects; use it to measure a hundred
-//! thousand of them. `--settings-only` declares only settings. `--bare` also measures a program that
-//! makes the same calls, parses each answer and drops it: a lower bound for every plan.
+//! Only ratios are compared with `figures.tsv`, because times depend on the machine; `--write`
+//! stores the new ones.
 
 use std::{
-    collections::BTreeMap,
     error::Error,
     fmt::Write as _,
     fs,
-    io::{Read as _, Seek as _, SeekFrom},
     path::Path,
     process::{Command, ExitCode, Stdio},
+    str::FromStr,
     time::{Duration, Instant},
 };
 
 use clap::Parser;
 use serde_json::{Value as Json, json};
-use undrift::{
-    kinds::operations,
-    operation::AnyOp,
-    sandbox::{self, Config, Data, Seed},
-};
+use undrift::sandbox::{self, Config, Data, Seed};
 
 mod bare;
 mod process;
@@ -39,46 +35,80 @@ use process::{Sandbox, TOKEN, say};
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
-/// Set for a process that runs the command line.
+/// Set for a process that runs the command line: the file for its figures.
 const AS_UNDRIFT: &str = "UNDRIFT_BENCH_CHILD";
 
-/// Set for a process that runs the bare program.
+/// Set for a process that runs the bare program: the row and the address of the service.
 const AS_BARE: &str = "UNDRIFT_BENCH_BARE";
 
-/// Measures a plan with nothing to change, and the apply before it.
+/// The ratios of the last change that was measured.
+const FIGURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/figures.tsv");
+
+/// How much larger than stored a ratio may be: the same program varies by about this.
+const VARIES: f64 = 1.1;
+
+/// Measures undrift beside the least program that does the same job.
 #[derive(Parser)]
 struct Args {
-    /// How many projects
-    #[arg(long, default_value_t = 100)]
+    /// Which rows, as JOB-PROJECTS[-LATENCYms-INFLIGHT] with the job `check`, `unchanged` or
+    /// `apply`; all stored ones if there is none
+    rows: Vec<Row>,
+    /// Store the figures
+    #[arg(long)]
+    write: bool,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Job {
+    /// Reading manifests.
+    Check,
+    /// A plan with nothing to change.
+    Unchanged,
+    /// An apply to projects with nothing in them.
+    Apply,
+}
+
+#[derive(Clone)]
+struct Row {
+    name: String,
+    job: Job,
     projects: usize,
-    /// How long the service holds back every answer, in milliseconds
-    #[arg(long, default_value_t = 0)]
     latency: u64,
-    /// How many requests may be in flight; without it undrift decides, and the bare program takes 16
-    #[arg(long)]
-    concurrency: Option<usize>,
-    /// How often the unchanged plan is measured
-    #[arg(long, default_value_t = 3)]
-    runs: usize,
-    /// Start with a sandbox that holds the projects, instead of applying them
-    #[arg(long)]
-    filled: bool,
-    /// Declare nothing but settings
-    #[arg(long)]
-    settings_only: bool,
-    /// Measure the bare program too
-    #[arg(long)]
-    bare: bool,
+    in_flight: Option<usize>,
+}
+
+impl FromStr for Row {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let mut parts = name.split('-');
+        let job = match parts.next() {
+            Some("check") => Job::Check,
+            Some("unchanged") => Job::Unchanged,
+            Some("apply") => Job::Apply,
+            _ => return Err("unknown job".into()),
+        };
+        let number = |part: Option<&str>| {
+            let part = part.map(|part| part.trim_end_matches("ms").parse::<u64>());
+            part.transpose().map_err(|error| error.to_string())
+        };
+        let projects = number(parts.next())?.ok_or("no number of projects")? as usize;
+        let latency = number(parts.next())?.unwrap_or(0);
+        let in_flight = number(parts.next())?.map(|number| number as usize);
+        Ok(Self { name: name.to_owned(), job, projects, latency, in_flight })
+    }
 }
 
 fn main() -> ExitCode {
     if let Some(figures) = std::env::var_os(AS_UNDRIFT) {
         let code = match std::env::var(AS_BARE) {
-            Ok(bare) => process::ended(bare::run(&bare)),
+            Ok(bare) => process::ended(run_bare(&bare)),
             Err(_) => undrift::cli::main(),
         };
         // A server is killed and never gets here.
-        if let Err(error) = fs::write(figures, Figures::of_this_process().to_line()) {
+        let (cpu, peak) = (process::processor("self"), process::memory("self", "VmHWM"));
+        if let Err(error) = fs::write(figures, format!("{cpu} {peak}")) {
             say(&format!("no figures: {error}"));
         }
         return code;
@@ -86,217 +116,193 @@ fn main() -> ExitCode {
     process::ended(run(&Args::parse()))
 }
 
+fn run_bare(arguments: &str) -> Fallible<()> {
+    let arguments: Vec<_> = arguments.splitn(3, ' ').collect();
+    let [row, url, folder] = arguments[..] else { return Err("not the bare program's".into()) };
+    let row: Row = row.parse()?;
+    bare::run(row.job, Path::new(folder), url, row.in_flight.unwrap_or(16))
+}
+
 fn run(args: &Args) -> Fallible<()> {
-    let folder = tempfile::tempdir()?;
-    let data = folder.path().join("sandbox.db");
-    if args.filled {
-        fill(&data, args)?;
+    let mut stored: Vec<(Row, Vec<f64>)> = Vec::new();
+    for line in fs::read_to_string(FIGURES)?.lines().skip(1) {
+        let mut parts = line.split('\t');
+        let row = parts.next().unwrap_or_default().parse()?;
+        stored.push((row, parts.map(str::parse).collect::<Result<_, _>>()?));
     }
-    let mut service = Service::start(folder.path(), &data, args.latency)?;
-    if !args.filled {
-        service.prepare()?;
-    }
-    let manifests = folder.path().join("manifests");
-    write_manifests(&manifests, args)?;
-    let in_flight =
-        args.concurrency.map_or_else(|| "as many as it likes".to_owned(), |n| n.to_string());
-    say(&format!("{} projects, {} ms latency, {in_flight} in flight", args.projects, args.latency));
-    if !args.filled {
-        say(&format!("apply: {}", service.undrift(&manifests, &["apply", "--yes"], args)?));
-    }
-    for _ in 0..args.runs {
-        let plan = service.undrift(&manifests, &["plan", "--exit-code"], args)?;
-        say(&format!("plan, nothing to change: {plan}"));
-        if let Some(write) =
-            plan.calls.keys().find(|id| matches!(operations::find(id), Some(AnyOp::Write(_))))
+    let all: Vec<_> = stored.iter().map(|(row, _)| row.clone()).collect();
+    let mut worse = Vec::new();
+    for row in if args.rows.is_empty() { &all } else { &args.rows } {
+        let (bare, undrift) = row.measure()?;
+        let ratios = vec![
+            undrift.cpu / bare.cpu,
+            undrift.wall.as_secs_f64() / bare.wall.as_secs_f64(),
+            undrift.peak,
+            undrift.calls as f64 / bare.calls.max(1) as f64,
+        ];
+        say(&format!("{}\n  bare    {bare}\n  undrift {undrift}", row.name));
+        let known = stored.iter_mut().find(|(known, _)| known.name == row.name);
+        let before = known.as_ref().map_or(&[][..], |(_, ratios)| ratios);
+        say(&format!("  processor, wall, MiB, calls: {ratios:.2?}, before {before:.2?}"));
+        // Time on the wall depends on what else the machine does.
+        if [0, 2, 3].iter().any(|at| before.get(*at).is_some_and(|was| ratios[*at] > was * VARIES))
         {
-            return Err(format!("a plan has written: {write}").into());
+            worse.push(row.name.clone());
         }
-        if args.bare {
-            say(&format!("bare: {}", service.bare(folder.path(), args)?));
+        match known {
+            Some((_, known)) => *known = ratios,
+            None => stored.push((row.clone(), ratios)),
         }
     }
-    say(&format!(
-        "the sandbox: {:.2} s processor in all",
-        process::processor(&service.sandbox.id())
-    ));
+    if args.write {
+        let mut text = "row\tprocessor\twall\tMiB\tcalls\n".to_owned();
+        for (row, ratios) in stored {
+            let ratios: Vec<_> = ratios.iter().map(|ratio| format!("{ratio:.3}")).collect();
+            writeln!(text, "{}\t{}", row.name, ratios.join("\t"))?;
+        }
+        fs::write(FIGURES, text)?;
+    } else if !worse.is_empty() {
+        return Err(format!("worse than stored: {}", worse.join(", ")).into());
+    }
     Ok(())
 }
 
-/// The sandbox with its log of requests.
-struct Service {
-    sandbox: Sandbox,
-    log: std::path::PathBuf,
-    /// How much of the log has been counted.
-    counted: u64,
-}
+impl Row {
+    /// Measures the bare program and undrift, the best of some runs each.
+    fn measure(&self) -> Fallible<(Figures, Figures)> {
+        let folder = tempfile::tempdir()?;
+        let (manifests, data) = (folder.path().join("manifests"), folder.path().join("filled.db"));
+        self.write_manifests(&manifests)?;
+        self.fill(&data)?;
+        let runs = if self.job == Job::Apply { 1 } else { 3 };
+        let best = |is_bare| {
+            let each = (0..runs).map(|_| self.once(folder.path(), &manifests, &data, is_bare));
+            let each = each.collect::<Fallible<Vec<_>>>()?;
+            let best = each.into_iter().min_by(|a, b| a.cpu.total_cmp(&b.cpu));
+            best.ok_or_else(|| Box::<dyn Error>::from("no run"))
+        };
+        Ok((best(true)?, best(false)?))
+    }
 
-impl Service {
-    fn start(folder: &Path, data: &Path, latency: u64) -> Fallible<Self> {
+    /// Runs one program on a service of its own.
+    fn once(&self, folder: &Path, manifests: &Path, data: &Path, bare: bool) -> Fallible<Figures> {
         let log = folder.join("requests.jsonl");
-        let mut command = this_program(&folder.join("sandbox.figures"))?;
-        command
-            .args(["sandbox", "--tier", "premium", "--latency", &latency.to_string(), "--data"])
-            .arg(data);
-        command.arg("--request-log").arg(&log);
-        Ok(Self { sandbox: Sandbox::start(command)?, log, counted: 0 })
-    }
-
-    /// Creates the group and the users that the projects need.
-    fn prepare(&mut self) -> Fallible<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            let client = bare::http_client()?;
-            let mut bodies = vec![("groups", json!({"name": "bench", "path": "bench"}))];
-            bodies.extend(PEOPLE.iter().map(|name| {
-                let email = format!("{name}@example.org");
-                let password = format!("not-used-{name}");
-                let user =
-                    json!({"username": name, "name": name, "email": email, "password": password});
-                ("users", user)
-            }));
-            for (path, body) in bodies {
-                let request = client
-                    .post(format!("{}/api/v4/{path}", self.sandbox.url))
-                    .header("PRIVATE-TOKEN", TOKEN)
-                    .header("content-type", "application/json");
-                request.body(body.to_string()).send().await?.error_for_status()?;
+        let _ = fs::remove_file(&log);
+        let own = folder.join("own.db");
+        fs::copy(data, &own)?;
+        let mut command = this_program(&folder.join("sandbox.figures"));
+        command.args(["sandbox", "--tier", "premium", "--latency", &self.latency.to_string()]);
+        command.arg("--data").arg(&own).arg("--request-log").arg(&log);
+        let service = Sandbox::start(command)?;
+        let figures = folder.join("figures");
+        let mut command = this_program(&figures);
+        if bare {
+            let folder = manifests.display();
+            command.env(AS_BARE, format!("{} {} {folder}", self.name, service.url));
+        } else {
+            command.args(match self.job {
+                Job::Check => &["check"][..],
+                Job::Unchanged => &["plan", "--exit-code"],
+                Job::Apply => &["apply", "--yes"],
+            });
+            command.arg(manifests).env("UNDRIFT_TOKEN", TOKEN).env("CI", "true");
+            if self.job != Job::Check {
+                command.args(["--url", &service.url]);
             }
-            Ok::<_, Box<dyn Error>>(())
-        })?;
-        self.calls().map(drop)
-    }
-
-    /// Runs the command line once and measures it.
-    fn undrift(&mut self, manifests: &Path, command: &[&str], args: &Args) -> Fallible<Phase> {
-        let figures = manifests.with_extension("figures");
-        let mut undrift = this_program(&figures)?;
-        undrift.args(command).arg(manifests).args(["--url", &self.sandbox.url]);
-        if let Some(concurrency) = args.concurrency {
-            undrift.args(["--concurrency", &concurrency.to_string()]);
+            if let Some(in_flight) = self.in_flight {
+                command.args(["--concurrency", &in_flight.to_string()]);
+            }
         }
-        self.phase(undrift.env("UNDRIFT_TOKEN", TOKEN).env("CI", "true"), &figures)
-    }
-
-    /// Runs the bare program once and measures it.
-    fn bare(&mut self, folder: &Path, args: &Args) -> Fallible<Phase> {
-        let figures = folder.join("bare.figures");
-        let concurrency = args.concurrency.unwrap_or(16);
-        let what = bare::arguments(&self.sandbox.url, concurrency, args.settings_only);
-        self.phase(this_program(&figures)?.env(AS_BARE, what), &figures)
-    }
-
-    fn phase(&mut self, command: &mut Command, figures: &Path) -> Fallible<Phase> {
         let start = Instant::now();
         let output = command.output()?;
         let wall = start.elapsed();
         if !output.status.success() {
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             return Err(format!(
-                "{}\n{}{}",
+                "{}\n{}",
                 output.status,
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
+                text(&output.stdout) + &text(&output.stderr)
             )
             .into());
         }
-        Ok(Phase {
-            wall,
-            figures: Figures::from_line(&fs::read_to_string(figures)?),
-            calls: self.calls()?,
+        let figures = fs::read_to_string(figures)?;
+        let (cpu, peak) = figures.split_once(' ').ok_or("no figures")?;
+        let calls = fs::read_to_string(&log).unwrap_or_default().lines().count();
+        Ok(Figures { wall, cpu: cpu.parse()?, peak: peak.parse()?, calls })
+    }
+
+    /// The projects, in the form of a seed. A manifest has nearly the same fields.
+    fn projects(&self) -> impl Iterator<Item = Json> {
+        (0..self.projects).map(project)
+    }
+
+    /// A file for the sandbox that holds the projects.
+    fn fill(&self, data: &Path) -> Fallible<()> {
+        let users: Vec<_> = LEVELS.iter().map(|(name, _)| json!({"username": name})).collect();
+        let there = |project: Json| match self.job {
+            Job::Apply => json!({"path": project["path"]}),
+            _ => project,
+        };
+        let projects: Vec<_> = self.projects().map(there).collect();
+        let seed = json!({"tier": "premium", "users": users, "projects": projects});
+        let seed = Some(Seed::from_json(seed)?);
+        let config = Config { data: Data::File(data.to_owned()), seed, ..Config::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            sandbox::start(config).await?.stop().await;
+            Ok(())
         })
     }
 
-    /// The calls since the last count, by operation.
-    fn calls(&mut self) -> Fallible<BTreeMap<&'static str, usize>> {
-        let mut log = fs::File::open(&self.log)?;
-        log.seek(SeekFrom::Start(self.counted))?;
-        let mut text = String::new();
-        self.counted += log.read_to_string(&mut text)? as u64;
-        let mut calls = BTreeMap::new();
-        for line in text.lines() {
-            let line: serde_json::Value = serde_json::from_str(line)?;
-            *calls.entry(operation_of(&line["method"], &line["path"])).or_default() += 1;
-        }
-        Ok(calls)
-    }
-}
-
-/// The operation that a request of the log was for.
-fn operation_of(method: &serde_json::Value, path: &serde_json::Value) -> &'static str {
-    let path = path.as_str().unwrap_or_default().trim_start_matches("/api/v4");
-    let segments: Vec<_> = path.split('?').next().unwrap_or_default().split('/').collect();
-    let fits = |template: &str| {
-        let template: Vec<_> = template.split('/').collect();
-        template.len() == segments.len()
-            && template.iter().zip(&segments).all(|(t, s)| t.starts_with(':') || t == s)
-    };
-    // If two match, the one with fewer arguments is correct.
-    let fitting =
-        operations::all().map(AnyOp::row).filter(|o| method == o.method.as_str() && fits(o.path));
-    fitting.min_by_key(|o| o.path.matches(':').count()).map_or("other", |o| o.id)
-}
-
-/// Runs this program as the command line, or as the bare program, which writes its figures to a file.
-fn this_program(figures: &Path) -> Fallible<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.env_clear().env(AS_UNDRIFT, figures).stdin(Stdio::null());
-    Ok(command)
-}
-
-/// One measured run.
-struct Phase {
-    wall: Duration,
-    figures: Figures,
-    calls: BTreeMap<&'static str, usize>,
-}
-
-impl std::fmt::Display for Phase {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let total: usize = self.calls.values().sum();
-        write!(f, "{total} calls, {:.2} s wall, {}", self.wall.as_secs_f64(), self.figures)?;
-        for (id, count) in &self.calls {
-            write!(f, "\n  {count:>8} {id}")?;
+    fn write_manifests(&self, folder: &Path) -> Fallible<()> {
+        fs::create_dir_all(folder)?;
+        let projects: Vec<_> = self.projects().collect();
+        for (file, projects) in projects.chunks(10).enumerate() {
+            let mut text = String::new();
+            for project in projects {
+                let mut manifest = project.clone();
+                manifest["kind"] = "Project".into();
+                write!(text, "---\n{}", serde_yaml::to_string(&manifest)?)?;
+            }
+            fs::write(folder.join(format!("{file:05}.yaml")), text)?;
         }
         Ok(())
     }
 }
 
-/// The resources that a process used; zero except on Linux.
-#[derive(Default)]
-struct Figures {
-    cpu: f64,
-    peak_mib: f64,
+/// Runs this program as the command line, or as the bare program, which writes its figures to a
+/// file.
+fn this_program(figures: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap_or_default());
+    command.env_clear().env(AS_UNDRIFT, figures).stdin(Stdio::null());
+    command
 }
 
-impl Figures {
-    fn of_this_process() -> Self {
-        Self { cpu: process::processor("self"), peak_mib: process::memory("self", "VmHWM") }
-    }
-
-    fn to_line(&self) -> String {
-        format!("{} {}", self.cpu, self.peak_mib)
-    }
-
-    fn from_line(line: &str) -> Self {
-        let mut parts = line.split_whitespace().filter_map(|part| part.parse().ok());
-        Self { cpu: parts.next().unwrap_or_default(), peak_mib: parts.next().unwrap_or_default() }
-    }
+/// What one program used; zero except on Linux.
+struct Figures {
+    wall: Duration,
+    cpu: f64,
+    peak: f64,
+    calls: usize,
 }
 
 impl std::fmt::Display for Figures {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:.2} s processor, {:.0} MiB peak", self.cpu, self.peak_mib)
+        let Self { wall, cpu, peak, calls } = self;
+        let wall = wall.as_secs_f64();
+        write!(f, "{cpu:.2} s processor, {wall:.2} s wall, {peak:.0} MiB peak, {calls} calls")
     }
 }
 
-/// The users who are members of every project, with their levels.
+/// The members of every project, with their levels.
 const LEVELS: [(&str, &str); 3] =
     [("user0", "developer"), ("user1", "maintainer"), ("user2", "reporter")];
-const PEOPLE: [&str; 3] = [LEVELS[0].0, LEVELS[1].0, LEVELS[2].0];
 
-/// The project with a number, in the form of a seed. A manifest has nearly the same fields.
-fn project(i: usize, args: &Args) -> Json {
-    let mut project = json!({
+/// The project with a number.
+fn project(i: usize) -> Json {
+    let variable = |n| json!({"key": format!("VARIABLE_{n}"), "value": format!("value-{i}-{n}"), "raw": n % 2 == 0});
+    let member = |(user, level)| json!({"user": user, "access_level": level});
+    json!({
         "path": format!("bench/project-{i:05}"),
         "settings": {
             "description": format!("The project with the number {i}"),
@@ -310,48 +316,12 @@ fn project(i: usize, args: &Args) -> Json {
             "build_timeout": 3600,
             "wiki_access_level": "disabled",
         },
-    });
-    if args.settings_only {
-        return project;
-    }
-    let variable = |n| json!({"key": format!("VARIABLE_{n}"), "value": format!("value-{i}-{n}"), "raw": n % 2 == 0});
-    let member = |(user, level)| json!({"user": user, "access_level": level});
-    project["variables"] = (0..5).map(variable).collect();
-    project["members"] = LEVELS.map(member).into_iter().collect();
-    project["hooks"] = json!([
-        {"url": format!("https://ci.example.org/{i}"), "push_events": true},
-        {"url": format!("https://chat.example.org/{i}"), "push_events": false, "pipeline_events": true},
-    ]);
-    project["push_rule"] = json!({"prevent_secrets": true, "max_file_size": 10});
-    project
-}
-
-/// A file for the sandbox that holds the projects.
-fn fill(data: &Path, args: &Args) -> Fallible<()> {
-    let users: Vec<_> = PEOPLE.iter().map(|name| json!({"username": name})).collect();
-    let projects: Vec<_> = (0..args.projects).map(|i| project(i, args)).collect();
-    let seed = Seed::from_json(json!({"tier": "premium", "users": users, "projects": projects}))?;
-    let config =
-        Config { data: Data::File(data.to_owned()), seed: Some(seed), ..Config::default() };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        sandbox::start(config).await?.stop().await;
-        Ok(())
+        "variables": (0..5).map(variable).collect::<Vec<_>>(),
+        "members": LEVELS.map(member).to_vec(),
+        "hooks": [
+            {"url": format!("https://ci.example.org/{i}"), "push_events": true},
+            {"url": format!("https://chat.example.org/{i}"), "push_events": false, "pipeline_events": true},
+        ],
+        "push_rule": {"prevent_secrets": true, "max_file_size": 10},
     })
-}
-
-/// Manifests for the projects, a hundred to a file.
-fn write_manifests(folder: &Path, args: &Args) -> Fallible<()> {
-    fs::create_dir_all(folder)?;
-    for file in 0..args.projects.div_ceil(100) {
-        let mut text = String::new();
-        for i in file * 100..args.projects.min(file * 100 + 100) {
-            let mut manifest = project(i, args);
-            manifest["kind"] = "Project".into();
-            manifest["create"] = true.into();
-            write!(text, "---\n{}", serde_yaml::to_string(&manifest)?)?;
-        }
-        fs::write(folder.join(format!("{file:05}.yaml")), text)?;
-    }
-    Ok(())
 }
