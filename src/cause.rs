@@ -7,15 +7,13 @@
 use std::{borrow::Cow, fmt};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::text;
 
 /// Why something could not be read or done.
 #[must_use]
-#[derive(
-    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Cause {
     /// What happened: a fragment that can stand alone.
     pub message: Cow<'static, str>,

@@ -347,8 +347,12 @@ impl DeclaredSection {
         else {
             return Vec::new();
         };
+        let declared = forms::plain(&entry.values());
+        if declared.iter().all(|(name, value)| live.fields.get(name) == Some(value)) {
+            return self.of.rules.effects(None, &live.fields, &live.fields);
+        }
         let mut after = live.fields.clone();
-        after.extend(forms::plain(&entry.values()));
+        after.extend(declared);
         self.of.rules.effects(None, &live.fields, &after)
     }
 

@@ -41,8 +41,8 @@ pub(super) struct Comparing<'a> {
     /// The declared fields, without local ones: fields that this release lacks and that then only
     /// steer undrift.
     values: Fields,
-    /// All declared fields.
-    declared: Fields,
+    /// All declared fields, if some are local.
+    declared: Option<Fields>,
     /// Whether no other entry has the same address in paths.
     is_alone: bool,
 }
@@ -61,9 +61,20 @@ impl<'a> Comparing<'a> {
         address: Address,
         mut values: Fields,
     ) -> Self {
-        let declared = values.clone();
-        values.retain(|name, value| fit(section, name, value, context.release) != Support::Local);
+        let is_local = |name: &str, value: &Value| {
+            fit(section, name, value, context.release) == Support::Local
+        };
+        let any = values.iter().any(|(name, value)| is_local(name, value));
+        let declared = any.then(|| values.clone());
+        if any {
+            values.retain(|name, value| !is_local(name, value));
+        }
         Self { section, entry, context, address, values, declared, is_alone: true }
+    }
+
+    /// All declared fields.
+    fn declared(&self) -> &Fields {
+        self.declared.as_ref().unwrap_or(&self.values)
     }
 
     /// A copy in which each condition on a list is replaced by the list that meets it, given the
@@ -82,9 +93,10 @@ impl<'a> Comparing<'a> {
     /// A copy with the fields that a create must send although no manifest declares them.
     fn filled_in(&self) -> Option<Self> {
         let specs = self.section.table().specs().iter();
-        let missing = specs.filter(|spec| !self.values.contains_key(&spec.name));
+        let missing = specs.filter_map(|spec| Some((&spec.name, spec.field.created_with.clone()?)));
         let missing: Vec<_> = missing
-            .filter_map(|spec| Some((spec.name.clone(), spec.field.created_with.clone()?.into())))
+            .filter(|(name, _)| !self.values.contains_key(name))
+            .map(|(name, value)| (name.clone(), value.into()))
             .collect();
         let is_whole = missing.is_empty();
         (!is_whole).then(|| self.with(self.values.clone().into_iter().chain(missing).collect()))
@@ -124,11 +136,14 @@ impl<'a> Comparing<'a> {
     }
 
     /// All fields for comparison only, with the secrets that are set.
-    fn all_exposed(&self) -> Fields {
+    fn all_exposed(&self) -> Cow<'_, Fields> {
+        if !self.declared().values().any(|value| matches!(value, Value::Secret(_))) {
+            return Cow::Borrowed(self.declared());
+        }
         let exposed = |(name, value): (&String, &Value)| {
             (name.clone(), self.exposed(name, value).into_owned())
         };
-        self.declared.iter().map(exposed).collect()
+        Cow::Owned(self.declared().iter().map(exposed).collect())
     }
 
     /// Its identity.
@@ -141,12 +156,12 @@ impl<'a> Comparing<'a> {
         let is_missing =
             |(name, value): (_, &Value)| matches!(*self.exposed(name, value), Value::Secret(_));
         let identity = self.section.identity.iter();
-        identity.filter_map(|name| Some((*name, self.declared.get(*name)?))).any(is_missing)
+        identity.filter_map(|name| Some((*name, self.declared().get(name)?))).any(is_missing)
     }
 
     /// Whether its identity contains a secret.
     pub(super) fn has_secret_identity(&self) -> bool {
-        let is_secret = |name: &&str| matches!(self.values.get(*name), Some(Value::Secret(_)));
+        let is_secret = |name: &&str| matches!(self.values.get(name), Some(Value::Secret(_)));
         self.section.identity.iter().any(is_secret)
     }
 
@@ -245,7 +260,7 @@ impl<'a> Comparing<'a> {
         if self.entry.state == State::Absent {
             return;
         }
-        let missing = self.declared.iter().filter_map(|(name, value)| {
+        let missing = self.declared().iter().filter_map(|(name, value)| {
             let secrets = self.context.secrets;
             let is_missing = |source: &Reference| match value {
                 Value::File(_) => secrets.why_missing(source).is_some(),
@@ -387,7 +402,7 @@ impl<'a> Comparing<'a> {
         let (mut unverified, mut not_returned) = (Vec::new(), Vec::new());
         let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let resend = self.context.resend.iter().any(|selector| selector.matches(&self.address));
-        for (name, value) in &self.declared {
+        for (name, value) in self.declared() {
             if let Some(why) = self.waits(name, Some(live)) {
                 waiting.entry(why.to_owned()).or_default().push(name.clone());
                 continue;
@@ -446,7 +461,7 @@ impl<'a> Comparing<'a> {
         if self.entry.state == State::Absent {
             return;
         }
-        let is_missing = |name: &&&str| !self.values.contains_key(**name);
+        let is_missing = |name: &&&str| !self.values.contains_key(name);
         let missing: Vec<_> = self.section.required.iter().filter(is_missing).collect();
         if !missing.is_empty() {
             let names: Vec<_> = missing.iter().map(|name| format!("`{name}`")).collect();
@@ -483,7 +498,7 @@ impl<'a> Comparing<'a> {
         if let Some(whole) = self.filled_in() {
             return whole.creation(findings);
         }
-        for (name, value) in &self.declared {
+        for (name, value) in self.declared() {
             self.fits(name, value, findings);
         }
         if self.is_unfit(findings) {
@@ -515,7 +530,7 @@ impl<'a> Comparing<'a> {
     /// The live object `before` with the declared changes, in comparable form.
     fn after(&self, before: &Object) -> Object {
         let mut after = before.clone();
-        for (name, value) in forms::plain(&self.declared) {
+        for (name, value) in forms::plain(self.declared()) {
             let value = forms::comparable(self.spec(&name), &value, self.context.names);
             after.insert(name, value);
         }

@@ -88,8 +88,8 @@ pub fn add_needed(
     names: &Names,
 ) -> Result<(), Unable> {
     for spec in section.table().specs() {
-        let is_carried = body.contains_key(spec.field.sent_name(&spec.name));
-        let switch = needs::in_request(&spec.field).filter(|_| is_carried);
+        let is_carried = |_: &&str| body.contains_key(spec.field.sent_name(&spec.name));
+        let switch = needs::in_request(&spec.field).filter(is_carried);
         let Some(switch) = switch.and_then(|name| section.table().get(name)) else { continue };
         if body.contains_key(switch.field.sent_name(&switch.name)) {
             continue;
@@ -110,7 +110,7 @@ pub fn is_reset(field: &Field, changed: &[&str]) -> bool {
 /// Whether an edit that changes `changed` turns on a switch that `field` limits.
 fn is_sent_with_switch(field: &Field, declared: &Fields, changed: &[&str]) -> bool {
     let Some(limits) = &field.limits else { return false };
-    changed.contains(&&*limits.switch) && declared.get(&*limits.switch).is_some_and(is_on)
+    changed.contains(&&*limits.switch) && declared.get(&limits.switch).is_some_and(is_on)
 }
 
 /// Whether responses contain `null` instead of the value of the field.
