@@ -216,6 +216,8 @@ impl Row {
         let start = Instant::now();
         let output = command.output()?;
         let wall = start.elapsed();
+        let used = process::processor(&service.id());
+        say(&format!("  (the sandbox used {used:.2} s of the processor)"));
         if !output.status.success() {
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             return Err(format!(

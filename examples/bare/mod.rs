@@ -34,7 +34,7 @@ pub(crate) fn run(job: Job, manifests: &Path, url: &str, in_flight: usize) -> Fa
         }
         let mut users = BTreeMap::new();
         if job == Job::Apply {
-            for member in projects.iter().flat_map(|p| p["members"].as_array()).flatten() {
+            for member in projects.iter().filter_map(|p| p["members"].as_array()).flatten() {
                 let name = member["user"].as_str().unwrap_or_default();
                 if !users.contains_key(name) {
                     let found = client.get(&format!("users?username={name}")).await?;
