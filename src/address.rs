@@ -11,14 +11,14 @@ use std::{fmt, sync::Arc};
 
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{steps, text::encode};
 
 pub use globs::{GlobIndex, Globs};
 
 /// The address of a managed object. Ordered by path, section and entry.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[schemars(with = "AddressForm")]
 pub struct Address {
     /// The full path of the group or project.

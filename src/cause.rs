@@ -7,13 +7,15 @@
 use std::{borrow::Cow, fmt};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::text;
 
 /// Why something could not be read or done.
 #[must_use]
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Cause {
     /// What happened: a fragment that can stand alone.
     pub message: Cow<'static, str>,

@@ -40,9 +40,9 @@ const TOKEN_HELP: &str = "use a project access token with the role Reporter and 
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = include_str!("help/comment.txt"))]
 pub(super) struct Args {
-    /// The report, in Markdown, as undrift wrote it
-    #[arg(long, value_name = "FILE")]
-    report: PathBuf,
+    /// The report, in Markdown, as undrift wrote it; several with the same marker become one comment
+    #[arg(long, value_name = "FILE", required = true)]
+    report: Vec<PathBuf>,
     /// Project of the merge request, by path or id [env: CI_MERGE_REQUEST_PROJECT_ID, CI_PROJECT_ID]
     #[arg(long, value_name = "PATH", requires = "merge_request")]
     project: Option<String>,
@@ -59,14 +59,14 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let place = args.place(&cx.env)?;
-    let (marker, body) = report(&args.report)?;
+    let (marker, body) = reports(&args.report)?;
     let (root, config) = call::configuration(args.config.as_deref(), cx)?;
     let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
     args.connect.tell_sandbox(&root, &cx.output);
     let secrets = Arc::new(endpoint.secrets());
     cx.output.redactor().learn(Arc::clone(&secrets));
     let outcome = async {
-        refuse_token(&args.report, &body, &endpoint, &secrets, &cx.env)?;
+        refuse_token(&body, &endpoint, &secrets, &cx.env)?;
         let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
         let observer = Observer::connect(client).await?;
         let writer = WriteClient::new(observer.client().clone());
@@ -120,22 +120,44 @@ fn number(name: &str, value: &str) -> Result<u64, Failure> {
     })
 }
 
+/// The marker and the text of the reports in `paths`, one below the other.
+fn reports(paths: &[PathBuf]) -> Result<(Marker, String), Failure> {
+    let mut all = paths.iter().map(|path| Ok::<_, Failure>((path, report(path)?)));
+    let Some((_, (marker, mut body))) = all.next().transpose()? else {
+        return Err(Failure::usage("no report given"));
+    };
+    for next in all {
+        let (path, (other, text)) = next?;
+        if other != marker {
+            let help = "make all of them with the same `--marker`";
+            let failure = Failure::usage(format!("`{}` has another marker", path.display()));
+            return Err(failure.help(help));
+        }
+        let text = text.split_once('\n').map_or("", |(_, text)| text);
+        body += &format!("\n{text}");
+    }
+    if body.chars().count() > LONGEST {
+        return Err(long("the reports together"));
+    }
+    Ok((marker, body))
+}
+
+/// The failure if `what` does not fit into a comment.
+fn long(what: &str) -> Failure {
+    Failure::usage(format!("{what}: more than {LONGEST} characters, the most of a comment"))
+}
+
 /// The marker and the text of the report in `path`.
 fn report(path: &Path) -> Result<(Marker, String), Failure> {
     let shown = path.display();
     let bytes = input::bytes(path, MOST_BYTES).map_err(|error| cannot_read(path, &error))?;
-    let long = || {
-        Failure::usage(format!(
-            "`{shown}` has more than {LONGEST} characters, the most of a comment"
-        ))
-    };
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(long());
+        return Err(long(&format!("`{shown}`")));
     }
     let body = String::from_utf8(bytes)
         .map_err(|_| Failure::usage(format!("`{shown}` is not UTF-8 text")))?;
     if body.chars().count() > LONGEST {
-        return Err(long());
+        return Err(long(&format!("`{shown}`")));
     }
     let Some(marker) = Marker::of(&body) else {
         let failure = Failure::usage(format!(
@@ -160,17 +182,13 @@ fn is_command(line: &str) -> bool {
 
 /// Refuses a report that contains the token, and the token of a job, which cannot comment.
 fn refuse_token(
-    path: &Path,
     body: &str,
     endpoint: &Endpoint,
     secrets: &Secrets,
     env: &Environment,
 ) -> Result<(), Failure> {
     if secrets.redact(body) != body {
-        return Err(Failure::usage(format!(
-            "`{}` holds the token; it is not sent",
-            path.display()
-        )));
+        return Err(Failure::usage("the report holds the token; it is not sent"));
     }
     if env.get(JOB_TOKEN_NAME) == Some(endpoint.token.expose()) {
         let text = anyhow::anyhow!("the job's own token (CI_JOB_TOKEN) may not write comments");

@@ -34,6 +34,27 @@ pub(super) enum Exit {
 }
 
 impl Exit {
+    /// All of them, in order.
+    const ALL: [Self; 12] = [
+        Self::Interrupted,
+        Self::Terminated,
+        Self::Internal,
+        Self::Unfinished,
+        Self::Stale,
+        Self::Guarded,
+        Self::Usage,
+        Self::Denied,
+        Self::Unreachable,
+        Self::Incomplete,
+        Self::Differences,
+        Self::Success,
+    ];
+
+    /// The one with this code, if there is one.
+    pub(super) fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|exit| exit.code() == code)
+    }
+
     /// The exit code of the process.
     pub(super) const fn code(self) -> u8 {
         match self {

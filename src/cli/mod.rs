@@ -127,7 +127,7 @@ enum Command {
     New(new::Args),
     /// Explain an address, a field, or the code of a message
     Explain(explain::Args),
-    /// Show merged manifests, or a saved plan
+    /// Show merged manifests, a saved plan, or several reports as one
     Show(show::Args),
     /// Write a report as the one comment of a merge request
     Comment(comment::Args),
@@ -270,6 +270,7 @@ impl Command {
             Self::Plan(args) => Some((&args.report, Sort::Plan)),
             Self::Apply(args) => Some((&args.report, Sort::Apply)),
             Self::Drift(args) => Some((&args.report, Sort::Drift)),
+            Self::Show(args) => Some((&args.out, Sort::Plan)),
             _ => None,
         }
     }
@@ -291,7 +292,7 @@ async fn dispatch(command: Command, reports: &mut Reports, cx: &Context) -> Outc
         Command::Absorb(args) => absorb::run(args, reports, cx).await,
         Command::New(args) => new::run(&args, cx),
         Command::Explain(args) => explain::run(args, reports, cx).await,
-        Command::Show(args) => show::run(&args, cx),
+        Command::Show(args) => show::run(&args, reports, cx),
         Command::Comment(args) => comment::run(args, cx).await,
         Command::Call(args) => call::run(args, cx).await,
         Command::Selftest(args) => selftest::run(args, reports, cx).await,

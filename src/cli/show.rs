@@ -1,12 +1,15 @@
-//! `undrift show`: shows merged manifests, or a saved plan.
+//! `undrift show`: shows merged manifests, a saved plan, or the reports of several jobs as one.
 
-use std::path::Path;
+mod parts;
+
+use std::path::{Path, PathBuf};
 
 use super::{
     Context,
     exit::{Exit, Failure, Outcome},
     explain::tell_wrong,
     input::Folder,
+    reports::{Done, ReportArgs, Reports},
     saved,
 };
 use crate::{
@@ -18,12 +21,22 @@ use crate::{
 
 /// The options of `show`.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = include_str!("help/show.txt"), mut_arg("dir", of_show))]
+#[command(
+    after_help = include_str!("help/show.txt"),
+    mut_arg("dir", of_show),
+    mut_arg("out", |out| out.requires("report")),
+    mut_arg("marker", |marker| marker.requires("report"))
+)]
 pub(super) struct Args {
     /// Show the group or project at PATH, all layers merged, and where each line comes from; PATH may
     /// be a glob, and the option repeated
     #[arg(long, value_name = "PATH", value_parser = Glob::over_paths)]
     effective: Vec<Glob>,
+    /// Show the plans of several jobs as one, from their JSON reports; may be repeated
+    #[arg(long, value_name = "FILE", conflicts_with = "effective")]
+    report: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) out: ReportArgs,
     #[command(flatten)]
     pub(super) dir: Folder,
 }
@@ -34,7 +47,10 @@ fn of_show(dir: clap::Arg) -> clap::Arg {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, cx: &Context) -> Outcome {
+pub(super) fn run(args: &Args, reports: &mut Reports, cx: &Context) -> Outcome {
+    if !args.report.is_empty() {
+        return parts::show(&args.report, reports, cx).map(Done::exit);
+    }
     if args.effective.is_empty() {
         return show_saved(&args.dir, cx.output.style, cx);
     }

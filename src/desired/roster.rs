@@ -6,7 +6,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Container;
 use crate::{
@@ -67,7 +67,9 @@ pub struct Member {
 }
 
 /// Why a rule does not include an existing group or project.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Exception {
     /// It is archived.

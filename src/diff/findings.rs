@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use super::Step;
 use crate::{
@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// The results for a section, for a container, or for all declarations.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Findings {
     /// What to do, in an order that respects the edges.
     pub steps: Vec<Step>,
@@ -18,7 +19,7 @@ pub struct Findings {
     pub watched: Vec<Step>,
     /// What a hold leaves unchanged until a day, whether it differs or not. Its differences are
     /// watched.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Held>,
     /// Why other things do not happen.
     pub notes: Vec<Note>,
@@ -63,12 +64,13 @@ impl Findings {
 }
 
 /// An object that a run leaves unchanged, because somebody changed it by hand in an emergency.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Held {
     /// The group or project, the section or the entry.
     pub address: Address,
     /// The last day of the hold, `YYYY-MM-DD`.
-    #[serde(serialize_with = "day")]
+    #[serde(serialize_with = "day", deserialize_with = "of_day")]
     #[schemars(with = "String")]
     pub until: Date,
 }
@@ -87,15 +89,24 @@ fn day<S: Serializer>(day: &Date, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(day)
 }
 
+fn of_day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Date, D::Error> {
+    <&str>::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+}
+
 /// Why something expected does not happen.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Note {
     /// The object.
     pub address: Address,
     /// The reason.
     pub reason: Reason,
     /// The fields concerned.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "kinds::serialize_names"
+    )]
     pub fields: Vec<String>,
     /// Where it is declared.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +114,7 @@ pub struct Note {
 }
 
 /// The reason of a [`Note`].
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "is", content = "detail", rename_all = "snake_case")]
 pub enum Reason {
     /// It is live, and no manifest lists it.
@@ -199,7 +210,7 @@ impl Reason {
 }
 
 /// What must be repaired before its container is changed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// The object.
     pub address: Address,
@@ -235,7 +246,8 @@ impl Problem {
 }
 
 /// Something of which too little could be read to plan anything.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Incomplete {
     /// The container, the section or the entry.
     pub address: Address,
@@ -244,7 +256,8 @@ pub struct Incomplete {
 }
 
 /// A refusal by a guard.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Refusal {
     /// The object.
     pub address: Address,

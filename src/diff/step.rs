@@ -48,7 +48,7 @@ pub enum Shown {
 }
 
 /// A field that differs.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// Its name in the manifest.
     #[serde(serialize_with = "kinds::serialize_name")]
@@ -73,7 +73,7 @@ impl Change {
 }
 
 /// A step that comes first, with the reason.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Edge {
     /// The step that comes first. A section stands for all its steps that come earlier in the plan.
     pub address: Address,
@@ -83,7 +83,7 @@ pub struct Edge {
 }
 
 /// One object to create, change or remove.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// Whether it concerns a group or a project, also for something inside one.
     pub scope: Scope,
@@ -93,7 +93,7 @@ pub struct Step {
     pub action: Action,
     /// Whether the object is removed and added anew, because the service cannot edit it; it is gone
     /// for a moment.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaces: bool,
     /// The condition of a possible step: its object can be read only after an earlier step, and it
     /// may then prove unnecessary or a smaller change.
@@ -114,7 +114,7 @@ pub struct Step {
     /// The calls, in order.
     pub calls: Vec<ShownCall>,
     /// The steps that come first, with reasons.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<Edge>,
     /// The calls in the form in which they are sent. They hold secret references, and live values
     /// that are not shown.
@@ -269,7 +269,7 @@ impl std::fmt::Debug for Sealed {
 }
 
 /// A call in a form that may be shown.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Call")]
 pub struct ShownCall {
     /// The id of the operation.
@@ -281,17 +281,21 @@ pub struct ShownCall {
     /// The path and the query below `/api/v4`.
     pub path: String,
     /// The names of the fields in its body.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "kinds::serialize_names"
+    )]
     pub fields: Vec<String>,
     /// Whether it is sent only if the call before it failed.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restores: bool,
     /// Whether it is sent only if the call before it turned on a switch and the answer lacks the
     /// limit of that switch.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undoes: bool,
     /// Whether it waits for the import of the contents.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits: bool,
 }
 

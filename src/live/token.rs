@@ -7,7 +7,7 @@ use std::fmt;
 
 use jiff::{Span, civil::Date};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{
     field::Scope,
@@ -28,16 +28,21 @@ const SUDO: &str = "sudo";
 const SOON: i64 = 7;
 
 /// The properties of a token, without the token itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Token {
     /// Its name.
     pub name: String,
     /// Its scopes.
     pub scopes: Vec<String>,
     /// The day on which it expires, as `YYYY-MM-DD`; null if never.
-    #[serde(serialize_with = "date")]
+    #[serde(serialize_with = "date", deserialize_with = "of_date")]
     #[schemars(with = "Option<String>")]
     pub expires_at: Option<Date>,
+}
+
+fn of_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Date>, D::Error> {
+    let date = Option::<&str>::deserialize(deserializer)?;
+    date.map(|date| date.parse().map_err(D::Error::custom)).transpose()
 }
 
 fn date<S: Serializer>(date: &Option<Date>, serializer: S) -> Result<S::Ok, S::Error> {

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::civil::Date;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Plan, saved::Comparison};
 use crate::{
@@ -80,7 +80,8 @@ pub struct LeftOut {
 pub struct Blocked(pub String);
 
 /// A refusal with an acknowledgement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Acknowledged {
     /// The refusal.
     pub refusal: Refusal,
@@ -91,7 +92,7 @@ pub struct Acknowledged {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Origin>,
     /// Whether the branch added it: the base does not have it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_new: bool,
 }
 

@@ -30,7 +30,7 @@ use std::{
 
 use jiff::civil::Date;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use approve::{Acknowledged, Approved, Blocked, LeftOut, Policy};
 pub use base::{Adopted, Base, Comparison, Rest, left};
@@ -112,21 +112,22 @@ impl Settings {
 }
 
 /// The whole plan.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Plan {
     /// The results, ordered by address; steps of one container are in an order that respects the
     /// edges.
     #[serde(flatten)]
     pub findings: Findings,
     /// The refusals that were acknowledged.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acknowledged: Vec<Acknowledged>,
     /// How many projects were read, declared or included by a rule.
     pub projects: usize,
     /// How many groups were read, declared or included by a rule.
     pub groups: usize,
     /// How many containers match a rule but stay out, by reason.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub exceptions: BTreeMap<Exception, usize>,
     /// What `--limit` left out.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -223,6 +224,32 @@ impl Plan {
         self.findings.extend(plan.findings);
     }
 
+    /// The plans of several runs as one, each for a part of the groups and projects.
+    #[must_use]
+    pub fn joined(parts: impl IntoIterator<Item = Self>) -> Self {
+        let mut all = Self::default();
+        for part in parts {
+            all.findings.extend(part.findings);
+            all.acknowledged.extend(part.acknowledged);
+            all.projects += part.projects;
+            all.groups += part.groups;
+            for (exception, number) in part.exceptions {
+                *all.exceptions.entry(exception).or_default() += number;
+            }
+            all.limited = match (all.limited, part.limited) {
+                (Some(one), Some(other)) => {
+                    Some(Limited { to: one.to + other.to, left_out: one.left_out + other.left_out })
+                }
+                (one, other) => one.or(other),
+            };
+            match (&mut all.base, part.base) {
+                (Some(all), Some(part)) => all.extend(part),
+                (base, part) => *base = base.take().or(part),
+            }
+        }
+        all.in_order()
+    }
+
     /// Sorts everything, so that the order does not depend on which container was read first. Keeps
     /// only the part within `extent`, and adds what no single container shows.
     #[must_use]
@@ -237,6 +264,12 @@ impl Plan {
         self.findings.refusals.extend(guard::whole(&self.findings.steps));
         let reach = self.brought_in.refusals(&self.findings.steps, &extent.reach);
         self.findings.refusals.extend(reach);
+        self.in_order()
+    }
+
+    fn in_order(mut self) -> Self {
+        // The order of a container's steps respects the edges; the sort is stable.
+        self.findings.steps.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.watched.sort_by(|a, b| a.address.path.cmp(&b.address.path));
         self.findings.held.sort();
         self.findings.notes.sort();

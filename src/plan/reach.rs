@@ -11,7 +11,7 @@ use std::{
 };
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Limits, Plan, guard};
 use crate::{
@@ -37,7 +37,7 @@ impl Default for Extent {
 }
 
 /// What a limit left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limited {
     /// The limit.
     pub to: usize,

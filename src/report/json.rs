@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
     Run,
@@ -25,7 +25,7 @@ use crate::{
 pub const FORMAT_VERSION: u32 = 0;
 
 /// The sort of a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
     /// The steps that apply would take.
@@ -351,6 +351,7 @@ pub struct CheckCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::testing::World;
     use serde_json::{Value, json};
 
     #[test]
@@ -359,6 +360,14 @@ mod tests {
         let safe = harmless(&json!(text).to_string());
         assert!(!safe.contains(is_unsafe), "{safe}");
         assert_eq!(serde_json::from_str::<Value>(&safe).unwrap(), text);
+    }
+
+    #[test]
+    fn a_plan_is_read_back_as_it_was_written() {
+        let plan = World::new().labelled().plan;
+        let text: &'static str = serde_json::to_string(&plan).unwrap().leak();
+        let again: Plan = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&again).unwrap(), text);
     }
 
     #[test]

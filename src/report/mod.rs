@@ -27,12 +27,13 @@ mod testing;
 pub use format::Format;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::live::Token;
 
 /// The run that a report is about.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Run {
     /// The address of the service.
     pub target: String,
@@ -41,7 +42,7 @@ pub struct Run {
     /// Whether the service is the embedded sandbox.
     pub sandbox: bool,
     /// The sections for which the sandbox only knows their descriptions.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rehearsed: Vec<&'static str>,
     /// The snapshot, if the plan was made from one instead of the service.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +64,7 @@ pub fn rehearsal(section: &str) -> String {
 }
 
 /// A snapshot in place of a service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SnapshotSource {
     /// When it was taken, as in RFC 3339.
     #[schemars(extend("format" = "date-time"))]

@@ -61,6 +61,23 @@ fn the_image_is_small_and_does_not_run_as_root() {
     }
 }
 
+/// The images of `.ci/release` come from another distribution, and are used the same way.
+#[test]
+fn a_release_configures_its_images_as_the_dockerfile_does() {
+    let release = file(".ci/release");
+    for stage in &stages()[1..] {
+        let [user, folder, entry] =
+            ["USER", "WORKDIR", "ENTRYPOINT"].map(|instruction| stage.all(instruction)[0]);
+        let words = format!("--user {user} --workingdir {folder} --entrypoint '{entry}'");
+        assert!(release.contains(&words), "{words}");
+    }
+    let packages = stages()[2].all("RUN").join(" ");
+    for package in ["ca-certificates", "curl", "git"] {
+        assert!(packages.contains(package) && release.contains(package), "{package}");
+    }
+    assert!(packages.contains("safe.directory '*'") && release.contains("safe.directory '*'"));
+}
+
 #[test]
 fn only_what_a_build_reads_is_sent_to_it() {
     let ignored = file(".dockerignore");

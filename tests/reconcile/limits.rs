@@ -49,7 +49,8 @@ struct Sent {
 
 /// The transport to the service, with latency.
 struct Wire {
-    model: Model,
+    model: Arc<Model>,
+    token: String,
     start: Instant,
     latency: Duration,
     sent: Mutex<Vec<Sent>>,
@@ -73,7 +74,7 @@ impl Transport for Wire {
             let asked = http::Request::builder()
                 .method(request.method.as_str())
                 .uri(format!("/api/v4{}", request.target))
-                .header("private-token", TOKEN)
+                .header("private-token", &self.token)
                 .header("content-type", "application/json");
             let (parts, body) = self.model.answer(asked.body(content).unwrap()).into_parts();
             let at = self.start.elapsed();
@@ -123,7 +124,7 @@ impl Clock for Skewed {
 /// A service with limits, the declarations, and a client.
 struct Limited {
     wire: Arc<Wire>,
-    desired: Desired,
+    desired: Arc<Desired>,
     observer: Observer,
     settings: Settings,
     /// When half of a plan was made, and how many minutes were left by the client's estimate.
@@ -133,8 +134,11 @@ struct Limited {
 impl Limited {
     async fn new(projects: &[Json], documents: &[Json], latency: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let text: Vec<_> = documents.iter().map(Json::to_string).collect();
-        std::fs::write(folder.path().join("all.yaml"), text.join("\n---\n")).unwrap();
+        for (at, some) in documents.chunks(1_000).enumerate() {
+            let text: Vec<_> = some.iter().map(Json::to_string).collect();
+            let file = folder.path().join(format!("{at}.yaml"));
+            std::fs::write(file, text.join("\n---\n")).unwrap();
+        }
         let today = jiff::civil::date(2030, 1, 1);
         let around = Surroundings { folder: folder.path().to_owned(), today };
         let loaded = manifest::load(folder.path(), &around);
@@ -146,11 +150,32 @@ impl Limited {
             sandbox::Clock::new(move || jiff::Timestamp::try_from(wall(start.elapsed())).unwrap());
         let rate_limits = RateLimits { user: Some(USER), operation: None, routes: true };
         let conditions = Conditions { rate_limits, clock, ..Conditions::default() };
-        let model = Model::new(&Seed::from_json(seed(projects)).unwrap(), TOKEN, conditions);
-        let wire = Wire { model: model.unwrap(), start, latency, sent: Mutex::default() };
-        let wire = Arc::new(wire);
-        let mut secrets = Secrets::new(folder.path(), BTreeMap::new());
-        secrets.also_redact(Secret::new(TOKEN));
+        let mut seed = seed(projects);
+        for at in 0..MOST_JOBS {
+            let user = json!({"username": format!("job{at}"), "token": token_of(at), "administrator": true});
+            seed["users"].as_array_mut().unwrap().push(user);
+        }
+        let model = Model::new(&Seed::from_json(seed).unwrap(), TOKEN, conditions).unwrap();
+        Self::connect(Arc::new(model), Arc::new(desired), start, latency, TOKEN.to_owned()).await
+    }
+
+    /// A client of the same service with another token.
+    async fn job(&self, at: usize) -> Self {
+        let Wire { model, start, latency, .. } = &*self.wire;
+        Self::connect(Arc::clone(model), Arc::clone(&self.desired), *start, *latency, token_of(at))
+            .await
+    }
+
+    async fn connect(
+        model: Arc<Model>,
+        desired: Arc<Desired>,
+        start: Instant,
+        latency: Duration,
+        token: String,
+    ) -> Self {
+        let mut secrets = Secrets::new(std::path::Path::new("."), BTreeMap::new());
+        secrets.also_redact(Secret::new(&token));
+        let wire = Arc::new(Wire { model, token, start, latency, sent: Mutex::default() });
         let secrets = Arc::new(secrets);
         let api = api::Settings { clock: Arc::new(Skewed(start)), ..api::Settings::default() };
         let service = Service::parse("https://service.example", false).unwrap();
@@ -161,8 +186,13 @@ impl Limited {
     }
 
     async fn plan(&self) -> Plan {
+        self.plan_part(0, 1).await
+    }
+
+    /// Plans one of several equal parts.
+    async fn plan_part(&self, at: usize, parts: usize) -> Plan {
         let plan = Mutex::new(Plan::default());
-        let containers: Vec<_> = self.desired.containers.iter().collect();
+        let containers: Vec<_> = self.desired.containers.iter().skip(at).step_by(parts).collect();
         let (client, all) = (self.observer.client(), containers.len());
         let before = client.sent();
         let each = async |container: &Container, mut live| {
@@ -244,6 +274,49 @@ fn projects(number: usize, members: &Json) -> Vec<Json> {
         })
     };
     (0..number).map(project).collect()
+}
+
+/// The most jobs that share an organisation.
+const MOST_JOBS: usize = 8;
+
+fn token_of(job: usize) -> String {
+    format!("sandbox-of-the-job-{job}")
+}
+
+/// `UNDRIFT_PROJECTS=20000` gives the figures in docs/howto/parts.md, with `--nocapture`.
+#[expect(clippy::print_stdout, reason = "figures on request")]
+#[tokio::test(start_paused = true)]
+async fn jobs_with_tokens_of_their_own_divide_the_time() {
+    let number = std::env::var("UNDRIFT_PROJECTS").map_or(2_400, |number| number.parse().unwrap());
+    let sections =
+        json!({"variables": [{"key": "A", "value": "a"}], "settings": {"merge_method": "merge"}});
+    let documents: Vec<_> =
+        (0..number).map(|at| project(&format!("acme/p{at}"), sections.clone())).collect();
+    let limited = Limited::new(&projects(number, &json!([])), &documents, LATENCY).await;
+    for jobs in [1, 4, MOST_JOBS] {
+        let begun = limited.wire.start.elapsed();
+        let each = (0..jobs).map(async |at| {
+            let job = limited.job(at).await;
+            let plan = job.plan_part(at, jobs).await;
+            assert!(
+                plan.incomplete.is_empty() && plan.problems.is_empty(),
+                "{:?}",
+                plan.incomplete
+            );
+            let minutes = job.minutes();
+            assert_eq!(refusals(&minutes), 0);
+            (plan.projects, minutes.iter().map(Vec::len).sum::<usize>())
+        });
+        let done = futures_util::future::join_all(each).await;
+        let took = (limited.wire.start.elapsed() - begun).as_secs();
+        assert_eq!(done.iter().map(|(projects, _)| projects).sum::<usize>(), number);
+        let most = done.iter().map(|(_, requests)| *requests).max().unwrap();
+        println!("{number} projects, {jobs} jobs: {took} s, {most} requests of the busiest");
+        // Full minutes of the busiest job, and the rests of minutes before and after them.
+        let full = most as u64 / u64::from(USER) * 60;
+        assert!(took <= full * 20 / 19 + 120, "{jobs} jobs: {took} s, {most} requests");
+        assert!(most <= number / jobs + number / 20 + 200, "{jobs} jobs: {most} requests");
+    }
 }
 
 const LATENCY: Duration = Duration::from_millis(80);

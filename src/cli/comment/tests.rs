@@ -9,7 +9,7 @@ fn env(pairs: &[(&str, &str)]) -> Environment {
 
 fn args(project: Option<&str>, merge_request: Option<u64>) -> Args {
     Args {
-        report: PathBuf::new(),
+        report: Vec::new(),
         project: project.map(str::to_owned),
         merge_request,
         config: None,
@@ -83,4 +83,32 @@ fn only_reports_written_by_undrift_are_accepted() {
         assert!(why.contains(words), "{words}: {why}");
     }
     assert!(report(&folder.path().join("missing")).is_err());
+}
+
+#[test]
+fn several_reports_become_one_comment() {
+    let folder = tempfile::tempdir().unwrap();
+    let marker = "plan".parse::<Marker>().unwrap();
+    let file = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let one = file("one.md", format!("{marker}\n### one\n"));
+    let two = file("two.md", format!("{marker}\n### two\n"));
+    let other = file("other.md", "<!-- undrift:other -->\n### other\n".to_owned());
+    let half = file("half.md", format!("{marker}\n{}\n", "x".repeat(LONGEST / 2)));
+    let read = |paths: &[&PathBuf]| {
+        let paths: Vec<_> = paths.iter().map(|path| (*path).clone()).collect();
+        reports(&paths).map_err(|failure| failure.error.unwrap().to_string())
+    };
+    let both = format!("{marker}\n### one\n\n### two\n");
+    assert_eq!(read(&[&one, &two]), Ok((marker, both)));
+    for (wrong, words) in [
+        ([&one, &other], "other.md` has another marker"),
+        ([&half, &half], "the reports together: more than 1000000 characters"),
+    ] {
+        let why = read(&wrong).unwrap_err();
+        assert!(why.contains(words), "{words}: {why}");
+    }
 }

@@ -14,7 +14,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use rest::{Rest, left};
 
@@ -49,20 +49,21 @@ pub struct Revision {
 }
 
 /// What a plan shows against a base in addition to the labels of its steps.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Comparison {
     /// The revision of the base.
     pub revision: String,
     /// What the base would change and the branch does not, because the branch declares the live
     /// state.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub already: Vec<Adopted>,
     /// Live entries that the base lists and the branch does not, and that stay because no policy
     /// removes them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed: Vec<Address>,
     /// What apply excludes because the branch did not ask for it; not among the steps.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Step>,
     /// How many groups and projects were not read, because branch and base declare the same for
     /// them.
@@ -70,12 +71,17 @@ pub struct Comparison {
 }
 
 /// An object that the branch declares as it is live, and the base does not.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(bound(deserialize = "'de: 'static"))]
 pub struct Adopted {
     /// The object.
     pub address: Address,
     /// The fields; empty for the object as a whole.
-    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "kinds::serialize_names")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "kinds::serialize_names"
+    )]
     pub fields: Vec<String>,
 }
 

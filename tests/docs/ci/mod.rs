@@ -8,10 +8,28 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::{file, shown::TOKEN};
+use crate::{file, is_current, shown::TOKEN};
 
 /// The pipeline's file.
 pub(crate) const PIPELINE: &str = "examples/ci/undrift.gitlab-ci.yml";
+/// The same as a component, in the folder where the service looks for components.
+const COMPONENT: &str = "templates/undrift.yml";
+/// The inputs of the component: name, description, default, and its line of the pipeline.
+const INPUTS: [(&str, &str, &str, &str); 3] = [
+    ("manifests", "The folder of manifests.", "manifests", "MANIFESTS: DEFAULT\n"),
+    (
+        "image",
+        "The image with undrift, a shell, Git and curl.",
+        "$CI_REGISTRY_IMAGE/undrift:latest",
+        "UNDRIFT_IMAGE: DEFAULT\n",
+    ),
+    (
+        "environment",
+        "The protected environment; those who may deploy to it may press `apply`.",
+        "production",
+        "environment: {name: DEFAULT}\n",
+    ),
+];
 /// Keys of the file that are not jobs.
 const NO_JOBS: [&str; 4] = ["stages", "variables", "default", "workflow"];
 /// The id of the project of the manifests.
@@ -97,7 +115,9 @@ impl Event {
         }
         if self.branch == "main" && !self.fork {
             set("CI_COMMIT_REF_PROTECTED", "true");
-            set("UNDRIFT_TOKEN", TOKEN);
+            for name in ["UNDRIFT_TOKEN", "UNDRIFT_TOKEN_FIRST", "UNDRIFT_TOKEN_SECOND"] {
+                set(name, TOKEN);
+            }
             set("UNDRIFT_SNAPSHOT_KEY", "a-key-for-snapshots-of-32-characters");
             set("UNDRIFT_PLAN_KEY", "a-key-for-saved-plans-of-32-characters");
         }
@@ -145,6 +165,35 @@ fn chosen(pipeline: &Map<String, Value>, event: Event) -> (Vec<&str>, Vec<&str>)
         }
     }
     (alone, by_hand)
+}
+
+#[test]
+fn the_component_has_the_jobs_of_the_pipeline() {
+    let mut jobs = file(PIPELINE);
+    // Its first comment is about copying.
+    jobs.drain(..jobs.find("stages:").unwrap());
+    let mut head = format!(
+        "# The pipeline as a component, for `include:`. A test writes it from {PIPELINE}.\n\
+         # docs/howto/pipeline.md says which variables, tokens and settings it needs.\nspec:\n  inputs:\n"
+    );
+    for (name, description, default, line) in INPUTS {
+        head +=
+            &format!("    {name}:\n      description: {description}\n      default: {default}\n");
+        let [line, taken] = [default, &format!("\"$[[ inputs.{name} ]]\"")]
+            .map(|value| line.replace("DEFAULT", value));
+        assert_eq!(jobs.matches(&line).count(), 1, "{line}");
+        jobs = jobs.replace(&line, &taken);
+    }
+    is_current(COMPONENT, &format!("{head}---\n{jobs}"));
+    let parsed = undrift::yaml::parse(&file(COMPONENT));
+    assert!(parsed.faults.is_empty() && parsed.documents.len() == 2, "{:?}", parsed.faults);
+    let inputs = &parsed.documents[0].to_json()["spec"]["inputs"];
+    let mut filled = parsed.documents[1].to_json().to_string();
+    for (name, input) in inputs.as_object().unwrap() {
+        let default = input["default"].as_str().unwrap();
+        filled = filled.replace(&format!("$[[ inputs.{name} ]]"), default);
+    }
+    assert_eq!(serde_json::from_str::<Value>(&filled).unwrap(), Value::Object(pipeline()));
 }
 
 #[test]

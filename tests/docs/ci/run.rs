@@ -44,6 +44,21 @@ pub(super) enum Ended {
 }
 
 impl Ci {
+    /// The same with the jobs of another file, as the service merges files.
+    fn and(mut self, file: &str) -> Self {
+        let mut other = Value::Object(read(file));
+        let parts = other.as_object_mut().unwrap().remove(".parts").unwrap();
+        for job in other.as_object_mut().unwrap().values_mut() {
+            if job["extends"] == ".parts" {
+                merge(job, parts.clone());
+            }
+        }
+        let mut own = Value::Object(self.pipeline);
+        merge(&mut own, other);
+        self.pipeline = own.as_object().cloned().unwrap();
+        self
+    }
+
     fn new() -> Self {
         Self::of(SEED, &[("shop.yaml", SHOP)])
     }
@@ -103,14 +118,20 @@ impl Ci {
             if has_failed && when(&job["rules"], &event.variables()) != Some("always") {
                 continue;
             }
-            let how = self.job(&name, &job, event);
-            ended.push((name, how));
+            let parts = job["parallel"]["matrix"].as_array().cloned();
+            for part in parts.unwrap_or_else(|| vec![Value::Null]) {
+                let how = self.job(&name, &job, &part, event);
+                let part = part["PART"].as_str().map(|part| format!(": {part}"));
+                let of_part = format!("{name}{}", part.unwrap_or_default());
+                self.printed.insert(of_part.clone(), self.printed[&name].clone());
+                ended.push((of_part, how));
+            }
         }
         ended
     }
 
-    /// Runs one job in a clone of its own.
-    fn job(&mut self, name: &str, job: &Value, event: Event) -> Ended {
+    /// Runs one job, or this part of it, in a clone of its own.
+    fn job(&mut self, name: &str, job: &Value, part: &Value, event: Event) -> Ended {
         let mut variables = event.variables();
         let url = self.place.url().unwrap().to_owned();
         variables.insert("CI_API_V4_URL", format!("{url}/api/v4"));
@@ -128,10 +149,12 @@ impl Ci {
         self.offer_snapshot();
         for ((from, file), bytes) in &self.kept {
             if texts(&job["needs"]).contains(&from.as_str()) {
-                fs::write(self.place.path().join(file), bytes).unwrap();
+                let path = self.place.path().join(file);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, bytes).unwrap();
             }
         }
-        let declared = [&self.pipeline["variables"], &job["variables"]];
+        let declared = [&self.pipeline["variables"], &job["variables"], part];
         let declared = declared.into_iter().filter_map(Value::as_object).flatten();
         let all: String = variables
             .iter()
@@ -151,11 +174,16 @@ impl Ci {
         self.printed.insert(name.to_owned(), printed);
         let failed = !warned && code != Some(0);
         for artifact in artifacts(job) {
-            match fs::read(self.place.path().join(artifact)) {
-                Ok(bytes) => {
-                    self.kept.insert((name.to_owned(), artifact.to_owned()), bytes);
+            let path = self.place.path().join(artifact);
+            let inside = fs::read_dir(&path).into_iter().flatten().map(Result::unwrap);
+            let inside: Vec<_> =
+                inside.map(|file| format!("{artifact}/{}", file.file_name().display())).collect();
+            let files = if path.is_dir() { inside } else { vec![artifact.to_owned()] };
+            for file in files {
+                match fs::read(self.place.path().join(&file)) {
+                    Ok(bytes) => drop(self.kept.insert((name.to_owned(), file), bytes)),
+                    Err(error) => assert!(failed, "{name} did not write {file}: {error}"),
                 }
-                Err(error) => assert!(failed, "{name} did not write {artifact}: {error}"),
             }
         }
         match (failed, warned) {
@@ -229,6 +257,64 @@ impl Ci {
     /// Whether the live shop merges by fast-forward only.
     fn is_changed(&mut self) -> bool {
         self.call("project-get").contains("\"merge_method\": \"ff\"")
+    }
+}
+
+/// Merges `other` into `own` as the service merges files: mappings key by key, all else as a whole.
+fn merge(own: &mut Value, other: Value) {
+    match (own, other) {
+        (Value::Object(own), Value::Object(other)) => {
+            for (key, value) in other {
+                merge(own.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (own, other) => *own = other,
+    }
+}
+
+/// Two jobs with a token each plan and apply their parts, and one comment and one page show both.
+#[test]
+fn parts_of_an_organisation_have_jobs_of_their_own() {
+    let more = "kind: Project\npath: acme/configuration\nsettings:\n  only_allow_merge_if_pipeline_succeeds: true\n";
+    let ci = Ci::of(SEED, &[("shop.yaml", SHOP), ("more.yaml", more)]);
+    let mut ci = ci.and("examples/ci/parts.gitlab-ci.yml");
+    let well = |names: &[&str]| -> Vec<_> {
+        names.iter().map(|name| ((*name).to_owned(), Ended::Well)).collect()
+    };
+    let page = |ci: &Ci| {
+        let page = &ci.kept[&("page".to_owned(), "plan.html".to_owned())];
+        String::from_utf8_lossy(page).into_owned()
+    };
+    // Each part has the changes of its own paths, and the page those of both.
+    let applied = [
+        "check",
+        "snapshot",
+        "plan: first",
+        "plan: second",
+        "page",
+        "apply: first",
+        "apply: second",
+    ];
+    assert_eq!(ci.start(Event::PUSH), well(&applied));
+    let both = page(&ci);
+    for words in ["2 to change in 2 of 2 projects", "acme/configuration", "acme/shop"] {
+        assert!(both.contains(words), "{words}: {both}");
+    }
+    let drift = ci.start(Event::SCHEDULE);
+    assert_eq!(drift, well(&["snapshot", "drift: first", "drift: second"]));
+
+    // A guard refuses one part: the page shows both, with the exit code of the guard.
+    ci = ci.git(
+        "sed -i 's/What we sell/All/' manifests/shop.yaml && \
+         sed -i 's/true/false/' manifests/more.yaml && git commit -qam Change",
+    );
+    let ended = ci.start(Event::PUSH);
+    let failed = ended.iter().filter(|(_, how)| matches!(how, Ended::Failed(_)));
+    let failed: Vec<_> = failed.map(|(name, _)| name.as_str()).collect();
+    assert_eq!(failed, ["plan: first", "page"], "{ended:?}");
+    let both = page(&ci);
+    for words in ["exit code 4", "protection:acme/configuration", "What we sell"] {
+        assert!(both.contains(words), "{words}: {both}");
     }
 }
 

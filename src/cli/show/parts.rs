@@ -1,0 +1,152 @@
+//! The plans of several jobs as one, from their JSON reports. Each job had its own guards and exit
+//! code; the first of these codes in order is that of the whole.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::{
+    address::Address,
+    cause::Cause,
+    cli::{
+        Context,
+        exit::{Exit, Failure},
+        input::cannot_read,
+        reports::{Done, Reports},
+    },
+    diff::Incomplete,
+    plan::Plan,
+    report::{
+        Run,
+        json::{FORMAT_VERSION, Planned, Sort},
+        model::Content,
+        terminal::{self, Title},
+    },
+};
+
+/// What every report has.
+#[derive(Deserialize)]
+struct Head {
+    undrift: Sort,
+    format_version: u32,
+    exit_code: Option<u8>,
+    error: Option<String>,
+}
+
+/// What one about a plan or drift has if its run finished.
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'static"))]
+struct Finished {
+    #[serde(flatten)]
+    run: Run,
+    #[serde(flatten)]
+    plan: Plan,
+}
+
+/// One job's part.
+struct Part {
+    sort: Sort,
+    exit: Exit,
+    run: Option<Run>,
+    plan: Plan,
+}
+
+/// Shows the reports in `files` as one.
+pub(super) fn show(
+    files: &[PathBuf],
+    reports: &mut Reports,
+    cx: &Context,
+) -> Result<Done, Failure> {
+    let parts: Vec<_> = files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
+    let exit = Exit::first_of(parts.iter().map(|part| part.exit));
+    let run = parts.iter().find_map(|part| part.run.clone()).unwrap_or_default();
+    let all_drift = parts.iter().all(|part| part.sort == Sort::Drift);
+    let (sort, title) =
+        if all_drift { (Sort::Drift, Title::Drift) } else { (Sort::Plan, Title::Plan) };
+    let plan = Plan::joined(parts.into_iter().map(|part| part.plan));
+    let (style, secrets) = (cx.output.style, cx.output.secrets());
+    let text = || terminal::plan(&plan, &run, title, style, &secrets);
+    let planned = Planned::new(&run, &plan);
+    Ok(reports.finish(sort, exit, Content::Planned(&planned), text, None))
+}
+
+/// The part in a report. That of a run that failed or was killed has nothing but the reason.
+fn read(file: &Path) -> Result<Part, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| cannot_read(file, &error))?;
+    // Words of undrift in it, such as the names of sections, are kept as long as the process.
+    let text: &'static str = text.leak();
+    let wrong = |why: &dyn std::fmt::Display| {
+        let failure = Failure::usage(format!("`{}` is no report: {why}", file.display()));
+        failure.help("make it with `undrift plan --out json=FILE`, of the same version")
+    };
+    let head: Head = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+    if !matches!(head.undrift, Sort::Plan | Sort::Drift) {
+        return Err(wrong(&format!("that of `{}` has no plan", head.undrift.word())));
+    }
+    if head.format_version != FORMAT_VERSION {
+        return Err(wrong(&format!("its format is {}", head.format_version)));
+    }
+    // An unfinished report has no exit code.
+    let exit = head.exit_code.map_or(Some(Exit::Terminated), Exit::of_code);
+    let exit = exit.ok_or_else(|| wrong(&"its exit code is unknown"))?;
+    if head.exit_code.is_some() && head.error.is_none() {
+        let finished: Finished = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+        let Finished { run, plan } = finished;
+        return Ok(Part { sort: head.undrift, exit, run: Some(run), plan });
+    }
+    let why = head.error.map_or("not finished".into(), |error| format!("failed: {error}"));
+    let mut plan = Plan::default();
+    plan.findings.incomplete.push(Incomplete {
+        address: Address::container(file.to_string_lossy().into()),
+        reason: Cause::new(why),
+    });
+    Ok(Part { sort: head.undrift, exit, run: None, plan })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(folder: &Path, text: &str) -> Result<Part, String> {
+        let file = folder.join("part.json");
+        std::fs::write(&file, text).unwrap();
+        read(&file).map_err(|failure| failure.error.unwrap().to_string())
+    }
+
+    #[test]
+    fn a_job_that_did_not_finish_counts_as_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        for (state, exit, why) in [
+            (r#""status": "unfinished""#, Exit::Terminated, "not finished"),
+            (
+                r#""status": "failed", "exit_code": 8, "error": "no route""#,
+                Exit::Unreachable,
+                "failed: no route",
+            ),
+        ] {
+            let text = format!(r#"{{"undrift": "plan", "format_version": 0, {state}}}"#);
+            let part = part(folder.path(), &text).unwrap();
+            let [unread] = &part.plan.incomplete[..] else { panic!("{state}") };
+            assert_eq!((part.exit, &*unread.reason.message), (exit, why));
+            assert!(unread.address.path.ends_with("part.json"));
+        }
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let head = |sort, version, code| {
+            format!(r#"{{"undrift": "{sort}", "format_version": {version}, "exit_code": {code}}}"#)
+        };
+        for (text, words) in [
+            ("kind: Project".to_owned(), "is no report"),
+            (head("apply", 0, 0), "that of `apply` has no plan"),
+            (head("plan", 9, 0), "its format is 9"),
+            (head("plan", 0, 99), "its exit code is unknown"),
+            (head("plan", 0, 0), "missing field"),
+        ] {
+            let Err(why) = part(folder.path(), &text) else { panic!("{text}") };
+            assert!(why.contains(words), "{words}: {why}");
+        }
+    }
+}
