@@ -103,6 +103,9 @@ impl Selector {
     pub fn parse(written: &str) -> Result<Self, String> {
         let (path, rest) =
             written.split_once('#').map_or((written, None), |(path, rest)| (path, Some(rest)));
+        if rest == Some("") {
+            return Err("it has nothing behind `#`".into());
+        }
         if path.is_empty() {
             return Err("a selector starts with a path, such as `acme/**` or `**#variables`".into());
         }
@@ -243,6 +246,18 @@ fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
     steps::step();
     if text.len() > LONGEST_GLOB {
         return Err(format!("it is longer than {LONGEST_GLOB} bytes"));
+    }
+    if within_segments && text.starts_with(['/', '!']) {
+        return Err(format!("it starts with `{}`", &text[..1]));
+    }
+    if within_segments && text.contains(['\\', '#']) {
+        return Err("it has a `\\` or a `#` where none can be".to_owned());
+    }
+    if within_segments && text.len() > 1 && text.ends_with('/') {
+        return Err("it ends with `/`: what is below is `/**`".to_owned());
+    }
+    if within_segments && text.contains("://") {
+        return Err("it has the address of the service in front of the path".to_owned());
     }
     let (depth, choices) = size(text);
     if depth > DEEPEST_GLOB {

@@ -67,7 +67,7 @@ pub struct Key {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// The code, one of `syntax`, `duplicate-key`, `null`, `yaml-key`, `yaml-tag`, `yaml-number`,
-    /// `yaml-limit` and `control-character`.
+    /// `yaml-limit` and `control-character`, or `no-effect` for a warning.
     pub code: &'static str,
     /// A lower-case fragment.
     pub message: Cow<'static, str>,
@@ -372,6 +372,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 self.faults.push(fault.help(help));
                 value.data = Data::Unreadable;
             }
+            self.comment_in_text(span.start, &value);
             if value.data == Data::Null && !self.has_colon(key_end) {
                 let fault = Fault::new("yaml-key", "a key without a value", span.clone());
                 self.faults.push(fault.help("write `key: value`; what is meant as text needs `- ` or brackets of a list around it"));
@@ -408,6 +409,60 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         let value = line.and_then(|line| line.trim_start().strip_prefix(':'));
         let comment = value.and_then(|value| value.trim_start().strip_prefix('#'));
         comment.is_some_and(|comment| comment.starts_with(|c: char| c.is_alphanumeric()))
+    }
+
+    /// Reports a line with `#` that seems to belong to the text over several lines that is the `value` of
+    /// the key at `start`, and is a comment because of its indentation.
+    fn comment_in_text(&mut self, start: usize, value: &Node) {
+        let Data::Text(text) = &value.data else { return };
+        let column = |line: &str| line.len() - line.trim_start().len();
+        let own = start - self.text[..start].rfind('\n').map_or(0, |end| end + 1);
+        let mut lines = self.text[start..].split_inclusive('\n');
+        let head = lines.next().unwrap_or_default();
+        let is_head = |mark: char| {
+            head.split(" #").next().is_some_and(|head| {
+                let head = head
+                    .trim_end()
+                    .trim_end_matches(|c: char| "+-".contains(c) || c.is_ascii_digit());
+                head.ends_with([mark]) && head.trim_end_matches(mark).ends_with(": ")
+            })
+        };
+        if !is_head('|') && !is_head('>') {
+            return;
+        }
+        let mut at = start + head.len();
+        let (mut depth, mut is_parted) = (None, false);
+        for line in lines.by_ref() {
+            let is_blank = line.trim().is_empty();
+            let is_inside = column(line) >= depth.unwrap_or(own + 1);
+            if !is_blank && !is_inside {
+                let next =
+                    lines.find(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
+                let is_beside = column(line) == own && next.is_some_and(|line| column(line) == own);
+                let is_comment = line.trim_start().starts_with('#') && column(line) >= own;
+                let at = at + column(line);
+                if is_comment && text.is_empty() {
+                    let fault =
+                        Fault::new("null", "the text is empty: ` #` starts a comment", at..at + 1);
+                    self.faults.push(fault.help(
+                        "indent the text deeper than its key; if nothing is meant, write `''`",
+                    ));
+                } else if is_comment && !is_parted && !is_beside {
+                    let fault = Fault::new(
+                        "no-effect",
+                        "a comment that is not a part of the text above",
+                        at..at + 1,
+                    );
+                    self.faults.push(fault.help("indent it as the text is; if a comment is meant, write an empty line in front"));
+                }
+                return;
+            }
+            if !is_blank {
+                depth = depth.or(Some(column(line)));
+            }
+            is_parted = is_blank;
+            at += line.len();
+        }
     }
 
     /// A key. A key that is not text is reported and skipped.

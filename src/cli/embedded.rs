@@ -1,7 +1,9 @@
 //! `--sandbox`: the embedded service inside this process.
 
 use std::{
+    error::Error as _,
     io::Write as _,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -17,10 +19,10 @@ use crate::{
     api::Service,
     diagnostic::Diagnostics,
     manifest,
-    sandbox::{self, Data, Running, Seed, StartError},
+    sandbox::{self, Conditions, Data, Model, Running, Seed, StartError},
     secret::Secret,
     value::Json,
-    yaml,
+    yaml::{self, Node},
 };
 
 /// The initial data of the sandbox, beside the manifests.
@@ -142,7 +144,37 @@ pub(super) fn seed_faults(root: &Path) -> Diagnostics {
 
 fn faults_of(seed: &str, name: &str) -> Diagnostics {
     let token = "/properties/users/items/properties/token";
-    manifest::faults_of(seed, name.into(), seed_schema(), token)
+    manifest::faults_of(seed, name.into(), seed_schema(), token, refused)
+}
+
+/// What the service refuses of a seed, and the entry that it is about.
+fn refused(document: &Node) -> Option<(String, Range<usize>)> {
+    let seed = Seed::from_json(document.to_json()).ok()?;
+    let error = Model::new(&seed, "root", Conditions::default()).err()?;
+    let error = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    // `hook 1` is the first of `hooks`.
+    let of_list = |of: &Node, part: &str| {
+        of.entries().iter().find_map(|(key, list)| {
+            let nouns = ["s", "es"].into_iter().filter_map(|end| key.name.strip_suffix(end));
+            let mut names = nouns.filter_map(|noun| part.strip_prefix(&noun.replace('_', " ")));
+            Some((list.clone(), names.find_map(|name| name.strip_prefix(' '))?.to_owned()))
+        })
+    };
+    let is_called = |node: &Node, name: &str| {
+        let known = ["username", "path", "user"].into_iter().filter_map(|key| node.get(key));
+        node.text() == Some(name) || known.into_iter().any(|(_, own)| own.text() == Some(name))
+    };
+    // As in `project acme/shop, hook 1: ...`.
+    let (mut node, mut at) = (document.clone(), 0..0);
+    for part in error.split(": ").next()?.split(", ") {
+        let Some((list, name)) = of_list(&node, part) else { break };
+        let named = list.items().iter().find(|item| is_called(item, &name));
+        let number = || list.items().get(name.parse::<usize>().ok()?.checked_sub(1)?);
+        let Some(found) = named.or_else(number).cloned() else { break };
+        at = found.entries().first().map_or(found.span.clone(), |(key, _)| key.span.clone());
+        node = found;
+    }
+    Some((error, at))
 }
 
 /// The schema of a seed.

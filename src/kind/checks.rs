@@ -68,20 +68,45 @@ impl Section {
             }
             let is_branch =
                 field == "name" && ["protected_branches", "protected_tags"].contains(&self.section);
-            if is_branch && (text.starts_with('^') || text.ends_with('$')) {
+            let is_scope = field == "environment_scope" && text.starts_with(['^', '/']);
+            let odd = ["refs/", " "].into_iter().find(|odd| {
+                text.starts_with("refs/") && *odd == "refs/" || *odd == " " && text.contains(' ')
+            });
+            if let Some(odd) = odd.filter(|_| is_branch) {
+                let message = format!("`{field}` matches no branch or tag: it has `{odd}` in it");
+                let help =
+                    "write the name of one, as in `main`; for several, write an entry for each";
+                report(Fault::warning("no-effect", field, message, help));
+            }
+            if let Some(near) = placeholder(field, text) {
                 let message =
-                    format!("`{field}` is not a regular expression, and matches no branch or tag");
+                    format!("`{field}` has a placeholder that the service does not fill in");
+                let help = format!("did you mean `%{{{near}}}`?");
+                report(Fault::warning("no-effect", field, message, help));
+            }
+            if is_scope || is_branch && (text.starts_with('^') || text.ends_with('$')) {
+                let what = if is_scope { "environment" } else { "branch or tag" };
+                let message =
+                    format!("`{field}` is not a regular expression, and matches no {what}");
                 let help = "write `*` for any text, as in `release/*`";
-                let fault = Fault::error("no-effect", field, message, help);
-                report(Fault { severity: Severity::Warning, ..fault });
+                report(Fault::warning("no-effect", field, message, help));
             }
             if value.plain().is_some_and(is_nobody_beside_others) {
                 let message = format!("`no_access` has no effect beside others in `{field}`");
                 let help = "leave it out, or leave the others out if nobody may";
-                let fault = Fault::error("no-effect", field, message, help);
-                report(Fault { severity: Severity::Warning, ..fault });
+                report(Fault::warning("no-effect", field, message, help));
+            }
+            if spec.field.nullable && ["None", "nil", "undefined"].contains(&text) {
+                let message = format!("`{field}` is the text `{text}`");
+                let help = "write `null` for none";
+                report(Fault::warning("null", field, message, help));
             }
             let is_url = matches!(spec.field.compare, Compare::Url | Compare::Location);
+            if is_url && text.trim().contains(' ') {
+                let message = format!("`{field}` has a blank in it");
+                let help = "write one URL; a blank within it is `%20`";
+                report(Fault::error("blank", field, message, help));
+            }
             let is_trimmed = is_url || spec.field.trimmed;
             if is_trimmed && value.text().is_some_and(|text| text.trim() != text) {
                 let message = format!("`{}` must not start or end with white space", spec.name);
@@ -121,10 +146,27 @@ impl Section {
                 }
             };
             let message = format!("`{}` has {what} in plain text", spec.name);
-            let fault = Fault::error(LITERAL, spec.name.as_str(), message, help);
-            report(Fault { severity: Severity::Warning, ..fault });
+            report(Fault::warning(LITERAL, spec.name.as_str(), message, help));
         }
     }
+}
+
+/// The placeholders of templates for commits, and of the message about suggestions.
+const PLACEHOLDERS: &str = "all_commits approved_by branch_name co_authored_by description \
+    file_path file_paths files_count first_commit first_multiline_commit \
+    first_multiline_commit_description issues local_reference merge_request_author merged_by \
+    project_name project_path reference reviewed_by source_branch source_project_id \
+    suggestions_count target_branch target_project_id title url user_full_name username";
+
+/// The known placeholder that is nearly the same as an unknown one in the `text` of a template.
+fn placeholder(field: &str, text: &str) -> Option<&'static str> {
+    let is_template =
+        ["merge_commit_template", "squash_commit_template", "suggestion_commit_message"];
+    let names = text.split("%{").skip(1).filter_map(|rest| rest.split('}').next());
+    let known = || PLACEHOLDERS.split(' ');
+    let mut unknown =
+        names.filter(|name| is_template.contains(&field) && !known().any(|own| own == *name));
+    unknown.find_map(|name| text::nearest(name, known()))
 }
 
 /// What is wrong with a cron expression: other fields than five, or a number out of its limits.
@@ -132,6 +174,10 @@ fn cron(text: &str) -> Option<String> {
     let fields: Vec<_> = text.split_whitespace().collect();
     if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
         return Some("must have five fields".to_owned());
+    }
+    let is_known = |c: char| c.is_ascii_alphanumeric() || " */,-#?@".contains(c);
+    if let Some(odd) = text.chars().find(|c| !is_known(*c)) {
+        return Some(format!("must not have `{}`", odd.escape_debug()));
     }
     let number = |part: &str| part.split('/').next()?.parse::<u32>().ok();
     let mut fields = fields.into_iter().zip(CRON_FIELDS).filter(|_| !text.starts_with('@'));
@@ -244,6 +290,7 @@ mod tests {
             ("0 0 L * mon#1", true),
             ("@daily", true),
             ("0 4 * *", false),
+            ("0 4 * * 1–5", false),
             ("60 4 * * *", false),
             ("0 24/2 * * *", false),
             ("0 4 0 * *", false),

@@ -581,6 +581,16 @@ impl Fault {
         let (message, help) = (message.into(), help.into());
         Self { severity: Severity::Error, code, field, message, help }
     }
+
+    /// A fault that is only reported.
+    pub fn warning(
+        code: &'static str,
+        field: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, field, message, help) }
+    }
 }
 
 /// Behaviour that data cannot express. The defaults fit a plain collection.

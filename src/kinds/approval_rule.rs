@@ -5,7 +5,6 @@
 //! identified by its type instead of its name.
 
 use crate::{
-    diagnostic::Severity,
     kind::{Identity, Spec, forms},
     operation::Request,
 };
@@ -151,8 +150,7 @@ impl Rules for ApprovalRules {
         if let Some(list) = ["users", "groups"].into_iter().find(has).filter(|_| is_any(declared)) {
             let message = format!("`{list}` has no effect in a rule of the type `{ANY}`");
             let help = "leave it out, or write `rule_type: regular`";
-            let fault = Fault::error("no-effect", list, message, help);
-            report(Fault { severity: Severity::Warning, ..fault });
+            report(Fault::warning("no-effect", list, message, help));
         }
         let is_for_all = declared.get(ALL).and_then(Value::flag) == Some(true);
         if names_branches(declared) && is_for_all {

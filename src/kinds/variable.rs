@@ -1,7 +1,6 @@
 //! CI/CD variables of a project (reference 1, 2.2 and 4.1) and of a group.
 
 use crate::{
-    diagnostic::Severity,
     level::OWNER,
     operation,
     release::{Known, Release},
@@ -202,8 +201,7 @@ impl Rules for Variables {
             let help = format!(
                 "write `{{env: NAME}}` or `{{file: PATH}}`; if it is no secret, `{flag}` may not be needed"
             );
-            let fault = Fault::error("literal-secret", "value", message, help);
-            report(Fault { severity: Severity::Warning, ..fault });
+            report(Fault::warning("literal-secret", "value", message, help));
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     diagnostic::{Diagnostic, Diagnostics, FileName, Place, Source},
     field::Tier,
     kinds,
-    release::Release,
+    release::{REFERENCE, Release},
     text::nearest,
     yaml::{self, Node},
 };
@@ -266,14 +266,23 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
         for managed in document.get("manages").map_or(&[][..], |(_, list)| list.items()) {
             check_managed(managed, &mut findings);
         }
+        let release = document.get("service").and_then(|(_, service)| service.get("release"));
+        let known = config.as_ref().and_then(|config| config.service.release);
+        if let Some((_, node)) = release.filter(|_| known.is_some_and(|known| known < REFERENCE)) {
+            let message = format!("undrift knows the service from release {REFERENCE} on");
+            let old = findings.error("release", message, node.span.clone());
+            old.help("correct it, or leave it out");
+        }
         for lint in document.get("lints").map_or(&[][..], |(_, list)| list.items()) {
             lints::check(lint, &mut findings);
         }
     } else if !parsed.is_broken {
+        let second = parsed.documents.get(1).map_or(0..0, |second| second.span.clone());
         findings
-            .error("document", "the file must hold one document", 0..0)
-            .help("start with `version: 1`");
+            .error("document", "the file must hold one document", second.start..second.start)
+            .help("start with `version: 1`, and write no line `---` behind it");
     }
+    findings.explain_slips(&text);
     if !findings.is_empty() {
         let schema = &schema::CONFIG.schema;
         mask::hide(&mut source, &parsed, |_| schema, &[schema]);
@@ -284,6 +293,15 @@ pub fn read(path: &Path, name: &str, diagnostics: &mut Diagnostics) -> Config {
     config.unwrap_or_default()
 }
 
+/// Whether `glob` was meant as a regular expression.
+pub(super) fn is_expression(glob: &str) -> bool {
+    glob.contains(".*") || glob.starts_with('^') || glob.ends_with('$')
+}
+
+/// The help for a regular expression in the place of a glob.
+pub(super) const NO_EXPRESSION: &str =
+    "it is a glob, not a regular expression: write `*` for `.*`, and no `^` or `$`";
+
 /// Checks the globs and sections of one rule of `manages`.
 fn check_managed(managed: &Node, findings: &mut Findings) {
     let under = |key| managed.get(key).map(|(_, node)| node);
@@ -293,6 +311,9 @@ fn check_managed(managed: &Node, findings: &mut Findings) {
             let message = format!("this is no glob over paths: {why}");
             let wrong = findings.error("glob", message, node.span.clone());
             wrong.help("write a path in which `*` and `**` stand for something, such as `acme/**`");
+        } else if node.text().is_some_and(is_expression) {
+            let message = "this is a regular expression, where a glob over paths must be";
+            findings.error("glob", message, node.span.clone()).help(NO_EXPRESSION);
         }
     }
     for node in under("sections").map_or(&[][..], Node::items) {

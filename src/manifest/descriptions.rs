@@ -80,6 +80,7 @@ fn read(
             None
         }
     };
+    findings.explain_slips(&text);
     let is_whole = findings.is_empty();
     let mut source = Source::new(name.clone(), &text);
     let schema = &DESCRIPTION.schema;

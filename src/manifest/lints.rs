@@ -48,6 +48,24 @@ pub enum Level {
 /// one.
 const FIRM: [&str; 2] = ["previously", "too-many-faults"];
 
+/// The codes of warnings, besides [`FIRM`]. All others are errors only.
+const WARNINGS: [&str; 14] = [
+    "acknowledgement",
+    "adds-nothing",
+    "ascii",
+    "date",
+    "deprecated",
+    "expression",
+    "idle-rule",
+    "literal-secret",
+    "missing-file",
+    "no-effect",
+    "null",
+    "reference",
+    "template",
+    "unknown-entry",
+];
+
 /// The original warnings of manifests, each with its file and its level.
 #[derive(Debug, Default)]
 pub struct Warnings(Vec<(Diagnostic, String, Level)>);
@@ -137,15 +155,43 @@ pub(super) fn check(lint: &Node, findings: &mut Findings) {
         wrong.help("write a path in which `*` and `**` stand for something, such as `legacy/**`");
     }
     let Some((code, span)) = under("code") else { return };
-    let lowers = under("level").is_some_and(|(level, _)| level == "allow");
+    let is = |levels: &[&str]| under("level").is_some_and(|(level, _)| levels.contains(&level));
     if codes::of(code).is_none() {
         let near = nearest(code, codes::CODES.iter().map(|known| known.name));
-        findings
-            .error("choice", "there is no message with this code", span)
-            .help_if(near.map(|near| format!("did you mean `{near}`?")));
-    } else if lowers && FIRM.contains(&code) {
+        findings.error("choice", "there is no message with this code", span).help(
+            near.map_or_else(
+                || "write the code in the brackets of one warning; none stands for all".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            ),
+        );
+    } else if is(&["allow"]) && FIRM.contains(&code) {
         findings
             .error("lints", "this warning protects what is there, and is always told", span)
             .help("mend what it is about, or leave the lint out");
+    } else if is(&["allow", "warn"]) && !FIRM.contains(&code) && !WARNINGS.contains(&code) {
+        findings
+            .error("lints", format!("`{code}` is always an error, which no lint lowers"), span)
+            .help("mend what it is about: only warnings have levels");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    use super::*;
+
+    #[test]
+    fn every_warning_of_the_corpus_is_known_to_be_one() {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+        let reports = fs::read_dir(corpus).unwrap().map(|entry| entry.unwrap().path());
+        let reports = reports.filter(|path| path.extension().is_some_and(|own| own == "txt"));
+        for path in reports {
+            let report = fs::read_to_string(&path).unwrap();
+            let told = report.lines().filter_map(|line| line.strip_prefix("warning["));
+            for code in told.filter_map(|rest| rest.split(']').next()) {
+                assert!(WARNINGS.contains(&code) || FIRM.contains(&code), "{path:?}: {code}");
+            }
+        }
     }
 }

@@ -10,6 +10,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -52,7 +53,7 @@ use crate::{
     field::{KEYWORD, Scope},
     secret::Secrets,
     value::Json,
-    yaml,
+    yaml::{self, Node},
 };
 
 /// The result of loading a folder or file.
@@ -209,9 +210,15 @@ pub fn shown(text: &str, plain: &BTreeSet<String>) -> String {
     })
 }
 
-/// The faults of a file with one document of `schema` that is not a manifest. The lines do not show the
-/// value at `secret`, a JSON pointer into the schema.
-pub fn faults_of(text: &str, name: FileName, schema: Json, secret: &str) -> Diagnostics {
+/// The faults of a file with one document of `schema` that is not a manifest, and what is `refused` of it
+/// otherwise. The lines do not show the value at `secret`, a JSON pointer into the schema.
+pub fn faults_of(
+    text: &str,
+    name: FileName,
+    schema: Json,
+    secret: &str,
+    refused: impl FnOnce(&Node) -> Option<(String, Range<usize>)>,
+) -> Diagnostics {
     let parsed = yaml::parse(text);
     let mut findings = Findings::default();
     findings.add_yaml(&parsed);
@@ -223,8 +230,15 @@ pub fn faults_of(text: &str, name: FileName, schema: Json, secret: &str) -> Diag
         match &parsed.documents[..] {
             [document] => {
                 drop(findings.add_schema(document, &document.to_json(), &Checker::new(schema)));
+                if let Some((message, at)) = refused(document).filter(|_| findings.is_empty()) {
+                    findings.error("value", message, at);
+                }
             }
-            _ => drop(findings.error("document", "the file must hold one document", 0..0)),
+            documents => {
+                let at = documents.get(1).map_or(0, |second| second.span.start);
+                let second = findings.error("document", "the file must hold one document", at..at);
+                second.help("write it without a line `---` in between");
+            }
         }
     }
     findings.explain_slips(text);

@@ -56,12 +56,19 @@ fn goes_on(word: &str, beginning: &str, least: usize) -> bool {
 pub fn credential(value: &str) -> Option<&'static str> {
     let is_token = |word: &str| TOKENS.split(' ').any(|beginning| goes_on(word, beginning, 12));
     let has_password = |url: &url::Url| url.password().is_some_and(|password| !password.is_empty());
+    let is_secret = |name: &str, value: &str| {
+        is_named_like_secret(name) && value.len() >= 8 && value.chars().all(is_of_token)
+    };
+    let has_parameter =
+        |url: &url::Url| url.query_pairs().any(|(name, value)| is_secret(&name, &value));
     if value.split(|c: char| !is_of_token(c) || "+/=".contains(c)).any(is_token) {
         Some("a token")
     } else if value.contains("PRIVATE KEY-----") {
         Some("a private key")
     } else if url::Url::parse(value).as_ref().is_ok_and(has_password) {
         Some(PASSWORD)
+    } else if url::Url::parse(value).as_ref().is_ok_and(has_parameter) {
+        Some("a secret parameter")
     } else {
         let is_open =
             |address: &&str| value.split(*address).nth(1).is_some_and(|rest| rest.len() >= 8);
@@ -172,6 +179,10 @@ mod tests {
             ("https://bob:hunter2@git.example.org/a.git", Some("a password")),
             ("postgres://app:pw@db/app", Some("a password")),
             (slack, Some("an address that is a secret")),
+            ("https://ci.example.org/h?token=abcdef123456", Some("a secret parameter")),
+            ("https://ci.example.org/h?token=$TOKEN_OF_CI", None),
+            ("https://ci.example.org/h?token=short", None),
+            ("https://ci.example.org/h?job=abcdef123456", None),
             ("glpat-…", None),
             ("the glpat-token", None),
             ("https://bob@git.example.org/a.git", None),

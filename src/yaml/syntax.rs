@@ -56,7 +56,18 @@ pub(super) fn in_words(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static 
         ErrorKind::UnexpectedEofFlowMapping | ErrorKind::UnexpectedEofFlowSequence => {
             ("a bracket that is never closed", BRACKET)
         }
-        ErrorKind::MisplacedFlowCollectionEnd => ("a bracket that closes nothing", BRACKET),
+        ErrorKind::MisplacedFlowCollectionEnd => (
+            "a bracket that closes nothing",
+            Some("take it away, or put a text that holds one in quotes"),
+        ),
+        ErrorKind::MappingKeyNotAllowed => (
+            "text that starts with `? ` must be in quotes",
+            Some("put it in single quotes, as in `'? text'`"),
+        ),
+        ErrorKind::BlockSequenceEntryNotAllowed => (
+            "a `- ` where no list can be",
+            Some("start a list on the next line; put text that starts with `- ` in quotes"),
+        ),
         ErrorKind::UnclosedQuotedScalar => ("a quote that is never closed", QUOTE),
         ErrorKind::InvalidQuotedScalarIndent => {
             ("a quoted text that goes on with too little indentation", QUOTE)

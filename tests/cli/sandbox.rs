@@ -294,6 +294,14 @@ fn check_reports_faults_of_a_seed_too() {
     for (seed, says, code) in [
         ("group: [{path: acme}]\n", "use `groups`", 3),
         ("groups: [acme]\n", "must be a mapping", 3),
+        ("projects: [{path: acme/shop, variables: {A: b}}]\n", "[{key: LOG_LEVEL, ", 3),
+        (
+            "groups: [{path: acme}]\nprojects:\n  - path: acme/shop\n    members: [{user: bob, access_level: owner}]\n",
+            "m/sandbox.yaml:4:16",
+            3,
+        ),
+        ("projects:\n  - path: acme/shop\n    hooks: [{url: a}]\n", "m/sandbox.yaml:3:14", 3),
+        ("projects: [{path: acme/shop, settings: {visibility: secret}}]\n", "sandbox.yaml:1:13", 3),
         (
             "projects:\n  - {path: acme/shop, settings: {merge_metod: ff}}\n",
             "did you mean `merge_method`?",

@@ -107,6 +107,7 @@ pub struct SeedMember {
     /// The role: guest, reporter, developer, maintainer or owner, or its number.
     pub access_level: SeedLevel,
     /// The last day, as `YYYY-MM-DD`.
+    #[schemars(regex(pattern = r"^\d{4}-\d{2}-\d{2}$"), example = &"2099-01-31")]
     pub expires_at: Option<String>,
 }
 
@@ -172,17 +173,20 @@ pub struct SeedProject {
     pub settings: Map<String, Value>,
     /// CI/CD variables, in the service's own field names.
     #[serde(default)]
+    #[schemars(example = serde_json::json!([{"key": "LOG_LEVEL", "value": "debug"}]))]
     pub variables: Vec<Map<String, Value>>,
     /// Direct members.
     #[serde(default)]
     pub members: Vec<SeedMember>,
     /// Hooks, in the service's own field names.
     #[serde(default)]
+    #[schemars(example = serde_json::json!([{"url": "https://ci.example.org", "push_events": true}]))]
     pub hooks: Vec<Map<String, Value>>,
     /// The push rule, in the service's own field names.
     pub push_rule: Option<Map<String, Value>>,
     /// Protected branches, in the service's own field names.
     #[serde(default)]
+    #[schemars(example = serde_json::json!([{"name": "main", "push_access_level": 40}]))]
     pub protected_branches: Vec<Map<String, Value>>,
     /// Branches of the repository; the first one is the default branch. None of them is protected.
     #[serde(default)]

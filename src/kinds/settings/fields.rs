@@ -24,7 +24,7 @@ pub struct ProjectSettings {
     pub description: Option<String>,
     /// The default branch, for clones and merge requests. It must exist. While the repository is
     /// empty, it is not sent, and the plan contains a note.
-    #[schemars(transform = field().harmless(), length(min = 1), example = &"main")]
+    #[schemars(transform = field().harmless(), length(min = 1), regex(pattern = "^(?!refs/)"), example = &"main")]
     pub default_branch: Option<String>,
     /// Who can see the project. Must not be wider than the visibility of its group.
     #[schemars(transform = field().bounded_by("visibility").shows())]
@@ -35,7 +35,7 @@ pub struct ProjectSettings {
     pub import_url: Option<TextOrSecret>,
     /// The topics of the project. The list replaces the live list; its order does not matter. All
     /// projects of an installation share topics: the first spelling of a topic wins.
-    #[schemars(transform = field().compared(Compare::Topics).ascii_from(18, 9).harmless(), inner(length(max = 255)), example = &["rust", "shop"])]
+    #[schemars(transform = field().compared(Compare::Topics).ascii_from(18, 9).harmless(), inner(length(max = 255), regex(pattern = "^[^,]*$")), example = &["rust", "shop"])]
     pub topics: Option<BTreeSet<String>>,
     /// The old name of `topics`.
     #[schemars(transform = field().compared(Compare::Topics).ascii_from(18, 9).use_instead("topics").harmless(), inner(length(max = 255)))]
@@ -124,7 +124,7 @@ pub struct ProjectSettings {
     #[schemars(transform = field().read_if_present().harmless())]
     pub build_git_strategy: Option<GitStrategy>,
     /// The maximum duration of a job, in seconds.
-    #[schemars(transform = field().harmless(), range(min = 1), example = &3600)]
+    #[schemars(transform = field().harmless(), range(min = 600, max = 2_629_745), example = &3600)]
     pub build_timeout: Option<u32>,
     /// Where the pipeline file is: a path, a URL, or a path in another project. `null` means the
     /// default path.
@@ -405,21 +405,21 @@ pub struct ExpirationPolicy {
     #[schemars(transform = field().harmless())]
     pub cadence: Option<Cadence>,
     /// How many tags of each image are always kept.
-    #[schemars(transform = field().limits("enabled").harmless(), range(min = 1), example = &10)]
+    #[schemars(transform = field().limits("enabled").harmless(), extend("enum" = [1, 5, 10, 25, 50, 100]), example = &10)]
     pub keep_n: Option<u32>,
     /// The minimum age of tags that are deleted.
     #[schemars(transform = field().limits("enabled").harmless())]
     pub older_than: Option<Age>,
     /// A regular expression for the tags that may be deleted; `.*` for all. Required if the policy
     /// is on.
-    #[schemars(transform = field().nullable().has_to_limit("enabled").harmless(), example = &"^review-.*")]
+    #[schemars(transform = field().nullable().has_to_limit("enabled").expression().harmless(), example = &"^review-.*")]
     pub name_regex: Option<String>,
     /// Another name of `name_regex`. The reference of the service recommends it, but the service
     /// ignores it: undrift sends `name_regex`.
-    #[schemars(transform = field().use_instead("name_regex").nullable().harmless())]
+    #[schemars(transform = field().use_instead("name_regex").nullable().expression().harmless())]
     pub name_regex_delete: Option<String>,
     /// A regular expression for the tags that are always kept.
-    #[schemars(transform = field().nullable().limits("enabled").harmless(), example = &"^v.*")]
+    #[schemars(transform = field().nullable().limits("enabled").expression().harmless(), example = &"^v.*")]
     pub name_regex_keep: Option<String>,
 }
 

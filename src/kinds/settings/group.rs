@@ -80,7 +80,7 @@ pub struct GroupSettings {
     pub two_factor_grace_period: Option<u32>,
     /// The IP addresses from which the group can be reached, separated by commas: addresses, or
     /// ranges such as `192.0.2.0/24`. Empty means all. Top-level groups only.
-    #[schemars(transform = field().premium().on_edit().since(15, 4).nullable().weakens(When::Wider), example = &"192.0.2.0/24,198.51.100.7")]
+    #[schemars(transform = field().premium().on_edit().since(15, 4).nullable().weakens(When::Wider), regex(pattern = "^[0-9A-Fa-f.:/, ]*$"), example = &"192.0.2.0/24,198.51.100.7")]
     pub ip_restriction_ranges: Option<String>,
     /// The domains of e-mail addresses that members may have, separated by commas. Empty means any.
     /// Top-level groups only.

@@ -228,8 +228,16 @@ impl Check<'_> {
                 "`{}` is sent as written: `{sign}` does not refer to an environment variable of undrift",
                 spec.name
             );
-            let dollar = self.faults.warning("reference", message, Spot::key(&field.origin));
-            dollar.help("write `{env: NAME}` to take it from the environment; leave it if jobs are to expand it");
+            let at = Spot::key(&field.origin);
+            // Jobs expand no such text.
+            match sign {
+                "env:" | "vault:" => self.faults.error("reference", message, at).help(
+                    "write `{env: NAME}` to take it from the environment; if this very text is meant, write it into a file, and `{file: PATH}`",
+                ),
+                _ => self.faults.warning("reference", message, at).help(
+                    "write `{env: NAME}` to take it from the environment; leave it if jobs are to expand it",
+                ),
+            };
         }
     }
 
@@ -239,10 +247,10 @@ impl Check<'_> {
         if let Some(value) = field.value.plain() {
             named_paths(&spec.schema, value, &mut paths);
         }
-        if paths.iter().any(|path| path.contains([' ', ':']) || path.starts_with('/')) {
+        if paths.iter().any(|path| path.contains([' ', ':', '@']) || path.starts_with('/')) {
             let message = format!("`{}` must be a full path, as in `acme/team`", spec.name);
             let wrong = self.faults.error("path", message, Spot::value(&field.origin));
-            wrong.help("leave the address of the service away, and write the path in addresses, not the name");
+            wrong.help("leave the address of the service and an `@` away, and write the path in addresses, not the name");
         }
     }
 

@@ -29,6 +29,7 @@ use crate::{
     origin::{Layer, Sourced},
     release::Release,
     secret::Secrets,
+    text::nearest,
     value::{Json, Value},
 };
 
@@ -78,10 +79,11 @@ pub(super) fn check(layered: Layered, context: &Context) -> (Desired, Faults) {
     }
     limits_of_groups(&containers, context, &mut faults);
     let moves = Arc::new(moves::check(&containers, &mut faults));
+    let acknowledgements: Vec<_> =
+        acknowledged.into_iter().map(|known| acknowledge(known, context, &mut faults)).collect();
+    inside_projects(&acknowledgements, &containers, &mut faults);
     let mut named = named.into_iter();
     containers.retain(|_| named.next().unwrap_or_default());
-    let acknowledgements =
-        acknowledged.into_iter().map(|known| acknowledge(known, context, &mut faults)).collect();
     (Desired { containers, acknowledgements, moves }, faults)
 }
 
@@ -170,6 +172,22 @@ fn acknowledge(document: Acknowledge, context: &Context, faults: &mut Faults) ->
     document.known
 }
 
+/// Reports acknowledgements for a path inside a project, where a `#` and a section must be.
+fn inside_projects(all: &[Acknowledgement], containers: &[Container], faults: &mut Faults) {
+    let projects = containers.iter().filter(|known| known.scope == Scope::Project);
+    let projects: BTreeSet<_> = projects.map(|project| project.path.to_lowercase()).collect();
+    for known in all {
+        let (at, path) = (known.at.written(), known.at.over_paths().to_lowercase());
+        let mut ends = path.match_indices(['/', '.', ':']).map(|(end, _)| end);
+        let inner = ends.find(|end| !projects.contains(&path) && projects.contains(&path[..*end]));
+        let (Some(end), Some(origin)) = (inner, &known.origin) else { continue };
+        let message = "`at` names something inside a project as if it were a path";
+        let inside = faults.warning("acknowledgement", message, Spot::value(origin));
+        let rest = at.get(end + 1..).unwrap_or_default().replace('.', "/");
+        inside.help(format!("write `{}#{rest}`", &at[..end]));
+    }
+}
+
 /// A fault of a kind with its place.
 fn found(fault: Fault, at: Spot) -> Finding<Spot> {
     let Fault { severity, code, message, help, .. } = fault;
@@ -205,7 +223,9 @@ impl Check<'_> {
             let policy = unlisted.remove(section.of.section);
             self.section(section, policy)
         };
-        let sections = sections.into_iter().map(section).collect();
+        let sections: Vec<_> = sections.into_iter().map(section).collect();
+        self.entries_of_others(&sections);
+        self.itself(&path.value, &sections);
         for (name, policy) in unlisted {
             let message = format!("`unlisted` names `{name}`, which is not in the document");
             let idle = self.faults.error("unlisted", message, Spot::key(&policy.origin));
@@ -350,6 +370,56 @@ impl Check<'_> {
                 twice
                     .related(Spot::key(&along.origin), "what is kept")
                     .help(format!("leave it out of `{}`", own.section));
+            }
+        }
+    }
+
+    /// Names of entries of another section that are nearly the same as a declared one.
+    fn entries_of_others(&mut self, sections: &[DeclaredSection]) {
+        for own in sections {
+            let parent = own.of.home.parent.map(|parent| (parent.field, parent.section));
+            let named = own.of.table().specs().iter().filter_map(|spec| {
+                Some((spec.name.as_str(), spec.field.names_entries.as_deref()?))
+            });
+            for (field, section) in named.chain(parent) {
+                let Some(other) = sections.iter().find(|known| known.of.section == section) else {
+                    continue;
+                };
+                let known = || other.entries.iter().map(|entry| &*entry.key);
+                for entry in &own.entries {
+                    let Some(value) = entry.fields.get(field) else { continue };
+                    let names = value.value.list().into_iter().flatten().filter_map(Json::as_str);
+                    let mut names = names.chain(value.value.text());
+                    let near = names.find_map(|name| {
+                        nearest(name, known()).filter(|_| !known().any(|own| own == name))
+                    });
+                    if let Some(near) = near {
+                        let noun = other.of.noun;
+                        let message = format!("`{field}` names a {noun} that is not declared");
+                        let at = Spot::value(&value.origin);
+                        let unknown = self.faults.warning("unknown-entry", message, at);
+                        unknown.help(format!("did you mean `{near}`?"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fields that name the project itself, or a group above it.
+    fn itself(&mut self, path: &str, sections: &[DeclaredSection]) {
+        for (section, field) in [("fork_of", "fork_of"), ("shares", "group")] {
+            let sections = sections.iter().filter(|own| own.of.section == section);
+            for entry in sections.flat_map(|own| &own.entries) {
+                let Some(named) = entry.fields.get(field) else { continue };
+                let other = named.value.text().unwrap_or_default().to_lowercase();
+                let is_below = path.to_lowercase().starts_with(&format!("{other}/"));
+                let is_above = section == "shares" && self.scope == Scope::Project;
+                if path.eq_ignore_ascii_case(&other) || is_above && is_below {
+                    let message =
+                        format!("`{field}` names what this document is about, or a group above it");
+                    let own = self.faults.error("path", message, Spot::value(&named.origin));
+                    own.help("name another one: members of a group above have access already");
+                }
             }
         }
     }

@@ -37,5 +37,7 @@ impl Check<'_> {
 /// Whether `path` stays inside the folder that it is relative to.
 pub(in crate::manifest) fn is_below(path: &str) -> bool {
     let mut parts = Path::new(path).components();
-    !path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    !path.is_empty()
+        && !path.contains("://")
+        && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }

@@ -80,10 +80,12 @@ pub(in crate::manifest) fn check(
 
 /// The help for an invalid path, if its form shows the intention.
 pub(super) fn help(path: &str) -> Option<&'static str> {
-    if path.contains("{{") || path.contains("${") {
+    if path.contains("{{") || path.contains('$') {
         Some("write the path itself: expressions of other tools are not filled in")
     } else if path.contains('*') {
         Some("for many at once, write `kind: Defaults` with `match: {path: ...}`")
+    } else if path.contains(['%', '\\']) {
+        Some("write `/` between the parts of the path, and nothing encoded")
     } else if path.contains(' ') || !path.is_ascii() {
         Some("write the path in its address, not the name that is shown")
     } else {

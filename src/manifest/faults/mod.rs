@@ -194,7 +194,8 @@ impl Findings {
     pub(super) fn add_yaml(&mut self, parsed: &Parsed) {
         for fault in &parsed.faults {
             let yaml::Fault { code, message, help, span, first } = fault.clone();
-            let finding = self.error(code, message, span).help_if(help);
+            let new = if code == "no-effect" { Finding::warning } else { Finding::error };
+            let finding = self.push(new(code, message, span)).help_if(help);
             if let Some(first) = first {
                 finding.related(first, "first written here");
             }

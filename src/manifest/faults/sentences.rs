@@ -110,9 +110,15 @@ impl Located<'_> {
         let help = match code {
             "null" => format!("write `''` for an empty text, or a reference to a secret: {form}"),
             "quote" => value::QUOTE.to_owned(),
+            _ if matches!(self.node.data, Data::List(_)) => {
+                "write one value, without the brackets of a list".to_owned()
+            }
             _ if any(&["vault", "sops", "secret", "ssm", "command"]) => format!(
                 "write {form}: undrift reads nothing else, so let the job put the secret there"
             ),
+            _ if !is_reference && any(&["template", "format", "string"]) => {
+                "write `{text: '...'}` for text with parameters in braces".to_owned()
+            }
             _ if is_reference || is_tried || any(&["env", "file", "var", "text"]) => {
                 format!("write exactly one of {form}")
             }
@@ -180,6 +186,11 @@ impl Located<'_> {
     /// Whether an unknown name probably means the missing `property`. That is reported once.
     fn has_another_name_for(&self, property: &str) -> bool {
         let known = self.property_names();
+        let is_in_guard =
+            |(key, value): &(Key, Node)| self.at(key, value, &key.name).guarded().is_some();
+        if property == "at" && self.node.entries().iter().any(is_in_guard) {
+            return true;
+        }
         self.node.entries().iter().map(|(key, _)| key.name.as_str()).any(|name| {
             !known.contains(&name)
                 && match self.meant(name) {
@@ -226,13 +237,20 @@ impl Located<'_> {
             };
             return Some(format!("take `{name}:` away: its fields belong directly {place}"));
         }
+        if let Some((section, field)) = name.split_once('.').filter(|(own, _)| known.contains(own))
+        {
+            return Some(format!("write `{field}` below `{section}:`"));
+        }
         if name.starts_with("x-") || name.starts_with('.') {
             return Some("nothing here only holds an anchor: set the anchor where its value is first used, or write a `kind: Profile`".to_owned());
         }
         // `unlisted` and `match` are no sections, although they have fields of such names.
         let is_section = |key: &Key| !["unlisted", "match"].contains(&key.name.as_str());
-        let homes =
-            if self.key.is_none_or(is_section) { homes(name, self.root) } else { Vec::new() };
+        let homes = if self.key.is_none_or(is_section) {
+            homes(name, self.root, self.is_item)
+        } else {
+            Vec::new()
+        };
         let near = nearest(name, known.iter().copied());
         let likely = match (near, homes.len()) {
             (Some(near), _) => vec![near],
@@ -248,6 +266,8 @@ impl Located<'_> {
             Some(format!("did you mean {}?", alternatives(&likely)))
         } else if !homes.is_empty() {
             Some(format!("`{name}` belongs {}", homes.join(" or ")))
+        } else if let Some(near) = self.setting_near(name) {
+            Some(format!("did you mean `{near}` below `settings:`?"))
         } else if known.len() <= MOST_NAMES && !known.is_empty() {
             Some(format!("it can be {}", alternatives(&known)))
         } else if known.contains(&"extra") {
@@ -264,10 +284,23 @@ impl Located<'_> {
         }
     }
 
+    /// The setting that a key at the top of a document is nearly the same as.
+    fn setting_near(&self, name: &str) -> Option<&str> {
+        let settings = self.root["properties"]["settings"]["properties"].as_object();
+        let settings = settings.filter(|_| self.key.is_none())?;
+        nearest(name, settings.keys().map(String::as_str))
+    }
+
     /// The known meaning of an unknown key.
     fn meant(&self, name: &str) -> Option<Meaning> {
         let kind = self.root["properties"].get("kind").map(|kind| &kind["enum"][0]);
         let places = match (self.key, kind.and_then(Json::as_str)) {
+            (Some(key), _) if key.name == "unlisted" => {
+                let own = words::meant(&["unlisted"], name);
+                let field = words::meant(&[words::TOP], name).filter(|of| of.field().is_some());
+                return own.or(field
+                    .filter(|of| self.property_names().contains(&of.field().unwrap_or_default())));
+            }
             (Some(key), Some(_)) if self.is_of_section() => vec![&*key.name, words::ANY],
             (Some(key), _) => vec![&*key.name],
             (None, Some(kind)) => vec![kind, words::TOP],
@@ -301,8 +334,8 @@ fn emptied(key: &Key, strays: &[&str]) -> Option<Finding> {
 }
 
 /// Other places of a document where a key is known, as the end of a sentence that starts with "it
-/// belongs".
-fn homes(name: &str, root: &Json) -> Vec<String> {
+/// belongs": no other entries for what `is_within` one.
+fn homes(name: &str, root: &Json, is_within: bool) -> Vec<String> {
     let knows = |schema: &Json| schema["properties"].get(name).is_some();
     let mut homes = Vec::new();
     if knows(root) {
@@ -311,7 +344,7 @@ fn homes(name: &str, root: &Json) -> Vec<String> {
     for (section, schema) in root["properties"].as_object().into_iter().flatten() {
         if section != "unlisted" && knows(schema) {
             homes.push(format!("below `{section}:`"));
-        } else if knows(&schema["items"]) {
+        } else if knows(&schema["items"]) && !is_within {
             homes.push(format!("in an entry of `{section}`"));
         }
     }

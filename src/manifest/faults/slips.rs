@@ -57,8 +57,11 @@ impl Findings {
             return;
         }
         self.second_documents(text);
-        self.other_files(text);
+        if self.other_files(text) {
+            return;
+        }
         self.expressions(text);
+        self.texts(text);
         for finding in &mut self.findings {
             let is_shape =
                 finding.help.as_ref().is_some_and(|help| help.contains("the indentation"));
@@ -69,7 +72,7 @@ impl Findings {
     }
 
     /// Makes one fault of all that a conflict of Git, or a file that is no YAML, brings.
-    fn other_files(&mut self, text: &str) {
+    fn other_files(&mut self, text: &str) -> bool {
         let mark = "<<<<<<< ";
         let conflict = text.find(&format!("\n{mark}")).map(|at| at + 1);
         let conflict = conflict.or_else(|| text.starts_with(mark).then_some(0));
@@ -91,10 +94,11 @@ impl Findings {
                 format!("this is {}, not YAML", file.help),
                 "write it as YAML, as in `kind: Project` and `path: acme/shop`, or move it out of the folder",
             ),
-            (None, None) => return,
+            (None, None) => return false,
         };
         self.findings.clear();
         self.error("syntax", message, at).help(help);
+        true
     }
 
     /// Makes one fault of all that `{{ name }}` brings on a line, which YAML takes for two mappings, or
@@ -124,6 +128,19 @@ impl Findings {
         });
     }
 
+    /// Leaves out the faults of the lines behind one that is no YAML, which makes a text of all of them.
+    fn texts(&mut self, text: &str) {
+        let is_line = |finding: &&super::Finding| {
+            finding.code == "document" && slip(text, finding.code, &finding.at).is_some()
+        };
+        let lines: Vec<_> = self.findings.iter().filter(is_line).map(|line| line.at.end).collect();
+        let follows = |finding: &super::Finding, end: usize| {
+            let between = text.get(end..finding.at.start).filter(|_| finding.code == "syntax");
+            between.is_some_and(|between| !between.contains("\n---"))
+        };
+        self.findings.retain(|finding| !lines.iter().any(|end| follows(finding, *end)));
+    }
+
     /// Joins the faults that a second `kind` and the keys after it cause.
     fn second_documents(&mut self, text: &str) {
         let is_first =
@@ -150,20 +167,34 @@ fn slip(text: &str, code: &str, at: &Range<usize>) -> Option<String> {
     let own = line(number);
     let before = (0..number).rev().find(|number| !line(*number).trim().is_empty());
     let around = [Some(number), Some(number + 1), before];
+    let key = text.get(at.clone()).unwrap_or_default();
     let known = SLIPS["lines"].iter().find_map(|slip| {
         let lines = if slip.near { &around[..] } else { &around[..1] };
         let found = lines.iter().flatten().find(|number| slip.fits(line(**number)))?;
         let is_cause = slip.codes.is_empty() || slip.codes.contains(&code);
-        let fits = is_cause && text[at.start..].starts_with(slip.at);
+        let is_there = slip.near || code != "unknown-field" || key.contains(slip.has);
+        let fits = is_cause && is_there && text[at.start..].starts_with(slip.at);
         fits.then(|| slip.help.replace("{line}", &(found + 1).to_string()))
     });
-    let key = text.get(at.clone()).unwrap_or_default();
     known.or_else(|| match code {
+        "duplicate-key" if begins_entry(text, at.start, key) => Some(
+            "keep one of the two, or write `- ` in front of it if another entry begins here"
+                .to_owned(),
+        ),
         "duplicate-key" | "unknown-field" if key.starts_with('-') => dash(own, number),
         "syntax" if before.is_some_and(|before| is_block_head(line(before))) => {
             Some("indent the lines behind `|` or `>` deeper than their key".to_owned())
         }
-        "syntax" if is_name(own) => {
+        "syntax" if before.is_some_and(|before| is_open(line(before))) => Some(format!(
+            "line {} is not closed: add the quote or bracket that ends it",
+            before? + 1
+        )),
+        "unknown-field"
+            if key.ends_with(|c: char| !c.is_alphanumeric()) || key.contains([':', '{']) =>
+        {
+            joined(own, number)
+        }
+        "syntax" if is_name(&own.trim().replace('/', ".")) => {
             Some(format!("line {}: a key has a colon behind it", number + 1))
         }
         "choice" if key.split('#').next().is_some_and(|word| word != key && is_name(word)) => {
@@ -201,16 +232,19 @@ fn shape(text: &str, at: usize) -> Option<String> {
         outer = outer.min(width(line));
     }
     let near = columns.into_iter().min_by_key(|column| column.abs_diff(written))?;
-    let has_text = own.matches(": ").count() > 1 && !own.contains(['"', '\'', '{', '[']);
+    let key = own.trim_start_matches([' ', '-']).split(": ").next().unwrap_or_default();
+    let is_text = own.matches(": ").count() > 1 || key.contains(' ');
+    let has_text = is_text && !own.contains(['"', '\'', '{', '[']);
     match near.abs_diff(written) {
-        1 | 2 => Some(format!(
+        1 | 2 if !key.contains(' ') => Some(format!(
             "indent line {} by {}, as what is beside it",
             number + 1,
             count(near, "space")
         )),
-        _ if has_text => {
-            Some("put the text behind the first colon in quotes: it holds `: `".to_owned())
-        }
+        _ if has_text => Some(
+            "write each key on a line of its own, or put the whole text in quotes: it holds `: `"
+                .to_owned(),
+        ),
         _ => None,
     }
 }
@@ -219,6 +253,27 @@ fn shape(text: &str, at: usize) -> Option<String> {
 fn is_block_head(line: &str) -> bool {
     let head = line.trim_end().trim_end_matches(['+', '-']);
     head.ends_with(": |") || head.ends_with(": >")
+}
+
+/// Whether `key` at the byte `at` is also the first key of the entry that it is in.
+fn begins_entry(text: &str, at: usize, key: &str) -> bool {
+    let above = text[..at].rfind('\n').map_or("", |end| &text[..end]);
+    let begins = |line: &str| {
+        line.trim_start().strip_prefix("- ").map(|rest| rest.starts_with(&format!("{key}:")))
+    };
+    above.lines().rev().find_map(begins) == Some(true)
+}
+
+/// Whether a quote or a bracket is open at the end of a line.
+fn is_open(line: &str) -> bool {
+    let line = line.split(" #").next().unwrap_or_default();
+    let value =
+        line.split_once(": ").map_or(line, |(_, value)| value).trim_start_matches([' ', '-']);
+    let count = |c: char| value.matches(c).count();
+    let is_quoted = ['"', '\''].into_iter().find(|quote| value.starts_with(*quote));
+    let is_bracket = value.starts_with(['{', '[']) && !value.contains(['"', '\'']);
+    is_bracket && (count('{') > count('}') || count('[') > count(']'))
+        || is_quoted.is_some_and(|quote| count(quote) == 1)
 }
 
 /// An entry without a blank behind its `-`.
@@ -231,6 +286,7 @@ fn dash(line: &str, number: usize) -> Option<String> {
 /// A line with a key, a colon and a value without a blank between them. The value is not quoted.
 fn joined(line: &str, number: usize) -> Option<String> {
     let (key, value) = line.trim_start_matches([' ', '-']).split_once(':')?;
+    let key = key.trim_end();
     let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     let is_value = value.starts_with(|c: char| c.is_alphanumeric() || "'\"[{".contains(c));
     let help =

@@ -374,7 +374,7 @@ fn lists(value: &Value) -> impl Iterator<Item = &Json> {
 
 /// Whether a parameter of `template` has a `$` in front, as other tools write it.
 fn keeps_dollar(template: &str) -> bool {
-    let mut signs = template.match_indices("${");
+    let mut signs = template.match_indices("${").chain(template.match_indices("%{"));
     signs.any(|(at, sign)| !template[at + sign.len()..].starts_with('{'))
 }
 
@@ -396,8 +396,8 @@ fn fill(
         Err(unfilled) => ("template", unfilled.message, Some(unfilled.help)),
         Ok(()) => match lists(&field.value).find_map(|json| refused(of, name, json)) {
             None if keeps_dollar => {
-                let message = "a `$` stays in front of what `{...}` fills in";
-                let help = "take the `$` away; write `${{NAME}}` for a variable that jobs expand";
+                let message = "a `$` or `%` stays in front of what `{...}` fills in";
+                let help = "take it away; write `${{NAME}}` for a variable that jobs expand";
                 faults.warning("template", message, Spot::key(&field.origin)).help(help);
                 return true;
             }

@@ -13,6 +13,7 @@ use crate::{
     desired::PROJECTS,
     field::Scope,
     manifest::{
+        config::{NO_EXPRESSION, is_expression},
         faults::{Faults, Spot},
         read::document::{Body, Holds, Rule, Uses},
     },
@@ -324,7 +325,7 @@ impl Rules {
                     Holds::Where { paths, .. } => (
                         format!("this matches no declared {noun}"),
                         if paths.iter().any(|glob| is_expression(glob.written())) {
-                            "it is a glob, not a regular expression: write `*` for `.*`, and no `^` or `$`"
+                            NO_EXPRESSION
                         } else {
                             "correct `match`, or take the document away"
                         },
@@ -346,11 +347,6 @@ impl Rules {
             }
         }
     }
-}
-
-/// Whether `glob` was meant as a regular expression.
-fn is_expression(glob: &str) -> bool {
-    glob.contains(".*") || glob.starts_with('^') || glob.ends_with('$')
 }
 
 /// The precision of the best match for the lower-case `path` in `paths`, unless `except` matches.

@@ -7,8 +7,10 @@ use super::{Reader, document::Acknowledge};
 use crate::{
     address::Selector,
     desired::{Acknowledgement, Guard},
+    kinds,
     manifest::schema,
     origin::Layer,
+    text::{did_you_mean, is_name},
     value::Json,
     yaml::Node,
 };
@@ -42,6 +44,16 @@ impl Reader<'_, '_> {
             let message = "`at` must be an address, without the guard in front";
             let wrong = self.findings.error("glob", message, node.span.clone());
             wrong.help(format!("take `{guard}:` away: `guard` names it"));
+            return None;
+        }
+        let section = text.split_once('#').map(|(_, rest)| rest.split('/').next().unwrap_or(rest));
+        let sections = || kinds::everywhere().map(|of| of.section);
+        if let Some(section) =
+            section.filter(|name| is_name(name) && !sections().any(|own| own == *name))
+        {
+            let message = format!("there is no section `{section}`");
+            let near = did_you_mean(section, sections());
+            self.findings.error("glob", message, node.span.clone()).help_if(near);
             return None;
         }
         match Selector::parse(text) {

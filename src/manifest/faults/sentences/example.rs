@@ -119,7 +119,7 @@ impl Located<'_> {
 
     /// Whether the schema marks what is secret, as those of manifests and of `undrift.yaml` do.
     fn is_marked(&self) -> bool {
-        ["kind", "version"].iter().any(|key| self.root["properties"].get(key).is_some())
+        ["kind", "version", "section"].iter().any(|key| self.root["properties"].get(key).is_some())
     }
 
     /// The list of texts that something else should be.
@@ -167,7 +167,8 @@ fn written(node: &Node) -> (Option<String>, Option<&'static str>) {
             let is_group =
                 value.entries().iter().any(|(_, inner)| matches!(inner.data, Data::Map(_)));
             let is_odd = matches!(value.data, Data::List(_) | Data::Bool(_)) || is_group;
-            let name = is_name(&key.name) && !is_odd && level(&key.name).is_none();
+            let name =
+                is_name(&key.name.replace('/', ".")) && !is_odd && level(&key.name).is_none();
             let level = plain(&value).as_deref().and_then(level);
             (name.then_some(key.name), level)
         }
@@ -177,7 +178,7 @@ fn written(node: &Node) -> (Option<String>, Option<&'static str>) {
 /// A scalar as it may be quoted.
 fn plain(node: &Node) -> Option<String> {
     let text = scalar_text(node).filter(|_| !matches!(node.data, Data::Bool(_)))?;
-    let is_odd = text.contains(['\n', '[', ']', '{', '}', '`']) || text == "...";
+    let is_odd = text.contains(['\n', '[', ']', '{', '}', '`', '(', ',']) || text == "...";
     let is_shown = (1..LONGEST).contains(&text.len()) && !is_odd;
     (is_shown && looks::credential(&text).is_none()).then_some(text)
 }
@@ -190,7 +191,8 @@ pub(super) fn value_example(schema: &Json) -> String {
         Some(Json::String(text)) if !text.contains(": ") => scalar(text, true),
         Some(Json::Number(number)) => number.to_string(),
         Some(Json::Array(rows)) if rows.iter().all(Json::is_object) => {
-            let row = |row: &Json| row.to_string().replace('"', "").replace(':', ": ");
+            let row =
+                |row: &Json| row.to_string().replace('"', "").replace(':', ": ").replace(',', ", ");
             format!("[{}]", rows.iter().map(row).collect::<Vec<_>>().join(", "))
         }
         _ if is_list(schema) => "[...]".to_owned(),

@@ -23,6 +23,7 @@ use crate::{
 
 /// The level of access that a word or a number in quotes stands for.
 pub(super) fn level(text: &str) -> Option<&'static str> {
+    let text = text.trim();
     let number = || text.parse::<u8>().ok().and_then(|number| Level::parse(&number.into()));
     let known = Level::parse(&text.into()).or_else(number);
     let words = LEVELS.into_iter().map(|level| level.word).chain(["no_access"]);
@@ -67,7 +68,7 @@ impl Located<'_> {
                 let other = || error.masked_with("the value").to_string();
                 let message = self.limit(kind).unwrap_or_else(other);
                 let none = self.key.filter(|_| self.node.data == Data::List(Vec::new()));
-                let none = none.and_then(|key| words::meant(&[&key.name], "[]")).map(Meaning::help);
+                let none = none.and_then(|_| self.meant_by("[]")).map(Meaning::help);
                 let help = none.or_else(|| self.description());
                 Finding::error("value", message, self.span()).with_help(help)
             }
@@ -79,16 +80,17 @@ impl Located<'_> {
         if self.node.data == Data::Null {
             let help = match (self.depth, expected.contains(&"array")) {
                 _ if self.is_item => "write what it is to be, or take the line away",
-                (1, _) if self.is_required() => "write what it is to be",
+                _ if self.is_required() => "write what it is to be",
                 (1, true) => "write `[]` for none, or leave it out: then it is not managed",
                 (1, false) => "write what it is to be, or leave it out: then it is not managed",
                 _ => "leave it out: then it is not managed; the API has no way to clear it",
             };
             let message = format!("{name} is empty");
-            let none = self.key.and_then(|key| words::meant(&[&key.name], "[]")).map(Meaning::help);
+            let none = self.meant_by("[]").map(Meaning::help);
             let example = self.example().zip(self.key).filter(|_| self.depth > 1 && !self.is_item);
-            let value = |(value, key): (String, &Key)| {
-                format!("write a value, as in `{}: {value}`, or {help}", key.name)
+            let value = |(value, key): (String, &Key)| match self.is_required() {
+                true => format!("write a value, as in `{}: {value}`", key.name),
+                false => format!("write a value, as in `{}: {value}`, or {help}", key.name),
             };
             let help = none.or(example.map(value)).unwrap_or_else(|| help.to_owned());
             return Finding::error("null", message, self.span()).with_help(Some(help));
@@ -110,8 +112,11 @@ impl Located<'_> {
 
     /// Whether a document requires it.
     fn is_required(&self) -> bool {
-        let required = self.root["required"].as_array().into_iter().flatten();
-        self.key.is_some_and(|key| required.clone().any(|name| *name == key.name))
+        let parent = self.parent.map_or(self.root, |(_, schema)| schema);
+        let required = parent["required"].as_array().into_iter().flatten();
+        self.key.is_some_and(|key| {
+            required.clone().any(|name| *name == key.name) || self.tells_apart(&key.name)
+        })
     }
 
     /// The code for a value whose type is not in `expected`, and what to write instead.
@@ -139,10 +144,9 @@ impl Located<'_> {
     /// What to write instead of something that should be a boolean.
     fn boolean(&self, is_only: bool) -> Instead {
         if let (Data::Map(entries), true) = (&self.node.data, is_only)
-            && let [(_, inner)] = &entries[..]
+            && let [(_, Node { data: Data::Bool(value), .. })] = &entries[..]
         {
-            let (name, value) =
-                (self.key.map_or("", |key| &key.name), inner.data == Data::Bool(true));
+            let name = self.key.map_or("", |key| &key.name);
             return Some(("type", format!("write only the value: `{name}: {value}`")));
         }
         let written = scalar(self.node)?;
@@ -181,7 +185,24 @@ impl Located<'_> {
     /// What to write instead of something that should be a mapping.
     fn mapping(&self, is_only: bool) -> Instead {
         let fields = |example: String| format!("write its fields, as in `{example}`");
+        let word = scalar(self.node).map(|text| match &self.node.data {
+            Data::Number(_) => "count".to_owned(),
+            _ if text.contains("://") => "url".to_owned(),
+            _ => text,
+        });
+        let meant = word.and_then(|word| self.meant_by(&word));
         let help = match &self.node.data {
+            _ if meant.is_some() => match meant? {
+                Meaning::Field(name) => {
+                    let count = scalar(self.node).filter(|text| digits(text).is_some());
+                    let is_switch = self.schema["properties"][name]["type"] == "boolean";
+                    match count.or(is_switch.then(|| "true".to_owned())) {
+                        Some(value) => format!("write `{{{name}: {value}}}`"),
+                        None => format!("write its fields: `{name}` and others"),
+                    }
+                }
+                meant => meant.help(),
+            },
             Data::List(_) if self.is_item => {
                 "take one `- ` away: it is a list within a list".to_owned()
             }
@@ -201,13 +222,18 @@ impl Located<'_> {
 
     /// What to write instead of something that should be a list.
     fn list(&self) -> Instead {
+        let value = scalar(self.node).and_then(|value| self.meant_by(&value));
         let help = match (&self.node.data, self.entry_example(), self.list_example()) {
+            _ if value.is_some() => value?.help(),
             (Data::Map(_), ..) if has_all(self.node, &self.schema["items"]) => {
                 "put `- ` in front of the first field: it is a list of entries".to_owned()
             }
             (Data::Map(entries), ..) if self.keyed(entries).is_some() => self.keyed(entries)?,
             (Data::Map(_), Some(entry), _) => format!("write a list of entries, as in `- {entry}`"),
-            (Data::Map(_), None, None) => "write a list, each entry with `- ` in front".to_owned(),
+            (Data::Map(_), None, None) => match self.example() {
+                Some(example) => format!("write a list of entries, as in `{example}`"),
+                None => "write a list, each entry with `- ` in front".to_owned(),
+            },
             (_, Some(entry), _) => format!("write it as a list: `[{entry}]`"),
             (_, None, list) => {
                 format!("write it as a list: `{}`", list.as_deref().unwrap_or("[...]"))
@@ -226,6 +252,11 @@ impl Located<'_> {
                 _ => None,
             }
         })
+    }
+
+    /// What `word` means in the place of its value.
+    fn meant_by(&self, word: &str) -> Option<Meaning> {
+        words::meant(&[&self.key?.name], word)
     }
 
     /// What to write instead of something that should be text.
@@ -251,6 +282,15 @@ impl Located<'_> {
             (Data::List(_), ..) => "write one value, without the brackets of a list".to_owned(),
             (Data::Map(entries), _, name) if !entries.is_empty() && self.section != "params" => {
                 let (key, value) = &entries[0];
+                if let Some(meant) = self.meant_by(&key.name) {
+                    return Some(("type", meant.help()));
+                }
+                if key.name == "file" && !self.property_names().contains(&"file") {
+                    return Some(("type", "write the text itself: undrift reads no file here".to_owned()));
+                }
+                if value.data == Data::Null {
+                    return Some(("type", format!("`{}` is empty: write what it is to be", key.name)));
+                }
                 let own = value.text().filter(|text| {
                     NAMES.contains(&key.name.as_str()) && is_name(&text.replace('/', "."))
                 });
@@ -273,7 +313,8 @@ impl Located<'_> {
 
     /// What it holds, if that is the name of something.
     fn names(&self) -> Option<&'static str> {
-        Field::of(self.schema).names.map(|named| match named {
+        let list = self.parent.filter(|_| self.is_item).map(|(_, list)| Field::of(list).names);
+        Field::of(self.schema).names.or(list.flatten()).map(|named| match named {
             Named::User => "the username",
             Named::Group | Named::Project => "the full path, as in `acme/team`",
         })
@@ -308,12 +349,21 @@ impl Located<'_> {
                 ("must list something", "leave it out if there is nothing to list")
             }
             Some(_) => ("must be a list", "put what it lists in brackets, as in `[...]`"),
+            None if self.is_for_entries() => (
+                "is a list of entries, which is not changed like this",
+                "write the entries themselves: those of all layers count together",
+            ),
             None => (
                 "mixes what changes a list with conditions on it",
                 "write `add` and `remove`, or `at_least` and `none_of`",
             ),
         };
         Some(Finding::error("type", format!("{name} {what}"), at).with_help(Some(help)))
+    }
+
+    /// Whether it is a list of entries.
+    fn is_for_entries(&self) -> bool {
+        self.schema["items"].get("properties").is_some()
     }
 
     fn not_among(&self, options: &[String]) -> Finding {
@@ -324,11 +374,21 @@ impl Located<'_> {
             return finding.with_help(Some(help));
         }
         let instead = || {
-            let place = self.key.filter(|_| self.depth < 4)?;
-            words::meant(&[&place.name], &scalar(self.node)?).map(Meaning::help)
+            let is_manifest = self.root["properties"].get("kind").is_some();
+            let written = scalar(self.node).filter(|_| self.depth < 4 && is_manifest)?;
+            self.meant_by(&written).map(Meaning::help)
         };
-        let help = self.option_among(options).map(|near| format!("did you mean `{near}`?"));
+        let help = self.option_among(options).map(|near| match self.guarded() {
+            Some((_, at)) => format!("write `guard: {near}`, and `at: {at}`"),
+            None => format!("did you mean `{near}`?"),
+        });
         finding.with_help(help.or_else(instead).or_else(|| self.description()))
+    }
+
+    /// The guard and the address, if they are written in one, as on the command line.
+    pub(super) fn guarded(&self) -> Option<(&str, &str)> {
+        let (guard, at) = self.node.text()?.split_once(':')?;
+        Some((guard, at)).filter(|_| self.key.is_some_and(|key| key.name == "guard"))
     }
 
     /// The option of its schema that is meant by another word, if it takes only some.
@@ -349,8 +409,9 @@ impl Located<'_> {
         let all = || options.iter().map(String::as_str);
         let level = || all().find(|option| level(&written) == Some(option));
         let begins = || all().find(|option| written.split([':', ' ', '(']).next() == Some(option));
-        let meant = words::option(&written, all()).or_else(level).or_else(begins);
-        meant.or_else(|| nearest(&written, all()))
+        let meant = level().or_else(|| words::option(&written, all())).or_else(begins);
+        let is_text = matches!(self.node.data, Data::Text(_));
+        meant.or_else(|| nearest(&written, all()).filter(|_| is_text))
     }
 
     /// The message if no alternative matches: one list of what they accept.
@@ -391,15 +452,21 @@ impl Located<'_> {
         let text = self.node.text().unwrap_or_default();
         let nothing = words::option(text, ["null"]).filter(|_| field.nullable);
         let day = day(text).filter(|_| self.schema["format"] == "date");
-        let is_several =
-            text.contains([',', ';']) && self.key.is_some_and(|key| self.tells_apart(&key.name));
-        let fits = |option: &&str| jsonschema::is_valid(self.schema, &Json::from(*option));
+        let is_several = text.contains([',', ';'])
+            && (self.is_item || self.key.is_some_and(|key| self.tells_apart(&key.name)));
+        let fits = |option: &&str| {
+            *option != "null" && jsonschema::is_valid(self.schema, &Json::from(*option))
+        };
         let help = match (nothing, self.names()) {
             _ if text == "null" && field.nullable => "take the quotes away".to_owned(),
             (Some(nothing), _) => format!("write `{nothing}` for none"),
             _ if day.is_some() => day.unwrap_or_default(),
             _ if is_several => "write an entry for each of them".to_owned(),
             (None, Some(what)) if text.contains(['@', ' ', '/']) => match text.strip_prefix('@') {
+                Some(path) if path.contains('/') => {
+                    "that is a group: give it access with `shares` at the top of the document"
+                        .to_owned()
+                }
                 Some(_) => "leave the `@` away".to_owned(),
                 None => format!("write {what}: it has no `@`, no `/` and no blanks"),
             },
