@@ -372,7 +372,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 self.faults.push(fault.help(help));
                 value.data = Data::Unreadable;
             }
-            self.comment_in_text(span.start, &value);
+            self.comment_in_text(key_start..key_end, &value);
             if value.data == Data::Null && !self.has_colon(key_end) {
                 let fault = Fault::new("yaml-key", "a key without a value", span.clone());
                 self.faults.push(fault.help("write `key: value`; what is meant as text needs `- ` or brackets of a list around it"));
@@ -412,24 +412,19 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     }
 
     /// Reports a line with `#` that seems to belong to the text over several lines that is the `value` of
-    /// the key at `start`, and is a comment because of its indentation.
-    fn comment_in_text(&mut self, start: usize, value: &Node) {
+    /// `key`, and is a comment because of its indentation.
+    fn comment_in_text(&mut self, key: Range<usize>, value: &Node) {
         let Data::Text(text) = &value.data else { return };
+        // Most values are none of these: nothing else of the text is read for them.
+        let own = self.text.get(key.end..).and_then(|rest| rest.trim_start().strip_prefix(':'));
+        if !own.is_some_and(|own| own.trim_start().starts_with(['|', '>'])) {
+            return;
+        }
+        let start = key.start;
         let column = |line: &str| line.len() - line.trim_start().len();
         let own = start - self.text[..start].rfind('\n').map_or(0, |end| end + 1);
         let mut lines = self.text[start..].split_inclusive('\n');
         let head = lines.next().unwrap_or_default();
-        let is_head = |mark: char| {
-            head.split(" #").next().is_some_and(|head| {
-                let head = head
-                    .trim_end()
-                    .trim_end_matches(|c: char| "+-".contains(c) || c.is_ascii_digit());
-                head.ends_with([mark]) && head.trim_end_matches(mark).ends_with(": ")
-            })
-        };
-        if !is_head('|') && !is_head('>') {
-            return;
-        }
         let mut at = start + head.len();
         let (mut depth, mut is_parted) = (None, false);
         for line in lines.by_ref() {

@@ -134,11 +134,11 @@ impl Findings {
             finding.code == "document" && slip(text, finding.code, &finding.at).is_some()
         };
         let lines: Vec<_> = self.findings.iter().filter(is_line).map(|line| line.at.end).collect();
-        let follows = |finding: &super::Finding, end: usize| {
-            let between = text.get(end..finding.at.start).filter(|_| finding.code == "syntax");
-            between.is_some_and(|between| !between.contains("\n---"))
+        let follows = |finding: &super::Finding| {
+            let end = lines.iter().rfind(|end| **end <= finding.at.start)?;
+            text.get(*end..finding.at.start).filter(|between| !between.contains("\n---"))
         };
-        self.findings.retain(|finding| !lines.iter().any(|end| follows(finding, *end)));
+        self.findings.retain(|finding| finding.code != "syntax" || follows(finding).is_none());
     }
 
     /// Joins the faults that a second `kind` and the keys after it cause.

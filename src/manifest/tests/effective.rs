@@ -212,7 +212,8 @@ fn layer() -> impl Strategy<Value = Json> {
         list().prop_map(|topics| json!({"remove": topics})),
         list().prop_map(|topics| json!({"at_least": topics, "none_of": ["other"]})),
     ];
-    let policy = (text(), prop::option::of(1..3))
+    let kept = prop::option::of(select(vec!["a", "no", "two\nlines\n", "12"]));
+    let policy = (kept, prop::option::of(select(vec![1, 5])))
         .prop_map(|(name, keep_n)| pruned(json!({"name_regex_keep": name, "keep_n": keep_n})));
     let settings = (text(), any::<bool>(), prop::option::of(topics), prop::option::of(policy));
     let settings = settings.prop_map(|(description, is_cleared, topics, policy)| {

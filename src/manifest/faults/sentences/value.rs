@@ -349,7 +349,7 @@ impl Located<'_> {
                 ("must list something", "leave it out if there is nothing to list")
             }
             Some(_) => ("must be a list", "put what it lists in brackets, as in `[...]`"),
-            None if self.is_for_entries() => (
+            None if self.depth == 1 => (
                 "is a list of entries, which is not changed like this",
                 "write the entries themselves: those of all layers count together",
             ),
@@ -359,11 +359,6 @@ impl Located<'_> {
             ),
         };
         Some(Finding::error("type", format!("{name} {what}"), at).with_help(Some(help)))
-    }
-
-    /// Whether it is a list of entries.
-    fn is_for_entries(&self) -> bool {
-        self.schema["items"].get("properties").is_some()
     }
 
     fn not_among(&self, options: &[String]) -> Finding {
