@@ -9,7 +9,7 @@ fn documents() -> Vec<Json> {
     let document = |i: usize| {
         json!({
             "kind": "Project", "path": format!("acme/p{i}"),
-            "settings": {"visibility": "private", "topics": ["a", "b"], "container_expiration_policy": {"enabled": true, "name_regex": ".*", "keep_n": [1, 5, 10, 25, 50, 100][i % 6]}},
+            "settings": {"visibility": "private", "topics": ["a", "b"], "container_expiration_policy": {"enabled": true, "name_regex": ".*", "keep_n": ([1, 5, 10, 25, 50, 100][i % 6])}},
             "variables": [{"key": "A", "value": format!("v{i}")}, {"key": "A", "environment_scope": "x", "value": {"env": "N"}}, {"key": "B"}],
             "hooks": [{"name": "n", "url": "https://h/x"}, {"url": "https://h/y", "push_events": true}],
             "unlisted": {"hooks": "delete"},

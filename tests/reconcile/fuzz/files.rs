@@ -246,6 +246,7 @@ fn seeds_are_read_or_refused() {
                 "sandbox.yaml".into(),
                 schema.clone(),
                 "/properties/users/items/properties/token",
+                |_| None,
             );
             assert!(faults.has_errors(), "refused without a reason: {text}");
             assert!(faults.sorted().iter().all(|fault| fault.place.is_some()));
