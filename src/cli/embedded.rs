@@ -122,7 +122,7 @@ pub(super) fn read_seed(path: &Path, output: &Output) -> Result<Seed, Failure> {
     let name = path.display().to_string();
     let faults = faults_of(&text, &name);
     output.tell_faults(&faults);
-    if !faults.is_empty() {
+    if faults.has_errors() {
         return Err(Failure::reported(Exit::Usage));
     }
     let parsed = yaml::parse(&text);

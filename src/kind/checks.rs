@@ -105,7 +105,7 @@ impl Section {
             if is_url && text.trim().contains(' ') {
                 let message = format!("`{field}` has a blank in it");
                 let help = "write one URL; a blank within it is `%20`";
-                report(Fault::error("blank", field, message, help));
+                report(Fault::warning("no-effect", field, message, help));
             }
             let is_trimmed = is_url || spec.field.trimmed;
             if is_trimmed && value.text().is_some_and(|text| text.trim() != text) {

@@ -356,7 +356,6 @@ mod tests {
             ("https:///x", false),
             ("https://:80/", false),
             ("https://u@/x", false),
-            ("https://h/a b", true),
             ("https://h/\na", false),
         ] {
             let expected: &[_] = if valid { &[] } else { &[("url", "hook-url")] };
@@ -365,6 +364,10 @@ mod tests {
         assert_eq!(
             faults(section("hooks"), &fields(json!({"url": format!("{URL} ")}))),
             [("url", "blank")]
+        );
+        assert_eq!(
+            faults(section("hooks"), &fields(json!({"url": "https://h/a b"}))),
+            [("url", "no-effect")]
         );
         assert_eq!(
             faults(section("hooks"), &fields(json!({"url": URL, "previously": ["x"]}))),

@@ -135,8 +135,10 @@ fn of_field(schema: &'static Json, field: &Field) -> Type {
 
 /// The type of a property. It is leaked once per process, like the tables.
 fn value(schema: &'static Json) -> Type {
-    if let Some(words) = schema["enum"].as_array() {
-        return Type::Word(words.iter().filter_map(Json::as_str).collect::<Vec<_>>().leak());
+    let words = schema["enum"].as_array().into_iter().flatten().filter_map(Json::as_str);
+    let words: Vec<_> = words.collect();
+    if !words.is_empty() {
+        return Type::Word(words.leak());
     }
     let kind = &schema["type"];
     match kind.as_str().or_else(|| kind[0].as_str()) {

@@ -252,7 +252,9 @@ proptest! {
     ) {
         let read = |text: &str| {
             let parsed = yaml::parse(text);
-            assert!(parsed.faults.is_empty(), "{text}\n{:?}", parsed.faults);
+            // A comment below a text may only be told of.
+            let is_error = |fault: &yaml::Fault| fault.code != "no-effect";
+            assert!(!parsed.faults.iter().any(is_error), "{text}\n{:?}", parsed.faults);
             parsed.documents[0].to_json()
         };
         let edited = put(&format!("s/{key}"), to.clone()).apply(&text).unwrap();
