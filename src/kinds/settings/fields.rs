@@ -35,7 +35,7 @@ pub struct ProjectSettings {
     pub import_url: Option<TextOrSecret>,
     /// The topics of the project. The list replaces the live list; its order does not matter. All
     /// projects of an installation share topics: the first spelling of a topic wins.
-    #[schemars(transform = field().compared(Compare::Topics).ascii_from(18, 9).harmless(), inner(length(max = 255), regex(pattern = "^[^,]*$")), example = &["rust", "shop"])]
+    #[schemars(transform = field().compared(Compare::Topics).ascii_from(18, 9).harmless(), inner(length(max = 255)), example = &["rust", "shop"])]
     pub topics: Option<BTreeSet<String>>,
     /// The old name of `topics`.
     #[schemars(transform = field().compared(Compare::Topics).ascii_from(18, 9).use_instead("topics").harmless(), inner(length(max = 255)))]
