@@ -22,7 +22,7 @@ use crate::{
     api::WriteClient,
     apply::{Applied, Apply, Event, StepResult, TRUSTED},
     diagnostic::{Diagnostic, Diagnostics, Place},
-    diff::{Shown, Step},
+    diff::{Shown, Step, shown_secret},
     digest::Key,
     operation::Request,
     plan::{
@@ -304,19 +304,13 @@ fn missing_secrets<'s>(steps: impl Iterator<Item = &'s Step>, session: &Session)
         fields.map(move |(_, value)| (step, value))
     });
     let missing = values.filter_map(|(step, value)| {
-        let reference = match value {
-            Value::Secret(reference) => reference.clone(),
-            Value::File(path) => Reference::File(path.clone()),
+        let (reference, shown) = match value {
+            Value::Secret(reference) => (reference.clone(), shown_secret(reference)),
+            Value::File(path) => (Reference::File(path.clone()), Shown::File(path.clone())),
             Value::Plain(_) => return None,
         };
         let why = why_missing(&reference, false)?;
-        let is_it = |shown: &Shown| match shown {
-            Shown::Secret(written) => *written == reference.to_string(),
-            Shown::File(path) => Reference::File(path.clone()) == reference,
-            Shown::Value(text) => text.as_str().map(str::to_owned) == reference.masked(),
-            _ => false,
-        };
-        let change = step.changes.iter().find(|change| is_it(&change.after));
+        let change = step.changes.iter().find(|change| change.after == shown);
         let origin = change.and_then(|change| change.origin.as_ref()).unwrap_or(&step.origin);
         let diagnostic = Diagnostic::error(why.code(), why.to_string()).at(Place::from(origin));
         Some(diagnostic.label(step.address.to_string()))

@@ -40,7 +40,7 @@ use crate::{
     origin::{Origin, Sourced},
     planted::Bug,
     release::Known,
-    secret::Secrets,
+    secret::{Reference, Secrets},
     text,
     value::{Fields, Json, Object, Value},
 };
@@ -308,13 +308,18 @@ pub fn shown_live(spec: Option<&Spec>, value: Option<&Json>, names: &Names) -> S
 /// A declared value of `field` in a form that may be shown; `beside` holds the other fields.
 pub fn shown_declared(field: &Field, value: &Value, beside: &Fields) -> Shown {
     match value {
-        Value::Secret(reference) => match reference.masked() {
-            Some(text) => Shown::Value(text.into()),
-            None => Shown::Secret(reference.to_string()),
-        },
-        Value::File(path) => Shown::File(path.clone()),
         Value::Plain(_) if forms::is_kept_back(field, beside) => Shown::Hidden,
         Value::Plain(value) => Shown::Value(shown_plain(field.secrecy, value)),
+        Value::Secret(reference) => shown_secret(reference),
+        Value::File(path) => Shown::File(path.clone()),
+    }
+}
+
+/// A reference to a secret in a form that may be shown.
+pub fn shown_secret(reference: &Reference) -> Shown {
+    match reference.masked() {
+        Some(text) => Shown::Value(text.into()),
+        None => Shown::Secret(reference.to_string()),
     }
 }
 

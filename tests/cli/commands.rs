@@ -104,6 +104,25 @@ fn warnings_are_about_selected_projects() {
     assert_eq!(exit_code(&place, "plan --sandbox --only acme/shop"), 3, "errors count always");
 }
 
+/// Its line is that of the secret, not of another field beside it.
+#[test]
+fn a_missing_secret_is_reported_at_its_own_line() {
+    let manifests = r"kind: Group
+path: acme
+create: true
+---
+kind: Project
+path: acme/shop
+create: true
+variables:
+  - key: A
+    masked: true
+    value: {env: SHOP_TOKEN}
+";
+    let told = Place::new().file("a.yaml", manifests).run("apply --sandbox=:memory: --yes");
+    assert!(told.contains("error[missing-secret]") && told.contains("--> a.yaml:11:5"), "{told}");
+}
+
 #[test]
 fn a_missing_secret_stops_apply_before_it_starts() {
     let place = shop();
