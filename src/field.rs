@@ -663,11 +663,6 @@ impl Field {
         self.since.is_some_and(Release::is_late)
     }
 
-    /// Whether a secret in the field changes only with a new entry.
-    pub fn is_renewed(&self) -> bool {
-        self.accepted == Accepted::OnCreate && self.secrecy != Secrecy::Open
-    }
-
     /// What to write instead of the deprecated field `other`. It may be deprecated the other way
     /// round on older services.
     pub fn instead(&self, other: &str) -> String {

@@ -429,7 +429,7 @@ impl<'a> Comparing<'a> {
                 continue;
             }
             match compared {
-                Compared::Same if resend && self.is_renewed(name, value) => {
+                Compared::Same if resend && self.section.renews(name, value) => {
                     changes.push(self.change(name, Some(live)));
                 }
                 Compared::Same | Compared::Local | Compared::SecretMissing => {}
@@ -449,11 +449,6 @@ impl<'a> Comparing<'a> {
             findings.notes.push(self.note(Reason::NotReturned, not_returned));
         }
         changes
-    }
-
-    /// Whether only another entry can get the secret in `value`.
-    fn is_renewed(&self, name: &str, value: &Value) -> bool {
-        matches!(value, Value::Secret(_)) && self.field(name).is_renewed()
     }
 
     /// Plans an entry that is not live.

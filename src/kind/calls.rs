@@ -159,9 +159,7 @@ impl Job<'_> {
             Act::Remove(live) => vec![self.remove(live)?.into()],
             Act::Container(_) => return Err(Unable::Needless),
             Act::Change(declared, live, changed) => match self.section.home.change {
-                Change::Edit(_) if self.has_new_secret(declared, changed) => {
-                    self.renew(declared, live)?
-                }
+                Change::Edit(_) if self.renews(declared, changed) => self.renew(declared, live)?,
                 Change::Edit(op) | Change::EditOrReplace(op) => {
                     self.edit(op, declared, live, changed)?
                 }
@@ -284,24 +282,25 @@ impl Job<'_> {
     }
 
     /// Whether a secret has to be sent again that no edit can change.
-    fn has_new_secret(&self, declared: &Fields, changed: &[&str]) -> bool {
-        changed.iter().any(|name| {
-            matches!(declared.get(name), Some(Value::Secret(_)))
-                && self.section.field(name).is_renewed()
-        })
+    fn renews(&self, declared: &Fields, changed: &[&str]) -> bool {
+        let renews =
+            |name: &&str| declared.get(name).is_some_and(|value| self.section.renews(name, value));
+        changed.iter().any(renews)
     }
 
     /// The requests that add the entry with its present secrets, and then remove the old one.
     /// Undeclared fields keep their live values.
     fn renew(&self, declared: &Fields, live: &LiveEntry) -> Result<Vec<Call>, Unable> {
+        let Some(raw) = &live.whole else { return Err(Unable::Needless) };
+        let whole = self.section.read(raw, &|name| self.section.table().get(name).is_some());
         let is_kept = |spec: &&Spec| {
             spec.field.accepted.on(Route::Create) && !declared.contains_key(&spec.name)
         };
-        if let Some(lacking) = forms::lacking(self.section, live, is_kept) {
+        if let Some(lacking) = forms::lacking(self.section, &whole, is_kept) {
             let cause = format!("{lacking}, which a new {} would not have", self.section.noun);
             return Err(Unable::Unseen(Cause::new(cause)));
         }
-        let kept = live.fields.iter().filter(|(_, value)| !value.is_null());
+        let kept = whole.fields.iter().filter(|(_, value)| !value.is_null());
         let mut new: Fields =
             kept.map(|(name, value)| (name.clone(), value.clone().into())).collect();
         new.extend(declared.clone());

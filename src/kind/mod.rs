@@ -34,7 +34,7 @@ use serde::Deserialize;
 
 use crate::{
     diagnostic::Severity,
-    field::{Codec, Field, Readback, Scope, Tier},
+    field::{Accepted, Codec, Field, Readback, Scope, Tier},
     operation::{Again, Op, Read, Request, Write},
     page::{Rows, tells_apart},
     value::{Fields, Json, Object, Value},
@@ -401,6 +401,14 @@ impl Section {
         matches!(self.home.create, Create::With(op) if op.row().again == Again::Second)
     }
 
+    /// Whether only another entry can get the secret in `value`, the declared value of `name`: no
+    /// edit changes it, and the service accepts the new entry beside the old one.
+    pub fn renews(self, name: &str, value: &Value) -> bool {
+        matches!(value, Value::Secret(_))
+            && self.field(name).accepted == Accepted::OnCreate
+            && self.may_come_twice()
+    }
+
     /// Whether the entry is the container's own object and is created with it.
     pub const fn comes_with_container(self) -> bool {
         matches!(self.home.create, Create::Container)
@@ -509,13 +517,12 @@ impl Section {
     }
 
     /// The live entry in comparable form, from the service's object `raw`. It keeps the `wanted`
-    /// fields, the identity and the fields that every edit repeats. An entry that may be replaced
-    /// keeps all fields, because it is added again with all of them; so does a part of an object,
-    /// which is small.
+    /// fields, the identity and the fields that every edit repeats. An entry that is changed by
+    /// replacement keeps all fields, because it is added again with all of them; so does a part of
+    /// an object, which is small.
     pub fn read(self, raw: &Object, wanted: &dyn Fn(&str) -> bool) -> LiveEntry {
         let mut fields = Object::new();
-        let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_))
-            || self.table().specs().iter().any(|spec| spec.field.is_renewed());
+        let is_replaced = matches!(self.home.change, Change::Replace | Change::EditOrReplace(_));
         let is_whole = is_replaced || matches!(self.home.place, Place::Part { .. });
         let also: Vec<&str> = self.table().needed_with(wanted).collect();
         for spec in self.table().specs() {
