@@ -11,7 +11,7 @@ use crate::{
     cli::{
         Context,
         exit::{Exit, Failure},
-        input::cannot_read,
+        input,
         reports::{Done, Reports},
     },
     diff::Incomplete,
@@ -23,6 +23,9 @@ use crate::{
         terminal::{self, Title},
     },
 };
+
+/// The largest report that is read, in bytes: many more than those of the largest organisations.
+const LARGEST: u64 = 1 << 30;
 
 /// What every report has.
 #[derive(Deserialize)]
@@ -72,14 +75,14 @@ pub(super) fn show(
 
 /// The part in a report. That of a run that failed or was killed has nothing but the reason.
 fn read(file: &Path) -> Result<Part, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| cannot_read(file, &error))?;
+    let bytes = input::read(file, LARGEST)?;
     // Words of undrift in it, such as the names of sections, are kept as long as the process.
-    let text: &'static str = text.leak();
+    let bytes: &'static [u8] = bytes.leak();
     let wrong = |why: &dyn std::fmt::Display| {
         let failure = Failure::usage(format!("`{}` is no report: {why}", file.display()));
         failure.help("make it with `undrift plan --out json=FILE`, of the same version")
     };
-    let head: Head = serde_json::from_str(text).map_err(|error| wrong(&error))?;
+    let head: Head = serde_json::from_slice(bytes).map_err(|error| wrong(&error))?;
     if !matches!(head.undrift, Sort::Plan | Sort::Drift) {
         return Err(wrong(&format!("that of `{}` has no plan", head.undrift.word())));
     }
@@ -90,8 +93,8 @@ fn read(file: &Path) -> Result<Part, Failure> {
     let exit = head.exit_code.map_or(Some(Exit::Terminated), Exit::of_code);
     let exit = exit.ok_or_else(|| wrong(&"its exit code is unknown"))?;
     if head.exit_code.is_some() && head.error.is_none() {
-        let finished: Finished = serde_json::from_str(text).map_err(|error| wrong(&error))?;
-        let Finished { run, plan } = finished;
+        let Finished { run, plan }: Finished =
+            serde_json::from_slice(bytes).map_err(|error| wrong(&error))?;
         return Ok(Part { sort: head.undrift, exit, run: Some(run), plan });
     }
     let why = head.error.map_or("not finished".into(), |error| format!("failed: {error}"));
