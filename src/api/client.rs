@@ -129,12 +129,14 @@ impl ReadClient {
     /// How many minutes `requests` take, if the service announced a limit. One minute's requests are
     /// sent at once; each further one takes a minute.
     pub fn minutes_for(&self, requests: u64) -> Option<u64> {
-        self.a_minute().map(|a_minute| requests.saturating_sub(1) / a_minute.max(1))
+        Some(requests.saturating_sub(1) / self.a_minute()?.max(1))
     }
 
     /// How many minutes are left with `done` of `total` done, if the service announced a limit and
     /// the rest needs as many requests each as were sent after the first `before`.
     pub fn minutes_left(&self, before: u64, done: usize, total: usize) -> Option<u64> {
+        // Asked after each step: most services announce none.
+        self.a_minute()?;
         let (done, rest) = (done as u64, total.saturating_sub(done) as u64);
         self.minutes_for((self.sent() - before).saturating_mul(rest).checked_div(done)?)
     }
