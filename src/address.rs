@@ -240,6 +240,21 @@ const DEEPEST_GLOB: usize = 8;
 /// The maximum number of texts that the `{a,b}` of a glob expand to.
 const MOST_CHOICES: usize = 1000;
 
+/// Why a glob matches no path.
+fn no_path(text: &str) -> Option<String> {
+    Some(match text {
+        _ if text.starts_with(['/', '!']) => format!("it starts with `{}`", &text[..1]),
+        _ if text.contains(['\\', '#']) => "it has a `\\` or a `#` where none can be".to_owned(),
+        _ if text.len() > 1 && text.ends_with('/') => {
+            "it ends with `/`: what is below is `/**`".to_owned()
+        }
+        _ if text.contains("://") => {
+            "it has the address of the service in front of the path".to_owned()
+        }
+        _ => return None,
+    })
+}
+
 /// The only function that compiles globs. It enforces limits, because the glob compiler panics if a
 /// glob is too large, and expanding choices needs memory.
 fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
@@ -247,17 +262,8 @@ fn compile(text: &str, within_segments: bool) -> Result<GlobMatcher, String> {
     if text.len() > LONGEST_GLOB {
         return Err(format!("it is longer than {LONGEST_GLOB} bytes"));
     }
-    if within_segments && text.starts_with(['/', '!']) {
-        return Err(format!("it starts with `{}`", &text[..1]));
-    }
-    if within_segments && text.contains(['\\', '#']) {
-        return Err("it has a `\\` or a `#` where none can be".to_owned());
-    }
-    if within_segments && text.len() > 1 && text.ends_with('/') {
-        return Err("it ends with `/`: what is below is `/**`".to_owned());
-    }
-    if within_segments && text.contains("://") {
-        return Err("it has the address of the service in front of the path".to_owned());
+    if let Some(why) = no_path(text).filter(|_| within_segments) {
+        return Err(why);
     }
     let (depth, choices) = size(text);
     if depth > DEEPEST_GLOB {

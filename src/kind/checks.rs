@@ -69,10 +69,12 @@ impl Section {
             let is_branch =
                 field == "name" && ["protected_branches", "protected_tags"].contains(&self.section);
             let is_scope = field == "environment_scope" && text.starts_with(['^', '/']);
-            let odd = ["refs/", " "].into_iter().find(|odd| {
-                text.starts_with("refs/") && *odd == "refs/" || *odd == " " && text.contains(' ')
-            });
-            if let Some(odd) = odd.filter(|_| is_branch) {
+            let odd = match text {
+                _ if !is_branch => None,
+                text if text.starts_with("refs/") => Some("refs/"),
+                text => text.contains(' ').then_some(" "),
+            };
+            if let Some(odd) = odd {
                 let message = format!("`{field}` matches no branch or tag: it has `{odd}` in it");
                 let help =
                     "write the name of one, as in `main`; for several, write an entry for each";
