@@ -59,17 +59,18 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) async fn run(args: Args, cx: &Context) -> Outcome {
     let place = args.place(&cx.env)?;
-    let (marker, body) = reports(&args.report)?;
+    let (marker, texts) = reports(&args.report)?;
     let (root, config) = call::configuration(args.config.as_deref(), cx)?;
     let endpoint = args.connect.endpoint(&root, &config, &cx.env, &cx.output).await?;
     args.connect.tell_sandbox(&root, &cx.output);
     let secrets = Arc::new(endpoint.secrets());
     cx.output.redactor().learn(Arc::clone(&secrets));
     let outcome = async {
-        refuse_token(&body, &endpoint, &secrets, &cx.env)?;
+        refuse_token(&args.report, &texts, &endpoint, &secrets, &cx.env)?;
         let client = args.connect.client(&endpoint, &config, Arc::clone(&secrets))?;
         let observer = Observer::connect(client).await?;
         let writer = WriteClient::new(observer.client().clone());
+        let body = texts.concat();
         let put = comment::put(&writer, observer.caller().id, &place, &marker, &body).await;
         put.map_err(|error| failure(error, &place))
     };
@@ -120,26 +121,25 @@ fn number(name: &str, value: &str) -> Result<u64, Failure> {
     })
 }
 
-/// The marker and the text of the reports in `paths`, one below the other.
-fn reports(paths: &[PathBuf]) -> Result<(Marker, String), Failure> {
-    let mut all = paths.iter().map(|path| Ok::<_, Failure>((path, report(path)?)));
-    let Some((_, (marker, mut body))) = all.next().transpose()? else {
-        return Err(Failure::usage("no report given"));
-    };
-    for next in all {
-        let (path, (other, text)) = next?;
+/// The marker of the reports in `paths`, and the text of each: together they are the comment.
+fn reports(paths: &[PathBuf]) -> Result<(Marker, Vec<String>), Failure> {
+    let [first, others @ ..] = paths else { return Err(Failure::usage("no report given")) };
+    let (marker, text) = report(first)?;
+    let mut texts = vec![text];
+    for path in others {
+        let (other, text) = report(path)?;
         if other != marker {
             let help = "make all of them with the same `--marker`";
             let failure = Failure::usage(format!("`{}` has another marker", path.display()));
             return Err(failure.help(help));
         }
         let text = text.split_once('\n').map_or("", |(_, text)| text);
-        body += &format!("\n{text}");
+        texts.push(format!("\n{text}"));
     }
-    if body.chars().count() > LONGEST {
+    if texts.iter().map(|text| text.chars().count()).sum::<usize>() > LONGEST {
         return Err(long("the reports together"));
     }
-    Ok((marker, body))
+    Ok((marker, texts))
 }
 
 /// The failure if `what` does not fit into a comment.
@@ -182,13 +182,16 @@ fn is_command(line: &str) -> bool {
 
 /// Refuses a report that contains the token, and the token of a job, which cannot comment.
 fn refuse_token(
-    body: &str,
+    paths: &[PathBuf],
+    texts: &[String],
     endpoint: &Endpoint,
     secrets: &Secrets,
     env: &Environment,
 ) -> Result<(), Failure> {
-    if secrets.redact(body) != body {
-        return Err(Failure::usage("the report holds the token; it is not sent"));
+    let mut reports = paths.iter().zip(texts);
+    if let Some((path, _)) = reports.find(|(_, text)| secrets.redact(text) != **text) {
+        let path = path.display();
+        return Err(Failure::usage(format!("`{path}` holds the token; it is not sent")));
     }
     if env.get(JOB_TOKEN_NAME) == Some(endpoint.token.expose()) {
         let text = anyhow::anyhow!("the job's own token (CI_JOB_TOKEN) may not write comments");

@@ -100,7 +100,8 @@ fn several_reports_become_one_comment() {
     let half = file("half.md", format!("{marker}\n{}\n", "x".repeat(LONGEST / 2)));
     let read = |paths: &[&PathBuf]| {
         let paths: Vec<_> = paths.iter().map(|path| (*path).clone()).collect();
-        reports(&paths).map_err(|failure| failure.error.unwrap().to_string())
+        let read = reports(&paths).map(|(marker, texts)| (marker, texts.concat()));
+        read.map_err(|failure| failure.error.unwrap().to_string())
     };
     let both = format!("{marker}\n### one\n\n### two\n");
     assert_eq!(read(&[&one, &two]), Ok((marker, both)));
