@@ -186,9 +186,9 @@ impl Row {
 
     /// Runs one program on a service of its own.
     fn once(&self, folder: &Path, manifests: &Path, data: &Path, bare: bool) -> Fallible<Figures> {
-        let log = folder.join("requests.jsonl");
-        let _ = fs::remove_file(&log);
-        let own = folder.join("own.db");
+        // What a killed server left beside its data, such as a journal, must not meet other data.
+        let own_folder = tempfile::tempdir_in(folder)?;
+        let (log, own) = (own_folder.path().join("requests.jsonl"), own_folder.path().join("data"));
         fs::copy(data, &own)?;
         let mut command = this_program(&folder.join("sandbox.figures"));
         command.args(["sandbox", "--tier", "premium", "--latency", &self.latency.to_string()]);
