@@ -31,6 +31,16 @@ const LOOKED_FOR: usize = 64;
 /// The maximum number of nested escapes, and of nested encodings.
 const DEEPEST: usize = 3;
 
+/// How many bytes of a text are searched at once: a search needs some twenty bytes for each.
+const WINDOW: usize = 1 << 18;
+
+/// How many bytes more, so that a secret is in one window as a whole. Escapes and encodings make it
+/// longer.
+const OVERLAP: usize = 1 << 16;
+
+/// How many times longer, at most, where that is more than [`OVERLAP`].
+const LONGER: usize = 64;
+
 /// A set of secrets.
 #[derive(Clone, Default)]
 pub(super) struct Known {
@@ -62,23 +72,42 @@ impl Known {
 
     /// The ranges of secrets in `text`, ordered and merged.
     pub(super) fn find(&self, text: &str) -> Vec<Range<usize>> {
+        let longest = self.forms.iter().map(|form| form.len()).max().unwrap_or_default();
+        self.find_by(text, WINDOW, OVERLAP.max(longest.saturating_mul(LONGER)))
+    }
+
+    /// As [`Self::find`], in windows that begin at lines.
+    fn find_by(&self, text: &str, window: usize, overlap: usize) -> Vec<Range<usize>> {
         if self.forms.is_empty() || text.len() < SHORTEST {
             return Vec::new();
         }
         let everything = || std::iter::once(0..text.len()).collect();
         let finder = self.finder.get_or_init(|| Finder::new(&self.forms));
-        let (Some(automaton), Ok(_)) = (&finder.automaton, u32::try_from(text.len())) else {
-            return everything();
+        let Some(automaton) = &finder.automaton else { return everything() };
+        let next_line = |from: usize| {
+            let rest = text.as_bytes().get(from..).unwrap_or_default();
+            rest.iter().position(|byte| *byte == b'\n').map_or(text.len(), |at| from + at + 1)
         };
-        let mut search = Search { finder, automaton, found: Vec::new() };
-        search.layers(&View::of(text.as_bytes()), 0);
-        if search.found.is_empty() {
-            return search.found;
+        let mut found = Vec::new();
+        let mut from = 0;
+        while from < text.len() {
+            let next = next_line(from.saturating_add(window));
+            let end = next_line(next.saturating_add(overlap));
+            if u32::try_from(end - from).is_err() {
+                return everything();
+            }
+            let mut search = Search { finder, automaton, found: Vec::new() };
+            search.layers(&View::of(&text.as_bytes()[from..end]), 0);
+            found.extend(search.found.into_iter().map(|at| from + at.start..from + at.end));
+            from = if end == text.len() { end } else { next };
+        }
+        if found.is_empty() {
+            return found;
         }
         // Marks are included, so that a secret which is a part of the mark is not replaced in it,
         // and a second redaction changes nothing.
         let marks = text.match_indices(MARK).map(|(at, mark)| at..at + mark.len());
-        merged(text, search.found.into_iter().chain(marks).collect())
+        merged(text, found.into_iter().chain(marks).collect())
     }
 }
 
@@ -514,6 +543,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_text_in_windows_has_the_secrets_of_the_whole_text(
+            ways in proptest::collection::vec(0..20_usize, 0..2),
+            before in r#"([a-z "/=]{0,9}\n){0,9}"#,
+            after in r#"(\n[a-z "/=]{0,9}){0,9}"#,
+            window in 1..60_usize,
+        ) {
+            let (secret, writings) = ("a secret,\nof \"two\" lines", writings());
+            let written = ways.iter().fold(secret.to_owned(), |text, way| (writings[*way].1)(&text));
+            let text = format!("{before}{written} {after}{written} {after}");
+            let known = known([secret]);
+            let whole = known.find(&text);
+            prop_assert!(whole.len() >= 2);
+            prop_assert_eq!(known.find_by(&text, window, written.len()), whole);
+        }
+
         #[test]
         fn no_secret_survives_being_written(
             secret in r#"[ -~é]{16,40}"#,
