@@ -33,6 +33,10 @@ mod bare;
 mod process;
 use process::{Sandbox, TOKEN, say};
 
+/// The one of the command line, for all three programs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
 /// Set for a process that runs the command line: the file for its figures.
