@@ -65,9 +65,11 @@ impl Known {
     /// Adds the result of reading the sections in `read`, and everything that it shows in addition,
     /// such as all parts of the container's own object. For sections written to during the reading,
     /// the answers to those writes are kept: the reading may be older, and another step may wait
-    /// for ids in the answers.
+    /// for ids in the answers. Such a section must be read again, unless the reading left it out:
+    /// then the answers are all that happened to it.
     pub(super) fn renew(&mut self, mut live: Live, read: &BTreeSet<&'static str>) {
         let was_here = matches!(self.live.presence, Presence::Here(..));
+        let is_whole = self.is_out_of_sight || !was_here;
         if was_here && matches!(live.presence, Presence::Here(..)) {
             let others = std::mem::take(&mut self.live.sections);
             let heard = |section: &&str| self.written.contains(*section);
@@ -77,7 +79,14 @@ impl Known {
         self.is_out_of_sight = false;
         self.is_unplaced = !self.written.is_empty();
         self.stale.retain(|section| !read.contains(section));
-        self.stale.extend(self.written.iter().copied());
+        let is_in_object = |name: &str| {
+            Scope::ALL
+                .into_iter()
+                .filter_map(|scope| kinds::section(scope, name))
+                .any(|of| of.is_in_object())
+        };
+        let is_doubtful = |name: &&str| is_whole || read.contains(name) || is_in_object(name);
+        self.stale.extend(self.written.iter().copied().filter(is_doubtful));
     }
 
     /// The sections that must be read again.
@@ -329,6 +338,12 @@ mod tests {
         let create = PROTECTED_BRANCH_CREATE.request().arg("id", 1);
         let answer = json!({"name": "v*", "push_access_levels": [], "merge_access_levels": []});
         let branches = step(&container, "protected_branches");
+        known.hear(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
+        // A reading of labels alone says nothing about branches.
+        known.renew(read(), &BTreeSet::from(["labels"]));
+        assert_eq!(known.live.sections["protected_branches"].entries().unwrap().len(), 1);
+        assert!(known.stale().is_empty());
+        known.begin();
         known.hear(&container, &branches, &create, &answer, Some(1), Duration::ZERO);
         known.renew(read(), &BTreeSet::from(["protected_branches", "labels"]));
         let kept = known.live.sections["protected_branches"].entries().unwrap();
