@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use super::{
     exit::{Exit, Failure},
     output::Output,
-    signal::Source,
+    signal,
 };
 use crate::report::run_record::{Job, Record};
 
@@ -87,15 +87,13 @@ impl RunRecord {
     /// If the system does not allow handling signals.
     pub(super) fn watch(&self) -> io::Result<()> {
         let Some(kept) = self.0.clone() else { return Ok(()) };
-        let mut source = Source::new()?;
-        tokio::spawn(async move {
+        signal::handle(async move |mut source: signal::Source| {
             let signal = source.next().await;
             if !kept.changes.load(Ordering::SeqCst) {
                 Self(Some(kept)).end_at_once(signal);
                 std::process::exit(signal.code().into());
             }
-        });
-        Ok(())
+        })
     }
 
     /// Writes the record of a run that a signal ends.

@@ -3,9 +3,10 @@
 use std::{
     io,
     sync::{Arc, OnceLock},
+    thread,
 };
 
-use tokio::sync::oneshot;
+use tokio::{runtime::Builder, sync::oneshot};
 
 use super::{
     exit::{Exit, Failure},
@@ -60,14 +61,29 @@ fn listen(
     once: impl FnOnce(Exit) + Send + 'static,
     twice: impl FnOnce(Exit) + Send + 'static,
 ) -> io::Result<()> {
-    let mut source = Source::new()?;
-    tokio::spawn(async move {
+    handle(async move |mut source: Source| {
         once(source.next().await);
         let signal = source.next().await;
         twice(signal);
         std::process::exit(signal.code().into());
-    });
-    Ok(())
+    })
+}
+
+/// Handles signals on a thread of its own, so that they are handled while this one computes or waits
+/// for the answer to a prompt.
+///
+/// # Errors
+/// If the system does not allow handling signals.
+pub(super) fn handle<F: Future<Output = ()>>(
+    handler: impl FnOnce(Source) -> F + Send + 'static,
+) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let source = {
+        let _entered = runtime.enter();
+        Source::new()?
+    };
+    let thread = thread::Builder::new().name("signals".to_owned());
+    thread.spawn(move || runtime.block_on(handler(source))).map(drop)
 }
 
 /// SIGINT and SIGTERM, from its creation on.
