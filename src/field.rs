@@ -80,6 +80,8 @@ pub struct Field {
     pub created_with: Option<Json>,
     /// Another field. The service refuses a request that contains both.
     pub not_with: Option<Cow<'static, str>>,
+    /// Another field, a date: the service refuses an earlier one here.
+    pub not_before: Option<Cow<'static, str>>,
     /// Whether the value is a regular expression in RE2 syntax.
     pub expression: bool,
     /// Whether the service strips white space from both ends.

@@ -115,6 +115,20 @@ impl Section {
                 let help = "take it away: the service does, and shows another value";
                 report(Fault::error("blank", field, message, help));
             }
+            let first = spec.field.not_before.as_deref();
+            let first = first.and_then(|first| Some((first, declared.get(first)?.text()?)));
+            // Dates of the form that both have are ordered as texts.
+            if let Some((first, _)) =
+                first.filter(|(_, day)| text.len() == day.len() && text < *day)
+            {
+                let message = format!("`{field}` is before `{first}`");
+                report(Fault::error(
+                    "value",
+                    field,
+                    message,
+                    "the service refuses that: correct one of them",
+                ));
+            }
             let other = spec.field.not_with.as_deref();
             if let Some((other, twin)) = other.and_then(|other| Some((other, declared.get(other)?)))
                 && [value, twin].into_iter().all(is_on)
@@ -171,7 +185,13 @@ fn placeholder(field: &str, text: &str) -> Option<&'static str> {
     unknown.find_map(|name| text::nearest(name, known()))
 }
 
-/// What is wrong with a cron expression: other fields than five, or a number out of its limits.
+/// The names in a cron expression, from the first value of their field on.
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+/// What is wrong with a cron expression: other fields than five, or a number out of its limits, or a
+/// word that is none of the names.
 fn cron(text: &str) -> Option<String> {
     let fields: Vec<_> = text.split_whitespace().collect();
     if fields.len() < CRON_FIELDS.len() && !text.starts_with('@') {
@@ -182,6 +202,21 @@ fn cron(text: &str) -> Option<String> {
         return Some(format!("must not have `{}`", odd.escape_debug()));
     }
     let number = |part: &str| part.split('/').next()?.parse::<u32>().ok();
+    let names = [&[][..], &[], &[], &MONTHS, &DAYS];
+    let words = |field: &str| {
+        let words = field.split(|c: char| !c.is_ascii_alphabetic()).map(str::to_ascii_lowercase);
+        words.filter(|word| word.len() > 1).collect::<Vec<_>>()
+    };
+    let odd = fields.iter().zip(CRON_FIELDS).zip(names).find_map(|((field, (name, ..)), known)| {
+        let odd = words(field).into_iter().find(|word| !known.contains(&word.as_str()))?;
+        Some(match known.first() {
+            Some(first) => format!("has `{odd}` for the {name}, whose names are as `{first}`"),
+            None => format!("has `{odd}` for the {name}, which is a number"),
+        })
+    });
+    if let Some(odd) = odd.filter(|_| !text.starts_with('@')) {
+        return Some(odd);
+    }
     let mut fields = fields.into_iter().zip(CRON_FIELDS).filter(|_| !text.starts_with('@'));
     let (_, (name, from, to)) = fields.find(|(field, (_, from, to))| {
         let mut numbers = field.split([',', '-']).filter_map(number);
@@ -209,9 +244,16 @@ fn unknown_zone(field: &'static str, zone: &str) -> Fault {
     let city = zone.rsplit('/').next().unwrap_or(zone);
     let near = time_zone::names()
         .find(|name| last(name).eq_ignore_ascii_case(city))
-        .or_else(|| text::nearest(zone, time_zone::names()));
-    let help = match near {
+        .or_else(|| text::nearest(zone, time_zone::names()))
+        .filter(|near| strsim::osa_distance(last(near), city) <= 2);
+    // The names of `Etc` count hours behind UTC, and people write hours ahead of it.
+    let is_offset = zone.contains(['+', '-']);
+    let help = match near.filter(|_| !is_offset) {
         Some(name) => format!("did you mean `{name}`?"),
+        None if is_offset => {
+            "write a place in that zone, such as `Europe/Berlin`: it also has the summer time"
+                .to_owned()
+        }
         None => "write a name such as `Europe/Berlin` or `UTC`".to_owned(),
     };
     let message = format!("there is no time zone `{}`", text::escape(zone));

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     field::Compare,
     kind::{Kind, Removal},
-    kinds::Registry,
+    kinds::{Registry, words},
     level::Level,
     operation::{
         OPERATIONS, Operation,
@@ -61,9 +61,6 @@ const ACCESS: [&str; 14] = [
     "service_accounts",
     "ssh_certificates",
 ];
-
-/// Keys that every entry of a manifest has.
-const OF_ENTRIES: [&str; 2] = ["extra", "state"];
 
 /// All faults of `description`. `known` are the kinds that exist already; the section must not have
 /// a name of `reserved`.
@@ -243,13 +240,18 @@ impl Check<'_> {
             let help = "describe each field once";
             self.fault(format!("{at}/name"), format!("`{name}` is described twice"), help);
         }
-        if OF_ENTRIES.contains(&name.as_str()) {
+        if words::OF_ENTRIES.contains(&name.as_str()) {
             let help =
                 "choose another name, and put the service's name into `send_as` and `read_as`";
             self.fault(format!("{at}/name"), format!("every entry has a key `{name}`"), help);
         }
-        let Field { reset_by, not_with, limits, .. } = field;
-        for (key, other) in [("reset_by", reset_by), ("not_with", not_with), ("limits", limits)] {
+        let Field { reset_by, not_with, not_before, limits, .. } = field;
+        for (key, other) in [
+            ("reset_by", reset_by),
+            ("not_with", not_with),
+            ("not_before", not_before),
+            ("limits", limits),
+        ] {
             other.iter().for_each(|other| self.known(format!("{at}/{key}"), other));
         }
         self.value(at, field);

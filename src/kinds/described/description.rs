@@ -336,6 +336,8 @@ pub struct Field {
     pub created_with: Option<Scalar>,
     /// Another field. The service refuses a request that contains both.
     pub not_with: Option<String>,
+    /// Another field, a date: this one must not be before it.
+    pub not_before: Option<String>,
     /// Whether the service strips white space from both ends (default: `false`).
     #[serde(default)]
     pub trimmed: bool,

@@ -141,6 +141,7 @@ fn treatment(field: &Field) -> field::Field {
         preset: field.preset.as_ref().map(|value| value.0.clone()),
         created_with: field.created_with.as_ref().map(|value| value.0.clone()),
         not_with: field.not_with.clone().map(Into::into),
+        not_before: field.not_before.clone().map(Into::into),
         expression: field.expression,
         trimmed: field.trimmed,
         only: field.only,
