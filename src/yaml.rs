@@ -380,10 +380,11 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             } else if let Some(first) = seen.get(&name) {
                 let fault =
                     Fault::new("duplicate-key", "a key that is written twice in one mapping", span);
-                self.faults.push(Fault {
-                    first: Some(first.clone()),
-                    ..fault.help("keep one of the two")
-                });
+                let help = match value.data {
+                    Data::Map(_) | Data::List(_) => "write what is below it once, below the first",
+                    _ => "keep one of the two",
+                };
+                self.faults.push(Fault { first: Some(first.clone()), ..fault.help(help) });
                 self.dropped.push(key_end..value.span.end);
             } else {
                 seen.insert(name.clone(), span.clone());
@@ -603,7 +604,7 @@ fn too_deep(span: Range<usize>) -> Fault {
 
 fn unknown_tag(span: Range<usize>) -> Fault {
     Fault::new("yaml-tag", "an unknown tag", span)
-        .help("put text that starts with `!` in quotes; a secret is written as `{env: NAME}` or `{file: PATH}`")
+        .help("a secret is written as `{env: NAME}` or `{file: PATH}`; put text that starts with `!` in quotes")
 }
 
 fn bytes(span: Span) -> Range<usize> {

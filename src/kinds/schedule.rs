@@ -25,7 +25,7 @@ pub struct Schedule {
     /// repository, a short name waits for the first branch.
     #[schemars(rename = "ref", transform = field().compared(Compare::Ref).harmless(), length(min = 1), example = &"main")]
     pub reference: Option<String>,
-    /// When it runs, as a cron expression with five fields.
+    /// When it runs, as a cron expression with five fields: minute, hour, day, month, day of the week.
     #[schemars(transform = field().harmless(), regex(pattern = r"^\S+( +\S+){4}$"), extend("format" = CRON), example = &"0 4 * * *")]
     pub cron: Option<String>,
     /// The time zone of `cron`.

@@ -8,7 +8,10 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde::Deserialize;
 
-use crate::{text, yaml};
+use crate::{kind::Section, text, yaml};
+
+/// Keys that every entry of a manifest has.
+pub const OF_ENTRIES: [&str; 2] = ["extra", "state"];
 
 /// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -73,6 +76,23 @@ pub fn stands_for<'k>(section: &str, word: &str, known: &[&'k str]) -> Option<&'
             _ => None,
         },
     }
+}
+
+/// The only unknown one of the `keys` of an entry, and the field for which it stands by its place: the
+/// one that tells entries apart and is missing.
+pub fn by_place<'k>(
+    of: Section,
+    keys: impl Iterator<Item = &'k str>,
+) -> Option<(&'k str, &'static str)> {
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        keys.partition(|key| of.table().get(key).is_some() || OF_ENTRIES.contains(key));
+    let [only] = unknown[..] else { return None };
+    let required = of.table().schema["required"].as_array()?;
+    let is_missing =
+        |field: &&str| required.iter().any(|name| name == field) && !known.contains(field);
+    let mut missing = of.identity.iter().copied().filter(is_missing);
+    let field = missing.next().filter(|_| missing.next().is_none() && !known.is_empty())?;
+    Some((only, field))
 }
 
 /// Whether what `word` is for in `section` is written in another form or elsewhere.

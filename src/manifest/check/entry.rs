@@ -133,7 +133,9 @@ impl Check<'_> {
             self.faults
                 .error("duplicate-entry", message, Spot::key(&entry.origin))
                 .related(Spot::key(&entries[first].origin), "first declared here")
-                .help(format!("keep one of them; one is told from another by {identity}"));
+                .help(format!(
+                    "write the fields of both in one entry: one is told from another by {identity}"
+                ));
         }
     }
 }

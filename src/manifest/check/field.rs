@@ -201,7 +201,10 @@ impl Check<'_> {
             Reference::Env(variable) if !is_variable(variable) => {
                 let message = format!("`{name}` names no environment variable");
                 let wrong = self.faults.error("reference", message, at);
-                wrong.help("names are made of letters, digits and `_`, and do not start with a digit; the secret itself never stands here");
+                wrong.help(match variable.starts_with('$') {
+                    true => "write the name without `$`, as in `{env: NAME}`",
+                    false => "names are made of letters, digits and `_`, and do not start with a digit; the secret itself never stands here",
+                });
             }
             Reference::Env(variable) if is_reserved(variable) => {
                 let message = format!(
@@ -210,10 +213,15 @@ impl Check<'_> {
                 let reserved = self.faults.error("reserved-variable", message, at);
                 reserved.help("create a secret for this purpose and give it a name of its own");
             }
+            Reference::File(path) if path.contains(char::is_control) => {
+                let message = format!("the path of `{name}` has a control character in it");
+                let wrong = self.faults.error("reference", message, at);
+                wrong.help("write `/` between folders, and the path without double quotes: in them, `\\t` is a tab");
+            }
             Reference::File(path) if !is_below(path) => {
                 let message = format!("`{name}` names no file inside the manifest folder");
                 let wrong = self.faults.error("reference", message, at);
-                wrong.help("write a relative path without `..`");
+                wrong.help("write a path within it, without `..`; a secret from elsewhere comes as `{env: NAME}`");
             }
             Reference::Env(_) | Reference::File(_) | Reference::Text(_) => {}
         }

@@ -121,7 +121,10 @@ fn bounds(container: &Container, group: &Container, faults: &mut Faults) {
         let fault = match comes {
             OnLimit::Refused => {
                 let message = format!("`{name}` goes beyond the `{by}` of `{}`", group.path);
-                faults.error("too-visible", message, at)
+                let help = says
+                    .as_str()
+                    .map(|says| format!("write `{says}`, or raise `{by}` of the group first"));
+                faults.push(Finding::error("too-visible", message, at).with_help(help))
             }
             OnLimit::Shown => {
                 let message = format!("`{name}` has no effect: `{}` has `{by}` off", group.path);
@@ -246,7 +249,10 @@ impl Check<'_> {
         let Some(manages) = &self.context.manages else { return };
         let mut outside = |message: String, at: Spot| {
             let outside = self.faults.error("outside", message, at);
-            outside.help(format!("declare it elsewhere, or extend `manages` in {}", config::FILE));
+            outside.help(format!(
+                "declare it elsewhere, or extend `manages` in {}: there `*` stays within one part of a path, and `**` matches all below",
+                config::FILE
+            ));
         };
         // A former path also declares the container that is there.
         for path in std::iter::once(path).chain(&life.previously) {
@@ -386,8 +392,26 @@ impl Check<'_> {
                     continue;
                 };
                 let known = || other.entries.iter().map(|entry| &*entry.key);
+                let removes = |name: &str| {
+                    let other = other.entries.iter().find(|entry| &*entry.key == name);
+                    other.filter(|other| other.state == crate::desired::State::Absent)
+                };
                 for entry in &own.entries {
                     let Some(value) = entry.fields.get(field) else { continue };
+                    let removed = value.value.text().and_then(removes).filter(|_| {
+                        entry.state == crate::desired::State::Present
+                            && parent.is_some_and(|(own, _)| own == field)
+                    });
+                    if let Some(removed) = removed {
+                        let noun = other.of.noun;
+                        let message =
+                            format!("the {noun} of this entry is removed, and the entry with it");
+                        let gone =
+                            self.faults.error("unknown-entry", message, Spot::value(&value.origin));
+                        gone.related(Spot::key(&removed.origin), "removed here");
+                        gone.help(format!("take this entry away, or keep the {noun}"));
+                        continue;
+                    }
                     let names = value.value.list().into_iter().flatten().filter_map(Json::as_str);
                     let mut names = names.chain(value.value.text());
                     let near = names.find_map(|name| {

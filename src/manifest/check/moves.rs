@@ -64,7 +64,8 @@ pub(super) fn check(containers: &[Container], faults: &mut Faults) -> Moves {
             let declared = faults.error("previously", message, spot());
             declared.related(Spot::value(&other.origin), "declared here");
             declared.help(format!(
-                "say there where it comes from: `create: true` for a new {}, or `previously`",
+                "take the document of `{}` away; only if another {} is to have that path, say there where it comes from: `create: true` or `previously`",
+                written.value,
                 other.scope.noun()
             ));
         }

@@ -15,8 +15,9 @@ impl Check<'_> {
             let is_secret = matches!(value, Value::Secret(_));
             for source in value.sources() {
                 let Reference::File(path) = source else { continue };
-                // A file outside the folder is reported as another error.
-                let why = files.read_file(&path).err().filter(|_| is_below(&path));
+                // A file outside the folder, or with an odd path, is reported as another error.
+                let is_plain = is_below(&path) && !path.contains(char::is_control);
+                let why = files.read_file(&path).err().filter(|_| is_plain);
                 let (Some(why), at) = (why, Spot::key(&origin)) else { continue };
                 let missing = if is_secret {
                     self.faults.warning("missing-file", why.to_string(), at)

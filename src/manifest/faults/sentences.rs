@@ -3,6 +3,8 @@
 mod example;
 mod value;
 
+use std::collections::BTreeSet;
+
 use jsonschema::{ValidationError, error::ValidationErrorKind as Kind};
 
 use super::{
@@ -26,6 +28,10 @@ const MOST_NAMES: usize = 12;
 
 /// The most names that a hint offers for one.
 const MOST_LIKELY: usize = 4;
+
+/// How a group's document says something about its projects.
+const BY_RULE: &str =
+    "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`";
 
 /// The maximum number of places for one name in a help text.
 const MOST_HOMES: usize = 3;
@@ -210,13 +216,23 @@ impl Located<'_> {
         let mut everywhere = kinds::everywhere().filter(|_| is_container);
         if self.depth == 0 {
             let other = everywhere.find(|section| section.section == name)?;
-            return Some(format!("only a {} has this section", other.home.scope.noun()));
+            let below = match other.home.scope {
+                Scope::Project => {
+                    "; a rule declares it for all projects below: `kind: Defaults` with `match: {path: GROUP/**}`"
+                }
+                Scope::Group => "",
+            };
+            return Some(format!("only a {} has this section{below}", other.home.scope.noun()));
         }
         let other = everywhere
             .find(|of| of.section == self.section && of.table().get(name).is_some())
             .filter(|_| self.is_of_section())?;
         let rule = self.root["properties"].get("for").filter(|_| other.home.scope == Scope::Group);
-        let rule = if rule.is_some() { "; write `for: Group` for a rule about groups" } else { "" };
+        let rule = match (rule, other.home.scope) {
+            (Some(_), _) => "; write `for: Group` for a rule about groups",
+            (None, Scope::Project) => BY_RULE,
+            (None, Scope::Group) => "",
+        };
         Some(format!("only a {} has this field{rule}", other.home.scope.noun()))
     }
 
@@ -228,6 +244,9 @@ impl Located<'_> {
     /// The known name that an unknown one probably means.
     fn known_instead_of(&self, name: &str) -> Option<String> {
         let known = self.current_names();
+        // A hint must not lead to a key that is there already.
+        let written: BTreeSet<_> = self.node.entries().iter().map(|(key, _)| &*key.name).collect();
+        let open: Vec<_> = known.iter().copied().filter(|known| !written.contains(known)).collect();
         let inner = self.node.get(name).map_or(&[][..], |(_, value)| value.entries());
         if !inner.is_empty() && inner.iter().all(|(key, _)| known.contains(&key.name.as_str())) {
             let place = match self.key {
@@ -242,22 +261,29 @@ impl Located<'_> {
             return Some(format!("write `{field}` below `{section}:`"));
         }
         if name.starts_with("x-") || name.starts_with('.') {
-            return Some("nothing here only holds an anchor: set the anchor where its value is first used, or write a `kind: Profile`".to_owned());
+            return Some("no key is hidden: set an anchor where its value is first used, or share it by a `kind: Profile`".to_owned());
         }
         // `unlisted` and `match` are no sections, although they have fields of such names.
         let is_section = |key: &Key| !["unlisted", "match"].contains(&key.name.as_str());
         let homes = if self.key.is_none_or(is_section) {
-            homes(name, self.root, self.is_item)
+            let is_of_itself =
+                |of: crate::kind::Section| of.section == self.section && of.is_in_object();
+            let is_within = self.depth > 0 && !kinds::everywhere().any(is_of_itself);
+            homes(name, self.root, is_within)
         } else {
             Vec::new()
         };
-        let near = nearest(name, known.iter().copied());
+        let near = nearest(name, open.iter().copied());
         let likely = match (near, homes.len()) {
             (Some(near), _) => vec![near],
             (None, 1) => Vec::new(),
-            (None, _) => likely(name, &known),
+            (None, _) => likely(name, &open),
         };
-        if let Some(entry) = self.entry_example().filter(|_| {
+        let is_of_any = |name: &&str| words::OF_ENTRIES.contains(name);
+        let by_place = || self.by_place(name).filter(|_| near.is_none());
+        if let Some(missing) = by_place() {
+            Some(format!("did you mean `{missing}`, which is missing here?"))
+        } else if let Some(entry) = self.entry_example().filter(|_| {
             let is_alone = self.is_item && self.node.entries().len() == 1;
             is_alone && likely.is_empty() && homes.is_empty() && self.is_of_section()
         }) {
@@ -268,8 +294,13 @@ impl Located<'_> {
             Some(format!("`{name}` belongs {}", homes.join(" or ")))
         } else if let Some(near) = self.setting_near(name) {
             Some(format!("did you mean `{near}` below `settings:`?"))
-        } else if known.len() <= MOST_NAMES && !known.is_empty() {
-            Some(format!("it can be {}", alternatives(&known)))
+        } else if let [only] =
+            known.iter().filter(|known| !is_of_any(known)).collect::<Vec<_>>()[..]
+            && open.contains(only)
+        {
+            Some(format!("did you mean `{only}`?"))
+        } else if open.len() <= MOST_NAMES && !open.iter().all(is_of_any) {
+            Some(format!("it can be {}", alternatives(&open)))
         } else if known.contains(&"extra") {
             let place = self.key.map_or("", |key| &key.name);
             Some(format!(
@@ -282,6 +313,15 @@ impl Located<'_> {
                 format!("`undrift explain {}` lists what there is", kind.to_lowercase())
             })
         }
+    }
+
+    /// The field of an entry that an unknown name stands for by its place.
+    fn by_place(&self, name: &str) -> Option<&'static str> {
+        let of = kinds::everywhere()
+            .find(|of| of.section == self.section)
+            .filter(|_| self.is_item && self.is_of_section())?;
+        let keys = self.node.entries().iter().map(|(key, _)| &*key.name);
+        words::by_place(of, keys).filter(|(only, _)| *only == name).map(|(_, field)| field)
     }
 
     /// The setting that a key at the top of a document is nearly the same as.

@@ -26,7 +26,21 @@ struct Slip {
     has: &'static str,
     at: &'static str,
     next: &'static str,
+    message: &'static str,
     help: &'static str,
+}
+
+/// What a fault really is: another message, place and help.
+struct Cause {
+    message: String,
+    at: Range<usize>,
+    help: String,
+}
+
+impl Cause {
+    fn new(message: impl Into<String>, at: Range<usize>, help: impl Into<String>) -> Self {
+        Self { message: message.into(), at, help: help.into() }
+    }
 }
 
 /// Slips by what a line shows, and files that are no YAML by their first one.
@@ -63,12 +77,23 @@ impl Findings {
         self.expressions(text);
         self.texts(text);
         for finding in &mut self.findings {
+            if finding.code == "yaml-tag" {
+                finding.at = tag(text, finding.at.start).unwrap_or_else(|| finding.at.clone());
+            }
+            let cause = Around::of(text, &finding.at)
+                .and_then(|around| around.cause(finding.code, &finding.at));
+            if let Some(Cause { message, at, help }) = cause {
+                (finding.message, finding.at, finding.help) = (message, at, Some(help));
+                continue;
+            }
             let is_shape =
                 finding.help.as_ref().is_some_and(|help| help.contains("the indentation"));
             let help = slip(text, finding.code, &finding.at);
             let shape = || is_shape.then(|| shape(text, finding.at.start)).flatten();
             finding.help = help.or_else(shape).or_else(|| finding.help.take());
         }
+        self.findings
+            .dedup_by(|next, finding| next.at == finding.at && next.message == finding.message);
     }
 
     /// Makes one fault of all that a conflict of Git, or a file that is no YAML, brings.
@@ -110,7 +135,7 @@ impl Findings {
             match &text[finding.at.start..] {
                 _ if finding.code != "yaml-key" => None,
                 own if own.starts_with('{') && before.ends_with('{') => Some(
-                    "write the value itself: expressions of other tools are not filled in; text with braces must be in quotes",
+                    "expressions of other tools are not filled in: write the value, or `{env: NAME}` for a secret; text with braces must be in quotes",
                 ),
                 _ if before.ends_with("text: {") => {
                     Some("put the template in quotes, as in `{text: '{name}'}`")
@@ -160,31 +185,160 @@ impl Findings {
     }
 }
 
+/// The lines of a text around a fault.
+struct Around<'t> {
+    text: &'t str,
+    lines: Vec<&'t str>,
+    own: usize,
+    /// The last line above it that is not empty.
+    before: Option<usize>,
+}
+
+impl<'t> Around<'t> {
+    fn of(text: &'t str, at: &Range<usize>) -> Option<Self> {
+        let own = text.get(..at.start)?.matches('\n').count();
+        let lines: Vec<_> = text.lines().collect();
+        let is_written =
+            |number: &usize| lines.get(*number).is_some_and(|of| !of.trim().is_empty());
+        let before = (0..own).rev().find(is_written);
+        Some(Self { text, lines, own, before })
+    }
+
+    fn line(&self, number: usize) -> &'t str {
+        self.lines.get(number).copied().unwrap_or_default()
+    }
+
+    /// The known slip that causes a fault, and its line.
+    fn known(&self, code: &str, at: &Range<usize>) -> Option<(&'static Slip, usize)> {
+        let around = [Some(self.own), Some(self.own + 1), self.before];
+        let key = self.text.get(at.clone()).unwrap_or_default();
+        SLIPS["lines"].iter().find_map(|slip| {
+            let lines = if slip.near { &around[..] } else { &around[..1] };
+            let found = lines.iter().flatten().find(|number| slip.fits(self.line(**number)))?;
+            let is_cause = slip.codes.is_empty() || slip.codes.contains(&code);
+            let is_there = slip.near || code != "unknown-field" || key.contains(slip.has);
+            let fits = is_cause && is_there && self.text[at.start..].starts_with(slip.at);
+            fits.then_some((slip, *found))
+        })
+    }
+
+    /// The cause of a fault, if it is at another place or deserves another message.
+    fn cause(&self, code: &str, at: &Range<usize>) -> Option<Cause> {
+        let known = self.known(code, at).filter(|(slip, _)| !slip.message.is_empty());
+        let sign = known.and_then(|(slip, number)| {
+            let sign = if slip.has.is_empty() { slip.starts } else { slip.has };
+            let start = self.start(self.line(number)) + self.line(number).find(sign)?;
+            Some(Cause::new(slip.message, start..start + sign.len(), slip.help))
+        });
+        sign.or_else(|| {
+            (code == "syntax").then(|| {
+                self.unindented().or_else(|| self.unclosed(at)).or_else(|| self.closed(at))
+            })?
+        })
+    }
+
+    /// Where a part of the text starts.
+    fn start(&self, part: &str) -> usize {
+        part.as_ptr().addr() - self.text.as_ptr().addr()
+    }
+
+    /// A text behind `|` or `>` that is not indented.
+    fn unindented(&self) -> Option<Cause> {
+        let head = (0..self.own).rev().find(|number| is_block_head(self.line(*number)))?;
+        let first = (head + 1..=self.own)
+            .map(|number| self.line(number))
+            .find(|line| !line.trim().is_empty())?;
+        let key = self.line(head).trim_start_matches([' ', '-']);
+        let is_text = width(first) <= self.start(key) - self.start(self.line(head));
+        let name = key.split(':').next().filter(|name| is_text && is_name(name))?;
+        let is_key = first.trim_start().split_once(':').is_some_and(|(key, _)| is_name(key));
+        let start = self.start(key);
+        let message = format!("the text of `{name}` is not indented");
+        let help = format!("indent its lines, from line {} on, deeper than the key", head + 2);
+        (!is_key).then(|| Cause::new(message, start..start + name.len(), help))
+    }
+
+    /// A bracket that is not closed on its line although the next line is no part of it.
+    fn unclosed(&self, at: &Range<usize>) -> Option<Cause> {
+        let is_open_above = |number: &usize| {
+            let (own, next) = (self.line(*number), self.line(*number + 1));
+            let is_block = next.trim_start().starts_with("- ") || width(next) <= width(own);
+            is_open(own) && !next.trim().is_empty() && is_block && depth(own) > 0
+        };
+        let number = (0..self.own).rev().find(is_open_above)?;
+        let line = self.line(number);
+        let open = line.find(['[', '{'])?;
+        let start = self.start(line) + open;
+        let inner = self.text.get(start..at.start).filter(|inner| depth(inner) > 0)?;
+        let (sign, end) = if inner.starts_with('[') { ('[', ']') } else { ('{', '}') };
+        let help = format!("close it with `{end}`");
+        Some(Cause::new(format!("`{sign}` is never closed"), start..start + 1, help))
+    }
+
+    /// More behind a list or mapping in brackets, on its line or below it.
+    fn closed(&self, at: &Range<usize>) -> Option<Cause> {
+        let value = |line: &'t str| {
+            let line = line.trim_start_matches([' ', '-']);
+            Some(line.split_once(": ").map_or(line, |(_, value)| value).trim_start())
+                .filter(|value| value.starts_with(['[', '{']))
+        };
+        let own = value(self.line(self.own)).filter(|value| self.start(value) < at.start);
+        if let Some(value) = own {
+            let start = self.start(value);
+            let inner = self.text.get(start..at.start)?;
+            let is_closed = inner.trim_end().ends_with([']', '}'])
+                && depth(inner) == 0
+                && !self.text[at.start..].starts_with([',', ']', '}']);
+            let (open, what) =
+                if value.starts_with('[') { ('[', "a list") } else { ('{', "a mapping") };
+            let message = format!("text that starts with `{open}` is {what} in YAML");
+            let help = "put the whole text in single quotes, or take what follows the bracket away";
+            return is_closed.then(|| Cause::new(message, start..start + 1, help));
+        }
+        let above = self.line(self.before?);
+        let empty = value(above).map(str::trim_end).filter(|value| ["[]", "{}"].contains(value))?;
+        let is_below = width(self.line(self.own)) >= width(above);
+        let start = self.start(empty);
+        let message = format!("`{empty}` is empty, and more is written below it");
+        let help = format!("take `{empty}` away, or what is below it");
+        is_below.then(|| Cause::new(message, start..start + empty.len(), help))
+    }
+}
+
+/// How many brackets of `text` are open at its end.
+fn depth(text: &str) -> usize {
+    text.matches(['[', '{']).count().saturating_sub(text.matches([']', '}']).count())
+}
+
+/// How far a line is indented.
+fn width(line: &str) -> usize {
+    line.len() - line.trim_start_matches(' ').len()
+}
+
+/// The place of the unknown tag of what begins at the byte `start`.
+fn tag(text: &str, start: usize) -> Option<Range<usize>> {
+    let before = text.get(..start)?;
+    let begin = before.rfind('!')?;
+    let tag = before[begin..].split(char::is_whitespace).next()?;
+    let between = &before[begin + tag.len()..];
+    let is_its_own = between.chars().all(|c| c.is_whitespace() || "|>+-".contains(c));
+    is_its_own.then(|| begin..begin + tag.len())
+}
+
 /// The typing error at the position of a fault with this code, and help.
 fn slip(text: &str, code: &str, at: &Range<usize>) -> Option<String> {
-    let number = text.get(..at.start)?.matches('\n').count();
-    let line = |number: usize| text.lines().nth(number).unwrap_or_default();
+    let around = Around::of(text, at)?;
+    let (number, before, line) = (around.own, around.before, |number| around.line(number));
     let own = line(number);
-    let before = (0..number).rev().find(|number| !line(*number).trim().is_empty());
-    let around = [Some(number), Some(number + 1), before];
     let key = text.get(at.clone()).unwrap_or_default();
-    let known = SLIPS["lines"].iter().find_map(|slip| {
-        let lines = if slip.near { &around[..] } else { &around[..1] };
-        let found = lines.iter().flatten().find(|number| slip.fits(line(**number)))?;
-        let is_cause = slip.codes.is_empty() || slip.codes.contains(&code);
-        let is_there = slip.near || code != "unknown-field" || key.contains(slip.has);
-        let fits = is_cause && is_there && text[at.start..].starts_with(slip.at);
-        fits.then(|| slip.help.replace("{line}", &(found + 1).to_string()))
-    });
+    let known = around.known(code, at);
+    let known = known.map(|(slip, found)| slip.help.replace("{line}", &(found + 1).to_string()));
     known.or_else(|| match code {
         "duplicate-key" if begins_entry(text, at.start, key) => Some(
             "keep one of the two, or write `- ` in front of it if another entry begins here"
                 .to_owned(),
         ),
         "duplicate-key" | "unknown-field" if key.starts_with('-') => dash(own, number),
-        "syntax" if before.is_some_and(|before| is_block_head(line(before))) => {
-            Some("indent the lines behind `|` or `>` deeper than their key".to_owned())
-        }
         "syntax" if before.is_some_and(|before| is_open(line(before))) => Some(format!(
             "line {} is not closed: add the quote or bracket that ends it",
             before? + 1
@@ -219,7 +373,6 @@ fn shape(text: &str, at: usize) -> Option<String> {
     let own = text.lines().nth(number).filter(|own| own.contains(':'))?;
     let lines: Vec<&str> = text.lines().take(number).filter(is_code).collect();
     let of_entry = own.trim_start().starts_with("- ");
-    let width = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let of_keys = |line: &str| line.len() - line.trim_start_matches([' ', '-']).len();
     let written = width(own);
     let (mut columns, mut outer) = (Vec::new(), usize::MAX);
@@ -267,8 +420,11 @@ fn begins_entry(text: &str, at: usize, key: &str) -> bool {
 /// Whether a quote or a bracket is open at the end of a line.
 fn is_open(line: &str) -> bool {
     let line = line.split(" #").next().unwrap_or_default();
-    let value =
-        line.split_once(": ").map_or(line, |(_, value)| value).trim_start_matches([' ', '-']);
+    let line = line.trim_start_matches([' ', '-']);
+    let value = match line.starts_with(['{', '[']) {
+        true => line,
+        false => line.split_once(": ").map_or(line, |(_, value)| value).trim_start(),
+    };
     let count = |c: char| value.matches(c).count();
     let is_quoted = ['"', '\''].into_iter().find(|quote| value.starts_with(*quote));
     let is_bracket = value.starts_with(['{', '[']) && !value.contains(['"', '\'']);

@@ -115,9 +115,14 @@ impl Rules {
     ) -> Option<usize> {
         let found = self.profiles.get(&(scope, name.value.clone())).copied();
         if found.is_none() {
-            let message = format!("there is no profile `{}`", crate::text::escape(&name.value));
-            let wrong = faults.error("unknown-profile", message, Spot::key(&name.origin));
             let is_for = |of: &Scope| self.profiles.contains_key(&(*of, name.value.clone()));
+            let for_scope = match Scope::ALL.iter().any(is_for) {
+                true => format!(" for {}s", scope.noun()),
+                false => String::new(),
+            };
+            let written = crate::text::escape(&name.value);
+            let message = format!("there is no profile `{written}`{for_scope}");
+            let wrong = faults.error("unknown-profile", message, Spot::key(&name.origin));
             let near = nearest(&name.value, self.near(scope, &name.value));
             wrong.help(match (Scope::ALL.into_iter().find(is_for), near) {
                 (Some(of), _) => format!(

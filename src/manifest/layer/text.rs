@@ -17,7 +17,7 @@ use crate::{
     manifest::read::layers::BUILT_IN,
     origin::Sourced,
     secret::{Piece, Reference},
-    text::{is_name, nearest},
+    text::{is_name, likely, nearest},
     value::{Json, Value},
 };
 
@@ -136,7 +136,10 @@ impl<'w> Words<'w> {
         let help = match nearest(name, known) {
             _ if name.starts_with("env") => "write `{env:NAME}` for an environment variable".into(),
             Some(near) => format!("did you mean `{{{near}}}`?"),
-            None => "give it in `params:`, or write `{{` for a brace".into(),
+            None => match likely(name, &BUILT_IN)[..] {
+                [near] => format!("did you mean `{{{near}}}`?"),
+                _ => "give it in `params:`, or write `{{` for a brace".into(),
+            },
         };
         let quoted = if is_name(name) { format!("`{name}`") } else { "this".into() };
         let message = format!("{quoted} is not a parameter of `{path}`");

@@ -69,7 +69,9 @@ impl Located<'_> {
                 let message = self.limit(kind).unwrap_or_else(other);
                 let none = self.key.filter(|_| self.node.data == Data::List(Vec::new()));
                 let none = none.and_then(|_| self.meant_by("[]")).map(Meaning::help);
-                let help = none.or_else(|| self.description());
+                let several = matches!(kind, Kind::MaxProperties { limit: 1 }) && self.is_item;
+                let several = several.then(|| "write an entry for each of them".to_owned());
+                let help = none.or(several).or_else(|| self.description());
                 Finding::error("value", message, self.span()).with_help(help)
             }
         }
@@ -204,7 +206,7 @@ impl Located<'_> {
                 meant => meant.help(),
             },
             Data::List(_) if self.is_item => {
-                "take one `- ` away: it is a list within a list".to_owned()
+                "it is a list within a list: write its entries themselves, without a second `- ` and not by an alias".to_owned()
             }
             _ if self.is_item => fields(format!("- {}", self.entry_example()?)),
             Data::List(items) if self.section_of(items).is_some() => {
@@ -222,7 +224,11 @@ impl Located<'_> {
 
     /// What to write instead of something that should be a list.
     fn list(&self) -> Instead {
-        let value = scalar(self.node).and_then(|value| self.meant_by(&value));
+        let value = scalar(self.node).and_then(|value| {
+            let of_any =
+                || words::meant(&["list"], &value).filter(|_| self.entry_example().is_some());
+            self.meant_by(&value).or_else(of_any)
+        });
         let help = match (&self.node.data, self.entry_example(), self.list_example()) {
             _ if value.is_some() => value?.help(),
             (Data::Map(_), ..) if has_all(self.node, &self.schema["items"]) => {
@@ -288,6 +294,9 @@ impl Located<'_> {
                 if key.name == "file" && !self.property_names().contains(&"file") {
                     return Some(("type", "write the text itself: undrift reads no file here".to_owned()));
                 }
+                if key.name == "env" && !self.property_names().contains(&"env") {
+                    return Some(("type", "write the text itself: undrift reads no environment variable here, as this is no secret".to_owned()));
+                }
                 if value.data == Data::Null {
                     return Some(("type", format!("`{}` is empty: write what it is to be", key.name)));
                 }
@@ -351,7 +360,7 @@ impl Located<'_> {
             Some(_) => ("must be a list", "put what it lists in brackets, as in `[...]`"),
             None if self.depth == 1 => (
                 "is a list of entries, which is not changed like this",
-                "write the entries themselves: those of all layers count together",
+                "write the entries directly below it: those of all layers count together, and others stay unless `unlisted` says otherwise",
             ),
             None => (
                 "mixes what changes a list with conditions on it",
@@ -377,7 +386,7 @@ impl Located<'_> {
             Some((_, at)) => format!("write `guard: {near}`, and `at: {at}`"),
             None => format!("did you mean `{near}`?"),
         });
-        finding.with_help(help.or_else(instead).or_else(|| self.description()))
+        finding.with_help(instead().or(help).or_else(|| self.description()))
     }
 
     /// The guard and the address, if they are written in one, as on the command line.
@@ -453,9 +462,18 @@ impl Located<'_> {
             *option != "null" && jsonschema::is_valid(self.schema, &Json::from(*option))
         };
         let help = match (nothing, self.names()) {
+            _ if text.contains("PRIVATE KEY-----") => {
+                "this is a private key: write the public one, and make another pair, as this one is in Git now".to_owned()
+            }
             _ if text == "null" && field.nullable => "take the quotes away".to_owned(),
             (Some(nothing), _) => format!("write `{nothing}` for none"),
             _ if day.is_some() => day.unwrap_or_default(),
+            _ if text.contains('*')
+                && self.depth == 3
+                && self.key.is_some_and(|key| self.tells_apart(&key.name)) =>
+            {
+                "`*` stands for several entries only with `state: unmanaged`".to_owned()
+            }
             _ if is_several => "write an entry for each of them".to_owned(),
             (None, Some(what)) if text.contains(['@', ' ', '/']) => match text.strip_prefix('@') {
                 Some(path) if path.contains('/') => {
