@@ -21,7 +21,7 @@ pub(crate) fn run(job: Job, manifests: &Path, url: &str, in_flight: usize) -> Fa
     if job == Job::Check {
         return Ok(());
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let client = Client { http: http_client()?, url };
         client.get("user").await?;
