@@ -77,7 +77,7 @@ impl Known {
         }
         self.live = live;
         self.is_out_of_sight = false;
-        self.is_unplaced = !self.written.is_empty();
+        self.is_unplaced &= !self.written.is_empty();
         self.stale.retain(|section| !read.contains(section));
         let is_in_object = |name: &str| {
             Scope::ALL

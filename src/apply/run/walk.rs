@@ -63,7 +63,7 @@ enum Restore {
 enum Next {
     /// It ended.
     Ended(Outcome, Option<ApiError>),
-    /// It continues after the next reading, not before this instant.
+    /// It continues after the next reading of its section that begins at this instant or later.
     Waits(Duration, Wait),
 }
 
@@ -79,7 +79,7 @@ struct Open<'r> {
     ready: Vec<Step>,
     /// Steps in flight, and a reading in progress.
     under_way: FuturesUnordered<LocalBoxFuture<'r, Finished>>,
-    /// Steps that wait for a look, each until an instant.
+    /// Steps that wait for a look, each for one that begins at an instant or later.
     waiting: Vec<(Duration, Walk, Wait)>,
     /// Whether a reading is in progress.
     looking: bool,
@@ -155,7 +155,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
         };
         let waiting = std::mem::take(&mut open.waiting);
         if may_go_on {
-            let (now_due, later) = waiting.into_iter().partition(|(instant, ..)| *instant <= due);
+            let now = self.now().max(due);
+            let (now_due, later) = waiting.into_iter().partition(|(instant, ..)| *instant <= now);
             (open.waiting, open.looking) = (later, true);
             open.add(self.look_for(now_due));
         } else {
@@ -175,8 +176,15 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
                     Restore::Ends(walk, outcome) => self.end(ended, &walk.step, outcome),
                 }
             }
-            Finished::Looked(walks, look) => {
+            Finished::Looked(mut walks, look) => {
                 open.looking = false;
+                // Those that began to wait meanwhile need no look of their own.
+                let serves = |(due, walk, _): &mut (Duration, Walk, Wait)| {
+                    let times = look.as_ref().map(|look| &look.times);
+                    times.is_ok_and(|times| times.of(walk.step.address.section).began > *due)
+                };
+                let served = open.waiting.extract_if(.., serves);
+                walks.extend(served.map(|(_, walk, wait)| (walk, wait)));
                 for (walk, wait) in walks {
                     match self.after_look(walk, wait, &look) {
                         (walk, None) => open.add(self.advance(walk)),
@@ -372,7 +380,8 @@ impl<'a, F: FnMut(Event)> Run<'a, F> {
             return Next::Waits(instant, Wait::Rebuild);
         }
         if error.is_stale() {
-            return Next::Waits(self.now(), Wait::Rebuild);
+            let stale = walk.read.ended.saturating_add(FRESH);
+            return Next::Waits(stale.min(self.now()), Wait::Rebuild);
         }
         if over {
             let sent = walk.at > 0 || walk.resent;

@@ -614,7 +614,7 @@ fn the_error_decides_after_a_failed_call() {
         ),
         (&edit, unsent(&edit, false).with(Some(seconds(102)), None), 0, false, "unknown", 0),
         (&edit, answered(&edit, 502).with(None, Some(seconds(110))), 0, false, "rebuild", 110),
-        (&edit, unsent(&edit, true), 0, false, "rebuild", 103),
+        (&edit, unsent(&edit, true), 0, false, "rebuild", 5),
         (&edit, unsent(&edit, false), 0, false, "not started", 0),
         (&edit, unsent(&edit, false), 1, false, "failed", 0),
         (&edit, unsent(&edit, false), 0, true, "failed", 0),
